@@ -11,7 +11,7 @@ from lossratio.plrsearch.likelihood import Model, Prior, VaryingCapacityLikeliho
 from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, LikelihoodName
 from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
-from lossratio.plrsearch.quadrature.sampling import Effort, sampled
+from lossratio.plrsearch.quadrature.sampling import sampled
 
 STORE = Path(__file__).parent / "data" / "brute-force.jsonl"
 LISTS = [json.loads(line) for line in STORE.read_text().splitlines()]
@@ -44,7 +44,7 @@ def test_more_points_change_nothing_where_trials_are_many(function, deviation):
     counts = counts_of(list(zip(loads, np.full(80, 2.0), rng.poisson(2.0 * rates).astype(float), strict=True)))
     question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
     model = Model(function, VaryingCapacityLikelihood(counts), Prior(15e6))
-    ((one,), (other,)) = (sampled([model], question, Effort(number)) for number in (1500, 8000))
+    ((one,), (other,)) = (sampled([model], question, number) for number in (1500, 8000))
     assert abs(one.moments.mean - other.moments.mean) < 0.03 * other.moments.stdev
     assert one.log_evidence == pytest.approx(other.log_evidence, abs=0.03)
     assert max(one.error, other.error) < CERTAIN
@@ -53,7 +53,7 @@ def test_more_points_change_nothing_where_trials_are_many(function, deviation):
 def test_too_little_effort_states_a_large_error():
     counts, question = trials_and_question(LISTS[0])
     model = Model(STRETCH, VaryingCapacityLikelihood(counts), Prior(question.max_load / 2.0))
-    assert sampled([model], question, Effort(6))[0].error > CERTAIN
+    assert sampled([model], question, 6)[0].error > CERTAIN
 
 
 @pytest.mark.long

@@ -174,25 +174,23 @@ def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: A
 def _root(
     function: Callable[[Array, Indices], tuple[Array, Array]], start: Array, low: Array, high: Array, scale: Array
 ) -> Array:
-    """Roots of increasing functions, or the nearer end, by Newton's method within brackets.
+    """Roots of functions that increase from the first one on, or the nearer end, by Newton's method within brackets.
 
-    A step onto the bracket's end is allowed. Newton's method squares its error, so no step is needed after one of 1e-7
-    of the scale on which the function bends.
+    A step beyond the high end leads onto it first. Newton's method squares its error, so no step is needed after one
+    of 1e-5 of the scale on which the function bends.
     """
-    every = np.arange(len(start))
-    beyond_high, beyond_low = function(high, every)[0] <= 0, function(low, every)[0] >= 0
-    low, high = np.where(beyond_high, high, low), np.where(beyond_low, low, high)
-    x = np.clip(start, low, high)
-    active = np.flatnonzero(low < high)
+    active = np.flatnonzero(function(low, np.arange(len(start)))[0] < 0)
+    x, low, above = low.copy(), low.copy(), np.nextafter(high, np.inf)
+    x[active] = np.clip(start, low, high)[active]
     for _ in range(_ITERATIONS):
         if not len(active):
             break
         here = x[active]
         value, slope = function(here, active)
         low[active] = np.where(value < 0, here, low[active])
-        high[active] = np.where(value < 0, high[active], here)
-        moved = here - value / slope
-        inside = (moved >= low[active]) & (moved <= high[active])
-        x[active] = np.where(inside, moved, np.sqrt(low[active] * high[active]))
-        active = active[np.abs(x[active] - here) > 1e-7 * np.minimum(scale[active], here)]
-    return x
+        above[active] = np.where(value < 0, above[active], here)
+        moved = np.minimum(here - value / slope, high[active])
+        inside = (moved >= low[active]) & (moved < above[active]) | (moved == here)
+        x[active] = np.where(inside, moved, np.sqrt(low[active] * above[active]))
+        active = active[np.abs(x[active] - here) > 1e-5 * np.minimum(scale[active], here)]
+    return np.asarray(np.minimum(x, high))

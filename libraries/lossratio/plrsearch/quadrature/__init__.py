@@ -39,15 +39,15 @@ def posteriors(
     prior = Prior(question.max_load / 2.0)
     if likelihood is LikelihoodName.VARYING:
         varying = VaryingCapacityLikelihood(counts, share)
-        effort = sampling.ROUGH if for_selection else sampling.EXACT
-        return sampling.sampled([Model(function, varying, prior) for function in FUNCTIONS], question, effort)
+        models = [Model(function, varying, prior) for function in FUNCTIONS]
+        return sampling.sampled(models, question, *(sampling.ROUGH if for_selection else sampling.EXACT))
     bound = PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
-    accuracy = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
+    tolerance = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
     return tuple(
         PanelPosterior.of(
             function,
             question,
-            constant_capacity.integrate(Model(function, bound, prior), question, accuracy),
+            constant_capacity.integrate(Model(function, bound, prior), question, tolerance),
             bound.constant,
         )
         for function in FUNCTIONS

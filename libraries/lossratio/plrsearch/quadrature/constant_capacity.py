@@ -4,7 +4,6 @@ The outer integral is over log a, the inner one over log m around each row's own
 rough panels are halved until density, moments and quantiles are smooth in each of them. Rows are cut where they bend.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -34,22 +33,9 @@ from lossratio.plrsearch.quadrature.rows import (
     steps_of,
 )
 
-
-@dataclass(frozen=True)
-class Accuracy:
-    """How accurate a quadrature has to be."""
-
-    tolerance: float
-    """About the largest error of a panel, as a share of all mass and variance."""
-    with_quantiles: bool
-    """Whether quantiles have to be accurate, too."""
-
-
-EXACT = Accuracy(1e-7, with_quantiles=True)
-"""For results."""
-
-ROUGH = Accuracy(0.1, with_quantiles=False)
-"""For choosing loads."""
+EXACT, ROUGH = 1e-7, 0.1
+"""Largest errors of a panel, as a share of all mass and variance: for results, whose quantiles are to be accurate, too,
+and for choosing loads."""
 
 _FIRST_ROWS = 28
 _ZOOM_ROWS = 12
@@ -62,18 +48,18 @@ _QUANTILE_ERROR = 1e-7
 _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 
 
-def integrate(model: Model[Likelihood], question: CriticalLoadQuestion, accuracy: Accuracy = EXACT) -> Panels:
+def integrate(model: Model[Likelihood], question: CriticalLoadQuestion, tolerance: float = EXACT) -> Panels:
     """Panels that integrate the posterior, its moments and its quantiles.
 
     Raises:
         SearchError: If panels are still rough after many rounds.
     """
-    quadrature = _Quadrature(model, question, accuracy)
+    quadrature = _Quadrature(model, question, tolerance)
     for _ in range(_ROUNDS):
         if not quadrature.refine():
             return quadrature.panels
     raise SearchError(
-        f"The posterior of the {model.function.name} function could not be integrated to {accuracy.tolerance:g}: "
+        f"The posterior of the {model.function.name} function could not be integrated to {tolerance:g}: "
         f"its panels are still rough. Please report the trials."
     )
 
@@ -98,9 +84,8 @@ def _outer_support(model: Model[Likelihood]) -> tuple[Modes, float, float]:
 class _Quadrature:
     """Blocks of log a with ORDER rows each, whose panels in log m are `panels`; row r belongs to block r // ORDER."""
 
-    def __init__(self, model: Model[Likelihood], question: CriticalLoadQuestion, accuracy: Accuracy) -> None:
-        self.model, self.question, self.tolerance = model, question, accuracy.tolerance
-        self._with_quantiles = accuracy.with_quantiles
+    def __init__(self, model: Model[Likelihood], question: CriticalLoadQuestion, tolerance: float) -> None:
+        self.model, self.question, self.tolerance = model, question, tolerance
         self.known, low, high = _outer_support(model)
         best = int(np.argmax(self.known.log_mass))
         steps = steps_of(RowDensity(model, self.known.log_spread[best : best + 1]), question)[0]
@@ -120,7 +105,7 @@ class _Quadrature:
             return True
         masses, _ = masses_of(self.panels)
         moments = self._per_row(np.stack([(masses * share).sum(axis=1) for share in self._shares(masses)]))
-        return self._halve_blocks(self._rough_blocks(moments)) or (self._with_quantiles and self._refine_quantiles())
+        return self._halve_blocks(self._rough_blocks(moments)) or (self.tolerance < ROUGH and self._refine_quantiles())
 
     def _refine_quantiles(self) -> bool:
         posterior = PanelPosterior.of(self.model.function, self.question, self.panels, 0.0)

@@ -6,7 +6,6 @@ Each answer about a posterior is a sum over these nodes. One more trial adds one
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cache
 
 import numpy as np
 from numpy.polynomial.legendre import Legendre, legder, legvander
@@ -18,17 +17,10 @@ ORDER = 20
 """Nodes of a panel, so that smooth densities need two panels, one on each side of the mode."""
 
 
-@cache
-def lobatto(order: int) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss-Lobatto quadrature: both ends are nodes, so that a step at an end is not missed."""
-    legendre = Legendre.basis(order - 1)
-    nodes = np.concatenate([[-1.0], np.sort(legendre.deriv().roots().real), [1.0]])
-    weights = 2.0 / (order * (order - 1) * legendre(nodes) ** 2)
-    nodes.flags.writeable = weights.flags.writeable = False
-    return nodes, weights
-
-
-NODES, WEIGHTS = lobatto(ORDER)
+_LEGENDRE = Legendre.basis(ORDER - 1)
+NODES: Array = np.concatenate([[-1.0], np.sort(_LEGENDRE.deriv().roots().real), [1.0]])
+"""Those of Gauss-Lobatto quadrature: both ends are nodes, so that a step at an end is not missed."""
+WEIGHTS: Array = 2.0 / (ORDER * (ORDER - 1) * _LEGENDRE(NODES) ** 2)
 _TO_LEGENDRE = np.linalg.inv(legvander(NODES, ORDER - 1))
 _DERIVATIVE = legder(np.eye(ORDER), axis=0)
 _ITERATIONS = 60
@@ -125,9 +117,9 @@ class Panels:
         return Panels(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(self)))
 
 
-def node_positions(low: Array, high: Array, nodes: Array = NODES) -> Array:
-    """Nodes of panels between `low` and `high`, shape (panels, nodes), where -1 is `low` and 1 is `high`."""
-    return np.asarray((0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * nodes)
+def node_positions(low: Array, high: Array) -> Array:
+    """Nodes of panels between `low` and `high`, shape (panels, ORDER), where -1 is `low` and 1 is `high`."""
+    return np.asarray((0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * NODES)
 
 
 @dataclass(frozen=True)
@@ -142,8 +134,6 @@ class Moments:
     """Of the natural logarithm."""
     stdev_log: float
     """Of the natural logarithm."""
-    log_mass: float
-    """Logarithm of the integral of the panels' density."""
 
 
 def masses_of(panels: Panels) -> tuple[Array, float]:
@@ -155,11 +145,9 @@ def masses_of(panels: Panels) -> tuple[Array, float]:
     return masses / total, top + float(np.log(total))
 
 
-def moments_of_masses(loads: Array, masses: Array, log_mass: float) -> Moments:
+def moments_of_masses(loads: Array, masses: Array) -> Moments:
     """Moments: sums of differences from the heaviest point's load, so that sharp posteriors keep digits."""
-    mean, stdev = _mean_and_stdev(loads, masses)
-    mean_log, stdev_log = _mean_and_stdev(np.log(loads), masses)
-    return Moments(mean, stdev, mean_log, stdev_log, log_mass)
+    return Moments(*_mean_and_stdev(loads, masses), *_mean_and_stdev(np.log(loads), masses))
 
 
 def _mean_and_stdev(values: Array, masses: Array) -> tuple[float, float]:

@@ -72,7 +72,7 @@ class Posterior:
     @cached_property
     def moments(self) -> Moments:
         """Mean and standard deviation of the critical load and of its logarithm."""
-        return moments_of_masses(self.nodes.critical_load, self.nodes.mass, self.log_evidence)
+        return moments_of_masses(self.nodes.critical_load, self.nodes.mass)
 
     @cached_property
     def p_at_min(self) -> float:

@@ -62,20 +62,9 @@ _HOPELESS = 60.0
 """Widths of a row from its mode; a point farther away has no mass."""
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How accurate the integral has to be."""
-
-    points: int
-    """Points of the sum, with many trials."""
-    error: float = np.inf
-    """With a larger error the sum is made of four times as many points."""
-
-
-EXACT = Effort(850, 0.02)
-"""For results."""
-ROUGH = Effort(300)
-"""For choosing loads."""
+EXACT, ROUGH = (850, 0.02), (300, np.inf)
+"""Points of the sum, with many trials, and the error above which there are four times as many: for results, and for
+choosing loads."""
 
 
 def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
@@ -88,17 +77,20 @@ def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
 
 
 def sampled(
-    models: Sequence[Model[VaryingCapacityLikelihood]], question: CriticalLoadQuestion, effort: Effort
+    models: Sequence[Model[VaryingCapacityLikelihood]],
+    question: CriticalLoadQuestion,
+    points: int,
+    error: float = np.inf,
 ) -> tuple[Posterior, ...]:
     """The posteriors of models of the same trials; rough ones of models that are improbable beside the best."""
     ridges = [_Ridge.of(model) for model in models]
     least = max(ridge.height for ridge in ridges) - _IMPROBABLE
     found = []
     for model, ridge in zip(models, ridges, strict=True):
-        own = effort if ridge.height > least else ROUGH
-        number = round(own.points * min(max(_MANY / max(len(model.likelihood.groups), 1), 1.0), _MOST_OF_FEW))
+        own_points, own_error = (points, error) if ridge.height > least else ROUGH
+        number = round(own_points * min(max(_MANY / max(len(model.likelihood.groups), 1), 1.0), _MOST_OF_FEW))
         one = _summed(model, question, ridge, number)
-        found.append(one if one.error <= own.error else _summed(model, question, ridge, 4 * number))
+        found.append(one if one.error <= own_error else _summed(model, question, ridge, 4 * number))
     return tuple(found)
 
 
