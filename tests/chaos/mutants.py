@@ -161,6 +161,15 @@ MUTATIONS = (
         ("plrsearch/test_variation.py::test_tails_are_excluded_open_or_seen_by_the_number_of_trials",),
     ),
     Mutation(
+        "a soak is without what rare bursts lose",
+        "plrsearch/variation/inference.py",
+        "return self.posteriors if self.bursts is None else",
+        "return self.posteriors if True else",
+        (
+            "plrsearch/test_bursts.py::test_stalls_of_half_the_target_are_seen_and_the_interval_reaches_the_critical_load_with_them",
+        ),
+    ),
+    Mutation(
         "a reset that takes a link down is the wire's fault",
         "testbed/changes.py",
         'for change in ("carrier", "flapped", "damaged")),',
