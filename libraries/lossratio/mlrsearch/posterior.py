@@ -32,13 +32,24 @@ FLOORS = {0.003: 0.75, 0.06: 0.12, 0.2: 0.08, 0.35: 0.05}
 """Levels before the loss begins, and how probable each is."""
 
 TO_TOP, TO_NEXT = 0.35, 0.3
-"""Probability that the top level is the next one; and the level just above. Else all higher ones are as probable."""
+"""Probability that loss begins with the top level; and with the next one. Else all higher ones are as probable."""
 
-SAME_LENGTH = 0.6
-"""Probability that the next level has the same mean length."""
 
-DOWN = 0.04
-"""Steps down for each step up."""
+class Rise(NamedTuple):
+    """How a curve goes on after it left its floor."""
+
+    to_top: float
+    """Probability that the top level is the next one."""
+    to_next: float
+    """Probability that the level just above is. Else all higher ones are as probable."""
+    same_length: float
+    """Probability that the next level has the same mean length."""
+    down: float
+    """Steps down for each step up."""
+
+
+JUMPS, GROWS = Rise(TO_TOP, TO_NEXT, 0.6, 0.04), Rise(0.0, 1.0, 0.9, 0.15)
+"""For goals that allow no loss; and for others: their loss has begun already, and grows."""
 
 EXACT, NEAR = 0.45, 0.25
 """Probability that loss begins where the overload shows it to begin; and that it begins about there."""
@@ -119,8 +130,9 @@ def _cauchy(off: Floats) -> Floats:
 class Posterior:
     """The posterior over curves."""
 
-    def __init__(self, top: int) -> None:
+    def __init__(self, top: int, rise: Rise = JUMPS) -> None:
         self._top = top
+        self._rise = rise
         self._counts: dict[float, list[int]] = {}
 
     def add(self, position: float, is_low: bool) -> None:
@@ -141,7 +153,7 @@ class Posterior:
         """The curves at these loads and at all measured ones."""
         together = np.union1d(positions, [*self._counts])
         begun = expected.begins_below(together, self._top)
-        return Curves(self._counts, together, np.clip(1.0 - begun, 1e-9, 1.0))
+        return Curves(self._counts, together, np.clip(1.0 - begun, 1e-9, 1.0), self._rise)
 
 
 class Curves:
@@ -155,16 +167,17 @@ class Curves:
         counts: Low-loss and high-loss trials by position.
         positions: The positions, ascending, all measured ones among them.
         later: The probability that loss begins above each of them.
+        rise: How they go on then.
     """
 
-    def __init__(self, counts: Mapping[float, list[int]], positions: Floats, later: Floats) -> None:
+    def __init__(self, counts: Mapping[float, list[int]], positions: Floats, later: Floats, rise: Rise) -> None:
         self.positions = positions
-        self._moves = _moves(np.diff(positions), later[1:] / later[:-1])
+        self._moves = _moves(np.diff(positions), later[1:] / later[:-1], rise)
         self._likely = np.ones((len(positions), len(LOSSY)))
         for position, (low, high) in counts.items():
             self._likely[np.searchsorted(positions, position)] = (1.0 - LOSSY) ** low * LOSSY**high
         floors = np.array([*FLOORS.values()])
-        begun = floors @ _over(_LONGEST / 20.0)[1]
+        begun = floors @ _over(_LONGEST / 20.0, rise)[1]
         self._forward, self._backward = np.empty_like(self._likely), np.ones_like(self._likely)
         state = np.concatenate([(1.0 - later[0]) * begun, later[0] * floors])
         for row, likely in enumerate(self._likely):
@@ -185,31 +198,32 @@ class Curves:
         return np.asarray(joint / joint.sum())
 
 
-def _moves(gaps: Floats, stays: Floats) -> Floats:
+def _moves(gaps: Floats, stays: Floats, rise: Rise) -> Floats:
     """The probability of each state after each gap, by the state before it, if a floor is left in it or not."""
     moves = np.zeros((len(gaps), len(LOSSY), len(LOSSY)))
     floor = np.arange(_MANY, len(LOSSY))
     moves[:, floor, floor] = stays[:, None]
     for move, gap, leaves in zip(moves, gaps.tolist(), (1.0 - stays).tolist(), strict=True):
-        move[:_MANY, :_MANY], floors = _over(max(0.5, round(min(gap, _LONGEST) * 2.0) / 2.0))
+        move[:_MANY, :_MANY], floors = _over(max(0.5, round(min(gap, _LONGEST) * 2.0) / 2.0), rise)
         np.multiply(floors, leaves, out=move[_MANY:, :_MANY])
     return moves
 
 
 @lru_cache(maxsize=1024)
-def _over(gap: float) -> tuple[Floats, Floats]:
+def _over(gap: float, rise: Rise) -> tuple[Floats, Floats]:
     """The probability of each level after so many steps: by the level before, and by the floor left half-way."""
-    first = np.array([np.outer(_next_levels(floor), [*LENGTHS.values()]).ravel() for floor in FLOORS])
-    half = np.linalg.matrix_power(_over_a_quarter(), round(2.0 * gap))
+    first = np.array([np.outer(_next_levels(floor, TO_TOP, TO_NEXT), [*LENGTHS.values()]).ravel() for floor in FLOORS])
+    half = np.linalg.matrix_power(_over_a_quarter(rise), round(2.0 * gap))
     return half @ half, first @ half
 
 
 @lru_cache
-def _over_a_quarter() -> Floats:
+def _over_a_quarter(rise: Rise) -> Floats:
     """The probability of each level (columns) a quarter of a step after each other one (rows)."""
-    lengths, stays = np.array([*LENGTHS]), SAME_LENGTH * np.eye(len(LENGTHS))
-    next_length = stays + (1.0 - SAME_LENGTH) / (len(LENGTHS) - 1) * (1.0 - np.eye(len(LENGTHS)))
-    next_level = np.array([_next_levels(level) for level in LEVELS]) + DOWN * np.eye(len(LEVELS), k=-1)
+    lengths, stays = np.array([*LENGTHS]), rise.same_length * np.eye(len(LENGTHS))
+    next_length = stays + (1.0 - rise.same_length) / (len(LENGTHS) - 1) * (1.0 - np.eye(len(LENGTHS)))
+    next_level = np.array([_next_levels(level, rise.to_top, rise.to_next) for level in LEVELS])
+    next_level += rise.down * np.eye(len(LEVELS), k=-1)
     # The top level stays longer than others.
     next_level[-1] /= 4.0
     rates = np.kron(next_level, next_length / lengths[:, None])
@@ -218,13 +232,13 @@ def _over_a_quarter() -> Floats:
     return np.linalg.matrix_power(small, 2**16)
 
 
-def _next_levels(level: float) -> Floats:
+def _next_levels(level: float, to_top: float, to_next: float) -> Floats:
     """How probable each level is after a level or a floor."""
     higher = np.array(LEVELS) > level + 1e-9
-    chances = (1.0 - TO_TOP - TO_NEXT) * higher / max(1, higher.sum())
+    chances = (1.0 - to_top - to_next) * higher / max(1, higher.sum())
     if higher.any():
-        chances[-1] += TO_TOP
-        chances[higher.argmax()] += TO_NEXT
+        chances[-1] += to_top
+        chances[higher.argmax()] += to_next
     return np.asarray(chances)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lossratio.mlrsearch import NDR, LoadGrid
-from lossratio.mlrsearch.posterior import LOSSY, Expected, Plan, Posterior, race
+from lossratio.mlrsearch.posterior import GROWS, JUMPS, LOSSY, Expected, Plan, Posterior, race
 from lossratio.mlrsearch.rules.plan import information
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
@@ -38,6 +38,17 @@ def test_trials_show_the_edge_of_a_cliff_and_of_a_plateau_of_chance(share):
         posterior.add(float(position), position < 200 or rng.random() >= share)
     assert lossy_at(posterior, 191) < 0.05
     assert [lossy_at(posterior, position) for position in (215, 271)] == pytest.approx([share, share], abs=0.15)
+
+
+def test_loss_that_a_goal_allows_goes_on_from_level_to_level():
+    tops = []
+    for rise in (JUMPS, GROWS):
+        posterior = Posterior(500, rise)
+        for number in range(20):
+            posterior.add(200.0, is_low=number % 2 == 0)
+        curves = posterior.curves(NOTHING, np.array([204.0]))
+        tops.append(curves.chances[np.searchsorted(curves.positions, 204.0)] @ (LOSSY > 0.95))
+    assert 0.0 < tops[1] < tops[0] / 2.0
 
 
 def test_a_trial_says_the_more_about_the_verdict_on_a_coin_the_fewer_trials_decide_it():

@@ -7,7 +7,7 @@ from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import Hint, overload_of
-from lossratio.mlrsearch.posterior import Plan, Posterior
+from lossratio.mlrsearch.posterior import GROWS, JUMPS, Plan, Posterior
 from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.mlrsearch.stages import Stages, targets_of
 from lossratio.trials import TrialResult
@@ -43,7 +43,8 @@ class GoalView(Stages):
         self.expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
         is_planned = not early_verdict and not isinstance(goal, SequentialGoal)
         is_planned &= goal.first_duration == goal.final_trial_duration
-        self.plan = Plan(goal, grid, Posterior(grid.top)) if is_planned else None
+        rise = GROWS if goal.loss_ratio > 0.0 else JUMPS
+        self.plan = Plan(goal, grid, Posterior(grid.top, rise)) if is_planned else None
         self.hinted: int | None = None
         self._hint, self._was_hinted = hint, hint is not None
 
