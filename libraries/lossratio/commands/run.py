@@ -149,6 +149,11 @@ def demo(output: Path = option("Directory for the results.", default=Path("resul
     """
     from lossratio.runs import RunRequest
 
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=output).close()
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}. Choose another directory: --output DIR", str(output)) from error
     real = RunRequest((Path("local"),), (), (), ("--outputdir", str(output)), job=_JOB)
     outcome = measured_or_simulated(real, replace(real, topologies=(Path("simulated"),)))
     if outcome.directory is not None and outcome.status is ExitStatus.PASSED:

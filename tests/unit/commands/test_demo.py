@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,6 +56,26 @@ def test_a_demo_that_is_stopped_or_cannot_write_is_not_simulated(status, tmp_pat
     done = CliRunner().invoke(commands, ["demo"])
     assert done.exit_code == status
     assert "Simulated" not in done.output
+
+
+@pytest.mark.parametrize("output", ["/proc/nope", "file", "file/x"])
+def test_a_directory_that_takes_no_files_is_refused_before_a_testbed_is_built(output, lossratio, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: pytest.fail("looked for a testbed"))
+    status, out, err = lossratio("demo", "--output", output)
+    assert (status, out) == (ExitStatus.BAD_INPUT, "")
+    assert err.startswith(f"Error: {output}: ")
+    assert err.endswith(". Choose another directory: --output DIR.\n")
+
+
+def test_a_full_disk_stays_a_failure_of_the_infrastructure(lossratio, monkeypatch):
+    def full(**settings):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    status, _, err = lossratio("demo")
+    assert status == ExitStatus.INFRASTRUCTURE
+    assert err == "Error: results/demo: No space left on device. Choose another directory: --output DIR.\n"
 
 
 @pytest.mark.parametrize(
