@@ -243,12 +243,11 @@ def _lines(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location,
 
 
 def _duplicates(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location, str]]:
-    seen: set[Hashable] = set()
+    seen: dict[Hashable, int] = {}
     for key, mark, value in _children(node):
         if key in seen:
-            line = mark.start_mark.line + 1
-            yield (*location, key), f"the name {_shortened(repr(key))} is given twice (again in line {line})"
-        seen.add(key)
+            yield (*location, key), f"the name {_shortened(repr(key))} is given twice (first in line {seen[key]})"
+        seen[key] = mark.start_mark.line + 1
         yield from _duplicates(value, (*location, key))
 
 

@@ -39,6 +39,9 @@ def replay(journal: Path, **asked: Any) -> None:
     """
     from lossratio.trials import read_journal
 
+    if journal.suffix == ".json":
+        trials = journal.parent.parent / "trials" / f"{journal.stem}.jsonl"
+        raise click.UsageError(f"{journal} is no journal. The journal of a result is beside it: {trials}")
     contents = read_journal(journal)
     if contents.unproved:
         rest = len(contents.unproved)

@@ -80,12 +80,12 @@ def read_run(path: Path) -> Run:
                 problems.append(str(error))
     cut_off: list[CutOff] = []
     for journal in sorted((path / "trials").glob("*.jsonl")):
+        try:
+            contents = read_journal(journal)
+        except SearchError as error:
+            problems.append(str(error))
+            continue
         if not (path / "results" / f"{journal.stem}.json").exists():
-            try:
-                contents = read_journal(journal)
-            except SearchError as error:
-                problems.append(str(error))
-                continue
             kind, last = kind_of_journal(contents), None
             bounds = () if kind is None else tuple(kind.known_so_far(contents))
             if contents.unproved:

@@ -90,6 +90,12 @@ def test_the_command_shows_both_functions_and_whether_the_numbers_may_be_relied_
         assert word in out
 
 
+def test_a_result_in_place_of_its_journal_is_told_apart(lossratio, tmp_path):
+    status, _, err = lossratio("replay", tmp_path / "results" / "a.json")
+    assert status == 2
+    assert f"is no journal. The journal of a result is beside it: {tmp_path / 'trials' / 'a.jsonl'}" in err
+
+
 @pytest.mark.long
 def test_the_command_loads_no_library_that_it_does_not_need(searched):
     code = (

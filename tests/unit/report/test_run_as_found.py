@@ -78,6 +78,17 @@ def test_a_damaged_file_is_named_and_the_rest_goes_on(run):
     assert "bad.jsonl, line 1: this is not a journal" in journal
 
 
+def test_a_damaged_journal_of_a_result_is_named_and_the_result_is_reported(run):
+    cut_off(run, throughput(), 3)
+    journal = run.journal_path("Suite.killed").rename(run.journal_path(mrr().test.full_name))
+    assert not read_run(run.path).lacks
+    journal.write_bytes(journal.read_bytes().replace(b"150", b"151", 1))
+    read_again = read_run(run.path)
+    (problem,) = read_again.lacks
+    assert f"{journal}, line 2" in problem
+    assert len(read_again.results) == 1
+
+
 def test_a_path_that_is_no_run_directory_is_refused(tmp_path):
     with pytest.raises(ReportError, match="is not the directory of a run"):
         read_run(tmp_path)
