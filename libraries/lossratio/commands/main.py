@@ -95,7 +95,13 @@ def main() -> None:
     """Runs a command; an error is one message and the exit status that it means, never a traceback."""
     try:
         commands(standalone_mode=False)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as abort:
+        # Raised in place of an EOFError, or of a KeyboardInterrupt.
+        if isinstance(abort.__context__, EOFError):
+            click.echo(
+                "\nError: The input ended before this question was answered: give a line for each one.", err=True
+            )
+            sys.exit(ExitStatus.BAD_INPUT)
         sys.exit(ExitStatus.INTERRUPTED)
     except click.ClickException as error:
         error.show()

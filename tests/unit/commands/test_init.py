@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import subprocess
 import sys
 
@@ -131,6 +132,21 @@ def test_the_tg_is_that_of_trex_with_its_cores_and_next_hops(ask, tmp_path):
     ask("lab4\nnetns:tg\n\n", "--trex", "trex_cfg.yaml")
     # The other next hop is the opposite port, as behind a bridge.
     assert "dut=black_box    west_mac=02:00:00:00:00:a1\n" in (tmp_path / "lab4.robot").read_text()
+
+
+@pytest.mark.parametrize(("answers", "question"), [("", "Name of the testbed"), ("lab1\nn\n", "Where is the traffic")])
+def test_an_input_that_ends_too_early_is_bad_input_and_no_ctrl_c(lossratio, tmp_path, monkeypatch, answers, question):
+    monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+    status, out, err = lossratio("init", "our-lab")
+    assert status == 2
+    assert question in out.splitlines()[-1]
+    assert err == "\nError: The input ended before this question was answered: give a line for each one.\n"
+    assert not (tmp_path / "our-lab").exists()
+
+
+def test_ctrl_c_at_a_question_is_an_interrupt(lossratio, monkeypatch):
+    monkeypatch.setattr("sys.stdin.readline", lambda *size: signal.raise_signal(signal.SIGINT), raising=False)
+    assert lossratio("init", "our-lab")[::2] == (130, "")
 
 
 def test_nothing_is_overwritten(ask, tmp_path):
