@@ -9,7 +9,9 @@ import click
 import pytest
 from local_testbeds import LOCAL, local_topology, needs_testbed
 
+from lossratio.commands import doctor
 from lossratio.commands.main import COMMANDS, commands, first_line
+from lossratio.commands.study import PACKAGES
 from lossratio.errors import ArchiveError, BuildError, JobError, NodeError, ReservationError, StorageError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 
@@ -281,6 +283,16 @@ def test_the_doctor_names_what_is_missing_and_the_way_out(lossratio, monkeypatch
     assert "  no  generator and receiver inside the kernel (xdp): the kernel is locked down" in lines
     assert "  no  git: bisection between revisions: not installed" in lines
     assert f"  no  TREX_HOME: the traffic generator TRex: {tmp_path} has no program _t-rex-64" in lines
+
+
+def test_the_doctor_lists_every_extra_of_users_and_what_a_study_needs(lossratio, monkeypatch):
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    lines = lossratio("doctor").out.splitlines()
+    declared = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    extras = set(re.findall(r"^(\w+) = \[", declared, re.MULTILINE)) - {"docs", "test"}
+    assert {line.split()[2].strip(":") for line in lines if line.startswith("  no  extra ")} == extras
+    (bench,) = (line for line in lines if line.startswith("  no  extra bench: "))
+    assert set(PACKAGES) <= set(bench.split(": ")[1].split(", "))
 
 
 def test_the_doctor_finds_what_is_there(lossratio, monkeypatch, tmp_path):

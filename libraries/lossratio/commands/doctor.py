@@ -13,14 +13,21 @@ import click
 from lossratio.commands.parameters import command
 from lossratio.errors import DutError
 
-_EXTRAS = {"history": ("pyarrow", "duckdb", "fsspec"), "otg": ("snappi",), "s3": ("s3fs",), "trex": ("trex_stl_lib",)}
+_EXTRAS = {
+    "bench": ("joblib", "pandas", "pyarrow", "MLRsearch"),
+    "cluster": ("distributed",),
+    "history": ("pyarrow", "duckdb", "fsspec"),
+    "otg": ("snappi",),
+    "s3": ("s3fs",),
+    "snmp": ("pysnmp",),
+    "trex": ("trex_stl_lib",),
+}
 _TOOLS = {
     "nft": "rules and policers of Linux devices",
     "ethtool": "facts and offloads of interfaces",
     "perf": "counters of processors in telemetry",
     "git": "bisection between revisions",
 }
-
 
 _Line = tuple[str, str | None]
 """A thing that the machine can do, and what is missing for it, with the way out; None: the machine can do it."""
