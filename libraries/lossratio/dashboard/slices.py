@@ -139,7 +139,9 @@ class Results:
     def rows(self, numbers: Iterable[int]) -> Slice:
         """Results with their names."""
         names = _names()
-        return {"names": list(names), "rows": [self.row(number, names) for number in numbers]}
+        # The rows fill the names.
+        rows = [self.row(number, names) for number in numbers]
+        return {"names": list(names), "rows": rows}
 
 
 def slices(

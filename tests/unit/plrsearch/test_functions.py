@@ -29,7 +29,8 @@ def test_loss_increases_is_convex_and_stays_below_the_load(function, mrr, knee, 
     spread = max(mrr / knee, 1.0)
     loads = share * mrr * np.array([0.999, 1.0, 1.001])
     log_rate = function.log_loss_rate(loads, np.array(mrr), np.array(spread))
-    rate = np.exp(log_rate)
+    # Relative to the largest, as a rate may be below the smallest float of full precision.
+    rate = np.exp(log_rate - log_rate[2])
     assert np.all(np.diff(log_rate) > 0)
     assert np.all(log_rate < np.log(loads))
     assert rate[2] - rate[1] >= (rate[1] - rate[0]) * (1 - 1e-9)
