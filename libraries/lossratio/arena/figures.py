@@ -267,9 +267,6 @@ def seen(rows: Any, *, with_hints: bool) -> float:
 SHORT_SUM, LONG_SUM = 61.0, 661.0
 """Duration sums in seconds: NDR and PDR then take some 100 and some 1,000 trials."""
 
-ATTEMPTS = 5
-"""Number of searches of each length. The fastest one counts, as the others were disturbed."""
-
 
 @dataclass(frozen=True)
 class Growth:
@@ -285,10 +282,11 @@ class Growth:
 
 def decision_time_growth() -> Growth:
     """Measures how much more processor time a decision takes in a long search."""
-    # In turns, so that a busy machine slows both down alike.
-    pairs = [(_search(SHORT_SUM), _search(LONG_SUM)) for _ in range(ATTEMPTS)]
-    short, long = (min(outcomes, key=_decision_time) for outcomes in zip(*pairs, strict=True))
-    return Growth(len(short.trials), len(long.trials), _decision_time(long) / _decision_time(short))
+    # The first search also loads code. A short one before and one after, so that a busy machine slows both down alike.
+    _search(SHORT_SUM)
+    before, long, after = map(_search, (SHORT_SUM, LONG_SUM, SHORT_SUM))
+    short = (_decision_time(before) + _decision_time(after)) / 2.0
+    return Growth(len(before.trials), len(long.trials), _decision_time(long) / short)
 
 
 def _search(duration_sum: float) -> Outcome:

@@ -96,8 +96,7 @@ def main() -> None:
     try:
         commands(standalone_mode=False)
     except click.exceptions.Abort as abort:
-        # Raised in place of an EOFError, or of a KeyboardInterrupt.
-        if isinstance(abort.__context__, EOFError):
+        if isinstance(abort.__context__, EOFError):  # otherwise a KeyboardInterrupt
             click.echo(
                 "\nError: The input ended before this question was answered: give a line for each one.", err=True
             )

@@ -161,7 +161,6 @@ def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
         return
     if len(free):
         yield from arena.family_tables(free)
-    yield (
-        f"{arena.OURS} beside {arena.PEER}",
-        arena.figure_table(arena.figures(rows, arena.decision_time_growth().ratio)),
-    )
+    click.echo("Measuring the time per decision in a search of 1,000 trials: this takes seconds.", err=True)
+    growth = arena.decision_time_growth().ratio
+    yield f"{arena.OURS} beside {arena.PEER}", arena.figure_table(arena.figures(rows, growth))

@@ -36,6 +36,7 @@ def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
     assert "Overhead 0.5 s: searches" in result.output
     if command.arena.why_not_installed() is None:
         assert "Search time divided by the peer's" in result.output
+        assert "Measuring the time per decision in a search of 1,000 trials" in result.output
         assert "verdict" in result.output
 
 

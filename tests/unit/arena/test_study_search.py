@@ -12,8 +12,8 @@ from study_examples import CAPACITY, KNEE, QUICK, QUICK_SET
 
 from lossratio.arena import peer
 from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
-from lossratio.arena.figures import LONG_SUM, decision_time_growth
-from lossratio.arena.outcome import MOST_TRIALS, Recorder, searched
+from lossratio.arena.figures import LONG_SUM, SHORT_SUM, decision_time_growth
+from lossratio.arena.outcome import MOST_TRIALS, Outcome, Recorder, searched
 from lossratio.arena.search import GOAL_SETS, GoalSet, search_rows
 from lossratio.arena.suts import Overhead
 from lossratio.errors import SearchError
@@ -134,7 +134,6 @@ def test_a_recorder_keeps_trials_in_order():
 
 @pytest.mark.long
 def test_decisions_of_a_hundred_and_of_a_thousand_trials_are_set_side_by_side(monkeypatch, how_many):
-    monkeypatch.setitem(decision_time_growth.__globals__, "ATTEMPTS", 1)
     # A third of the long search, unless all is asked for.
     share = how_many(3, 1)
     monkeypatch.setitem(decision_time_growth.__globals__, "LONG_SUM", LONG_SUM / share)
@@ -142,6 +141,18 @@ def test_decisions_of_a_hundred_and_of_a_thousand_trials_are_set_side_by_side(mo
     assert 80 <= growth.short_trials <= 150
     assert 900 / share <= growth.long_trials <= 1200 / share
     assert growth.ratio > 0.0
+
+
+def test_one_long_search_is_enough_between_two_short_ones(monkeypatch):
+    made, times = [], (99.0, 2.0, 10.0 * LONG_SUM, 4.0)
+
+    def search(duration_sum):
+        made.append(duration_sum)
+        return Outcome(None, (None,) * int(duration_sum), times[len(made) - 1])
+
+    monkeypatch.setitem(decision_time_growth.__globals__, "_search", search)
+    assert decision_time_growth().ratio == pytest.approx(10.0 / (3.0 / SHORT_SUM), rel=0.01)
+    assert made == [SHORT_SUM, SHORT_SUM, LONG_SUM, SHORT_SUM]
 
 
 @pytest.mark.usefixtures("needs_peer")
