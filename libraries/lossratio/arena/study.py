@@ -7,6 +7,7 @@ after a change of one algorithm only the cells of that algorithm are run again.
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
@@ -225,10 +226,16 @@ def run_study(
         finished = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(
             delayed(_run)(cell) for cell in missing
         )
-        for cell, rows in finished:
-            store.save(cell, rows)
-            done += 1
-            on_progress(done)
+        try:
+            for cell, rows in finished:
+                store.save(cell, rows)
+                done += 1
+                on_progress(done)
+        finally:
+            # After Ctrl-C, joblib would warn of the cells that it gives up.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                finished.close()
 
 
 def _run(cell: Cell) -> tuple[Cell, list[Row]]:

@@ -9,7 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from lossratio.arena.algorithms import PEER
+from lossratio.arena.families import FAMILIES
 from lossratio.arena.figures import Growth
+from lossratio.arena.study import Store
 from lossratio.commands import study as command
 from lossratio.commands.main import commands
 from lossratio.commands.study import study
@@ -67,6 +69,26 @@ def test_seeds_that_are_no_range_are_refused(tmp_path, seeds):
     result = run(tmp_path, "--algorithm", "lossratio", "--seeds", seeds)
     assert (result.exit_code == 0) == (seeds == "0..")
     assert (f"{seeds!r} is no range of seeds" in result.output) == (seeds != "0..")
+
+
+def test_ctrl_c_says_how_many_cells_are_kept_and_nothing_of_joblib(lossratio, tmp_path, monkeypatch, recwarn):
+    from joblib import parallel_config
+
+    save = Store.save
+
+    def interrupted(store, cell, rows):
+        if list(tmp_path.rglob("*.parquet")):
+            raise KeyboardInterrupt
+        save(store, cell, rows)
+
+    monkeypatch.setattr(Store, "save", interrupted)
+    small = ("--goals", "G4", "--algorithm", "lossratio", "--seeds", "0", "--repeats", "1", "--jobs", "2")
+    with parallel_config(backend="threading"):
+        status, out, err = lossratio("study", *small, "--results", "kept")
+    assert (status, out) == (130, "")
+    assert f"Cells finished: 1 of {len(FAMILIES)}, kept in kept\n" in err
+    assert "UserWarning" not in err
+    assert not recwarn.list
 
 
 def test_an_unknown_family_is_refused_with_those_that_there_are(tmp_path):
