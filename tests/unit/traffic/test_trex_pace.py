@@ -70,7 +70,7 @@ def test_by_how_much_traffic_took_longer_is_never_underestimated(longer, steps):
 
     def sent():
         flowed = now[0] - 0.1
-        return dict.fromkeys(DUE, 0 if flowed < 0 else min(5000, 1 + int(flowed / seconds * 5000)))
+        return dict.fromkeys(DUE, 0 if flowed < 0 else min(5000, 1 + int(flowed / seconds * 4999)))
 
     pace = Pace(directions(), LOAD, DURATION, DUE, clock=lambda: now[0], read=sent)
     while not pace.has_ended():
