@@ -43,7 +43,7 @@ no-netns: compiled
 chaos: environment packages
 	.venv/bin/python tests/chaos/chaos.py $(CHAOS)
 	.venv/bin/python -m pytest tests/unit/hostile_input/test_fuzzing.py --fuzz-seconds $(FUZZ_SECONDS)
-	$(PYTEST) -m "long and not netns" --whole --hypothesis-profile whole
+	$(PYTEST) -m "(long or hypothesis) and not netns" --whole --hypothesis-profile whole
 
 # Small mistakes in a copy of the library: each must make a test fail.
 mutants: environment packages
