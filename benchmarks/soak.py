@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from soak_cases import CASES, DRIFT_TIME, MAX_LOAD, MIN_LOAD, TARGET, Case
 from soak_monte_carlo import monte_carlo
-from soak_suts import CASES, DRIFT_TIME, MAX_LOAD, MIN_LOAD, TARGET, Case
 
 from lossratio.plrsearch import (
     CriticalLoadEstimate,

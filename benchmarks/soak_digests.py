@@ -18,7 +18,8 @@ from pathlib import Path
 import click
 import numpy as np
 from joblib import Parallel, delayed
-from soak_suts import CAPACITY, CASES, MAX_LOAD, MIN_LOAD, TARGET
+from soak_cases import CASES, MAX_LOAD, MIN_LOAD, TARGET
+from soak_suts import CAPACITY
 
 from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, SelectionName, estimate
 from lossratio.simulation import SimulatedMeasurer

@@ -16,7 +16,7 @@ from lossratio.commands.main import main
 
 # How long an example takes says something about the machine, and nothing about the code. Where fifty examples are too
 # few, a test says how many it needs.
-# Whoever changes something else has the same examples as before; `make chaos` looks for new ones.
+# Each run draws the same examples, so that a change fails only by what it changes; `make chaos` draws new ones.
 hypothesis.settings.register_profile("lossratio", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.register_profile("whole", deadline=None, max_examples=300)
 hypothesis.settings.load_profile("lossratio")

@@ -83,10 +83,8 @@ class Bursts:
         It changes by as much as that of the likeliest curve does.
         """
         question, nodes, mode = posterior.question, posterior.nodes, posterior.mode
-        curve, mrr = (
-            Curves(posterior.function, np.array([mode.spread]), np.array([mode.deviation])),
-            np.array([mode.mrr]),
-        )
+        curve = Curves(posterior.function, np.array([mode.spread]), np.array([mode.deviation]))
+        mrr = np.array([mode.mrr])
 
         def load(target: float) -> float:
             if target <= 0.0:

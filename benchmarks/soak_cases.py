@@ -1,0 +1,330 @@
+"""What `soak.py` measures: SUTs inside and outside of PLRsearch's model family, with their true critical loads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import optimize, stats
+from soak_suts import (
+    CAPACITY,
+    ByRatio,
+    Changing,
+    DrawnCapacity,
+    SineCapacity,
+    SlowerAfterOverload,
+    WalkingCapacity,
+    WanderingCapacity,
+    WithStalls,
+)
+
+from lossratio.plrsearch import GuardStatement, Verdict
+from lossratio.simulation import PerformanceSpectrum, RareStalls, SmoothKnee, Sut
+
+MIN_LOAD, MAX_LOAD = 1e4, 30e6
+TARGET = 1e-7
+TRIAL_DURATION = 2.0
+"""Seconds of a trial, if the selection by posteriors chooses it."""
+DRIFT_TIME = 1800.0
+"""Seconds in which a SUT that drifts changes by its `change`."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A SUT and what is right about it."""
+
+    sut: Sut
+    """The SUT."""
+    critical_load: float | None
+    """Its true critical load in frames per second; None if there is none to be found."""
+    losses: Callable[[float], tuple[float, float]]
+    """The mean loss ratio at a load in frames per second, and the share of trials that have the losses that do not come
+    frame by frame."""
+    healthy: bool = False
+    """Whether it is inside the model family, so that it should not be flagged."""
+    traits: frozenset[str] = frozenset()
+    """What may be said of it: ``varies``, ``skewed``, ``tails``, ``bands`` (the capacity), ``memory``, ``drift``,
+    ``sine``, ``bursts``, ``overload`` (it is another one after overload), ``curve`` (its loss has the shape of neither
+    function)."""
+    drift: float = 0.0
+    """Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning."""
+
+    def critical_load_after(self, seconds: float) -> float | None:
+        """The true critical load at a time of the search; None if there is none to be found."""
+        if self.critical_load is None:
+            return None
+        return self.critical_load * (1.0 + self.drift * seconds / DRIFT_TIME)
+
+    def is_bounded_by(self, guard: GuardStatement, seconds: float) -> bool:
+        """Whether the model-free statement of a search that took some seconds is true of this SUT.
+
+        The mean loss ratio at the highest load of its trials is at least the lower bound, and that at the lowest load
+        at most the upper one. Or it is above, and the losses are of those that the statement leaves open: they come in
+        fewer trials than those in which losses may be unseen, and if the load is "verified", more frames are lost at a
+        time than up to which it is.
+        """
+        ratio, share = self._losses_at(guard.load_per_interface_fps, seconds)
+        if guard.unseen_burst_trials is None:
+            return True
+        if self._losses_at(guard.highest_load_per_interface_fps, seconds)[0] < guard.least_loss_ratio:
+            return False
+        at_a_time = ratio / share * guard.frames / guard.trials
+        is_open = share < 1.0 / guard.unseen_burst_trials and at_a_time > (guard.largest_burst_frames or 0.0)
+        return ratio <= guard.most_loss_ratio or is_open
+
+    def is_falsely_verified_by(self, guard: GuardStatement, seconds: float) -> bool:
+        """Whether the statement calls a load verified at which more than the target is lost."""
+        is_at_min = guard.least_loss_ratio > TARGET
+        return (
+            guard.verdict is Verdict.VERIFIED
+            and not is_at_min
+            and self._losses_at(guard.load_per_interface_fps, seconds)[0] > TARGET
+        )
+
+    def _losses_at(self, load: float, seconds: float) -> tuple[float, float]:
+        """The losses at a load, in the middle of a search that took some seconds."""
+        return self.losses(load / (1.0 + 0.5 * self.drift * seconds / DRIFT_TIME))
+
+    def local_oracle_width(self, loads: Sequence[float], frames: Sequence[float]) -> float:
+        """Width of the 95 % interval, as a share, by Fisher's information of the trials that lose up to 1,000 targets.
+
+        The oracle knows the curve of a constant capacity but for two numbers: where it is, and how steep.
+
+        Args:
+            loads: Those of the trials, in frames per second.
+            frames: Frames that each of them sent.
+        """
+        information = np.zeros((2, 2))
+        for load, sent in zip(loads, frames, strict=True):
+            ratio = self.losses(load)[0]
+            if 1e-5 * TARGET < ratio <= 1000.0 * TARGET and self.critical_load is not None:
+                steepness = math.log(self.losses(load * 1.000001)[0] / ratio) / 1e-6
+                pull = steepness * np.array([1.0, math.log(load / self.critical_load)])
+                information += ratio * sent * np.outer(pull, pull)
+        return float(3.92 * math.sqrt(np.linalg.pinv(information)[0, 0]))
+
+
+def _of_knee(sut: SmoothKnee, stalls: float = 0.0, interval: float = 60.0) -> Case:
+    """The knee's case, with stalls that lose a share of the target; from a share of 1 on the truth is no load."""
+    stalling = WithStalls(sut, stalls * TARGET, interval)
+
+    def losses(load: float) -> tuple[float, float]:
+        share = -math.expm1(-TRIAL_DURATION / stalling.interval) if stalls else 1.0
+        return sut.loss_rate(load) / load + stalls * TARGET, share
+
+    if stalls >= 1.0:
+        return Case(stalling, MIN_LOAD, losses)
+
+    def excess(load: float) -> float:
+        return math.log(max(sut.loss_rate(load), 1e-300) / load / TARGET / (1.0 - stalls))
+
+    load = optimize.brentq(excess, 0.1 * CAPACITY, 1.1 * CAPACITY, xtol=1e-3)
+    if stalls:
+        return Case(stalling, load, losses)
+    return Case(sut, load, losses, healthy=True)
+
+
+def _of_capacities(sut: Sut, quantile: Callable[[np.ndarray], np.ndarray]) -> Case:
+    """The load at which the mean of what sharp knees lose is the target; by a sum over their quantiles."""
+    edges = np.concatenate([np.geomspace(1e-14, 1e-3, 4001), np.linspace(1e-3, 1.0, 4001)[1:]])
+    capacities, shares = CAPACITY * np.maximum(quantile(0.5 * (edges[1:] + edges[:-1])), 0.0), np.diff(edges)
+
+    def losses(load: float) -> tuple[float, float]:
+        lost = np.maximum(0.0, 1.0 - capacities / load)
+        return float(np.sum(shares * lost)), max(float(np.sum(shares[lost > 0.0])), 1e-300)
+
+    critical_load = optimize.brentq(lambda load: losses(load)[0] - TARGET, 0.01 * CAPACITY, 1.2 * CAPACITY, xtol=1e-3)
+    return Case(sut, critical_load, losses)
+
+
+def _drawn(distribution: Any) -> Case:
+    """A sharp knee whose place, as a share, has one of scipy's distributions."""
+    return _of_capacities(DrawnCapacity(lambda rng: float(distribution.rvs(random_state=rng))), distribution.ppf)
+
+
+def _drifting(case: Case, change: float) -> Case:
+    """The same SUT, but that it drifts."""
+    sut = Changing(case.sut, lambda rng: lambda seconds: 1.0 + change * seconds / DRIFT_TIME)
+    return replace(case, sut=sut, healthy=False, drift=change)
+
+
+def _waving(case: Case, swing: float, period: float) -> Case:
+    """The same SUT, but that it follows a sine of so many seconds, beginning anywhere in its period."""
+    scales = 1.0 + swing * np.sin(np.pi * (np.arange(2000) + 0.5) / 2000 - 0.5 * np.pi)
+
+    def drawn(rng: np.random.Generator) -> Callable[[float], float]:
+        phase = rng.uniform(0.0, 2.0 * math.pi)
+        return lambda seconds: 1.0 + swing * math.sin(phase + 2.0 * math.pi * seconds / period)
+
+    def losses(load: float) -> tuple[float, float]:
+        return float(np.mean([case.losses(load / scale)[0] for scale in scales])), 1.0
+
+    load = optimize.brentq(lambda load: math.log(max(losses(load)[0], 1e-300) / TARGET), 0.3 * CAPACITY, 1.1 * CAPACITY)
+    return replace(case, sut=Changing(case.sut, drawn), critical_load=load, losses=losses, healthy=False)
+
+
+def _normal(deviation: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda share: 1.0 + deviation * stats.norm.ppf(share)
+
+
+def _slow_trials(jitter: float, share: float, size: float) -> Case:
+    """Some trials are slower, by an exponentially distributed share of the capacity."""
+    below = np.linspace(-0.999, 0.05, 200001)
+    cumulative = (1.0 - share) * stats.norm.cdf(below, scale=jitter)
+    cumulative += share * stats.exponnorm.sf(-below, size / jitter, scale=jitter)
+    sut = PerformanceSpectrum(CAPACITY, jitter, tail_share=share, tail_size=size)
+    return _of_capacities(sut, lambda asked: 1.0 + np.interp(asked, cumulative, below))
+
+
+def _slow_level(jitter: float, share: float, size: float) -> Case:
+    """Some trials are slower, all by the same share of the capacity."""
+    below = np.linspace(-2.0 * size, 0.05, 200001)
+    cumulative = (1.0 - share) * stats.norm.cdf(below, scale=jitter) + share * stats.norm.cdf(
+        below + size, scale=jitter
+    )
+
+    def draw(rng: np.random.Generator) -> float:
+        return float(1.0 + jitter * rng.standard_normal() - size * (rng.random() < share))
+
+    return _of_capacities(DrawnCapacity(draw), lambda asked: 1.0 + np.interp(asked, cumulative, below))
+
+
+def _red(load: float) -> float:
+    """The loss ratio of random early detection: it begins 1 % below the capacity, and grows with the square."""
+    early = max(0.0, load / CAPACITY - 0.99) ** 2
+    return min(1.0, early + max(0.0, 1.0 - CAPACITY / load))
+
+
+def _of_ratio(ratio: Callable[[float], float]) -> Case:
+    """A SUT whose capacity is constant, by its mean loss ratio: frames are lost one by one."""
+    load = optimize.brentq(lambda load: math.log(max(ratio(load), 1e-300) / TARGET), 0.3 * CAPACITY, 1.1 * CAPACITY)
+    return Case(ByRatio(ratio), load, lambda load: (ratio(load), 1.0), healthy=True)
+
+
+def _of_queues(number: int, apart: float) -> Case:
+    """Queues with a knee each, whose shares of the frames differ, from the fullest to the emptiest, by `apart`."""
+    shares = np.linspace(1.0 + apart, 1.0, number)
+    shares, knee = shares / shares.sum(), SmoothKnee(CAPACITY / number, 1e3)
+    return _of_ratio(lambda load: sum(knee.loss_rate(share * load) for share in shares) / load)
+
+
+def _m_m_1(places: int) -> Callable[[float], float]:
+    """The loss ratio of one server with exponential times and so many places (M/M/1/K)."""
+
+    def ratio(load: float) -> float:
+        use = load / CAPACITY * (1.0 + 1e-12)
+        if use < 1.0:
+            return (1.0 - use) * use**places / (1.0 - use ** (places + 1))
+        return (1.0 - 1.0 / use) / (1.0 - use ** -(places + 1))
+
+    return ratio
+
+
+def _rare_stalls(interval: float, stall: float) -> Case:
+    """A sharp knee whose stalls lose far more than the target: the critical load is not asked for."""
+
+    def losses(load: float) -> tuple[float, float]:
+        return stall / interval + max(0.0, 1.0 - CAPACITY / load), -math.expm1(-TRIAL_DURATION / interval)
+
+    return Case(RareStalls(CAPACITY, interval=interval, stall=stall), None, losses)
+
+
+_CASES = {
+    "stretch": _of_knee(SmoothKnee(CAPACITY, 5e4)),
+    "erf": _of_knee(SmoothKnee(CAPACITY, 2e5, "erf")),
+    "sharp": _of_knee(SmoothKnee(CAPACITY, 500.0)),
+    "stalls, half target": _of_knee(SmoothKnee(CAPACITY, 2e4), 0.5),
+    "stalls, the target": _of_knee(SmoothKnee(CAPACITY, 2e4), 1.0),
+    "stalls, twice target": _of_knee(SmoothKnee(CAPACITY, 2e4), 2.0),
+    **{
+        f"stalls every {interval} s, {words}": _of_knee(SmoothKnee(CAPACITY, 2e4), share, interval)
+        for interval in (20, 300)
+        for words, share in (("half target", 0.5), ("the target", 1.0), ("twice target", 2.0))
+    },
+    "normal 0.4 %": _of_capacities(PerformanceSpectrum(CAPACITY, 0.004), _normal(0.004)),
+    "lognormal 0.8 %": _drawn(stats.lognorm(0.008)),
+    "rare slow trials": _slow_trials(0.002, 0.02, 0.05),
+    "rare slow level": _slow_level(0.002, 0.02, 0.05),
+    "heavy tails": _drawn(stats.t(3, 1.0, 0.003)),
+    "Student, 3 degrees of freedom, 0.1 %": _drawn(stats.t(3, 1.0, 0.001)),
+    "Student, 5 degrees of freedom, 0.3 %": _drawn(stats.t(5, 1.0, 0.003)),
+    "Student, 8 degrees of freedom, 0.3 %": _drawn(stats.t(8, 1.0, 0.003)),
+    "Laplace 0.3 %": _drawn(stats.laplace(1.0, 0.003)),
+    **{
+        f"{number} queues, {apart} % apart": _of_queues(number, 0.01 * apart)
+        for number in (2, 4, 8, 16)
+        for apart in (1, 3)
+    },
+    "M/M/1/256": _of_ratio(_m_m_1(256)),
+    "RED": _of_ratio(_red),
+    **{
+        name: replace(_of_knee(SmoothKnee(CAPACITY, 5e4)), sut=SlowerAfterOverload(share, seconds), healthy=False)
+        for name, share, seconds in (
+            ("slower after overload", 0.005, 1.0),
+            ("slower for 8 s after overload", 0.005, 8.0),
+            ("faster after overload", -0.005, 1.0),
+        )
+    },
+    "background, half target": _of_ratio(lambda load: SmoothKnee(CAPACITY, 2e4).loss_rate(load) / load + 0.5 * TARGET),
+    "sine 0.5 %": _of_capacities(SineCapacity(0.005, 300.0), lambda share: 1.0 + 0.005 * np.sin(np.pi * (share - 0.5))),
+    "sine 0.5 % of 35 s": _of_capacities(
+        SineCapacity(0.005, 35.0), lambda share: 1.0 + 0.005 * np.sin(np.pi * (share - 0.5))
+    ),
+    "sine 0.5 % of 90 s, smooth knee": _waving(_of_knee(SmoothKnee(CAPACITY, 5e4)), 0.005, 90.0),
+    "sine 0.5 % of 30 s, normal 0.2 %": _waving(
+        _of_capacities(PerformanceSpectrum(CAPACITY, 0.002), _normal(0.002)), 0.005, 30.0
+    ),
+    "two modes": _of_capacities(
+        DrawnCapacity(lambda rng: 1.0 + 0.0005 * rng.standard_normal() - 0.01 * (rng.random() < 0.3)),
+        lambda share: (
+            1.0
+            + np.where(share < 0.3, -0.01 + 0.0005 * stats.norm.ppf(share / 0.3), 0.0)
+            + np.where(share < 0.3, 0.0, 0.0005 * stats.norm.ppf(np.maximum(share - 0.3, 1e-12) / 0.7))
+        ),
+    ),
+    "wandering": _of_capacities(WanderingCapacity(0.004, 0.9), _normal(0.004)),
+    "walk of 60 s": _of_capacities(WalkingCapacity(0.004, 60.0), _normal(0.004)),
+    "drift, smooth knee": _drifting(_of_knee(SmoothKnee(CAPACITY, 5e4)), -0.01),
+    "drift, normal 0.2 %": _drifting(_of_capacities(PerformanceSpectrum(CAPACITY, 0.002), _normal(0.002)), -0.01),
+    "rare stalls": _rare_stalls(60.0, 0.01),
+}
+_TRAITS = {
+    "stalls": "bursts",
+    "normal": "varies",
+    "lognormal": "varies skewed",
+    "rare slow": "varies skewed tails bands",
+    "heavy": "varies tails",
+    "Student": "varies tails",
+    "Laplace": "varies tails",
+    "2 queues": "curve",
+    "4 queues": "curve",
+    "8 queues": "curve",
+    "16 queues": "curve",
+    "M/M/1": "curve",
+    "RED": "curve",
+    "slower": "varies memory bands skewed overload",
+    "faster": "varies memory bands skewed overload",
+    "background": "curve",
+    "sine": "varies memory bands drift sine",
+    "two modes": "varies bands skewed",
+    "wandering": "varies memory drift",
+    "walk": "varies memory drift",
+    "drift": "drift memory",
+    "drift, normal": "drift memory varies",
+    "rare stalls": "bursts",
+}
+"""What may be said of the SUTs whose names begin so. A sine and a walk differ between beginning and end, too."""
+
+CASES = {
+    name: replace(
+        case,
+        traits=frozenset(
+            trait for start, traits in _TRAITS.items() if name.startswith(start) for trait in traits.split()
+        ),
+    )
+    for name, case in _CASES.items()
+}
+"""What is measured, by name."""
