@@ -7,8 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from lossratio.mlrsearch import NDR, LoadGrid
-from lossratio.mlrsearch.posterior import GROWS, JUMPS, LOSSY, Expected, Plan, Posterior, race
+from lossratio.mlrsearch import NDR, PDR, LoadGrid
+from lossratio.mlrsearch.expectation import LossCurve
+from lossratio.mlrsearch.posterior import LOSSY, Expected, Plan, Posterior, race
+from lossratio.mlrsearch.rules import GoalView
 from lossratio.mlrsearch.rules.plan import information
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
@@ -42,8 +44,8 @@ def test_trials_show_the_edge_of_a_cliff_and_of_a_plateau_of_chance(share):
 
 def test_loss_that_a_goal_allows_goes_on_from_level_to_level():
     tops = []
-    for rise in (JUMPS, GROWS):
-        posterior = Posterior(500, rise)
+    for goal in (NDR, PDR):
+        posterior = GoalView(goal, LoadGrid(9001.0, 14_880_952.0, goal.width), LossCurve()).plan.posterior
         for number in range(20):
             posterior.add(200.0, is_low=number % 2 == 0)
         curves = posterior.curves(NOTHING, np.array([204.0]))

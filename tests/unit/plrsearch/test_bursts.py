@@ -14,15 +14,20 @@ LOADS = np.repeat([17.767e6, 17.813e6, 17.924e6, 17.98e6, 18.09e6, 18.22e6], [60
 """Those of a search of ten minutes, in trials of 2 s."""
 
 
-def estimated(seed, *, stalls=0.0, every=60.0):
-    """The estimate of a SUT that stalls at any load, once in so many seconds; stalls lose a share of the target."""
+def measured(seed, *, stalls=0.0, every=60.0, loads=LOADS):
+    """Trials of a SUT that stalls at any load, once in so many seconds; stalls lose a share of the target."""
     rng = np.random.default_rng(seed)
     size = stalls * TARGET * every * 18e6
     results = []
-    for found in trials_of(KNEE, rng.permutation(LOADS), seed=seed, duration=2.0):
+    for found in trials_of(KNEE, rng.permutation(loads), seed=seed, duration=2.0):
         burst = rng.poisson(rng.exponential(size, rng.poisson(2.0 / every)).sum()) if stalls else 0
         results.append(trial(found.load, found.output.lost_frames + burst, duration=2.0))
-    return estimate(results, target_loss_ratio=TARGET, **LIMITS)
+    return results
+
+
+def estimated(*trials, **about):
+    """The estimate from such trials."""
+    return estimate(measured(*trials, **about), target_loss_ratio=TARGET, **LIMITS)
 
 
 def critical_load(share):
@@ -30,9 +35,11 @@ def critical_load(share):
     return optimize.brentq(lambda load: np.log(KNEE.loss_rate(load) / load / TARGET / share), 17e6, 18e6)
 
 
-@pytest.mark.parametrize("every", [20.0, 60.0])
-@pytest.mark.parametrize("seed", [0, 1, 2, 4])  # By chance no trial of seed 3 shows a stall.
-def test_stalls_of_half_the_target_are_seen_and_the_interval_reaches_the_critical_load_with_them(seed, every):
+# Three stalls, as seed 3 has of those once a minute, are too few to be seen.
+@pytest.mark.parametrize(
+    ("seed", "every"), [(seed, 20.0) for seed in range(5)] + [(seed, 60.0) for seed in (0, 1, 2, 4)]
+)
+def test_stalls_of_half_the_target_are_seen_and_the_interval_reaches_the_critical_load_with_them(every, seed):
     found = estimated(seed, stalls=0.5, every=every)
     low, high = found.interval()
     assert low <= critical_load(0.5) <= high
@@ -42,8 +49,23 @@ def test_stalls_of_half_the_target_are_seen_and_the_interval_reaches_the_critica
 @pytest.mark.parametrize("seed", range(2))
 def test_with_stalls_of_twice_the_target_there_is_no_critical_load_above_the_minimum(seed):
     found = estimated(seed, stalls=2.0)
-    assert found.interval()[0] == LIMITS["min_load"]
+    assert found.combined.p_at_min > 0.5
     assert not found.misfit.fits
+
+
+def test_a_stall_that_loses_more_than_is_considered_says_so():
+    results = measured(0)
+    number = next(number for number, result in enumerate(results) if result.load == LOADS[0])
+    results[number] = trial(LOADS[0], 1_000_000, duration=2.0)
+    (reason,) = estimate(results, target_loss_ratio=TARGET, **LIMITS).misfit.reasons
+    assert "or more at any load" in reason
+
+
+def test_a_critical_load_above_the_maximum_is_there_with_rare_bursts_too():
+    results = measured(1, stalls=0.3, every=20.0, loads=np.repeat([17.75e6, 17.767e6, 17.8e6], 60))
+    found = estimate(results, target_loss_ratio=TARGET, min_load=1e4, max_load=17.8e6)
+    assert found.description.bursts is not None
+    assert found.combined.p_at_max > 0.9
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -25,6 +25,8 @@ _ALL = 3
 """Trials at a load of which not all have a burst, or it is the curve that is wrong there."""
 _LEAST_RATIO, _MOST_RATIO = 0.05, 100.0
 """Loss ratios of bursts that are considered, in targets."""
+_BEYOND = 10.0
+"""How far above the maximum load critical loads without bursts are known, as a factor: with bursts they are lower."""
 _SHARES, _SIZES = 24, 40
 _TINY = 1e-250
 _PARTS = 40
@@ -45,6 +47,8 @@ class Bursts:
     """Which trials probably have one."""
     ratio: Array
     """Loss ratios by bursts that are equally probable, in order; shares and sizes are scale-free before the trials."""
+    more: bool
+    """Whether the largest ratios that are considered are among them, so that it may be more."""
 
     @classmethod
     def of(cls, posterior: Posterior, counts: TrialCounts, below: float | None = None) -> Bursts | None:
@@ -75,7 +79,15 @@ class Bursts:
         order = np.argsort(ratio, axis=None)
         known = np.cumsum(np.exp(gains - gains[best]).ravel()[order])
         parts = np.searchsorted(known, known[-1] * (np.arange(_PARTS) + 0.5) / _PARTS)
-        return cls(float(gains[best]), float(share[best[0]]), float(size[best[1]]), seen, ratio.ravel()[order][parts])
+        known_ratio = ratio.ravel()[order][parts]
+        return cls(
+            float(gains[best]),
+            float(share[best[0]]),
+            float(size[best[1]]),
+            seen,
+            known_ratio,
+            more=bool(known_ratio[-1] > 0.5 * _MOST_RATIO * target),
+        )
 
     def added(self, posterior: Posterior) -> Posterior:
         """The posterior of the critical load at which curve and bursts together lose the target.
@@ -83,21 +95,24 @@ class Bursts:
         It changes by as much as that of the likeliest curve does.
         """
         question, nodes, mode = posterior.question, posterior.nodes, posterior.mode
+        beyond = replace(question, max_load=_BEYOND * question.max_load)
         curve = Curves(posterior.function, np.array([mode.spread]), np.array([mode.deviation]))
         mrr = np.array([mode.mrr])
 
         def load(target: float) -> float:
             if target <= 0.0:
                 return 0.0
-            return float(critical_load(curve, replace(question, target_loss_ratio=target), mrr)[0])
+            return float(critical_load(curve, replace(beyond, target_loss_ratio=target), mrr)[0])
 
         share = np.array([load(question.target_loss_ratio - ratio) for ratio in self.ratio])
         share /= load(question.target_loss_ratio)
+        curves = Curves(posterior.function, nodes.spread, nodes.deviation)
+        loads = np.outer(share, critical_load(curves, beyond, nodes.mrr)).ravel()
         points = Nodes(
             np.tile(nodes.mrr, _PARTS),
             np.tile(nodes.spread, _PARTS),
             np.tile(nodes.deviation, _PARTS),
-            np.maximum(np.outer(share, nodes.critical_load).ravel(), question.min_load),
+            np.clip(loads, question.min_load, question.max_load),
             np.tile(nodes.mass, _PARTS) / _PARTS,
             nodes.likeliest,
         )
@@ -108,7 +123,8 @@ class Bursts:
         low, high = np.quantile(self.ratio, [0.025, 0.975])
         return (
             f"bursts of some {self.size:,.2g} frames in about one of {1.0 / self.share:,.2g} trials explain their "
-            f"counts better, by {self.gain:.3g} nats, and lose a ratio of {low:.2g} to {high:.2g} at any load"
+            f"counts better, by {self.gain:.3g} nats, and lose a ratio of {low:.2g} to {high:.2g}"
+            f"{' or more' if self.more else ''} at any load"
         )
 
 
