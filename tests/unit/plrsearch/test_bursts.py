@@ -61,6 +61,17 @@ def test_a_stall_that_loses_more_than_is_considered_says_so():
     assert "or more at any load" in reason
 
 
+@pytest.mark.parametrize("load", [LOADS[0], LOADS[-1]])
+@pytest.mark.parametrize("lost", [2_000_000, 5_000_000, 10_000_000])
+def test_a_single_stall_that_bends_the_curve_is_no_capacity_that_varies(load, lost):
+    results = measured(0)
+    number = next(number for number, result in enumerate(results) if result.load == load)
+    results[number] = trial(load, lost, duration=2.0)
+    assert any(
+        "as stalls do" in reason for reason in estimate(results, target_loss_ratio=TARGET, **LIMITS).misfit.reasons
+    )
+
+
 def test_a_critical_load_above_the_maximum_is_there_with_rare_bursts_too():
     results = measured(1, stalls=0.3, every=20.0, loads=np.repeat([17.75e6, 17.767e6, 17.8e6], 60))
     found = estimate(results, target_loss_ratio=TARGET, min_load=1e4, max_load=17.8e6)

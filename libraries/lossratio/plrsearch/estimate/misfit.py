@@ -138,7 +138,7 @@ def check(description: Description, poisson: Sequence[Posterior], trials: int, t
         provisional = _provisional(description, trials)
         loads, shown = _residuals(description)
         reasons = [*_uncertified(description.posteriors), *_few(description), *_surprise(best, counts)]
-        reasons += _narrow(description)
+        reasons += [*_narrow(description), *_rare(counts)]
         if len(shown):
             reasons += [*_shape(shown), *_tails(tails), *_curve(loads, shown)]
     else:
@@ -179,6 +179,18 @@ def _constant(description: Description) -> list[str]:
     return [
         f"Neither function has the shape of the SUT's loss{near}: chi-squared is {lack.deviance / lack.freedom:.3g} "
         f"per load around the likeliest curve, where it should be about 1."
+    ]
+
+
+def _rare(counts: TrialCounts) -> list[str]:
+    """Whether a few trials alone make trials at equal loads differ: a capacity that varies would in the others, too."""
+    if not Replicates.without_largest(counts).are_alike:
+        return []
+    worst = int(np.argmax(counts.lost / (counts.load * counts.exposure)))
+    return [
+        f"Few trials make the capacity vary, as stalls do: without those that lost most at each load, chance explains "
+        f"how trials at equal loads differ. One lost {counts.lost[worst]:,.0f} frames at {counts.load[worst]:,.10g} "
+        f"frames/s."
     ]
 
 
