@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import lossratio
 from lossratio.errors import NodeError
 from lossratio.nodes import NodeProgram, pack_program, program as program_module
 
@@ -47,6 +49,20 @@ def test_an_old_python_is_refused_with_the_name_of_the_program():
     command = (sys.executable, "-c", start, program_module._START, "lossratio-test", "main", "1")
     refused = subprocess.run(command, check=False, capture_output=True, text=True)
     assert refused.stderr.startswith("lossratio-test needs Python 3.8 or later, and this is Python 3.")
+
+
+@pytest.mark.parametrize("room", ["bpf", "dut/xdp/device", "traffic/agent"])
+def test_what_runs_on_a_node_has_no_annotation_that_an_old_python_cannot_evaluate(room):
+    for file in (Path(lossratio.__file__).parent / room).rglob("*.py"):
+        tree = ast.parse(file.read_text(), feature_version=(3, 8))
+        if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body):
+            continue
+        found = [getattr(node, name, None) for node in ast.walk(tree) for name in ("annotation", "returns")]
+        parts = [part for annotation in found if annotation is not None for part in ast.walk(annotation)]
+        assert not [part for part in parts if isinstance(part, ast.BinOp)], file
+        named = [part.value for part in parts if isinstance(part, ast.Subscript)]
+        names = {getattr(name, "id", None) for name in named}
+        assert not {"dict", "frozenset", "list", "set", "tuple", "type"}.intersection(names), file
 
 
 def test_an_error_names_the_program_and_the_line_in_it(session):

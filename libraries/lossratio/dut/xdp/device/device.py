@@ -3,6 +3,8 @@
 A request is a line of JSON behind the program's own line, and the answer is one, too. Errors end the program.
 """
 
+from __future__ import annotations
+
 import errno
 import heapq
 import json
