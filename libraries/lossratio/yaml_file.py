@@ -247,7 +247,7 @@ def _duplicates(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Loca
     for key, mark, value in _children(node):
         if key in seen:
             yield (*location, key), f"the name {_shortened(repr(key))} is given twice (first in line {seen[key]})"
-        seen[key] = mark.start_mark.line + 1
+        seen.setdefault(key, mark.start_mark.line + 1)
         yield from _duplicates(value, (*location, key))
 
 

@@ -119,11 +119,12 @@ def study(
     cells = list(plan.cells())
     if not cells:
         raise click.UsageError("None of these algorithms can search for these goals.")
+    progress = click.progressbar(length=len(cells), label="Searching", file=sys.stderr)
     try:
-        with click.progressbar(length=len(cells), label="Searching", file=sys.stderr) as bar:
+        with progress as bar:
             arena.run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda n: bar.update(n - bar.pos))
     finally:
-        click.echo(f"Cells finished: {bar.pos} of {len(cells)}, kept in {results}", err=True)
+        click.echo(f"Cells finished: {progress.pos} of {len(cells)}, kept in {results}", err=True)
     rows = store.load(cells)
     for title, table in _tables(rows, family_set):
         click.echo(f"\n{title}\n{table}")

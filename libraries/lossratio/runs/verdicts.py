@@ -149,7 +149,8 @@ class VerdictListener:
 
     def end_test(self, data: Any, result: Any) -> None:
         """Notes the verdict of a test; set-ups of suites around it may have failed it."""
-        self._note(result, [*(failure for _, failures in self._open for failure in failures), *self._close(result)])
+        inside = self._close(result)
+        self._note(result, [*(failure for _, failures in self._open for failure in failures), *inside])
 
     def end_suite(self, data: Any, result: Any) -> None:
         """Notes the verdicts again, as the tear-down of a suite may have failed tests that had passed."""

@@ -83,6 +83,7 @@ BROKEN = {
     "huge version": (f"%YAML {'9' * 5000}.1\n---\na: 1", "not YAML"),
     "list as a key": ("? [a]\n: b", "found unhashable key"),
     "key twice": ("a: 1\na: 2", "the name 'a' is given twice"),
+    "key three times": ("a: 1\na: 2\na: 3", "first in line 1"),
     "number as a key": ("1: 2", ""),
     "nothing": ("", "must hold a mapping"),
     "only a comment": ("# nothing", "must hold a mapping"),

@@ -130,7 +130,9 @@ class Responder:
                 next_lldp += LLDP_SECONDS
                 for port in dict.fromkeys(speaker.port for speaker in self._speakers if speaker.lldp):
                     _send(self._wire, port, lldp_frame(port, self._wire.mac(port)))
-            self._wire.receive(next_lldp - time.monotonic())
+            # A port that is gone keeps nobody from the answers of the others.
+            with suppress(OSError):
+                self._wire.receive(next_lldp - time.monotonic())
 
 
 class AnsweringWire:
