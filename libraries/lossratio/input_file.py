@@ -11,7 +11,6 @@ from lossratio.errors import LossRatioError
 
 MOST_RECORDED_BYTES = 1 << 28
 """The largest file of measurements that is read: half a million trials."""
-
 _MIB = 1 << 20
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")

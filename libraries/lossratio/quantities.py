@@ -40,16 +40,12 @@ FRAMES = Quantity("_frames", "{:,}".format)
 
 Duration = Annotated[float, BeforeValidator(_seconds), DURATION]
 """Seconds; also read from ``2 min`` and from a `timedelta`."""
-
 FrameRate = Annotated[float, _parsed(parse_frame_rate), FRAME_RATE]
 """Frames per second per transmitting interface; also read from ``10 kpps``."""
-
 Share = Annotated[float, _parsed(parse_ratio), RATIO]
 """A share of a whole; also read from ``0.5 %``."""
-
 Frames = Annotated[int, FRAMES]
 """A number of frames of each transmitting interface."""
-
 Repeats = Annotated[int, Field(ge=1)]
 """A number of repetitions."""
 

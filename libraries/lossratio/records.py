@@ -94,13 +94,10 @@ def _docstrings(module: str) -> dict[tuple[str, str], str]:
 
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(timezone.utc))]
 """A moment; it is written as RFC 3339 in UTC."""
-
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 """A share of a whole, 0 to 1; not per cent."""
-
 Seconds = Annotated[float, Field(ge=0.0)]
 """A duration."""
-
 FrameCount = Annotated[int, Field(ge=0)]
 """A number of frames."""
 

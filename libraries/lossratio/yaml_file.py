@@ -26,7 +26,6 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
 """A place in the file (keys and indices), and the problem there."""
-
 _MOST_BYTES = 1 << 19
 _MOST_VALUES = 50_000
 _CHARACTERS_PER_VALUE = 100

@@ -11,7 +11,6 @@ from typing import Any, Collection, Iterator, Literal, Union
 
 STAMPS = 1 << 0
 """The driver has the time at which its card received a frame (``bpf_xdp_metadata_rx_timestamp``)."""
-
 _NETLINK_GENERIC, _RTM_GETLINK, _GENL_CONTROL = 16, 18, 16
 _NLM_F_REQUEST, _NLM_F_DUMP = 0x1, 0x300
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3

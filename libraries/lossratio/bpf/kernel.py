@@ -25,7 +25,6 @@ _MAP_TYPE_ARRAY = 2
 _PER_CPU = (5, 6, 10)
 _READABLE = (1, 2, 9, 11, 14, 25, *_PER_CPU)
 """Types of maps whose entries have a key and a plain value: hashes, arrays, devices."""
-
 _READ_ONLY_FOR_PROGRAMS, _MMAPABLE = 1 << 7, 1 << 10
 _LIVE_FRAMES, _BOUND_TO_DEVICE = 1 << 1, 1 << 6
 _ATTRIBUTE_BYTES = 152
@@ -53,7 +52,6 @@ class ProgramType(Enum):
 
 XdpMode = Literal["native", "generic"]
 """How an XDP program is attached: in the driver, or in the kernel behind it (slower; any driver)."""
-
 _MODES: dict[XdpMode | None, int] = {"native": 1 << 2, "generic": 1 << 1, None: 0}
 
 
@@ -123,7 +121,6 @@ class FrozenArray(_Descriptor):
 
 TableType = Literal["hash", "lru_hash", "devices"]
 """Types of maps with keys that this room makes."""
-
 _MAPS: dict[TableType, int] = {"hash": 1, "lru_hash": 9, "devices": 14}
 
 

@@ -32,7 +32,6 @@ SLAVE = 1 << 19
 
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The search path of programs. It includes the superuser's paths, as the sessions are root's."""
-
 _SET_PARENT_DEATH_SIGNAL = 1
 _GET_FLAGS = 0x8913
 _RUNNING = 0x40

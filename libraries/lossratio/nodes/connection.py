@@ -28,16 +28,13 @@ KEEPALIVE = 10
 """Seconds without traffic after which a keepalive goes out."""
 DEAD_PEER = 30
 """Seconds without an acknowledgement from the node after which the connection counts as lost."""
-
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 _LOG_CHANNEL = "lossratio.nodes.transport"
 
 _USER_KNOWN_HOSTS = Path("~/.ssh/known_hosts")
 """The host keys that the user has accepted so far."""
-
 _HOST_KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
 """The types of host keys that can be compared."""
-
 _MOST_KNOWN_HOSTS_BYTES = 1 << 25
 _MOST_KEY_BYTES = 1 << 20
 _NO_KEY = (

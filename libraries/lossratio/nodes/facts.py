@@ -18,14 +18,12 @@ PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL
 report() { name=$1; shift; answer=$("$@" 2>/dev/null) && printf '\036%s\n%s\n' "$name" "$answer"; }
 """
 """Shell code: ``report NAME COMMAND...`` gives a command's answer a name, for `_answers_of`."""
-
 _BOOT_PARAMETERS = re.compile(
     r"(amd_iommu|amd_pstate|default_hugepagesz|hugepages|hugepagesz|idle|intel_idle\.max_cstate|intel_iommu|"
     r"intel_pstate|iommu|irqaffinity|isolcpus|mitigations|nohz|nohz_full|noht|nosmt|preempt|processor\.max_cstate|"
     r"rcu_nocbs|skew_tick|transparent_hugepage|tsc)(=.*)?"
 )
 """Parameters of the kernel's command line that change a throughput. Others are left out: some hold secrets."""
-
 _FACTS = r"""
 report os_release cat /etc/os-release
 report kernel uname -r

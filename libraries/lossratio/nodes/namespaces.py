@@ -19,7 +19,6 @@ from lossratio.topology import Node
 
 NETNS_DIRECTORY = Path("/run/netns")
 """Where names of network namespaces are."""
-
 _INSPECT_SECONDS = 20.0
 _PIPE_BYTES = 1 << 20
 

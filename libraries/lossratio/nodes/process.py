@@ -15,7 +15,6 @@ from lossratio.nodes.namespaces import Channel
 
 CHUNK = 1 << 16
 """Bytes that are requested from a channel at once."""
-
 BROKEN = (EOFError, paramiko.SSHException)
 """Exceptions of paramiko, besides OSError, if a connection breaks while a channel sends; reading sends, too."""
 

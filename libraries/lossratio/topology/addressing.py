@@ -55,7 +55,6 @@ class Side:
 
 WEST = Side(IPv4Network("198.18.0.0/16"), IPv6Network("2001:2::/49"), wide_ipv4=IPv4Network("240.0.0.0/6"))
 """Networks behind the path's first TG port (halves of 198.18.0.0/15, RFC 2544, and of 2001:2::/48, RFC 5180)."""
-
 EAST = Side(IPv4Network("198.19.0.0/16"), IPv6Network("2001:2:0:8000::/49"), wide_ipv4=IPv4Network("244.0.0.0/6"))
 """Networks behind the path's second TG port."""
 

@@ -31,14 +31,12 @@ _LINKS_IN_WORDS: Mapping[str, str] = {
     "dummy": "it goes nowhere",
 }
 """Types of links that lead no frames to another node of the lab."""
-
 _JOINED_BY: Mapping[str, str] = {
     **dict.fromkeys(("linux", "ext-container", "rare", "vyosnetworks_vyos", "juniper_crpd", "crpd"), JOINED),
     **dict.fromkeys(("nokia_srlinux", "srl"), "e1-{}"),
     **dict.fromkeys(("arista_ceos", "ceos", "sonic-vs", "fdio_vpp"), "eth{}"),
 }
 """Kinds that take another link while they run, with the names of its interface."""
-
 _NO_CONTAINERS = frozenset({"bridge", "ovs-bridge", "host", "k8s-kind"})
 
 _JUNOS = r"(?:et|xe|ge)-0/0/(?P<port>\d+)$"
@@ -75,7 +73,6 @@ _ALIASES = tuple(
     )
 )
 """Names that kinds give to ports, and the number of the first port: port 3 of offset 1 is eth3."""
-
 _SRLINUX = re.compile(r"ethernet-(?P<card>\d+)/(?P<port>\d+)(?:/(?P<channel>\d+))?$")
 _SRSIM = re.compile(r"(?P<card>\d+)/(?:x(?P<xiom>\d+)/)?(?P<mda>\d+)(?:/c(?P<connector>\d+))?/(?P<port>\d+)$")
 _IOL = re.compile(r"(?:e|Ethernet)\s?(?P<slot>\d+)/(?P<port>\d+)$")

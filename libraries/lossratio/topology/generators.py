@@ -21,7 +21,6 @@ from lossratio.yaml_file import Problem
 
 ADDED_GENERATORS = PluginGroup(name="lossratio.generator", what="generator", error=TopologyError)
 """Generators of other packages."""
-
 _LATE_END_OF_SOFTWARE = 0.03
 _LATE_END_OF_CARDS = 0.001
 _LONGEST_SHOWN = 100
@@ -125,7 +124,6 @@ class AutoGenerator(XdpGenerator):
 
 TREX_HOME = "TREX_HOME"
 """Environment variable with TRex's directory on the TG, for topology files that do not have it."""
-
 CORES_ARGUMENT = "-c"
 """The argument of TRex's program for its number of cores."""
 

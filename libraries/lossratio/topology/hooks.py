@@ -39,7 +39,6 @@ def _checked_place(place: str) -> str:
 
 Place = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_checked_place)]
 """Where a value is in the answer of a device."""
-
 Command = Annotated[str | tuple[str, ...], BeforeValidator(_words), ONE_OR_SEVERAL]
 
 

@@ -15,13 +15,10 @@ from lossratio.errors import TopologyError
 
 _ROUTERS = re.compile(r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs", re.IGNORECASE)
 """Images and names of `linux` nodes that forward traffic, and are no hosts."""
-
 LINUX_NAME = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
 """Names that interfaces can have in Linux."""
-
 _PORTS = 2
 """Ports of the generator on a path."""
-
 JOINED = "lr{}"
 """Names of the interfaces by which a namespace is joined to nodes that take any name."""
 

@@ -19,7 +19,6 @@ _JOINED_BY: Mapping[str, str] = {
     "eos": "eth{}",
 }
 """Devices whose ports have names of Linux. Containers take another link while they run, by this name."""
-
 _RUN = "Run: netlab create -o json=lab.json, and import that file."
 _WAY_OUT = "this is netlab's short form, which only netlab resolves. Run: netlab create -o json=lab.json"
 

@@ -55,28 +55,20 @@ InterfaceName = Annotated[
     WithJsonSchema({"type": "string", "pattern": r"^[^-/:\s][^/:\s]*$", "minLength": 1, "maxLength": 15}),
 ]
 """Name of a Linux interface."""
-
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
 """A name that becomes a part of file names."""
-
 Label = Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=100)]
 """A name for people; one line."""
-
 HostName = Annotated[str, Field(pattern=r"^[^-\s/@][^\s/@]*$", max_length=255)]
 """Name or address of a machine."""
-
 NamespaceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.|-]*$", max_length=255)]
 """Name of a network namespace or of a container."""
-
 UserName = Annotated[str, Field(pattern=r"^[^-\s:/][^\s:/]*$", max_length=255)]
 """User to log in as."""
-
 ProgramName = Annotated[str, Field(pattern=r"^[^-=\s][^=\x00-\x1f]*$", max_length=1000)]
 """A program on a node, by name or path; ``env`` takes a word with ``=`` for a variable."""
-
 DriverName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", max_length=100)]
 """Name of a kernel driver; it is a part of a path in ``/sys``."""
-
 NodePath = Annotated[str, Field(pattern=r"^/[^\x00-\x1f]*$", max_length=1000)]
 """Absolute path on a node."""
 
@@ -102,7 +94,6 @@ PciAddress = Annotated[
     BeforeValidator(_as_text),
 ]
 """PCI address of a card, in lower case, as Linux writes it."""
-
 MacAddress = Annotated[
     str,
     Field(pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"),

@@ -9,10 +9,8 @@ from lossratio.topology.quantities import ONE_OR_SEVERAL, as_tuple
 
 MemorySize = Annotated[str, Field(pattern=r"^[1-9]\d*[KMG]?$", max_length=20)]
 """Bytes as VPP reads them, e.g. ``3G``."""
-
 PageSize = Annotated[str, Field(pattern=r"^(default|default-hugepage|[1-9]\d*[KMG])$", max_length=20)]
 """Size of memory pages as VPP reads it: ``default``, ``default-hugepage``, ``2M``, ``1G``."""
-
 _OURS = {
     "unix": ("nodaemon", "interactive", "runtime-dir", "cli-listen", "pidfile"),
     "cpu": ("main-core", "corelist-workers", "workers", "skip-cores"),

@@ -22,7 +22,6 @@ from lossratio.trials import (
 
 _ALWAYS = ("unsent_frames", "generator_drop_frames", "late_frames", "load_ratio", "elapsed_s")
 """Counters that every generator reports, although a record may do without them."""
-
 _BESIDE_COUNTERS = ("examination", "late", "course")
 """Fields of a direction's answer that are no counters of its trial."""
 

@@ -37,31 +37,22 @@ from lossratio.trials import (
 FALTERING = 0.05
 """Largest share of unsent frames that always counts as a stall of the generator. A larger share is the generator's
 limit if it occurred twice, or once at the same load or a lower one."""
-
 _IN_FLIGHT_DECAY = 0.9
 """What is left of an allowance for frames on their way after an early verdict that proved right."""
-
 REPEATS = 3
 """How often a trial is measured again, unless said otherwise."""
-
 BURST_LATENESS = 0.005
 """Share of a burst's duration by which its last frame may leave late."""
-
 CHECK_LOAD = 100.0
 """Frames per second of the check, in each direction."""
-
 CHECK_DURATION = 0.1
 """Seconds of the check."""
-
 LOW_RATE_LOAD = 10_000.0
 """Frames per second of the check by latency frames, in each direction; a tenth of them are such frames."""
-
 LOW_RATE_DURATION = 1.0
 """Seconds of that check."""
-
 LATE_SECONDS = 2.0
 """Seconds to wait for frames of the check that come back too late, where none came in time."""
-
 _ATTEMPTS = 5
 _LATE_STEP = 0.25
 

@@ -13,7 +13,6 @@ _LEAST_ETHERTYPE = 0x600
 _ICMPV6 = 58
 _NEIGHBOURS = range(130, 154)
 """Types of ICMPv6 by which neighbours find each other, and groups."""
-
 MARK_ROOM = _MARK_BYTES + _SUM_BYTES
 """Bytes of payload that a frame needs."""
 

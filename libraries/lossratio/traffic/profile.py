@@ -25,7 +25,6 @@ from lossratio.yaml_file import load_yaml_file
 
 MOST_FLOWS = 1 << 22
 """The most flows of a profile in each direction."""
-
 Address = IPv4Address | IPv6Address
 
 _PROFILES = "resources/traffic_profiles"
@@ -38,22 +37,16 @@ HOSTS_OF_NAT_ADDRESS = 1024
 _IMIX = "IMIX_v4_1"
 IMIX: Mapping[str, Mapping[int, int]] = MappingProxyType({_IMIX: {64: 28, 570: 16, 1518: 4}})
 """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
-
 RESERVED_NAMES = frozenset({"imix", *(name.casefold() for name in IMIX)})
 """Names, in lower case, that mean the same in every profile."""
-
 SMALLEST_FRAME = 64
 """Bytes, with FCS, of the smallest Ethernet frame."""
-
 SMALLEST_IPV6_FRAME = 78
 """Bytes, with FCS, of the smallest frame with IPv6 that tests use."""
-
 LARGEST_FRAME = 9000
 """Bytes, with FCS, of the largest (jumbo) frame that tests use."""
-
 LONGEST_PATTERN = 4096
 """The most frames after which a mix of sizes repeats."""
-
 MOST_SIZES = 64
 """The most sizes of a mix: the embedded generator's packet filter knows all of them."""
 

@@ -11,10 +11,8 @@ from lossratio.topology import TrexGenerator
 
 PROGRAM = "_t-rex-64"
 """The server's program. Its wrapper script ``t-rex-64`` is not used: it kills programs by name, and rebinds NICs."""
-
 STATES = "/run/lossratio"
 """Directory of servers' files on a node; a reboot removes it."""
-
 _POLL_SECONDS = 0.25
 _STOP_SECONDS = 12.0
 """Seconds to wait after each signal; two such waits must be shorter than the time limit of a command on the node."""

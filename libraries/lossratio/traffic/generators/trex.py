@@ -19,7 +19,6 @@ from lossratio.traffic.trex_server import STATES, ServerPlan, TrexServer, config
 
 MBUF_FACTOR_ARGUMENT = "--mbuf-factor"
 """The argument of TRex's program for the factor of its numbers of packet buffers."""
-
 _FEW_CPUS = 3
 _CORES_OF_PAIR = 16
 _CORES_OF_EACH_PAIR = 8

@@ -16,7 +16,6 @@ from lossratio.units import L1_OVERHEAD
 
 MOST_FLOWS = 16
 """The most flows of a configuration: each has a sender of its own."""
-
 _MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
 
 
@@ -73,13 +72,11 @@ CONFIG: Mapping[str, Any] = {
     ],
 }
 """The fields of a configuration."""
-
 CONTROL_STATE: Mapping[str, Any] = {
     "choice": {"traffic"},
     "traffic": {"choice": {"flow_transmit"}, "flow_transmit": {"state": {"start", "stop"}, "flow_names": ANY}},
 }
 """The fields of a request that starts or stops flows."""
-
 METRICS: Mapping[str, Any] = {
     "choice": {"port", "flow"},
     "port": {"port_names": ANY, "column_names": ANY},

@@ -15,10 +15,8 @@ from lossratio.traffic.configuration import FrameHeaders
 
 MOST_LISTED = 1 << 16
 """The most values of a field that do not count up one by one."""
-
 MOST_COUNTED = 1 << 20
 """The most values of one that counts up."""
-
 _MAC_BYTES = 6
 _WIDEST = 8
 _SERVICE_TAG = 0x88A8

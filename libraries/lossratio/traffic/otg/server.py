@@ -17,7 +17,6 @@ from lossratio.version import __version__
 
 MOST_BYTES = 1 << 23
 """The most bytes of a request."""
-
 _MOST_CONNECTIONS = 32
 _SILENT_SECONDS = 30.0
 

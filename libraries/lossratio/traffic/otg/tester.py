@@ -23,10 +23,8 @@ KINDS: Mapping[str, type[RealGenerator]] = MappingProxyType(
     {"auto": AutoGenerator, "afpacket": AfPacketGenerator, "xdp": XdpGenerator}
 )
 """Its generators, and their settings."""
-
 SILENT_SECONDS = 600.0
 """Seconds without a request after which flows without an end are stopped: their client has gone."""
-
 _END_SECONDS = 0.5
 """Seconds before the end of flows from which on a request to stop them waits for the end."""
 _COUNT_SECONDS = 30.0

@@ -5,5 +5,4 @@ from .generator import AfPacketGenerator
 
 SENDS_BROADCASTS = True
 """It sends broadcast frames among a direction's frames."""
-
 make_generator = made_with_keywords(AfPacketGenerator)

@@ -18,10 +18,8 @@ from .sender import SentBatches, SentStep
 
 MOST_OUTAGES = 1000
 """Outages that are reported at most: the longest ones; and as many silences."""
-
 LEAST_SILENCE = 1e-3
 """Seconds without a frame from which on it is a silence, unless frames are rarer than that."""
-
 _ROOM_SECONDS = 0.4
 _LEAST_ROOM, _MOST_ROOM = 1 << 13, 1 << 18
 # A number so far beyond the others belongs to a damaged frame.

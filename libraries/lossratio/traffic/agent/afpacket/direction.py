@@ -22,7 +22,6 @@ from .transmit import SenderSetup
 
 BROADCAST = b"\xff" * 6
 """The MAC address of all stations."""
-
 FAR = 0x80000000
 """How far tags of frames that do not count are from the tags of those that do."""
 

@@ -27,12 +27,10 @@ MOST_EXAMINED = 1 << 14
 
 Copies of them, and odd frames, are examined besides: twice as many frames have room.
 """
-
 _RING_BYTES = 1 << 24
 _ROOM = 2
 AT_ONCE = 1024
 """Frames that are examined while traffic flows: some hundred microseconds of work."""
-
 _LONG = 60.0
 """Seconds of traffic without an end after which fewer of its frames are chosen."""
 _MACS, _WORD_BYTES = 12, 8

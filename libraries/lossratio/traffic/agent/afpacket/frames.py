@@ -38,10 +38,8 @@ _AT_ONCE = 1 << 12
 
 MOST_HEADERS = 1 << 22
 """Most headers that are kept beside a ring: flows times sizes."""
-
 SLOT_HEADER_BYTES = 42
 """Bytes of a ring's slot before the frame: the kernel's header, and the header of virtual network devices."""
-
 _RING_BYTES = 1 << 24
 _PART_BYTES = 1 << 20
 _CHUNK = 1 << 16

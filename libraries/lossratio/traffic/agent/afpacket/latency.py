@@ -23,20 +23,16 @@ _SPARE = 64
 
 PROBE_RATE = 1000.0
 """Latency frames per second in each direction."""
-
 PROBE_SHARE = 0.1
 """Share of a load that is latency frames at most."""
 _LEAST_SLOT = 512
 _NUMBER_BITS = 18
 MOST_FRAMES = 1 << _NUMBER_BITS
 """Latency frames of one trial that can be distinguished."""
-
 NUMBERS = MOST_FRAMES - 1
 """The bits of a latency frame's tag that hold its number; the others are the same in all frames of a trial."""
-
 RESOLUTION_NS = 100
 """Width of the histogram's intervals, in nanoseconds; the kernel's own times are finer, and less exact."""
-
 _MICROSECOND = 1000.0
 _CLOCK_WAS_SET = "The system's clock was set while frames were on their way. Measure again when it is in order."
 _READINGS = 5

@@ -34,10 +34,8 @@ STARVED_SECONDS = 10.0
 """The same while the agent is ready to run and only gets no processor: senders go before it."""
 SENDING = 10
 """Priority of processes that send."""
-
 _STARVED_STATES = ("R", "D")
 """An agent without a processor is ready to run, or waits for a lock of the kernel whose holder has none."""
-
 _MOST_ENTRIES = 1 << 20
 
 

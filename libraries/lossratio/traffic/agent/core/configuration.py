@@ -14,10 +14,8 @@ from .protocol import AgentError, unsupported
 
 FCS_BYTES = 4
 """Bytes of the frame check sequence, which frame sizes include and packet sockets do not send."""
-
 VLAN_TAG_BYTES = 4
 """Bytes of a tag of IEEE 802.1Q or 802.1ad."""
-
 _ETHERNET_HEADER_BYTES = 14
 _IPV4_ETHERTYPE = b"\x08\x00"
 _UDP_PROTOCOL = 17
@@ -28,10 +26,8 @@ TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
 
 TAG_BYTES = 8
 """Bytes of a trial's tag with the sequence number behind it: see `lossratio.traffic.agent.afpacket.frames`."""
-
 DIRECTIONS = 0xFF
 """Bits of a tag that distinguish the directions of a trial, or its streams; the others are the same for all."""
-
 COMPENSATION_BYTES = 2
 """Bytes of the word that makes up for a tag and its sequence number in checksums."""
 

@@ -11,10 +11,8 @@ from .protocol import Check, Message
 
 NOTE_SECONDS = 0.5
 """Seconds between two notes of a running trial's counters."""
-
 LOOK_SECONDS = 0.04
 """Seconds between two looks at the counters of a running trial; with the time of a look they are 50 ms at most."""
-
 QUIET_SECONDS = 0.1
 """Seconds without a frame after which a device is taken to hold none back, where an early verdict ended the traffic."""
 

@@ -22,7 +22,6 @@ from .packets import Jump, PacketWire, Wire, open_packets
 
 LLDP_SECONDS = 30.0
 """Seconds between two announcements of a port."""
-
 Address = Union[IPv4Address, IPv6Address]
 
 _ETH_P_IPV6, _ETH_P_ARP, _ETH_P_8021Q = 0x86DD, 0x0806, 0x8100

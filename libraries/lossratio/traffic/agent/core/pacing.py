@@ -35,22 +35,17 @@ def raise_priority(priority: int) -> bool:
 
 BATCH = 100e-6
 """Seconds of traffic that are sent in one go: a frame leaves up to this much before or after it is due."""
-
 CATCH_UP = 1e-3
 """Seconds of traffic that are made up for after a stall, unless another time is given; older frames stay unsent."""
-
 GRACE = 1e-3
 """Share of a duration by which its last frames may leave late: by so much the load is lower than asked for at most.
 
 Where a duration is below 0.1 s, its last frames may leave late by `BATCH`, which is more.
 """
-
 RAMP_STEPS = 20
 """Steps in which a ramp grows to the load."""
-
 LONGEST_STALL = 1.0
 """Seconds beyond twice the duration after which a sender that must send every frame gives up."""
-
 _CHECK_SECONDS = 0.1
 _LONGEST_SLEEP = 20e-3
 _BUSY_WAIT = 20e-6

@@ -16,14 +16,11 @@ from .protocol import AgentError, Message
 
 Jump = Tuple[int, int, int, int]
 """An instruction of classic BPF: code, jumps if true and if false, value. Jumps below 0 count from the end."""
-
 _SO_ATTACH_FILTER = 26
 SOL_PACKET = 263
 """Level of a packet socket's options."""
-
 ETH_P_ALL = 3
 """All protocols."""
-
 _PACKET_ADD_MEMBERSHIP, _PACKET_AUXDATA, _PACKET_VERSION = 1, 8, 10
 _TPACKET_V2 = 1
 _PACKET_MR_PROMISC = 1

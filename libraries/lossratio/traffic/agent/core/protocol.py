@@ -19,10 +19,8 @@ from typing import Any, Callable, Dict, Iterator, Mapping, TypeVar
 
 PROTOCOL = 3
 """Version of the protocol; both sides refuse any other."""
-
 SILENCE_SECONDS = 5.0
 """Seconds without a line after which the controller counts as gone while traffic flows."""
-
 Message = Dict[str, Any]
 Check = Callable[[], None]
 """Raises an exception if the controller is gone; called several times a second while traffic flows."""

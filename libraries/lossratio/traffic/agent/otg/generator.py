@@ -20,7 +20,6 @@ from ..core.protocol import AgentError, Check, Message, unsupported
 
 TESTER, TESTER_LOST = "tester", "server_lost"
 """Kinds of errors: it refused a request; it does not answer, or has forgotten its configuration."""
-
 _LONGEST_SHOWN = 500
 _MOST_BYTES = 1 << 24
 

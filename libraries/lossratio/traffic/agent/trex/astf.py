@@ -25,23 +25,17 @@ _UDP_BYTES, _TCP_BYTES = 8, 20
 _MOST_PORTS = 64_000
 _FULL = 0.95
 """Share of its memory for connections from which on TRex opens no more, in silence."""
-
 _OWN_FAULTS = ("err_c_nf_throttled", "err_s_nf_throttled", "err_flow_overflow", "err_no_memory", "err_c_tuple_err")
 """Errors of TRex's own: it could not hold so many connections."""
-
 _FAULTS_OF_PATH = ("err_cwf", "err_no_syn", "err_no_template", "err_l3_cs", "err_l4_cs", "err_len_err")
 """Errors that arrived: frames of no connection that is open, or damaged ones."""
-
 _SENT_AGAIN = ("tcps_rexmttimeo_syn", "tcps_rexmttimeo", "tcps_sndrexmitpack")
 _OTHER_PASSES, _OF_TCP = 6, 4
 """Frames that go over a connection besides data at most, one after the other, and how many of these are TCP's."""
-
 _PASS_SECONDS = 10e-3
 """Time in which one of them is sent and has arrived. TRex's stack needs half of that in software mode."""
-
 _STALL_SECONDS = 1.0
 """Time for which other work may stop TRex in software mode, or a device beside it: what is complete then is late."""
-
 _LEAST_SILENT = 10
 _NOT_YET = "should be one of following"
 """TRex's words where it has not ended yet what was before."""

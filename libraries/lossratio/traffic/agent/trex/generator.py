@@ -28,10 +28,8 @@ _NO_TIMES = (
 )
 _LEAST_PROOF = 1.0
 """Seconds of a burst that show whether TRex keeps its rate: it reports the end of traffic some milliseconds late."""
-
 _PROOF_REST = 2.0
 """Seconds without traffic after such a burst, in which the device recovers."""
-
 _WITHOUT_FLOW_STATISTICS: Message = {
     "in_trials": False,
     "checked": ["loss, duplicates and order of latency frames, before the first trial"],

@@ -12,15 +12,12 @@ from ..core.protocol import unsupported
 
 LATENCY_HEADER_BYTES = 16
 """Bytes that TRex writes into the end of each latency frame."""
-
 _ADDRESSES_OF_PACKET = 1
 GAP = 10e-6
 """Seconds by which each direction begins later than the one before it."""
-
 _GROUPS_OF_DIRECTION = 1000
 MOST_LISTED = (1 << 16) - 1
 """Most values of a field in random order: TRex is given them one by one."""
-
 _SIZES = (1, 2, 4, 8)
 _UDP, _TCP = 17, 6
 _IPV4_ADDRESSES, _IPV6_ADDRESSES = 8, 32

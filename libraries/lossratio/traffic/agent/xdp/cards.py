@@ -22,7 +22,6 @@ from .constants import FOREVER
 
 MOST_ERROR_US = 1000.0
 """Microseconds of error from which on latencies are no longer answered: somebody has set a clock."""
-
 _PERIOD_SECONDS = 0.1
 _READINGS = 5
 _MICROSECOND = 1000.0
@@ -134,7 +133,6 @@ def clock_of(port: Link) -> Callable[[], int]:
 HARDWARE = ("tx_packets_phy", "tx_unicast.nic", "port.tx_unicast", "tx_pkts_nic")
 """Names that drivers give their cards' own counts of frames sent: mlx5, ice, i40e, ixgbe. Where there is none of them,
 the interface's ``tx_packets`` counts."""
-
 _SIOCETHTOOL, _SIOCGHWTSTAMP = 0x8946, 0x89B1
 _STAMPING, _STAMPING_BYTES, _EVERY_FRAME = 0x41, 44, 1
 _DRIVER_INFO, _STRINGS, _STATISTICS = 0x3, 0x1B, 0x1D

@@ -20,7 +20,6 @@ from .sender import Senders
 
 MOST_COUNTED_FLOWS = 1 << 16
 """Flows up to which lost frames are counted by flow: more take longer to compare than trials should."""
-
 _EXAMINED = ("duplicated", "reordered", "corrupted", "readdressed", "wrong_length", "wrong_mac")
 _NANOSECONDS = 1e9
 _MICROSECOND = 1000.0

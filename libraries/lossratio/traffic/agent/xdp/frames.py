@@ -16,7 +16,6 @@ from ..core.protocol import AgentError, unsupported
 
 MOST_BYTES = 3400
 """Bytes of the largest frame, without FCS, that live frames have room for: a page less its headers."""
-
 _STATE_WORDS = 624
 
 
