@@ -88,11 +88,11 @@ def defined(path: Path) -> frozenset[str] | None:
 
 
 def across() -> Iterator[tuple[str, str, str, str | None]]:
-    """Place, own room, module and name of every import of another room's; the name is None for the room itself."""
+    """Place, own room, module and name of every import of another room's; the name is None for a face as a whole."""
     for path, tree in sources().items():
         for line, module, name in imports(tree):
-            if module == "lossratio" and name in rooms():
-                module, name = f"lossratio.{name}", None
+            if (module == "lossratio" and name in rooms()) or (name and offered(f"{module}.{name}") is not None):
+                module, name = f"{module}.{name}", None
             parts = module.split(".")
             if parts[0] == "lossratio" and len(parts) > 1 and path.parent != PACKAGE and parts[1] != room(path):
                 yield f"{path.relative_to(PACKAGE)}:{line}", room(path), module, name

@@ -13,14 +13,7 @@ from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameSize, typed_keywo
 from lossratio.keywords.measurements import asks, request_of
 from lossratio.keywords.measuring import announce, describe_profile, measured
 from lossratio.keywords.session import Keywords, Session
-from lossratio.measurements.reconfiguration import (
-    RECONFIGURATION_GOAL,
-    ReconfigurationRequest,
-    ReconfigurationResult,
-    check_reconfigurable,
-    measure_reconfiguration_loss,
-    reconfigure_duts,
-)
+from lossratio.measurements import reconfiguration
 from lossratio.measurements.telemetry import TELEMETRY_DURATION, TelemetryRequest, add_telemetry, describe_telemetry
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.mlrsearch import SearchGoal
@@ -56,7 +49,7 @@ class DeviceKeywords(Keywords):
         They are addresses of a bridge, routes of a router, rules of Open vSwitch, and with VPP the entries of its
         forwarding mode. `Tear Down Testbed` removes them.
         """
-        reconfigure_duts(self.session.ready_testbed(), entries)
+        reconfiguration.reconfigure_duts(self.session.ready_testbed(), entries)
 
     @typed_keyword()
     def use_hook(self, hook: str, keyword: str, *arguments: Any, node: str | None = None) -> None:
@@ -107,7 +100,7 @@ class DeviceKeywords(Keywords):
             raise DutError(f"There is {which} on the path. Set up the testbed with dut=black_box.")
         return boxes
 
-    @asks(ReconfigurationRequest)
+    @asks(reconfiguration.ReconfigurationRequest)
     @typed_keyword()
     def measure_reconfiguration_loss(
         self,
@@ -116,9 +109,9 @@ class DeviceKeywords(Keywords):
         *,
         entries: int = _ENTRIES,
         keyword: str | None = None,
-        goal: SearchGoal = RECONFIGURATION_GOAL,
+        goal: SearchGoal = reconfiguration.RECONFIGURATION_GOAL,
         **fields: Any,
-    ) -> ReconfigurationResult:
+    ) -> reconfiguration.ReconfigurationResult:
         """Measures the frames lost while the devices are reconfigured, as FD.io CSIT does, and returns the result.
 
         First comes a search with a strict ``goal`` (CSIT's: no loss in any trial, 11 s, width 0.1 %). Then traffic
@@ -137,14 +130,16 @@ class DeviceKeywords(Keywords):
                 BuiltIn().run_keyword(keyword)
 
         fields |= {"goals": (goal,), "reconfigure": reconfigure}
-        request = request_of(self.session, ReconfigurationRequest, frame_size, profile, fields)
+        request = request_of(self.session, reconfiguration.ReconfigurationRequest, frame_size, profile, fields)
         if keyword is None:
-            check_reconfigurable(self.session.ready_testbed(), entries)
+            reconfiguration.check_reconfigurable(self.session.ready_testbed(), entries)
         else:
             # A search before it would be in vain.
             BuiltIn().run_keyword("Keyword Should Exist", keyword)
         what = f"Measuring the loss of a reconfiguration: {describe_profile(request.profile)}"
-        return measured(self.session, what, lambda testbed, *at: measure_reconfiguration_loss(testbed, request, *at))
+        return measured(
+            self.session, what, lambda testbed, *at: reconfiguration.measure_reconfiguration_loss(testbed, request, *at)
+        )
 
 
 def telemetry_after_search(

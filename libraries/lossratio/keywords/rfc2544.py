@@ -11,20 +11,7 @@ from lossratio.keywords.live_view import live_view
 from lossratio.keywords.measurements import reset_of
 from lossratio.keywords.measuring import announce
 from lossratio.keywords.session import Keywords
-from lossratio.measurements import seconds_in_words
-from lossratio.measurements.rfc2544 import (
-    ALL_TESTS,
-    FULL,
-    QUICK,
-    Modifier,
-    Rfc2544Part,
-    Rfc2544Request,
-    Rfc2544Run,
-    Rfc2544Test,
-    modified,
-    run_rfc2544,
-    write_rfc2544_report,
-)
+from lossratio.measurements import rfc2544, seconds_in_words
 from lossratio.mlrsearch import Forecast
 from lossratio.results import message
 from lossratio.traffic import load_profile
@@ -39,19 +26,19 @@ class Rfc2544Keywords(Keywords):
     @typed_keyword("Run RFC 2544")
     def run_rfc_2544(
         self,
-        *tests: Rfc2544Test,
+        *tests: rfc2544.Rfc2544Test,
         frame_sizes: tuple[FrameSize, ...] = _FRAME_SIZES,
         profile: str = DEFAULT_PROFILE,
         quick: bool = False,
         command: str | None = None,
         keyword: str | None = None,
-        modifier: Modifier | None = None,
+        modifier: rfc2544.Modifier | None = None,
         modifier_commands: tuple[str, ...] = (),
         integrity: Integrity = Integrity.DOUBT,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,
         resume: Path | None = None,
-    ) -> Rfc2544Run:
+    ) -> rfc2544.Rfc2544Run:
         """Performs the tests of RFC 2544 over ``frame_sizes``, and writes the report that the RFC asks for.
 
         ``tests`` are ``throughput``, ``latency``, ``frame loss``, ``back-to-back``, ``recovery`` and ``reset``; left
@@ -75,10 +62,10 @@ class Rfc2544Keywords(Keywords):
         | `Run RFC 2544`    modifier=management    modifier_commands=["snmpget -v2c -c public box sysUpTime.0"]
         """
         profiles = [load_profile(profile, frame_size=size, bidirectional=bidirectional) for size in frame_sizes]
-        request = Rfc2544Request(
-            [modified(each, modifier) for each in profiles],
-            tests or ALL_TESTS,
-            QUICK if quick else FULL,
+        request = rfc2544.Rfc2544Request(
+            [rfc2544.modified(each, modifier) for each in profiles],
+            tests or rfc2544.ALL_TESTS,
+            rfc2544.QUICK if quick else rfc2544.FULL,
             max_load,
             modifier=modifier,
             modifier_commands=modifier_commands,
@@ -88,8 +75,10 @@ class Rfc2544Keywords(Keywords):
         place = self.session.place(resume)
         testbed = self.session.ready_testbed()
         with live_view(testbed) as show:
-            run = run_rfc2544(testbed, request, place, on_forecast=_show_forecast, on_progress=show, on_part=_show_part)
-        for path in write_rfc2544_report(run, place.directory.path):
+            run = rfc2544.run_rfc2544(
+                testbed, request, place, on_forecast=_show_forecast, on_progress=show, on_part=_show_part
+            )
+        for path in rfc2544.write_rfc2544_report(run, place.directory.path):
             logger.info(f'Report: <a href="{path.name}">{path.name}</a>', html=True)
             logger.console(f"lossratio: {path}")
         if run.problems:
@@ -103,7 +92,7 @@ def _show_forecast(measurements: int, forecast: Forecast) -> None:
     announce(f"RFC 2544: {measurements} measurements, {expected} ({low} to {high})")
 
 
-def _show_part(part: Rfc2544Part) -> None:
+def _show_part(part: rfc2544.Rfc2544Part) -> None:
     text = f"no result: {part.problem}" if part.result is None else message(part.result)
     logger.info(f"{part.frame_size} {part.test.value}\n{text}")
     announce(f"{part.frame_size} {part.test.value}: {text.splitlines()[0]}")

@@ -18,39 +18,30 @@ from lossratio.keywords.live_view import live_view
 from lossratio.keywords.measurements import asks, request_of
 from lossratio.keywords.measuring import announce, describe_profile, show_result
 from lossratio.keywords.session import Keywords
-from lossratio.measurements import TestPlace
+from lossratio.measurements import TestPlace, throughput
 from lossratio.measurements.latency import LATENCY_DURATION
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
-from lossratio.measurements.throughput import (
-    GoalSet,
-    SearchRequest,
-    ThroughputResult,
-    duration_after_search,
-    repeat_search,
-    require_lower_bounds,
-    require_throughput,
-)
 from lossratio.mlrsearch import SearchGoal
 
 
 class ThroughputKeywords(Keywords):
     """Searches, MRR, and demands."""
 
-    @asks(SearchRequest, without="goals warm_up_duration fail_fast")
+    @asks(throughput.SearchRequest, without="goals warm_up_duration fail_fast")
     @typed_keyword("Find NDR And PDR")
     def find_ndr_and_pdr(
         self,
         frame_size: FrameSize,
         profile: str = DEFAULT_PROFILE,
         *,
-        goals: GoalSet | None = None,
+        goals: throughput.GoalSet | None = None,
         repeat: int = 1,
         latency: bool | None = None,
         telemetry: bool | None = None,
         must_find: bool = True,
         resume: Path | None = None,
         **fields: Any,
-    ) -> ThroughputResult:
+    ) -> throughput.ThroughputResult:
         """Searches for the non-drop rate and the partial drop rate at once, and returns the result.
 
         ``goals`` says with which search goals: ``csit`` (comparable with FD.io CSIT's numbers), ``quick`` (a tenth of
@@ -77,20 +68,20 @@ class ThroughputKeywords(Keywords):
         result = self._search(request, resume, repeat, must_find=must_find)
         if (self.session.collects_telemetry if telemetry is None else telemetry) and self.session.ready_testbed().duts:
             with self._more("Telemetry", is_asked_for=telemetry is not None):
-                duration = duration_after_search(wanted.goals, TELEMETRY_DURATION)
+                duration = throughput.duration_after_search(wanted.goals, TELEMETRY_DURATION)
                 result = telemetry_after_search(self.session, duration=duration)
         if self.session.measures_latency if latency is None else latency:
             with self._more("Latency", is_asked_for=latency is not None):
                 result = latency_after_search(
                     self.session,
-                    duration=duration_after_search(wanted.goals, LATENCY_DURATION),
+                    duration=throughput.duration_after_search(wanted.goals, LATENCY_DURATION),
                     integrity=request.integrity,
                     rest=request.rest,
                 )
         # It says what could not be measured after it.
         return result if self.session.last_search is None else self.session.last_search.result
 
-    @asks(SearchRequest, without="goals warm_up_duration fail_fast")
+    @asks(throughput.SearchRequest, without="goals warm_up_duration fail_fast")
     @typed_keyword()
     def find_conditional_throughput(
         self,
@@ -100,7 +91,7 @@ class ThroughputKeywords(Keywords):
         must_find: bool = True,
         resume: Path | None = None,
         **fields: Any,
-    ) -> ThroughputResult:
+    ) -> throughput.ThroughputResult:
         """Searches for the conditional throughput of any search goals at once, and returns the result.
 
         ``goals`` are presets or your own ones, see the type ``SearchGoal``.
@@ -123,13 +114,13 @@ class ThroughputKeywords(Keywords):
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Be At Least`    50 kpps    goal=PDR
         """
-        require_throughput(self.session.last_result, least, goal)
+        throughput.require_throughput(self.session.last_result, least, goal)
 
-    def _asked_search(self, frame_size: FrameSize, profile: str, fields: dict[str, Any]) -> SearchRequest:
+    def _asked_search(self, frame_size: FrameSize, profile: str, fields: dict[str, Any]) -> throughput.SearchRequest:
         """The search; a warm-up with the same traffic is its first trial."""
         if fields.get("warm_up_profile") is None:
             fields["warm_up_duration"] = fields.pop("warm_up", None)
-        return request_of(self.session, SearchRequest, frame_size, profile, fields)
+        return request_of(self.session, throughput.SearchRequest, frame_size, profile, fields)
 
     @contextmanager
     def _more(self, what: str, *, is_asked_for: bool) -> Iterator[None]:
@@ -144,24 +135,24 @@ class ThroughputKeywords(Keywords):
                 BuiltIn().set_test_message(f"{what} was not measured: {error}", append=True, separator="\n")
 
     def _search(
-        self, request: SearchRequest, resume: Path | None, times: int = 1, *, must_find: bool
-    ) -> ThroughputResult:
-        results: list[ThroughputResult] = []
+        self, request: throughput.SearchRequest, resume: Path | None, times: int = 1, *, must_find: bool
+    ) -> throughput.ThroughputResult:
+        results: list[throughput.ThroughputResult] = []
 
         def begin() -> TestPlace:
             announce(f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}")
             return self.session.place(resume)
 
-        def keep(result: ThroughputResult, place: TestPlace) -> None:
+        def keep(result: throughput.ThroughputResult, place: TestPlace) -> None:
             self.session.remember_search(result, request.profile, place)
             show_result(result, place.directory)
             results.append(result)
 
         testbed = self.session.ready_testbed()
         with live_view(testbed) as show:
-            last = repeat_search(testbed, request, begin, times, on_progress=show, on_result=keep)
+            last = throughput.repeat_search(testbed, request, begin, times, on_progress=show, on_result=keep)
         for result in results if must_find else ():
-            require_lower_bounds(result)
+            throughput.require_lower_bounds(result)
         return last
 
 

@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
+from lossratio import measurements
 from lossratio.errors import SearchError
-from lossratio.measurements import (
-    AfterThroughput,
-    FoundResult,
-    MeasuredKind,
-    Measurement,
-    Progress,
-    SettingsOf,
-    measure,
-)
 from lossratio.measurements.repeated_search import RepeatedSearch
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
@@ -88,7 +80,7 @@ class BackToBackValues(Record):
         return "at least " if self.is_at_limit else ""
 
 
-class BackToBackRequest(AfterThroughput):
+class BackToBackRequest(measurements.AfterThroughput):
     """Measures the longest burst without loss (RFC 2544, section 26.4, by RFC 9004), and returns the result.
 
     Bursts have the rate ``max_load``. Each search is a bisection over the length of the burst. The result has their
@@ -126,7 +118,7 @@ class BackToBackRequest(AfterThroughput):
         return math.floor(self.longest_burst * rate * (1.0 + SAME))
 
 
-class BackToBackResult(FoundResult):
+class BackToBackResult(measurements.FoundResult):
     """The result of a measurement of back-to-back frames."""
 
     found = "back_to_back"
@@ -135,7 +127,7 @@ class BackToBackResult(FoundResult):
     """The rate of the bursts."""
     throughput: Rate
     """The throughput (without loss) that was measured before."""
-    settings: SettingsOf[BackToBackRequest]
+    settings: measurements.SettingsOf[BackToBackRequest]
     """The parameters of the search, as RFC 9004 wants them reported."""
     longest_burst_frames: FrameCount
     """Frames of the longest burst that is tried."""
@@ -228,7 +220,7 @@ class SettlingMeasurer:
         return replace(output, elapsed=TrialResult(trial, output).elapsed + settle)
 
 
-class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBackResult]):
+class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measurements.Progress, BackToBackResult]):
     """The kind: back-to-back frames."""
 
     follows = True
@@ -252,7 +244,9 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
         """Waits after each burst."""
         return SettlingMeasurer(ready, request.settle)
 
-    def fields(self, measured: Measurement[Any], request: BackToBackRequest, max_load: MaxLoad) -> Mapping[str, Any]:
+    def fields(
+        self, measured: measurements.Measurement[Any], request: BackToBackRequest, max_load: MaxLoad
+    ) -> Mapping[str, Any]:
         """The throughput, the longest burst that is tried, and the rate that the tester kept."""
         lines = [line for entry in measured.entries for line in entry.result.output.timelines]
         kept, rate = [line.rate for line in lines if line.rate is not None], measured.run.conditions.rate
@@ -286,7 +280,7 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
         return None
 
 
-measure_back_to_back = partial(measure, BackToBack())
+measure_back_to_back = partial(measurements.measure, BackToBack())
 
 
 FRAMES = Unit("frames")

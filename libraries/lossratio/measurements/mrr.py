@@ -15,16 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
+from lossratio import measurements
 from lossratio.errors import SearchError
-from lossratio.measurements import (
-    CsitExportError,
-    FoundResult,
-    Measurement,
-    PlannedKind,
-    PlannedTrials,
-    Request,
-    measure,
-)
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
@@ -55,7 +47,7 @@ NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more than
 """The remark on a maximum receive rate that the SUT did not limit."""
 
 
-class MrrRequest(Request):
+class MrrRequest(measurements.Request):
     """Measures the maximum receive rate: what comes back at maximum load, and returns the result.
 
     Each trial gives a value, the frames forwarded over the time really spent; the result has all of them, their mean
@@ -102,7 +94,7 @@ class Mrr(Record):
     """Lost frames over sent frames."""
 
 
-class MrrResult(FoundResult):
+class MrrResult(measurements.FoundResult):
     """The result of a measurement of the maximum receive rate."""
 
     found = "mrr"
@@ -150,19 +142,19 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
     )
 
 
-class MaximumReceiveRate(PlannedKind[MrrRequest, MrrResult]):
+class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
     """The kind: maximum receive rate."""
 
     follows = True
     title = "Measuring MRR"
     algorithm = "MRR"
 
-    def controller(self, request: MrrRequest, loads: LoadRange) -> PlannedTrials:
+    def controller(self, request: MrrRequest, loads: LoadRange) -> measurements.PlannedTrials:
         """Trials at the same load, as many as requested."""
-        return PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
+        return measurements.PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
 
     def build(
-        self, measured: Measurement[Any], request: MrrRequest, inputs: Mapping[str, Any], max_load: MaxLoad
+        self, measured: measurements.Measurement[Any], request: MrrRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> MrrResult:
         """The maximum receive rate, with a remark if the SUT did not limit it."""
         result = super().build(measured, request, inputs, max_load)
@@ -174,7 +166,7 @@ class MaximumReceiveRate(PlannedKind[MrrRequest, MrrResult]):
         return maximum_receive_rate(trials, result.conditions)
 
 
-measure_mrr = partial(measure, MaximumReceiveRate())
+measure_mrr = partial(measurements.measure, MaximumReceiveRate())
 
 
 MRR_LEAST_DEFICIT_RATIO = 0.03
@@ -238,7 +230,7 @@ class MrrView(View[MrrResult]):
     def csit(self, result: MrrResult) -> dict[str, Any]:
         """The rates of all trials, with mean and standard deviation."""
         if result.mrr is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
-            raise CsitExportError(
+            raise measurements.CsitExportError(
                 f"CSIT's MRR has trials of {MRR_TRIAL_DURATION:g} s, and {result.test.full_name} others."
             )
         mrr = result.mrr

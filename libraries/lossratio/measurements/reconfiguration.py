@@ -9,19 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
+from lossratio import measurements
 from lossratio.errors import DutError, TrafficError
-from lossratio.measurements import (
-    NOT_IN_FILES,
-    Audience,
-    CsitExportError,
-    FoundResult,
-    Measurement,
-    OnProgress,
-    Span,
-    TestPlace,
-    csit_rate,
-    what_stopped,
-)
 from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
@@ -46,7 +35,7 @@ class ReconfigurationLoss(Record):
     """Lost frames over the aggregate load: the time without any forwarding that would lose as many."""
 
 
-class ReconfigurationResult(FoundResult):
+class ReconfigurationResult(measurements.FoundResult):
     """The result of a test that reconfigures the SUT under traffic."""
 
     found = "loss"
@@ -82,9 +71,11 @@ class ReconfigurationRequest(SearchRequest):
         {"ramp", "warm_up", "warm_up_duration", "fail_fast", "hints", "early_verdict", "memory_rest", "goals"}
     )
 
-    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(tuple), NOT_IN_FILES] = (RECONFIGURATION_GOAL,)
+    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(tuple), measurements.NOT_IN_FILES] = (
+        RECONFIGURATION_GOAL,
+    )
     """The search goal."""
-    reconfigure: Annotated[Callable[[], object], NOT_IN_FILES, Audience.SCRIPTS]
+    reconfigure: Annotated[Callable[[], object], measurements.NOT_IN_FILES, measurements.Audience.SCRIPTS]
     """Reconfigures the DUTs; traffic flows all the time."""
 
 
@@ -118,7 +109,10 @@ def check_reconfigurable(testbed: Testbed, entries: int) -> None:
 
 
 def measure_reconfiguration_loss(
-    testbed: Testbed, request: ReconfigurationRequest, place: TestPlace, on_progress: OnProgress | None = None
+    testbed: Testbed,
+    request: ReconfigurationRequest,
+    place: measurements.TestPlace,
+    on_progress: measurements.OnProgress | None = None,
 ) -> ReconfigurationResult:
     """Searches for a load, sends at it while the DUTs are being reconfigured, and writes the result file.
 
@@ -137,7 +131,7 @@ def measure_reconfiguration_loss(
     irregular = [goal.result.reason for goal in goal_search.goals if goal.result and not goal.result.regular]
     found = (f"the load was found by a search that is irregular: {reason}" for reason in irregular)
     about_search = (*goal_search.remarks, *found)
-    span = Span()
+    span = measurements.Span()
 
     def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
         remarks = list(about_search)
@@ -155,7 +149,7 @@ def measure_reconfiguration_loss(
         run = TestRun(place.test, span.started, span.end(), goal_search.conditions, tuple(remarks), error)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
         result = ReconfigurationResult(
-            **Measurement(run, None, entries, None).stated(goal_search.max_load),
+            **measurements.Measurement(run, None, entries, None).stated(goal_search.max_load),
             loss=None if stopped is None else reconfiguration_loss(goal_search.conditions.rate(load), stopped.lost),
         )
         place.directory.write(result)
@@ -175,7 +169,7 @@ def measure_reconfiguration_loss(
             )
     except BaseException as error:
         # An interrupt, too, leaves a result file with the error.
-        write(None, what_stopped(error))
+        write(None, measurements.what_stopped(error))
         raise
     return write(stopped, None)
 
@@ -196,11 +190,11 @@ class ReconfigurationView(View[ReconfigurationResult]):
     def csit(self, result: ReconfigurationResult) -> dict[str, Any]:
         """The loss, and the load."""
         if result.loss is None:
-            raise CsitExportError(f"{result.test.full_name} has no result to export.")
+            raise measurements.CsitExportError(f"{result.test.full_name} has no result to export.")
         packet = {"value": result.loss.lost_frames, "unit": "packets"}
         time = {"value": result.loss.lost_time_s, "unit": "s"}
         return {
             "type": "reconf",
-            "aggregate_rate": csit_rate(result.loss.load),
+            "aggregate_rate": measurements.csit_rate(result.loss.load),
             "loss": {"packet": packet, "time": time},
         }

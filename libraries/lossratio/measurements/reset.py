@@ -19,20 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
+from lossratio import measurements
 from lossratio.errors import DutError, TrafficError
-from lossratio.measurements import (
-    NOT_IN_FILES,
-    SECONDS,
-    AfterThroughput,
-    Audience,
-    FoundResult,
-    Measurement,
-    PlannedKind,
-    PlannedTrials,
-    SettingsOf,
-    Spread,
-    measure,
-)
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
@@ -81,7 +69,7 @@ class ResetTime(Record):
     before."""
 
 
-class ResetValues(Spread):
+class ResetValues(measurements.Spread):
     """All repetitions, and their average by the time stamp method."""
 
     times: tuple[ResetTime, ...] = Field(min_length=1)
@@ -96,7 +84,7 @@ DEVICES = "software reset of the devices"
 """The reset of requests that name none."""
 
 
-class ResetRequest(AfterThroughput):
+class ResetRequest(measurements.AfterThroughput):
     """Measures how long a device forwards nothing after a reset (RFC 6201), and returns the result.
 
     Traffic flows at ``throughput`` or less for the time ``lead``; then comes the reset, and the time ``limit``. The
@@ -112,10 +100,10 @@ class ResetRequest(AfterThroughput):
     watches = True
     unused = frozenset({"min_load", "ramp", "warm_up"})
 
-    reset: Annotated[Callable[[], object] | None, NOT_IN_FILES, Audience.SCRIPTS] = None
+    reset: Annotated[Callable[[], object] | None, measurements.NOT_IN_FILES, measurements.Audience.SCRIPTS] = None
     """Resets the DUT, and returns when it has done so; None: a software reset of each device that lossratio set up, or
     of the model of a simulated testbed."""
-    reset_name: Annotated[str, Audience.SCRIPTS] = DEVICES
+    reset_name: Annotated[str, measurements.Audience.SCRIPTS] = DEVICES
     """The reset, in words: RFC 6201 wants what may influence the time reported."""
     hitless: bool = False
     """Whether a reset without loss is a result. Otherwise it is an error, as the reset may have done nothing."""
@@ -132,14 +120,14 @@ class ResetRequest(AfterThroughput):
         return Forecast(seconds, seconds, seconds)
 
 
-class ResetResult(FoundResult):
+class ResetResult(measurements.FoundResult):
     """The result of a measurement of the reset time."""
 
     found = "reset"
     kind: Literal["reset"] = "reset"
     load: Rate
     """The load during the reset."""
-    settings: SettingsOf[ResetRequest]
+    settings: measurements.SettingsOf[ResetRequest]
     """The parameters of the test."""
     resolution_s: Seconds | None
     """The time of a frame may be wrong by this, and by the distance of two frames; null: there was no trial."""
@@ -286,20 +274,20 @@ def _with_reset(timeline: Timeline, moment: float) -> Timeline:
     return replace(timeline, steps=(before, after))
 
 
-class Reset(PlannedKind[ResetRequest, ResetResult]):
+class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
     """The kind: reset."""
 
     title = "Measuring the reset time"
     algorithm = "reset"
 
-    def controller(self, request: ResetRequest, loads: LoadRange) -> PlannedTrials:
+    def controller(self, request: ResetRequest, loads: LoadRange) -> measurements.PlannedTrials:
         """Trials at one load, until the DUT does not come back."""
 
         def is_gone(results: Sequence[TrialResult]) -> bool:
             return bool(results) and reset_time(results[-1].output.timelines).time_stamp_s is None
 
         load = min(request.known_throughput, loads.max_load)
-        return PlannedTrials([TrialInput(request.lead + request.limit, load)] * request.repeats, is_gone)
+        return measurements.PlannedTrials([TrialInput(request.lead + request.limit, load)] * request.repeats, is_gone)
 
     def measurer(self, request: ResetRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Resets each device that lossratio set up, or a simulated one, in each trial; DutError: there is neither."""
@@ -323,7 +311,9 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
 
         return ResettingMeasurer(source, reset, request)
 
-    def fields(self, measured: Measurement[Any], request: ResetRequest, max_load: MaxLoad) -> Mapping[str, Any]:
+    def fields(
+        self, measured: measurements.Measurement[Any], request: ResetRequest, max_load: MaxLoad
+    ) -> Mapping[str, Any]:
         """The load, and the error of times."""
         load = min(request.known_throughput, max_load.rate.per_interface_fps)
         return {"load": measured.run.conditions.rate(load), "resolution_s": measured.resolution}
@@ -336,7 +326,7 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
             times=times,
             average_by_loss_s=statistics.fmean(time.loss_method_s for time in times),
             average_lost_frames=statistics.fmean(time.lost_frames for time in times),
-            **Spread.of([time.time_stamp_s for time in times]),
+            **measurements.Spread.of([time.time_stamp_s for time in times]),
         )
 
     def irregular(self, result: ResetResult, found: ResetValues) -> str | None:
@@ -347,7 +337,7 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
         return f"it did not come back within the limit of {limit:g} s after the reset. Raise limit to see when it does"
 
 
-measure_reset = partial(measure, Reset())
+measure_reset = partial(measurements.measure, Reset())
 
 
 LEAST_BESIDE = 0.01
@@ -358,7 +348,7 @@ class ResetView(View[ResetResult]):
     """How a reset time is shown."""
 
     has_value = True
-    measured_in = SECONDS
+    measured_in = measurements.SECONDS
 
     def lines(self, result: ResetResult) -> Iterator[str]:
         """The averages by both methods, the spread, and all repetitions."""

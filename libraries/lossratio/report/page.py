@@ -14,17 +14,8 @@ from functools import partial
 from pydantic import BaseModel, JsonValue
 
 from lossratio.drawing import MARKS, PAGES, Overview, Section, html_fragment, packed, series_colour
+from lossratio.report import tables
 from lossratio.report.run import Run, cycles_left_alone
-from lossratio.report.tables import (
-    COLUMNS,
-    RUN,
-    FindingRow,
-    describe_frame_size,
-    methods_in_words,
-    rows_of,
-    section_name,
-    value_names,
-)
 from lossratio.results import Conditions, Picture, TestResult, message, view_of
 
 PAGE_NAME = "lossratio.html"
@@ -42,11 +33,11 @@ _COLOURS = [series_colour(number) for number in range(8)]
 @cycles_left_alone()
 def report_page(runs: Sequence[Run], title: str) -> str:
     """Makes the page of one run or several runs."""
-    rows: list[FindingRow] = []
+    rows: list[tables.FindingRow] = []
     before = 0
     for run in runs:
         name = str(run.path) if len(runs) > 1 else ""
-        rows += [replace(row, number=before + row.number, run=name) for row in rows_of(run, runs)]
+        rows += [replace(row, number=before + row.number, run=name) for row in tables.rows_of(run, runs)]
         before += len(run.results)
     results = [result for run in runs for result in run.results]
     is_large = len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
@@ -61,7 +52,7 @@ def report_page(runs: Sequence[Run], title: str) -> str:
             overviews += view_of(of_kind[0]).overviews(of_kind)
     overview = Overview(
         rows=rows,
-        columns=(*COLUMNS[:3], RUN, *COLUMNS[3:]),
+        columns=(*tables.COLUMNS[:3], tables.RUN, *tables.COLUMNS[3:]),
         filters={
             "run": ("Run", lambda row: row.run),
             "goal": ("Goal", lambda row: row.finding.quantity),
@@ -81,8 +72,8 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         title=title,
         headline=_headline(runs, rows),
         runs=runs,
-        quoted=value_names(results),
-        methods=methods_in_words(results),
+        quoted=tables.value_names(results),
+        methods=tables.methods_in_words(results),
         overviews=overviews,
         overlay=len(searches) > 1,
     )
@@ -114,7 +105,7 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
     searches: dict[str, Mapping[str, JsonValue]] = {}
     results = [(run, *pair) for run in runs for pair in zip(run.results, run.doubts, strict=True)]
     for run, result, doubts in results:
-        view, name = view_of(result), section_name(len(sections) + 1)
+        view, name = view_of(result), tables.section_name(len(sections) + 1)
         charts = view.charts(result) if is_large else None
         data = view.columns(result) if charts is None else charts.data
         if data is not None:
@@ -130,7 +121,7 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
                 pictures=[picture for picture in (*drawn, *pictures) if picture.svg or picture.table],
                 message=message,
             ),
-            conditions(result=result, of_kind=view.conditions(result), frame_size=describe_frame_size),
+            conditions(result=result, of_kind=view.conditions(result), frame_size=tables.describe_frame_size),
             *facts_of(result.conditions),
             "</details>",
         )
@@ -138,7 +129,7 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
     return sections, searches
 
 
-def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:
+def _headline(runs: Sequence[Run], rows: Sequence[tables.FindingRow]) -> str:
     results = [result for run in runs for result in run.results]
     if not results:
         return "No results."

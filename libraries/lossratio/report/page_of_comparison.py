@@ -8,21 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from lossratio.drawing import (
-    NOTHING,
-    PAGES,
-    Axis,
-    Column,
-    Mark,
-    Overview,
-    Plot,
-    difference_bar,
-    html_fragment,
-    series_colour,
-    test_column,
-    values_axis,
-    verdict,
-)
+from lossratio import drawing
 from lossratio.report.comparison import ComparedQuantity, Comparison, Difference, Verdict, quantity_in_words, summary_of
 from lossratio.report.run import Run
 from lossratio.report.tables import describe_frame_size
@@ -33,8 +19,10 @@ _FEW, _MANY = 3, 200
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 900.0, 150.0, 60.0, 880.0, 24.0, 92.0
 _SPREAD = 0.16
 _MARKS = {
-    False: Mark("measured", "measured", "circle", series_colour(2)),
-    True: Mark("doubtful", "irregular, or doubts about it", "square", series_colour(1), is_filled=False),
+    False: drawing.Mark("measured", "measured", "circle", drawing.series_colour(2)),
+    True: drawing.Mark(
+        "doubtful", "irregular, or doubts about it", "square", drawing.series_colour(1), is_filled=False
+    ),
 }
 
 
@@ -56,7 +44,7 @@ class _Value:
     @property
     def bounds(self) -> str:
         known = [_formatted(self.finding, end) for end in self.ends]
-        return " to ".join(known) if known != [NOTHING, NOTHING] else NOTHING
+        return " to ".join(known) if known != [drawing.NOTHING, drawing.NOTHING] else drawing.NOTHING
 
     @property
     def is_odd(self) -> bool:
@@ -100,13 +88,15 @@ class _Row:
     def change(self) -> tuple[str, float | None]:
         """The change in words and as a number; None: it is undecided."""
         difference = self.compared.difference
-        return (self.in_words["change"], difference.change) if difference and self.is_decided else (NOTHING, None)
+        return (
+            (self.in_words["change"], difference.change) if difference and self.is_decided else (drawing.NOTHING, None)
+        )
 
     @property
     def verdict(self) -> str:
         """The verdict with its doubts, as markup; without a number it has the reason."""
         words = self.compared.verdict.value if self.is_decided else self.in_words["verdict"]
-        return verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
+        return drawing.verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
 
 
 def _width(difference: Difference | None) -> float | None:
@@ -115,34 +105,34 @@ def _width(difference: Difference | None) -> float | None:
     return None if interval is None else 100 * (interval[1] - interval[0])
 
 
-_COLUMNS: tuple[Column[_Row], ...] = (
-    test_column(_Row),
-    Column("change", lambda row: row.change[0], lambda row: row.change[1], style="number quote"),
-    Column("verdict", lambda row: row.in_words["verdict"], style="name", markup=lambda row: row.verdict),
-    Column("goal", lambda row: row.compared.quantity),
-    Column(
+_COLUMNS: tuple[drawing.Column[_Row], ...] = (
+    drawing.test_column(_Row),
+    drawing.Column("change", lambda row: row.change[0], lambda row: row.change[1], style="number quote"),
+    drawing.Column("verdict", lambda row: row.in_words["verdict"], style="name", markup=lambda row: row.verdict),
+    drawing.Column("goal", lambda row: row.compared.quantity),
+    drawing.Column(
         "frame size", lambda row: row.frame_size, lambda row: row.result.conditions.traffic.average_frame_size_bytes
     ),
-    Column("95 % interval", lambda row: "", markup=lambda row: row.picture),
-    Column(
+    drawing.Column("95 % interval", lambda row: "", markup=lambda row: row.picture),
+    drawing.Column(
         "interval, %",
         lambda row: row.in_words["95 % interval"],
         lambda row: _width(row.compared.difference),
         style="number",
     ),
-    Column(
+    drawing.Column(
         "A",
         lambda row: row.in_words["A"],
         lambda row: row.compared.before.mean if row.compared.before.values else None,
         style="number",
     ),
-    Column(
+    drawing.Column(
         "B",
         lambda row: row.in_words["B"],
         lambda row: row.compared.after.mean if row.compared.after.values else None,
         style="number",
     ),
-    Column("p, adjusted", lambda row: row.in_words["p"], lambda row: row.compared.p_value, style="number"),
+    drawing.Column("p, adjusted", lambda row: row.in_words["p"], lambda row: row.compared.p_value, style="number"),
 )
 
 
@@ -152,12 +142,12 @@ def comparison_page(
     """Makes the page of a comparison."""
     order = list(Verdict)
     rows = sorted(_rows(comparison, (*before, *after)), key=lambda row: order.index(row.compared.verdict))
-    body = partial(html_fragment, PAGES, "comparison_section.html.jinja")
+    body = partial(drawing.html_fragment, drawing.PAGES, "comparison_section.html.jinja")
     sections = [
         (row.link, f"{row.compared.test}, {row.compared.quantity}", (body(row=row, picture=_draw(row.values)),))
         for row in rows
     ]
-    overview = Overview(
+    overview = drawing.Overview(
         rows=rows,
         columns=_COLUMNS,
         filters={
@@ -197,7 +187,7 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
         result, difference, is_decided = values[-1].finding.result, compared.difference, compared.p_value is not None
         picture = ""
         if difference is not None and is_decided:
-            picture = difference_bar(difference.change, difference.interval or (difference.change,) * 2, most)
+            picture = drawing.difference_bar(difference.change, difference.interval or (difference.change,) * 2, most)
         yield _Row(
             compared,
             values,
@@ -228,7 +218,7 @@ def _headline(comparison: Comparison, before: Sequence[Run], after: Sequence[Run
 
 
 def _formatted(finding: Finding, value: float | None) -> str:
-    return NOTHING if value is None else finding.unit.format(value)
+    return drawing.NOTHING if value is None else finding.unit.format(value)
 
 
 def _draw(values: Sequence[_Value]) -> str:
@@ -239,8 +229,8 @@ def _draw(values: Sequence[_Value]) -> str:
     ends = [end for value, number in shown for end in (number, *value.ends) if end is not None]
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-    plot = Plot(Axis(low - room, high + room, _LEFT, _RIGHT), Axis(0.0, 2.0, _BOTTOM, _TOP))
-    about, in_words = values_axis(shown[-1][0].finding.unit, shown[-1][0].finding.quantity, high)
+    plot = drawing.Plot(drawing.Axis(low - room, high + room, _LEFT, _RIGHT), drawing.Axis(0.0, 2.0, _BOTTOM, _TOP))
+    about, in_words = drawing.values_axis(shown[-1][0].finding.unit, shown[-1][0].finding.quantity, high)
     plot.frame(plot.x.ticks(9), [0.5, 1.5], in_words, lambda ratio: "A" if ratio > 1.0 else "B")
     for side, middle in (("A", 1.5), ("B", 0.5)):
         of_side = [(value, number) for value, number in shown if value.side == side]

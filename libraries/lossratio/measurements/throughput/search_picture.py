@@ -22,21 +22,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from lossratio.drawing import (
-    LINE_HEIGHT,
-    MARKS,
-    Axis,
-    Drawing,
-    Mark,
-    Plot,
-    by_mark,
-    in_unit,
-    mark_of,
-    rates_axis,
-    series_colour,
-    trial_hint,
-    unit_of,
-)
+from lossratio import drawing
 from lossratio.measurements.throughput.result import Goal, GoalReport, GoalsResult, format_regularity
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
 from lossratio.records import Rate
@@ -82,20 +68,24 @@ class Window:
 def draw_search(result: GoalsResult, history: History) -> str:
     """Draws a search, with its bounds after each trial: all of it, and close-ups around the goals' last bounds."""
     windows = windows_of(result, history)
-    about, in_words = rates_axis("load per interface", max(window.high for window in windows))
-    picture = Drawing()
+    about, in_words = drawing.rates_axis("load per interface", max(window.high for window in windows))
+    picture = drawing.Drawing()
     picture.text(4.0, 14.0, about)
-    marked = by_mark(result.trials)
-    x, top, bottom = Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT), _TOP, _TOP
+    marked = drawing.by_mark(result.trials)
+    x, top, bottom = drawing.Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT), _TOP, _TOP
     for window in windows:
         bottom = top + (_CLOSE_UP if window.goals else _OVERVIEW)
-        plot = Plot(x, Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture)
+        plot = drawing.Plot(x, drawing.Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture)
         plot.frame(x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), "{:.0f}".format, in_words)
         for index in range(len(result.goals)):
-            _draw_bounds(plot, {number: bounds[index] for number, bounds in history.items()}, series_colour(index))
+            _draw_bounds(
+                plot, {number: bounds[index] for number, bounds in history.items()}, drawing.series_colour(index)
+            )
         for mark, trials in marked.items():
             shown = [trial for trial in trials if window.holds(trial.load_per_interface_fps)]
-            plot.marks(mark, [(trial.number, trial.load_per_interface_fps, trial_hint(trial)) for trial in shown])
+            plot.marks(
+                mark, [(trial.number, trial.load_per_interface_fps, drawing.trial_hint(trial)) for trial in shown]
+            )
         _draw_goal_labels(plot, result.goals, history[max(history)] if history else (), window)
         top = bottom + _SPACE
     picture.text((_LEFT + _RIGHT) / 2, bottom + 33.0, "trial", text_anchor="middle")
@@ -103,7 +93,7 @@ def draw_search(result: GoalsResult, history: History) -> str:
     end = picture.legend(marked, bands, _LEFT, bottom + 54.0)
     by_rule = _by_rule(result.trials)
     if by_rule:
-        end += LINE_HEIGHT
+        end += drawing.LINE_HEIGHT
         picture.text(_LEFT, end, f"trials by the rule that chose them: {by_rule}")
     return picture.svg(_WIDTH, end + _MARGIN, _description(result))
 
@@ -127,7 +117,7 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
         "goals": [_goal_of_chart(report) for report in result.goals],
         "of": [place(trial.load_per_interface_fps) for trial in trials],
         "losses": [_digits(trial.loss_ratio, 4) for trial in trials],
-        "marks": "".join(str(MARKS.index(mark_of(trial))) for trial in trials),
+        "marks": "".join(str(drawing.MARKS.index(drawing.mark_of(trial))) for trial in trials),
         "lasted": [durations.setdefault(trial.duration_s, len(durations)) for trial in trials],
         "chosen": [rules.setdefault(trial.rule or "", len(rules)) for trial in trials],
         "unsent": {trial.number: trial.unsent_frames for trial in trials if trial.unsent_frames},
@@ -177,7 +167,7 @@ def _by_rule(trials: Sequence[Trial]) -> str:
     return ", ".join(f"{rule} {times}" for rule, times in rules.most_common())
 
 
-def _draw_bounds(plot: Plot, history: Mapping[int, GoalBounds], colour: str) -> None:
+def _draw_bounds(plot: drawing.Plot, history: Mapping[int, GoalBounds], colour: str) -> None:
     steps = list(_steps(history))
     proved = [(start, end, bounds.proved) for start, end, bounds in steps]
     leaning = [(start, end, bounds.leaning) for start, end, bounds in steps]
@@ -189,7 +179,7 @@ def _draw_bounds(plot: Plot, history: Mapping[int, GoalBounds], colour: str) -> 
 
 
 def _filled(
-    plot: Plot, steps: Sequence[tuple[float, float, RelevantBounds]]
+    plot: drawing.Plot, steps: Sequence[tuple[float, float, RelevantBounds]]
 ) -> Iterator[tuple[float, float, float, float]]:
     """The areas between bounds; a missing bound lies beyond the window."""
     for start, end, interval in steps:
@@ -207,7 +197,9 @@ def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, Go
         yield start, end, history[start]
 
 
-def _draw_goal_labels(plot: Plot, goals: Sequence[GoalReport], last: Sequence[GoalBounds], window: Window) -> None:
+def _draw_goal_labels(
+    plot: drawing.Plot, goals: Sequence[GoalReport], last: Sequence[GoalBounds], window: Window
+) -> None:
     places = {}
     for index in window.goals:
         edges = [load for load in (last[index].shown if last else (window.low, window.high)) if load is not None]
@@ -215,13 +207,13 @@ def _draw_goal_labels(plot: Plot, goals: Sequence[GoalReport], last: Sequence[Go
     free = plot.y.end - 16.0
     for index in sorted(window.goals, key=places.__getitem__):
         lines = [*_bounds_in_words(goals[index])]
-        height = LINE_HEIGHT * (len(lines) + 1)
+        height = drawing.LINE_HEIGHT * (len(lines) + 1)
         top = max(free, places[index] - height / 2)
-        plot.add("rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=series_colour(index))
+        plot.add("rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=drawing.series_colour(index))
         plot.text(_RIGHT + 18.0, top + 11.0, goals[index].goal.name, font_weight="bold")
         for number, line in enumerate(lines, start=1):
-            plot.text(_RIGHT + 18.0, top + 11.0 + LINE_HEIGHT * number, line)
-        free = top + height + LINE_HEIGHT
+            plot.text(_RIGHT + 18.0, top + 11.0 + drawing.LINE_HEIGHT * number, line)
+        free = top + height + drawing.LINE_HEIGHT
 
 
 def _bounds_in_words(report: GoalReport) -> Iterator[str]:
@@ -280,45 +272,47 @@ def _close_ups(result: GoalsResult, last: tuple[GoalBounds, ...]) -> list[Window
 def draw_loss(result: GoalsResult, history: History) -> str:
     """Draws loss over load: of all trials, and close-ups of the loads around the goals' last bounds."""
     windows = windows_of(result, history)
-    about, in_words = rates_axis("load per interface", max(window.high for window in windows))
+    about, in_words = drawing.rates_axis("load per interface", max(window.high for window in windows))
     losses = [trial.loss_ratio for trial in result.trials] + [report.goal.loss_ratio for report in result.goals]
     smallest = min((loss for loss in losses if loss > 0.0), default=0.01)
     # The place of a loss ratio of zero on the axis.
     floor = float(10.0 ** (math.floor(math.log10(min(smallest, 0.01))) - _DECADES_BELOW))
     width = (_LOSS_RIGHT - _LEFT - _LOSS_GAP * (len(windows) - 1)) / len(windows)
-    marked = by_mark(result.trials)
-    picture = Drawing()
+    marked = drawing.by_mark(result.trials)
+    picture = drawing.Drawing()
     picture.text(4.0, 14.0, "trial loss ratio")
     for index, window in enumerate(windows):
         left = _LEFT + index * (width + _LOSS_GAP)
-        x = Axis(window.low, window.high, left, left + width, window.is_logarithmic)
-        plot = Plot(x, Axis(floor, 1.0, _LOSS_BOTTOM - 8.0, _LOSS_TOP, is_logarithmic=True), picture)
+        x = drawing.Axis(window.low, window.high, left, left + width, window.is_logarithmic)
+        plot = drawing.Plot(x, drawing.Axis(floor, 1.0, _LOSS_BOTTOM - 8.0, _LOSS_TOP, is_logarithmic=True), picture)
         ticks = [floor, *plot.y.ticks(7)[1:]]
         plot.frame(
             x.ticks(int(width / 70)), ticks, in_words, lambda loss: "none" if loss == floor else format_ratio(loss)
         )
         for goal, report in enumerate(result.goals):
-            _draw_allowed_loss(plot, report, series_colour(goal))
+            _draw_allowed_loss(plot, report, drawing.series_colour(goal))
         _draw_losses(plot, marked)
     picture.text((_LEFT + _LOSS_RIGHT) / 2, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
-    goals = [(f"{one.goal.name}: allowed loss, bounds", series_colour(i), 1.0) for i, one in enumerate(result.goals)]
+    goals = [
+        (f"{one.goal.name}: allowed loss, bounds", drawing.series_colour(i), 1.0) for i, one in enumerate(result.goals)
+    ]
     end = picture.legend(marked, goals, _LEFT, _LOSS_BOTTOM + 60.0)
     return picture.svg(_WIDTH, end + 10.0, f"Loss ratio over load per interface, {result.test.name}.")
 
 
-def _draw_losses(plot: Plot, marked: Mapping[Mark, Sequence[Trial]]) -> None:
+def _draw_losses(plot: drawing.Plot, marked: Mapping[drawing.Mark, Sequence[Trial]]) -> None:
     """Draws the loss of each trial; several trials at one place have one mark and one hint."""
     for mark, trials in marked.items():
         hints: dict[tuple[float, float], list[str]] = {}
         for trial in trials:
             if plot.x.holds(trial.load_per_interface_fps):
                 place = (trial.load_per_interface_fps, max(trial.loss_ratio, plot.y.low))
-                hints.setdefault(place, []).append(trial_hint(trial))
+                hints.setdefault(place, []).append(drawing.trial_hint(trial))
         alike = {place: "" if len(texts) == 1 else f"{len(texts)} trials like " for place, texts in hints.items()}
         plot.marks(mark, [(*place, f"{alike[place]}{texts[0]}") for place, texts in hints.items()])
 
 
-def _draw_allowed_loss(plot: Plot, report: GoalReport, colour: str) -> None:
+def _draw_allowed_loss(plot: drawing.Plot, report: GoalReport, colour: str) -> None:
     floor = plot.y.low
     allowed = max(report.goal.loss_ratio, floor)
     plot.line([(plot.x.low, allowed), (plot.x.high, allowed)], colour, dash="6 3")
@@ -396,17 +390,17 @@ def spectra_of(result: GoalsResult) -> list[Spectrum]:
 def draw_spectra(result: GoalsResult) -> str:
     """Draws the performance spectra at the relevant bounds of all goals, in their order; empty if there is none."""
     spectra = spectra_of(result)
-    picture = Drawing()
+    picture = drawing.Drawing()
     for index, spectrum in enumerate(spectra):
         row, column = divmod(index, _COLUMNS)
         left, top = _CELL_LEFT + column * _CELL, row * _ROW
         rates = [level.forwarding_rate for level in spectrum.levels] + [spectrum.load.per_interface_fps]
         room = 0.1 * (max(rates) - min(rates)) or 0.01 * max(rates)
-        y = Axis(max(0.0, min(rates) - room), max(rates) + room, top + _ROW - _CELL_BOTTOM, top + _CELL_TOP)
-        plot = Plot(Axis(0.0, 1.0, left, left + _CELL_WIDTH), y, picture)
-        prefix, scale = unit_of(max(rates))
-        plot.frame([0.0, 0.5, 1.0], y.ticks(4), format_ratio, in_unit(scale))
-        colour = series_colour(spectrum.goal)
+        y = drawing.Axis(max(0.0, min(rates) - room), max(rates) + room, top + _ROW - _CELL_BOTTOM, top + _CELL_TOP)
+        plot = drawing.Plot(drawing.Axis(0.0, 1.0, left, left + _CELL_WIDTH), y, picture)
+        prefix, scale = drawing.unit_of(max(rates))
+        plot.frame([0.0, 0.5, 1.0], y.ticks(4), format_ratio, drawing.in_unit(scale))
+        colour = drawing.series_colour(spectrum.goal)
         exceeding = 1.0 - spectrum.report.goal.exceed_ratio
         plot.line([(exceeding, y.low), (exceeding, y.high)], "#777777", width=1.0, dash="2 3")
         plot.line([(0.0, rates[-1]), (1.0, rates[-1])], "#777777", width=1.0)

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from lossratio import mlrsearch
 from lossratio.drawing import html_fragment
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.latency.result import format_microseconds, latency_lines, latency_points
@@ -29,18 +30,6 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, draw_spectra, search_chart
 from lossratio.measurements.throughput.sweeps import core_sweeps, draw_cores, draw_frame_sizes, size_sweeps
-from lossratio.mlrsearch import (
-    ENOUGH,
-    NDR,
-    PDR,
-    Change,
-    Inconstancy,
-    IrregularReason,
-    LossUnit,
-    SearchGoal,
-    inconstancy_in,
-    level_loss_in,
-)
 from lossratio.records import Rate, Record
 from lossratio.results import (
     Charts,
@@ -201,11 +190,12 @@ class ThroughputView(View[GoalsResult]):
 
     def is_too_slow(self, result: GoalsResult, finding: Finding) -> bool:
         """Whether the minimum load is an upper bound."""
-        return finding.value is None and finding.reason == IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
+        return finding.value is None and finding.reason == mlrsearch.IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
 
     def is_at_limit(self, result: GoalsResult, finding: Finding) -> bool:
         """Whether the maximum load is a lower bound, or the generator is the limit."""
-        return finding.reason == IrregularReason.MAX_LOAD_IS_LOWER_BOUND.value or is_generators_limit(finding.reason)
+        reason, limit = finding.reason, mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND
+        return reason == limit.value or is_generators_limit(reason)
 
     def offered(self, result: GoalsResult, finding: Finding) -> Sequence[Offered]:
         """The trials at the upper bound if the generator made it one; the search judges other unsent frames itself."""
@@ -251,7 +241,7 @@ class ThroughputView(View[GoalsResult]):
             raise CsitExportError(
                 f"{result.test.full_name} was measured with early verdicts; CSIT's trials take their whole duration."
             )
-        bounds = {"ndr": _csit_bounds(result, NDR), "pdr": _csit_bounds(result, PDR)}
+        bounds = {"ndr": _csit_bounds(result, mlrsearch.NDR), "pdr": _csit_bounds(result, mlrsearch.PDR)}
         return {"type": "ndrpdr", **bounds, **csit_latencies(result.latency, result.conditions)}
 
     def _of_search(self, result: GoalsResult) -> Iterator[Picture]:
@@ -269,17 +259,19 @@ class ThroughputView(View[GoalsResult]):
 def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     evidence = [trial for trial in trials if trial.is_evidence]
     results = [trial.as_result() for trial in trials]
-    found = inconstancy_in(results, {number for number, trial in enumerate(trials) if not trial.is_evidence})
-    if found is not None and found.change is Change.REMEMBERS_LOSS:
+    found = mlrsearch.inconstancy_in(results, {number for number, trial in enumerate(trials) if not trial.is_evidence})
+    if found is not None and found.change is mlrsearch.Change.REMEMBERS_LOSS:
         yield Doubt(DoubtKind.MEMORY, _memory(found))
     elif found is not None and time_dependence_in(evidence) is None:
         yield Doubt(DoubtKind.DRIFT, _trend(found, sum(result.elapsed for result in results)))
-    level = level_loss_in([result for result, trial in zip(results, trials, strict=True) if trial.is_evidence])
+    level = mlrsearch.level_loss_in(
+        [result for result, trial in zip(results, trials, strict=True) if trial.is_evidence]
+    )
     if level is not None:
         lost = {
-            LossUnit.SHARE: f"{format_ratio(level.lost)} of the frames are",
-            LossUnit.SECONDS: f"frames for {level.lost * 1e3:.3g} ms are",
-            LossUnit.FRAMES: f"frames per interface, {level.lost:.3g} in each trial, are",
+            mlrsearch.LossUnit.SHARE: f"{format_ratio(level.lost)} of the frames are",
+            mlrsearch.LossUnit.SECONDS: f"frames for {level.lost * 1e3:.3g} ms are",
+            mlrsearch.LossUnit.FRAMES: f"frames per interface, {level.lost:.3g} in each trial, are",
         }[level.unit]
         yield Doubt(
             DoubtKind.LOSS_AT_ANY_LOAD,
@@ -300,7 +292,7 @@ def _rested(result: GoalsResult) -> Doubt | None:
         return None
     upper, allowed = max(found)
     passed = [trial.load_per_interface_fps for trial in asked if trial.loss_ratio <= allowed]
-    if len(passed) < ENOUGH:
+    if len(passed) < mlrsearch.ENOUGH:
         return None
     causes, way_out = "it remembers a loss, or became faster", f"rest={asked[0].rest_s:g} s between trials would serve"
     if result.settings.get(EARLY_VERDICT):
@@ -314,7 +306,7 @@ def _rested(result: GoalsResult) -> Doubt | None:
     )
 
 
-def _memory(found: Inconstancy) -> str:
+def _memory(found: mlrsearch.Inconstancy) -> str:
     weak = "right after a loss" if found.after == 0.0 else f"up to {found.after:.3g} s after a loss"
     if math.isinf(found.until):
         strong, way_out = "before any loss", "a longer rest between trials may serve"
@@ -327,9 +319,9 @@ def _memory(found: Inconstancy) -> str:
     )
 
 
-def _trend(found: Inconstancy, elapsed: float) -> str:
+def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
     less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
-    if found.change is Change.SLOWER:
+    if found.change is mlrsearch.Change.SLOWER:
         return f"{found.weak} trials {less} earlier ones at no lower load: the SUT gets slower"
     if found.after > elapsed / 2.0:
         return f"{found.weak} trials {less} later ones at no lower load: the SUT gets faster"
@@ -412,7 +404,7 @@ def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
         yield value_line("values", f"{values} fps per interface")
 
 
-def _csit_bounds(result: GoalsResult, wanted: SearchGoal) -> dict[str, Any]:
+def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str, Any]:
     """The result of the goal that is the same as one of CSIT's; lower is the conditional throughput."""
     names = ("loss_ratio", "exceed_ratio", "final_trial_duration", "duration_sum", "width")
     goals = ((report, search_goal(report.goal)) for report in result.goals if report.goal.sequential is None)
@@ -423,7 +415,7 @@ def _csit_bounds(result: GoalsResult, wanted: SearchGoal) -> dict[str, Any]:
     outcome = report.result
     # CSIT publishes the maximum load of links and cards all the same. The generator's limit says nothing about the SUT,
     # and CSIT's files have no field that would mark it.
-    is_of_sut = outcome.regular or outcome.reason == IrregularReason.MAX_LOAD_IS_LOWER_BOUND
+    is_of_sut = outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND
     if outcome.conditional_throughput is None or not is_of_sut:
         raise CsitExportError(f"{wanted.name} of {result.test.full_name} is irregular: {outcome.reason}.")
     upper = outcome.relevant_upper_bound if outcome.regular else None
