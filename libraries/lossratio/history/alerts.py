@@ -5,8 +5,6 @@ beside the file has the alerts that were sent, and the next night sends no secon
 could not be sent is tried again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -86,7 +84,7 @@ class Email(FileModel):
     """Name of the environment variable with the password."""
 
     @model_validator(mode="after")
-    def _is_safe(self) -> Email:
+    def _is_safe(self) -> "Email":
         if not self.to:
             raise ValueError("a mail needs a receiver in 'to'")
         if (self.user is None) != (self.password_from is None):
@@ -119,7 +117,7 @@ class Alert(FileModel):
     """Quantities, likewise."""
 
     @model_validator(mode="after")
-    def _has_one_way(self) -> Alert:
+    def _has_one_way(self) -> "Alert":
         ways = [way for way in ("webhook", "email", "command") if getattr(self, way) is not None]
         if len(ways) != 1:
             raise ValueError(f"an alert is one of webhook, email and command, and this one has {len(ways)} of them")
@@ -158,7 +156,7 @@ class Alerts:
     """What was sent before: by alert and change, when the newest result was measured that it was about."""
 
     @classmethod
-    def load(cls, path: Path) -> Alerts:
+    def load(cls, path: Path) -> "Alerts":
         """Reads a file of alerts, and checks that it can be used: nothing is sent.
 
         Raises:

@@ -1,7 +1,5 @@
 """Known changes: each explains a step in a trend, which then raises no alarm."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -40,7 +38,7 @@ class KnownChange(FileModel):
     """Quantities that the change concerns, e.g. ``NDR``, likewise."""
 
     @classmethod
-    def of(cls, key: SeriesKey, began: datetime, note: str, by: str, *, keeps_open: bool = False) -> KnownChange:
+    def of(cls, key: SeriesKey, began: datetime, note: str, by: str, *, keeps_open: bool = False) -> "KnownChange":
         """The reason of a change in one series, and in no other one; or a note about it."""
         names = {name: escape(text) for name, text in vars(key).items()}
         return cls(date=began.date(), note=note, by=by, keeps_open=keeps_open, **names)

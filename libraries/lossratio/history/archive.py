@@ -3,8 +3,6 @@
 Object stores are all kinds that fsspec knows, such as S3, GCS and Azure.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os
@@ -166,7 +164,7 @@ class Outbox:
     """The archive."""
 
     @classmethod
-    def of(cls, url: str) -> Outbox:
+    def of(cls, url: str) -> "Outbox":
         """This user's outbox for the archive with a URL."""
         return cls(_folder(url, "XDG_STATE_HOME", ".local/state", "outbox"), ObjectStore(url))
 

@@ -4,8 +4,6 @@ A result has a row for each quantity, with all that shows and explains a change.
 one testbed; or a reading of latency or telemetry, whose trends are computed alike, and are no alarms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -197,7 +195,7 @@ class Series:
         """The share of a value's frames that the generator left unsent, by the index of its result."""
         return self["unsent_share"][index] or 0.0
 
-    def like_newest(self) -> Series:
+    def like_newest(self) -> "Series":
         """The results with the traffic, path, goal and generator of the newest one, as far as these are known."""
         alike = set(range(len(self.times)))
         for known in (self["measured_as"], self["generator"]):

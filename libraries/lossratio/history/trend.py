@@ -1,7 +1,5 @@
 """Trends: the steps in each series, whether the newest is a regression, and whether results changed in kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -143,7 +141,7 @@ class Trend:
         before, after = self.steps[-2:]
         return _change(self.series, before, after, ())
 
-    def with_note(self, note: KnownChange) -> Trend:
+    def with_note(self, note: KnownChange) -> "Trend":
         """The alarm with a note, or explained by it."""
         if note.keeps_open:
             return replace(self, notes=(*self.notes, note))

@@ -4,8 +4,6 @@ Rows fit the terminal. Where standard output is no terminal, there is a plain li
 ``--console`` than ``verbose`` there is nothing: Robot Framework's own output is then all that the user asked for.
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import sys
@@ -143,7 +141,7 @@ class Terminal:
         return status_line(self._progress, self._clock() - self._began, width, self._so_far)
 
     @contextmanager
-    def moving(self) -> Iterator[Terminal]:
+    def moving(self) -> "Iterator[Terminal]":
         """Moves the line until the block ends, and removes it then."""
         ended = threading.Event()
 

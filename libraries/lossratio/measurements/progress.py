@@ -1,7 +1,5 @@
 """The progress of a measurement after each trial, and the line that the console shows then."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +43,7 @@ class Progress:
     """The trial that comes next; None: none, or not known."""
 
     @classmethod
-    def of(cls, controller: Any, trial: TrialResult, purpose: object = None, rule: str | None = None) -> Progress:
+    def of(cls, controller: Any, trial: TrialResult, purpose: object = None, rule: str | None = None) -> "Progress":
         """The progress as a controller sees it, which counts `trials` and `elapsed` time, and has a `forecast`."""
         words = None if purpose is None else str(purpose)
         bounds, next_trial = getattr(controller, "bounds", ()), controller.next_trial()

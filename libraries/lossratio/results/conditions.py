@@ -4,8 +4,6 @@ They include the facts of the machines, and the timing of trials with its deviat
 does not report (because a tool is missing, or a file cannot be read) is None, never an error.
 """
 
-from __future__ import annotations
-
 import math
 import platform
 from collections.abc import Mapping, Sequence
@@ -267,7 +265,7 @@ class LoadSemantics(Record):
     _leave_out = left_out_if_empty("growth_bytes")
 
     @model_validator(mode="after")
-    def _factor_counts_directions(self) -> LoadSemantics:
+    def _factor_counts_directions(self) -> "LoadSemantics":
         if len(self.shares_ratio) != len(self.directions):
             raise ValueError(f"{len(self.directions)} directions have {len(self.shares_ratio)} shares of the load")
         if not math.isclose(self.aggregate_factor, sum(self.shares_ratio)):
@@ -363,7 +361,7 @@ class Conditions(Record):
         maximum = None if link_limit is None else self.rate(link_limit)
         return MaxLoad(rate=self.rate(per_interface), origin=origin, theoretical_maximum=maximum, limits=tuple(limits))
 
-    def with_ramp(self, ramp: float) -> Conditions:
+    def with_ramp(self, ramp: float) -> "Conditions":
         """Adds a ramp of so many seconds before the counted part of every trial; 0: the conditions stay as they are."""
         if not ramp:
             return self
@@ -371,7 +369,7 @@ class Conditions(Record):
         deviation = Deviation(step="start of the traffic", rfc2544="the trial begins with its load", instead=instead)
         return _with_timing(self, (*self.timing.deviations, deviation), ramp_s=ramp)
 
-    def with_rest(self, rest: float) -> Conditions:
+    def with_rest(self, rest: float) -> "Conditions":
         """Adds a rest of so many seconds before every trial; a longer recovery of the DUT stays as it is."""
         if rest <= self.timing.recovery_s:
             return self

@@ -1,7 +1,5 @@
 """A night's plan: how long each test is expected to take, and which testbed runs it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -96,7 +94,7 @@ class History:
     """Times by testbed and full name of the test, oldest first."""
 
     @classmethod
-    def of(cls, table: Any) -> History:
+    def of(cls, table: Any) -> "History":
         """Reads the times from a table of entries, as `lossratio.history.History.read` gives it.
 
         Failed tests are left out, as they may have ended early. A test with several goals counts once.

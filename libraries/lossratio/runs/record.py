@@ -1,7 +1,5 @@
 """The request and the conditions of a run, kept beside its output, so that the run can be resumed."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from itertools import chain
@@ -68,7 +66,7 @@ class RunRecord(Record):
             directory.mkdir(parents=True, exist_ok=True)
             write_whole(directory / _FILE, self.model_dump_json(indent=1).encode() + b"\n")
 
-    def differences(self, now: RunRecord) -> tuple[str, ...]:
+    def differences(self, now: "RunRecord") -> tuple[str, ...]:
         """The conditions that have changed since, in words. A resumed run repeats the command line of this record."""
         names = ("version", "topology", "sources", "kernels")
         return tuple(chain(*(_differences(name, getattr(self, name), getattr(now, name)) for name in names)))

@@ -1,7 +1,5 @@
 """Latency in result files: of each direction, at each load that it was measured at, with its histogram."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -69,7 +67,7 @@ class LatencyAtLoad(Record):
     """Why the trial failed; null if it did not."""
 
     @model_validator(mode="after")
-    def _a_failed_trial_has_an_error(self) -> LatencyAtLoad:
+    def _a_failed_trial_has_an_error(self) -> "LatencyAtLoad":
         if (self.error is None) != bool(self.directions):
             raise ValueError("a load has its directions, or an error that says why not")
         return self
@@ -98,7 +96,7 @@ class LatencyResult(TestResult):
     """Latency at each load, in the order of measuring."""
 
     @model_validator(mode="after")
-    def _outcome_is_that_of_the_loads(self) -> LatencyResult:
+    def _outcome_is_that_of_the_loads(self) -> "LatencyResult":
         if (self.outcome is Outcome.FAILED) == any(at_load.is_measured for at_load in self.latency):
             raise ValueError("a measurement of latency failed if and only if there is none at all")
         if self.outcome is Outcome.MEASURED and any(at_load.faults for at_load in self.latency):
@@ -114,7 +112,7 @@ class Histogram:
         self._recorded = recorded
 
     @classmethod
-    def of(cls, intervals: Iterable[tuple[float, int]], unit: float) -> Histogram:
+    def of(cls, intervals: Iterable[tuple[float, int]], unit: float) -> "Histogram":
         """Makes a histogram from latencies in microseconds with their frames; the unit is its least width."""
         recorded = HdrHistogram(_LEAST, _MOST, _DIGITS)
         for edge, count in intervals:
@@ -122,7 +120,7 @@ class Histogram:
         return cls(recorded, unit)
 
     @classmethod
-    def decode(cls, text: str, unit: float = 1.0) -> Histogram:
+    def decode(cls, text: str, unit: float = 1.0) -> "Histogram":
         """Reads a histogram that is compressed and in base64; ReportError: it is none."""
         try:
             return cls(HdrHistogram.decode(text), unit)
@@ -131,7 +129,7 @@ class Histogram:
             raise ReportError(f"A latency histogram cannot be read: {error!r}.") from error
 
     @classmethod
-    def merged(cls, parts: Iterable[Histogram]) -> Histogram:
+    def merged(cls, parts: "Iterable[Histogram]") -> "Histogram":
         """All latencies of some histograms, counted in whole microseconds."""
         return cls.of(((value * part.unit, count) for part in parts for value, count in part._counts()), 1.0)
 

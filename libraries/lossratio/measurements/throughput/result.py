@@ -1,7 +1,5 @@
 """The result of a search for conditional throughput: goals, bounds, and additions after the search."""
 
-from __future__ import annotations
-
 import statistics
 import warnings
 from collections.abc import Mapping
@@ -98,7 +96,7 @@ class GoalOutcome(Record):
     _leave_out = left_out_if_empty("zone")
 
     @model_validator(mode="after")
-    def _is_consistent(self) -> GoalOutcome:
+    def _is_consistent(self) -> "GoalOutcome":
         if self.regular == (self.reason is not None):
             raise ValueError("an irregular goal result has a reason, and a regular one has none")
         if self.regular and None in (self.relevant_lower_bound, self.relevant_upper_bound):
@@ -185,7 +183,7 @@ class GoalsResult(TestResult):
     """Spread of this result and those before it; empty: the search was not repeated, or this result is the first."""
 
     @model_validator(mode="after")
-    def _outcome_is_that_of_the_goals(self) -> GoalsResult:
+    def _outcome_is_that_of_the_goals(self) -> "GoalsResult":
         results = [report.result for report in self.goals]
         if self.outcome is Outcome.FAILED:
             if any(result is not None for result in results):
