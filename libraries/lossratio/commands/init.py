@@ -24,7 +24,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
 _INTERFACE = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
 _PCI = re.compile(r"(?:(?P<domain>[0-9a-fA-F]{4}):)?(?P<rest>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])$")
 _SIDES = ("west", "east")
-
 _POLICED = "linux_bridge"
 _POLICER = "    police=20 kfps"
 _DEMAND = {"load": "22 kfps", "trials": 2}

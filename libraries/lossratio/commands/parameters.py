@@ -27,13 +27,10 @@ class _Quantity(click.ParamType):  # type: ignore[type-arg]
 
 DURATION = _Quantity("duration", parse_duration)
 """A duration such as ``2h`` or ``30 s``, in seconds."""
-
 FRAME_RATE = _Quantity("rate", parse_frame_rate)
 """A frame rate such as ``10 kpps``, in frames per second."""
-
 RATIO = _Quantity("ratio", parse_ratio)
 """A ratio such as ``0.1 %`` or ``1e-7``."""
-
 TESTBED = "The testbed: a topology file, or a name such as local or simulated."
 """The help of an option that names a testbed."""
 

@@ -24,7 +24,6 @@ from lossratio.version import __version__
 
 PAGE = "index.html"
 """Name of the page in the folder of a site."""
-
 _DATA = "data"
 _MARK = '<meta name="generator" content="lossratio site">'
 _SCRIPTS = ("elements.js", "statistics.js", "charts.js", "store.js", "lists.js", "tests.js", "sweeps.js", "site.js")

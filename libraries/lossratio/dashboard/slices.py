@@ -23,7 +23,6 @@ Slice: TypeAlias = dict[str, Any]
 
 NEWEST = 10
 """How many of the newest results of a series stand for its testbed in a comparison."""
-
 _SPARK = 30
 _DIGEST_LENGTH = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

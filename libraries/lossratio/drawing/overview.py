@@ -9,7 +9,6 @@ from lossratio.drawing.html import PAGES, html_fragment, packed
 
 NOTHING = "–"
 """The text for a missing value."""
-
 _CARDS = 8
 Section = tuple[str, str, Sequence[str]]
 """A section of a page: the name that addresses link to, its heading, and its markup in parts."""

@@ -21,7 +21,6 @@ FAINT = "#E6E6E6"
 LINE_HEIGHT = 14.0
 """Distance of lines of text, in pixels."""
 _LEGEND_END = 885.0
-
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -90,7 +89,6 @@ LOSSY = (
 
 MARKS = (LOSSLESS, *(mark for _, mark in LOSSY), UNSENT, WARM_UP, SET_ASIDE)
 """All marks, in the order of the legend."""
-
 _SERIES_COLOURS = ("#009E73", "#CC79A7", "#56B4E9", "#D9A400", "#777777")
 
 

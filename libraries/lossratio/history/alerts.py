@@ -32,7 +32,6 @@ from lossratio.report import write_report
 from lossratio.yaml_file import load_yaml_file
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
-
 _VARIABLE_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _TEXT = "{text}"
 _HERE = ("localhost", "127.0.0.1", "::1")

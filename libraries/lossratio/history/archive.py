@@ -28,7 +28,6 @@ from lossratio.report import Run, read_run
 from lossratio.results import write_whole
 
 _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
-
 HISTORY = "history"
 """Folder below an archive's URL with the rows of all its runs, a `lossratio.history.History`."""
 

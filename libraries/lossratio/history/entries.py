@@ -22,7 +22,6 @@ from lossratio.units import FRAMES_PER_SECOND, Unit
 
 MEASURED = "measured"
 """Outcome of a result that was measured as requested."""
-
 FAILED = "failed"
 """Outcome of a result that could not be measured."""
 
@@ -223,13 +222,10 @@ def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
 
 LATENCY, TELEMETRY = "latency", "telemetry"
 """Where readings come from."""
-
 BETWEEN = ", "
 """What is between the quantity and the place in the name of a series of readings."""
-
 TOP_NODES = 8
 """How many graph nodes of a device are followed: those with the most clocks per packet."""
-
 _OF_READINGS = ["started", "measured_as", "generator", "run", "tags", "frame_size_bytes", "latency", "readings"]
 _Key = tuple[str, str]
 _Result = tuple[Mapping[str, Any], Mapping[str, Mapping[_Key, Reading]]]

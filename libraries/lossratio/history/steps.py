@@ -34,7 +34,6 @@ Values = npt.NDArray[np.float64]
 
 _LARGEST = 2.0**13 - 1.0
 """The largest value, in units."""
-
 _BATCH_CELLS = 100_000
 """Size of the largest array: small enough for the processor's cache, large enough for numpy to be fast."""
 
@@ -135,41 +134,29 @@ def _message_lengths(groups: _Open, end: int) -> Values:
 
 WINDOW = 80
 """Number of the newest values in which bands are looked for."""
-
 LEAST_VALUES = 10
 """Fewer values show no bands."""
-
 LEAST_SWITCHES = 5
 """Fewer switches from band to band are steps: a change and its repair, twice."""
-
 LEAST_SHARE, LEAST_IN_BAND = 0.2, 3
 """Least share of the values in the smaller band, and least number of them; fewer values are bad nights."""
-
 LEAST_RATIO = 1.01
 """Least ratio of both bands."""
-
 LEAST_DISTANCE = 4.0
 """Least distance of both bands, in standard deviations of the noise."""
-
 ENDED = 15
 """Values around one level after which a series has no bands any more."""
-
 _NEWEST = 20
 """Number of the newest values whose best division is tried, too."""
-
 _NOISE, _NOISE_WEIGHT = 0.003, 1.0
 """Prior of the noise: relative standard deviation, and the number of values that it counts for."""
-
 _NEW_REGIME, _REAL_STEP = np.log(30.0), np.log(300.0)
 """Prices of a new regime in nats, before the values are known: while bands are looked for, there is one in thirty
 values; with known bands a real step is rarer, so that there are no more false alarms than without bands."""
-
 _TWO_LEVELS = np.log(20.0)
 """Price of two levels in a regime, in nats: one regime in twenty has them."""
-
 _THRESHOLDS = 12
 """Number of the widest gaps between values that are tried as the border between bands."""
-
 _SMALLEST = 1e-3
 """Smaller values, relative to the largest one, count as this: the logarithm of zero is no number."""
 

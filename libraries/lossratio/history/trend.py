@@ -15,10 +15,8 @@ from lossratio.units import format_ratio
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
-
 LOOK_AT = 3
 """Number of the newest values of which some must be worse, so that a change for the worse is an alarm."""
-
 OLD = timedelta(days=7)
 """A series is old if its newest result is so much older than the newest result of its testbed."""
 
@@ -50,7 +48,6 @@ class TrendVerdict(str, Enum):
 
 ALARMS = (TrendVerdict.REGRESSION, TrendVerdict.NO_VALUE)
 """Verdicts that somebody should look at."""
-
 NO_VERDICT = (TrendVerdict.TOO_FEW, TrendVerdict.NOT_OFFERED)
 """Verdicts that say nothing about the value."""
 

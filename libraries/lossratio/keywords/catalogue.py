@@ -18,10 +18,8 @@ from lossratio.traffic import parse_frame_size
 
 RFC2544_FRAME_SIZES = ("64B", "128B", "256B", "512B", "1024B", "1280B", "1518B")
 """Frame sizes of RFC 2544, section 9.1."""
-
 FRAME_SIZES = (*RFC2544_FRAME_SIZES, "IMIX")
 """Frame sizes of suites that name none."""
-
 _FRAME_SIZE = "${FRAME_SIZE}"
 _CORES = "${CORES}"
 _TOPOLOGY = "${TOPOLOGY}"

@@ -27,10 +27,8 @@ Show = Callable[[InWords], None]
 
 _TICK = 0.5
 """Seconds between two looks at the clock while a trial runs: the line moves, and costs no CPU time to speak of."""
-
 _SPARING = ("Dotted", "Quiet", "None")
 """Beginnings of the names of Robot Framework's consoles that show nothing within tests."""
-
 _CLEAR = "\r\x1b[K"
 """Back to the beginning of the line, and erase it."""
 

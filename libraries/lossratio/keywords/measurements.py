@@ -45,7 +45,6 @@ Kind = type[MeasuredKind[Any, Any, Any, ResultT]]
 
 _TYPES: Mapping[Quantity, type] = MappingProxyType({DURATION: timedelta, FRAME_RATE: FrameRate, RATIO: Share})
 """Types of Robot Framework's arguments, whose documentation names the units that users may write."""
-
 _SMALLEST = FrameSize("64B")
 CONNECTIONS_PROFILE = "ethip4-udp-connections"
 """Traffic of which each frame opens a connection."""

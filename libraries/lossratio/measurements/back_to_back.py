@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 NO_BUFFER_FILLS = "the throughput is the rate of the bursts, so no buffer fills (RFC 9004, section 6.1)"
 """The reason of a result without bursts."""
-
 SAME = 1e-9
 """Loads that differ by less than this share are the same."""
 
@@ -281,8 +280,6 @@ class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measu
 
 
 measure_back_to_back = partial(measurements.measure, BackToBack())
-
-
 FRAMES = Unit("frames")
 """The unit of bursts; the longer one is the better one."""
 

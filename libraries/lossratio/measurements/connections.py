@@ -26,15 +26,11 @@ if TYPE_CHECKING:
 
 CONNECTIONS_PER_SECOND = Unit("connections/s")
 """The unit of connection rates."""
-
-
 LONGER, OF_LONGEST = 2.0, 0.9
 """The trial that tells a full table from a limited rate: in trials of the measurement; and at most in those after which
 a device forgets."""
-
 LEAST_MORE = 10.0
 """Connections that it must open beyond those that shorter trials established."""
-
 _NO_MORE = 0.01
 """The share of them up to which they are none."""
 

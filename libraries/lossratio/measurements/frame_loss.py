@@ -127,8 +127,6 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
 
 
 measure_frame_loss_rate = partial(measure, FrameLossRate())
-
-
 _WIDTH, _HEIGHT = 900.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 30.0, 250.0
 _COLOUR = "#0072B2"

@@ -64,16 +64,12 @@ def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
 
 MEMORY_DURATION = 0.5
 """Seconds of a trial that looks for memory of the device."""
-
 MEMORY_REST = 4.0
 """Seconds of rest after which a device is taken for rested; a longer memory is not seen."""
-
 MEMORY_SECONDS = 12.0
 """Seconds that the look for memory takes about, if there is none; twice as many if there is."""
-
 MEMORY_SHARE = 0.01
 """Smaller relative differences of the forwarded frames are no memory."""
-
 _MEMORY_REPEATS = 2
 
 

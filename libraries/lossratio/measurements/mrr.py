@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 MRR_TRIAL_DURATION = 1.0
 """Seconds of each trial of FD.io CSIT."""
-
 NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more than this"
 """The remark on a maximum receive rate that the SUT did not limit."""
 
@@ -167,8 +166,6 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
 
 
 measure_mrr = partial(measurements.measure, MaximumReceiveRate())
-
-
 MRR_LEAST_DEFICIT_RATIO = 0.03
 """Deficit of an MRR below a throughput, as a share of it, that is a doubt; bursts in short trials make about 1 %."""
 

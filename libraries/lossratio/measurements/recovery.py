@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 
 _SAME = 1e-9
-
 QUIET_RATIO = 0.1
 """Share of the time after the change, at its end: a loss there means that the DUT has not recovered yet."""
 

@@ -338,8 +338,6 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
 
 
 measure_reset = partial(measurements.measure, Reset())
-
-
 LEAST_BESIDE = 0.01
 """Frames lost besides the outages of the resets, as a share of the outages' frames, from which on there is a doubt."""
 

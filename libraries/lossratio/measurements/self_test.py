@@ -17,10 +17,8 @@ from lossratio.topology import Topology, TrafficPath
 
 TESTER = SearchGoal(0.0, 0.0, 1.0, 5.0, 0.02, 1.0, name="tester")
 """Five trials of a second; in each of them, every frame must be sent in time and come back."""
-
 HIGHEST_LOAD = 20e6
 """The maximum load if no link and no NIC has a known limit; frames per second per interface."""
-
 _DIGITS = 3
 
 

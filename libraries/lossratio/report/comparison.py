@@ -34,10 +34,8 @@ from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
 RANK_TEST_LEAST = 5
 """Least number of results on both sides for a comparison of ranks."""
-
 ONE_SIDED_LEAST = 3
 """Least number of results on one side if the other side has only one; their spread stands for both sides."""
-
 _ROUNDING = 1e-9
 
 
@@ -151,10 +149,8 @@ def _interval(before: Sample, after: Sample) -> tuple[float, float] | None:
 
 SIGNIFICANCE = 0.05
 """Adjusted probability below which a difference counts as real."""
-
 LEAST_CHANGE = 0.01
 """Smaller relative changes do not count: the bounds of one search are half of this apart."""
-
 _HEADER = ("test", "goal", "A", "B", "change", "95 % interval", "p", "verdict")
 
 

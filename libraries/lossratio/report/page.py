@@ -20,7 +20,6 @@ from lossratio.results import Conditions, Picture, TestResult, message, view_of
 
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""
-
 _FEW_TESTS = 12
 # Quotes stay as they are, as the text is never in an attribute.
 _as_text = partial(html.escape, quote=False)

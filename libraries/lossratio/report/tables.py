@@ -30,10 +30,8 @@ from lossratio.units import Unit, format_bit_rate, format_ratio
 
 REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
-
 _INTEGRITY = ("arrived", "examined", "duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
 """Attributes of `lossratio.results.frame_integrity.FrameIntegrity` with a column of their own."""
-
 _VALUE = "conditional throughput (or other value)"
 
 
@@ -212,7 +210,6 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
 
 RUN: Column[FindingRow] = Column("run", lambda row: row.run, style="name")
 """The column of pages of several runs."""
-
 _MARKDOWN = (_TEST, _MEASURED, *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY)))
 """Markdown has the value of irregular results too, beside the reason."""
 

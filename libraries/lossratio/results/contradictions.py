@@ -16,7 +16,6 @@ from lossratio.trials import TrialResult, contradictions
 
 ROUNDING = 1e-9
 """Numbers with at most this relative difference are the same: versions of Python add floats in different ways."""
-
 _LEAST = 1e-15
 """Numbers below this count as zero: they are the rest of a rounding error."""
 

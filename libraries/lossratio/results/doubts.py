@@ -16,19 +16,14 @@ from lossratio.units import format_frame_rate, format_ratio
 
 TIME_SIGNIFICANCE = 0.001
 """Time matters if a SUT that stays the same would seem so with less than this probability, over all loads of a test."""
-
 ORDER_LEAST_TRIALS, DRIFT_LEAST_TRIALS = 3, 8
 """Least number of trials at a load of which the order is looked at, and of these in all."""
-
 BANDS_LEAST_TRIALS = 8
 """Least number of trials at a load in which two bands are looked for."""
-
 BANDS_LEAST_SHARE = 0.2
 """Least share of the trials in the smaller band; fewer trials are outliers."""
-
 BANDS_LEAST_GAP_RATIO = 0.01
 """Least gap between two bands, relative to the lower edge of the higher band."""
-
 BANDS_GAP_OVER_RANGE = 3.0
 """Least ratio of the gap between two bands to the width of the wider band."""
 

@@ -34,13 +34,10 @@ from lossratio.results.view import Finding, shown_in
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 
 _LABEL_WIDTH = len("conditional throughput")
-
 FORCED = "resumed by force, although "
 """Beginning of the remark that the conditions changed during the measurement of a result."""
-
 _TRAFFIC_IN_OTHER_WORDS = {"name", "profile"}
 """Fields that repeat other fields of the traffic in words, and whose words can differ between versions."""
-
 _TRIAL_DURATION = "trial duration"
 _UNIT = "unit"
 _DIGEST_LENGTH = 16

@@ -25,14 +25,10 @@ if TYPE_CHECKING:
 
 FORMAT: Literal["lossratio-result/2"] = "lossratio-result/2"
 """Format of the files."""
-
 INTERRUPTED = "somebody stopped the run by force"
 """The error of a measurement that somebody interrupted."""
-
 TERMINATED = "Execution terminated by signal"
 """The error of a measurement that Robot Framework ended after Ctrl-C, or SIGTERM."""
-
-
 MEMORY_REMARK = "the device remembers trials: "
 """Beginning of the remark that a device forwards less right after a trial, and that trials rest too short for that."""
 

@@ -11,13 +11,10 @@ from lossratio.units import format_frame_rate, format_ratio
 
 STALL = 1e-3
 """Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""
-
 FEW_FOREIGN = 10
 """Foreign frames a second, and in a trial, that are usual: devices find each other by them (ARP, LLDP)."""
-
 FOREIGN_RATIO = 1e-3
 """Foreign frames, as a share of those received, that make no doubt either."""
-
 _RULE_WIDTH = 9
 
 

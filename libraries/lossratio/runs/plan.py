@@ -81,7 +81,6 @@ def spread(tests: Sequence[PlannedTest], testbeds: Sequence[str]) -> Plan:
 
 UNKNOWN_SECONDS = 60.0
 """Expected time of a test about which nothing is known."""
-
 _LATEST = 5
 _MIN_LOAD, _MAX_LOAD = 9001.0, 1e7
 

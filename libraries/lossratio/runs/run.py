@@ -215,7 +215,6 @@ def _boot() -> str:
 
 _OUTPUT = "output.xml"
 """While an attempt runs, this is its own output, and afterwards that of all attempts."""
-
 _ATTEMPTS = "attempts"
 """Folder below the directory of a run with the outputs of earlier attempts."""
 

@@ -21,7 +21,6 @@ from lossratio.trials import NegativeLossError
 
 # Return codes of Robot Framework that are no number of failed tests.
 _ROBOT_STATUSES = {252: ExitStatus.BAD_INPUT, 253: ExitStatus.INTERRUPTED, 255: ExitStatus.INTERNAL}
-
 _FAILURES_FILE = "failures.jsonl"
 # Robot Framework's own messages of tests that it leaves out: after a fatal error, --exitonfailure, --exitonerror.
 _STOPPED = "Test execution stopped due to a fatal error."

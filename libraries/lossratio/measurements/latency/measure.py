@@ -29,11 +29,9 @@ if TYPE_CHECKING:
 
 LATENCY_DURATION = 5.0
 """Seconds of each trial: FD.io CSIT's."""
-
 LATENCY_SHARES = (1.0, 0.9, 0.5, 0.1)
 """Shares of PDR's relevant lower bound at which latency is measured, besides the minimum load: FD.io CSIT's, and all of
 it, as RFC 2544 has it."""
-
 _UNSUPPORTED = "unsupported"
 """Kind of the error of a generator that cannot measure the latency of such traffic at any load."""
 

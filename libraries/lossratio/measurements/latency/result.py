@@ -17,16 +17,12 @@ from lossratio.units import format_frame_rate, format_ratio
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 """Percentiles that are reported if there are enough frames for them."""
-
 _VARIATION = "99.9"
 """The percentile whose distance from the smallest latency is the variation of the delay."""
-
 PURPOSE = "latency"
 """The purpose of a latency trial."""
-
 LEAST_RECORDED = 0.999
 """Share of the frames received that a generator's own histogram must hold, so that it has the percentiles of all."""
-
 _DIGITS = 3
 _LEAST, _MOST = 1, 60_000_000_000
 

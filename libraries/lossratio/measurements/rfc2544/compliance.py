@@ -18,7 +18,6 @@ from lossratio.results import Conditions, TestResult, integrity_of
 
 ETHERNET_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Frame sizes of RFC 2544, section 9.1."""
-
 _RUN_SECONDS, _STREAM_SECONDS = 60.0, 120.0
 _SAME = 1e-6
 

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 BROADCAST_SHARE = 0.01
 """Share of the frames that go to the broadcast address."""
-
 COMMAND_TIMEOUT = 10.0
 """Seconds that a command of a modifier may take."""
-
 _RANDOM_HOSTS = 0xFF00
 """Destination addresses of the modifier: the hosts of 255 networks of /24, and nearly all of the last one."""
 

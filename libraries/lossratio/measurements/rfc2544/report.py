@@ -26,7 +26,6 @@ from lossratio.units import format_milliseconds, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
 """Format of the JSON file."""
-
 NAME = "rfc2544"
 """Name of the files, without their suffix."""
 

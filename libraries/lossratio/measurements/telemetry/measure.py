@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 TELEMETRY_DURATION = 1.0
 """Seconds of the trial: FD.io CSIT's."""
-
 _ATTEMPTS = 5
-
-
 _PER_FRAME = {"cycles": "cycles", "instructions": "instructions", "cache-misses": "misses", "branch-misses": "misses"}
 
 

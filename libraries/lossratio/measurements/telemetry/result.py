@@ -9,7 +9,6 @@ from lossratio.results import Doubt, DoubtKind
 
 UNEVEN = 1.5
 """A share of so many times the even one is uneven."""
-
 LEAST_FRAMES = 1000
 """Fewer frames for each worker or queue say nothing about the shares."""
 

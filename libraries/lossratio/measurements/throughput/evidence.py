@@ -61,16 +61,12 @@ from lossratio.units import format_frame_rate, format_ratio
 
 ALGORITHM = "MLRsearch"
 """The search algorithm whose bounds follow from the trials alone, as RFC 9971 defines them."""
-
 GENERATOR_LIMIT = "the generator's limit, not the SUT's"
 """The reason of a result that frames which the generator could not send, or dropped itself, bounded from above."""
-
 EARLY_VERDICT = "early_verdict"
 """The setting of searches whose trials end as soon as their verdict is certain; other searches do not have it."""
-
 MEMORY_REST = "memory_rest_s"
 """The setting of the rest before the trial at the end of a search, which asks whether the SUT passes more then."""
-
 _RATES = ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput")
 _ALSO_DUE_TO_THE_GENERATOR = (IrregularReason.MAX_LOAD_IS_LOWER_BOUND, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
 

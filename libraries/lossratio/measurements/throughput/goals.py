@@ -23,16 +23,12 @@ Ratio = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)
 Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
 
 _SHARE_AFTER_SEARCH = 0.5
-
 QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_NDR")
 """Ten times less evidence than NDR: for trying things out, not for numbers that are compared with others."""
-
 QUICK_PDR = SearchGoal(0.005, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_PDR")
 """Ten times less evidence than PDR: for trying things out, not for numbers that are compared with others."""
-
 SEQUENTIAL_NDR = SequentialGoal(0.0, 0.5, name="SEQUENTIAL_NDR")
 """As NDR, but a load is tested until its verdict is sure enough. Not comparable with FD.io CSIT's numbers."""
-
 SEQUENTIAL_PDR = SequentialGoal(0.005, 0.5, name="SEQUENTIAL_PDR")
 """As PDR, likewise."""
 

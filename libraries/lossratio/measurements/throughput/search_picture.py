@@ -31,14 +31,12 @@ from lossratio.units import format_frame_rate, format_ratio
 
 BANDS = {"bounds so far": 0.2, "proved": 0.5}
 """Opacities of the bands."""
-
 _WIDTH = 900.0
 _LEFT, _RIGHT = 78.0, 690.0
 _OVERVIEW, _CLOSE_UP = 105.0, 260.0
 _TOP, _SPACE, _MARGIN = 34.0, 26.0, 8.0
 _ROOM_IN_WIDTHS = 3.0
 _LOGARITHMIC_FROM = 10.0
-
 _LOSS_RIGHT, _LOSS_TOP, _LOSS_BOTTOM, _LOSS_GAP = 880.0, 30.0, 230.0, 62.0
 _ZONE_OPACITY = 0.1
 _DECADES_BELOW = 1.0
