@@ -15,7 +15,6 @@ OURS = "lossratio"
 EARLY = f"{OURS}, early verdicts"
 SEQUENTIAL = "sequential goals"
 PEER = f"MLRsearch {PEER_VERSION}"
-
 Goals = Sequence[SearchGoal]
 
 

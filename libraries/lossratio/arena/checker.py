@@ -16,7 +16,6 @@ from lossratio.trials import TrialResult
 
 ROUNDING = 1e-9
 """Loads and widths that differ by no more than this, relatively, are the same."""
-
 TOO_SHORT = 0.01
 """If trials count for less than this share of their durations, a search may give up their load."""
 

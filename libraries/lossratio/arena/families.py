@@ -127,13 +127,10 @@ def drift(capacity: Range, rate: Range, signs: tuple[float, ...]) -> Make:
 
 MAX_LOADS = (14_880_952.0, 37_202_381.0)
 """64-byte frames on 10 and 25 Gbit/s, in frames per second."""
-
 MIN_LOAD = 9001.0
 """FD.io CSIT's, in frames per second."""
-
 CAPACITY = (0.03, 0.95)
 """Shares of the largest load."""
-
 _slow_tail = spectrum(CAPACITY, (0.001, 0.004), tail_share=(0.05, 0.25), tail_size=(0.005, 0.05))
 _stalls = stalls(CAPACITY, (60.0, 1000.0), (1e-4, 0.02))
 
@@ -179,7 +176,6 @@ FAMILIES: Mapping[str, Family] = named(
 
 HELD_OUT_CAPACITY = (0.01, 0.99)
 """Shares of the largest load."""
-
 _jitter_and_outliers = spectrum(HELD_OUT_CAPACITY, (0.002, 0.01), tail_share=(0.1, 0.4), tail_size=(0.002, 0.02))
 _energy_modes = two_states(HELD_OUT_CAPACITY, (0.005, 0.03), (30.0, 300.0), (30.0, 300.0))
 

@@ -22,13 +22,10 @@ from lossratio.simulation import SharpKnee
 
 TIME = {"G1": (0.93, 0.9), "G2": (0.74, 0.7), "G3": (0.8, 0.78), "G4": (0.83, 0.8), "G5": (0.93, 0.88)}
 """Must and aim of search time divided by the peer's, by goal set."""
-
 EARLY_TIME = {"G1": (0.86, 0.8), "G2": (0.56, 0.45), "G3": (0.46, 0.38), "G4": (0.6, 0.5), "G5": (0.88, 0.82)}
 """The same with early verdicts; the peer's trials take their whole duration."""
-
 SEQUENTIAL_TIME = {"G1": (1.0, 0.6), "G5": (1.0, 0.65)}
 """The same for sequential goals, beside the peer's search for goals of RFC 9971."""
-
 BIAS = {"G1": 0.1, "G2": 0.5, "G3": 0.5, "G4": 0.1, "G5": 0.1}
 """Percent of the load."""
 
@@ -198,13 +195,10 @@ HINTED_TIME_UNCHANGED: Mapping[str, tuple[float, float]] = MappingProxyType(
 
 HINTED_TIME = {"up to 5 %": (1.02, 1.0), "20 %": (1.05, 1.0), "nonsense": (1.15, 1.1)}
 """The same after a change, for all goal sets alike."""
-
 HINTED_BIAS = {"G1": 0.1, "G2": 0.25, "G3": 0.1, "G4": 0.1, "G5": 0.1}
 """Percent of the load."""
-
 SEEN = 5.0
 """Percentage points by which a change may be seen less often."""
-
 HALF_A_CHANGE = 0.005
 """A change of 1 % is seen if the lower bound moves by at least this share in the same direction."""
 

@@ -20,7 +20,6 @@ from lossratio.trials import Measurer, TrialResult
 
 NIGHT_STREAM = 2
 """Stream of random numbers of the earlier nights."""
-
 Trials = tuple[TrialResult, ...]
 
 

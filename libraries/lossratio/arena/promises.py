@@ -16,18 +16,13 @@ from lossratio.trials import TrialOutput, TrialResult
 
 Curve = Callable[[float], float]
 """The probability that a trial is lossy, by its load in frames per second."""
-
 MIN_LOAD, MAX_LOAD = 10_000.0, 1_000_000.0
-
 CAPACITIES = (20_000.0, 900_000.0)
 """Frames per second: between them are the capacities of the curves."""
-
 SPREADS = (0.0005, 0.02)
 """Shares of the capacity over which a curve rises that is no step."""
-
 NEARLY = 0.15
 """How far from the exceed ratio the hardest curves of a goal without a zone of indifference are."""
-
 LOST = 0.02
 """The share of frames that a lossy trial loses beyond the goal's loss ratio."""
 

@@ -31,7 +31,6 @@ from lossratio.trials import Measurer, TrialInput, TrialResult
 
 SEARCH_STREAM, PROOF_STREAM = 0, 1
 """Streams of random numbers: searches and certificates must not share random numbers."""
-
 REHEARSALS = 5
 """Number of proofs that are tried with each trial duration, to find the fastest."""
 

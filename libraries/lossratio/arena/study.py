@@ -51,7 +51,6 @@ def algorithm_named(name: str) -> Algorithm:
 
 
 SEEDS_PER_CELL = 5
-
 NO_OVERHEAD = Overhead(0.0)
 
 OVERHEADS: Mapping[str, Overhead] = {

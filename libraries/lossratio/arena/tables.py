@@ -10,7 +10,6 @@ from lossratio.arena.nights import CHANGES
 from lossratio.arena.promises import Kept
 
 GROUPS = ("quiet", "jittery", "mix")
-
 ALL_FAMILIES = "geometric mean"
 
 

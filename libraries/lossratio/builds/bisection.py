@@ -25,7 +25,6 @@ from lossratio.history import Trend
 
 BISECTED_BY = "lossratio bisect"
 """Who notes the answer of a bisection at the alarm."""
-
 _CHANGE_SCALE = 10.0
 """Standard deviation of the prior of the change, which is normal, in standard deviations of the noise."""
 

@@ -23,7 +23,6 @@ from lossratio.exit_status import ExitStatus
 _MIXTURE = 0.005
 """Precision of the mixture over the difference in standard deviations. Two blocks that agree perfectly suffice with it:
 ((2 + m) / m) ** 0.5 is just above 20, which a certainty of 95 % asks for."""
-
 _FEW_BLOCKS, _WIDE = 8, 4.5
 """From how many blocks on a block cannot be further from the median than so many times the median distance from it:
 three standard deviations of normal values."""
@@ -193,7 +192,6 @@ class BuildComparison:
 
 _BETS = (0.125, 0.25, 0.5, 1.0, 2.0)
 """Stakes per unit of distance: small ones find small differences, large ones need few pairs for large differences."""
-
 _LONGEST = 2.0
 """A difference counts as this many median distances at most: a stall of the machine is no better evidence."""
 

@@ -26,13 +26,10 @@ from lossratio.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
 
 SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""
-
 _LINES = 20
-
 Values = Mapping[str, float]
 Measure = Callable[[str, Path], Values | None]
 """Sets a build up and measures it, with files in a directory; None: it cannot be measured."""
-
 FORMAT = "lossratio-builds/1"
 _FILE = "measurements.jsonl"
 

@@ -21,10 +21,8 @@ from lossratio.units import parse_duration
 
 EASTWARD = "west>east"
 """Name of the direction from the west interface to the east one."""
-
 WESTWARD = "east>west"
 """Name of the direction from the east interface to the west one."""
-
 SIDES = ("west", "east")
 """Names of the sides of a DUT."""
 

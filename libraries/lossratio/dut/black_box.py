@@ -24,7 +24,6 @@ from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, Hop, Snm
 
 MOST_OUTPUT = 1_000_000
 """Bytes of an answer; a longer one is none."""
-
 _MOST_DIGITS = 20
 _COUNTERS = ("received", "transmitted", "dropped", "details")
 Counts = dict[str, dict[str, int]]
@@ -253,7 +252,6 @@ def _count(value: Any) -> int | None:
 
 BLACK_BOX = "black_box"
 """Name of the kind."""
-
 MacAddress = Annotated[str, Field(pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
 
 

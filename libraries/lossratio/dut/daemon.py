@@ -10,7 +10,6 @@ from lossratio.nodes import BackgroundProgram, DutNode, before_ordinary, reason,
 
 READY_TIMEOUT = 30.0
 """Seconds that a program may take until it answers."""
-
 _POLL = 0.1
 
 

@@ -20,7 +20,6 @@ _FRAMES = 4096
 """Size and number of the frames in a packet socket's ring."""
 RING_HEADROOM = 256
 """Bytes of a frame's place in the ring, or of its buffer, that the frame cannot use."""
-
 _LARGEST_XDP_MTU = 3400
 """Bytes that leave room in a page for what the kernel puts around a frame."""
 

@@ -23,7 +23,6 @@ from lossratio.nodes import DutNode
 from lossratio.topology import EAST, WEST
 
 _PLACES = ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR")
-
 _PMD_NUMBER = re.compile(r"^\s+(?P<name>[^:]+):\s+(?P<value>\d+(\.\d+)?)\b")
 
 

@@ -32,16 +32,12 @@ from lossratio.trials import (
 
 QUEUE_FRAMES = 1024
 """Frames that wait in a simulated SUT at most."""
-
 RESOLUTION = 0.1
 """Width of the histogram's intervals, in microseconds."""
-
 WATCH_SECONDS = 0.05
 """Seconds of traffic between two looks at the counters of a trial that may end early."""
-
 WATCH_SHARE = 0.05
 """The same as a share of the traffic so far, where that is longer."""
-
 _MICROSECOND = 1e-6
 
 

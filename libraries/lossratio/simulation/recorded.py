@@ -24,9 +24,7 @@ from lossratio.trials import read_journal
 
 NOTHING = 0.5
 """Frames that a trial without loss counts as between two loads, where a logarithm is needed."""
-
 _ROUNDING = 1e-6
-
 Sequence = NDArray[np.float64]
 """The trials at one load, in the order measured: a row of frames lost, at least `NOTHING`, and a row of frames sent."""
 

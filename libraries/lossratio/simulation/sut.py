@@ -19,25 +19,18 @@ STRICT = ConfigDict(extra="forbid")
 
 FrameRate = Annotated[AnyFrameRate, Field(gt=0, allow_inf_nan=False)]
 """Frames per second, above 0."""
-
 Seconds = Annotated[Duration, Field(gt=0, allow_inf_nan=False)]
 """A duration in seconds, above 0."""
-
 Delay = Annotated[Duration, Field(ge=0, allow_inf_nan=False)]
 """A duration in seconds, 0 or more."""
-
 Frames = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """A number of frames."""
-
 Ratio = Annotated[Share, Field(ge=0, le=1)]
 """A share, 0 to 1."""
-
 PositiveRatio = Annotated[Share, Field(gt=0, le=1)]
 """A share, above 0, at most 1."""
-
 ProperRatio = Annotated[Share, Field(ge=0, lt=1)]
 """A share, 0 to less than 1."""
-
 RelativeChange = Annotated[float, Field(gt=-1, allow_inf_nan=False)]
 """A relative change, of either sign, above -1."""
 

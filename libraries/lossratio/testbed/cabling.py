@@ -34,7 +34,6 @@ from lossratio.traffic import (
 
 LISTEN_SECONDS = 0.5
 """Seconds in which nothing is sent, and frames of others are looked for."""
-
 _WAIT_SECONDS = 0.2
 _FRAMES = 5
 _MOST_COPIES = 3

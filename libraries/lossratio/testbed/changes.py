@@ -13,7 +13,6 @@ from lossratio.units import format_ratio
 
 Side = Literal["TG", "wire", "DUT", "controller"]
 """The part of the testbed that a change is seen at, which is guilty of it."""
-
 ERRORS: Mapping[Side, type[LossRatioError]] = {"TG": TesterError, "wire": LinkError, "DUT": DutError}
 """The error that ends a measurement, for each guilty side. Its name decides the exit status of `lossratio run`. A
 change that the controller is guilty of ends no measurement."""
@@ -57,7 +56,6 @@ _STOLEN = "the host of {node} took {after} of a CPU from it"
 _PRESSURE = "processes on {node} waited for a CPU for {after} of the time"
 _WAITED = "the thread {before} of the DUT's program on {node} waited for a CPU for {after} of the time"
 _CLOCK = "the time of day of {node} was set by {after} s"
-
 _SET_UP = "Set it up (ip link set dev {name} up), and find out who set it down."
 _SET_BACK = "Set it back (ip link set dev {name} mtu {before}), and find out who changed it."
 _FIND = "Look at the drivers and at the log of {node}."
@@ -104,26 +102,19 @@ def guilty_of(failure: BaseException | None) -> str | None:
 
 LEAST_STOLEN_SHARE = 0.05
 """Share of one CPU's time that a host takes away from a node, from which on a trial is not trusted."""
-
 LEAST_STOLEN = 0.03
 """CPU seconds. Less does not count as stolen: the kernel counts hundredths."""
-
 LEAST_PRESSURE = 0.5
 """Share of a trial's time in which some process on the TG waits for a CPU, from which on the trial is not trusted."""
-
 LEAST_WAIT = 0.05
 """Share of the time in which a thread of a DUT's program waits for a CPU, from which on the trial is doubtful: that of
 stolen CPU time. If TG and DUT are one machine, it is `LEAST_PRESSURE`, as traffic itself keeps its CPUs busy."""
-
 LEAST_SUSPENSION = 0.1
 """Seconds. Less does not count as a suspension."""
-
 LEAST_STANDSTILL = 0.5
 """Seconds for which a node's clock stands still while the controller's runs. Less does not count as a standstill."""
-
 LEAST_CLOCK_STEP = 1.0
 """Seconds by which the time of day is set. Less is the work of NTP."""
-
 _BY_KEY = {(rule.guilty, rule.change): rule for rule in RULES}
 
 _RESET = frozenset(

@@ -12,10 +12,8 @@ from lossratio.trials import Exchange, Measurer, TrialInput, TrialOutput
 
 FILL_RATE = 20_000.0
 """Connections per second at which any table is filled, unless a device is known to take fewer."""
-
 _FIRST_RATE, _MANY = 60_000.0, 500_000
 """The rate that is tried first where there are so many connections."""
-
 _FILLS = 3
 
 

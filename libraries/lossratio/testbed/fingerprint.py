@@ -14,7 +14,6 @@ from lossratio.nodes import NodeProcess, NodeSession
 
 ANSWER_SECONDS = 10.0
 """Seconds that a node may take to answer."""
-
 _IFF_UP = 0x1
 _TICKS = 100.0
 """Clock ticks per second in /proc/stat: the same on every Linux."""

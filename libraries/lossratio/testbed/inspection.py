@@ -162,7 +162,6 @@ def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None
 
 _PROBE = "it's\n'as it was'"
 """Text with the characters that shells other than POSIX's treat in another way."""
-
 _PACKAGES = {"ip": "iproute2", "nft": "nftables", "ethtool": "ethtool"}
 
 

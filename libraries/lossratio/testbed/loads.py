@@ -184,10 +184,8 @@ def _within(bit_rate: float, profile: TrafficProfile, overhead: Overhead) -> tup
 
 DEFAULT_MIN_LOAD = 9001.0
 """Frames per second per interface: the minimum load of FD.io CSIT's searches."""
-
 MAX_LOAD_REMARK = "the maximum load"
 """The beginning of remarks that are warnings: the maximum load is above a limit."""
-
 MIN_LOAD_SHARE = 0.1
 """If the maximum load is below CSIT's minimum load, this share of the maximum load is the default minimum load."""
 

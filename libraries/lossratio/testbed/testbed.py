@@ -19,7 +19,6 @@ from lossratio.trials import Integrity, LatencyOutput, Measurer
 from lossratio.yaml_file import describe_problem
 
 TestbedT = TypeVar("TestbedT", bound="Testbed")
-
 _FINEST = 1000
 """Shares of the load are multiples of a part that is not smaller than one in so many."""
 

@@ -86,18 +86,13 @@ IN_FLIGHT = 20e-6
 
 Where an early verdict proves wrong as more frames were on their way, more are allowed for: see `TrafficMeasurer`.
 """
-
 START_TOLERANCE = 10e-6
 """Seconds by which a generator's workers may start late without their frames counting as unsent."""
-
 MOST_EXCESS = 0.05
 """Share of the intended frames by which a generator may exceed them. With more frames the load was another one."""
-
 _FEW_FRAMES = 10
-
 _ROUNDING = 1e-15
 """Largest rounding error of a loss ratio that was computed as 1 minus the share of received frames."""
-
 NegativeLoss = Literal["retry", "csit"]
 """The policy for a direction that received more than it sent. ``retry`` refuses the trial, so that it is measured
 again. ``csit`` counts the surplus as loss, as FD.io CSIT does, and refuses only a trial with a loss ratio above 1."""

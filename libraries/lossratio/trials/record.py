@@ -43,10 +43,8 @@ class _NotNegative:
 
 Frames = Annotated[int, _NotNegative()]
 """A number of frames."""
-
 Seconds = Annotated[float, _NotNegative()]
 """A duration."""
-
 Microseconds = Annotated[float, _NotNegative()]
 """A short time, such as a latency."""
 

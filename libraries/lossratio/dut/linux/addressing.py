@@ -15,13 +15,10 @@ from lossratio.topology import EAST, WEST
 IpAddress = IPv4Address | IPv6Address
 IpVersion = Annotated[Literal[4, 6], BeforeValidator(lambda value: {"4": 4, "6": 6}.get(value, value))]
 """An IP version, also as text."""
-
 MOST_HOSTS = 65_000
 """Hosts of each side's network that routes may lead to."""
-
 _UNUSED = 0x02FF00 << 24
 """The first of the MAC addresses that no test traffic has."""
-
 _PROTOCOL = "198"
 """Number of the routing protocol that marks the routes; no protocol uses it."""
 
@@ -126,7 +123,6 @@ def unused_macs(count: int) -> list[str]:
 
 WEST_VNI, EAST_VNI = 24, 25
 """VXLAN network identifiers of the tunnels. Linux distinguishes tunnels of one port by nothing else."""
-
 PORT = 4789
 """UDP port of VXLAN (RFC 7348)."""
 

@@ -13,10 +13,8 @@ from lossratio.records import FileModel
 
 Rule = tuple[str, Sequence[dict[str, Any]]]
 """The name of a rule's counter, and the expressions of the rule."""
-
 _MARK = 0x198180
 """Mark of the connections of test traffic: no others are counted or deleted."""
-
 _SETTINGS = "/proc/sys/net/netfilter/nf_conntrack_"
 _STATISTICS = "/proc/net/stat/nf_conntrack"
 _FAILURES = ("insert_failed", "drop", "early_drop")

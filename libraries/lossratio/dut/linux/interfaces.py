@@ -11,7 +11,6 @@ from lossratio.nodes import DutNode
 
 Link = Mapping[str, Any]
 """One interface in the output of ``ip -json -details -statistics address``."""
-
 MADE = "lr-"
 """Prefix of the names of interfaces that a DUT makes."""
 

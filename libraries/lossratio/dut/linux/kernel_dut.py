@@ -19,7 +19,6 @@ from lossratio.units import parse_frame_rate
 
 BURST_SECONDS = 0.02
 """Seconds of its rate that a policer's bucket holds by default: with less, a sender's stalls lose frames."""
-
 _NANOSECONDS = 1_000_000_000
 _MOST_CPUS = 8192
 """The most CPUs that Linux can be built for on any architecture."""

@@ -20,15 +20,12 @@ from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 
 Command = dict[str, Any]
-
 NFT = ("nft", "-j", "-f", "-")
 """The command that takes commands of nftables as its input."""
-
 _FORWARD = "forward"
 _TRANSLATE = "translate"
 WALK = "walk"
 """The chain of rules that only take time."""
-
 _PORTION = 500
 """Rules in one transaction: without root on the machine, 200 kB (net.core.wmem_default) must hold them."""
 

@@ -49,9 +49,7 @@ def check_privileges(node: DutNode) -> None:
 
 LINK_TIMEOUT = 10.0
 """Seconds in which an interface must have its link after it was brought up."""
-
 _POLL = 0.05
-
 _PROTOCOLS = ("kernel", "boot")
 """Protocols of the routes that a DUT depends on: routes of addresses, and of commands."""
 
@@ -68,7 +66,6 @@ for name; do echo "$name $(tc qdisc show dev "$name" | tr '\\n' ';')"; done
 """
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-
 State = Mapping[str, Mapping[str, Any]]
 """The state of a node that a DUT depends on: by what it is of (see `_CHANGES`), values by name."""
 

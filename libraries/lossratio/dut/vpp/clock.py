@@ -16,14 +16,11 @@ from lossratio.errors import DutError
 _STAMPS_PER_PERIOD = 2**17
 """Time stamps in a period of a policer (POLICER_TICKS_PER_PERIOD in VPP's source)."""
 _BYTES_PER_KILOBIT = 125
-
 _SECONDS = 0.3
 """Seconds over which the CPU's time stamps are counted; each end is known to some 10 µs."""
 _READINGS = 3
-
 TOLERANCE = 1e-3
 """How far a policer's clock may be off, as a share: a fifth of the width of FD.io CSIT's goals."""
-
 _READING = re.compile(r"cpu time \S+ now (?P<stamp>\d+) .*?\n\s*reftime \S+ now (?P<seconds>\d+\.\d+)")
 _TOKENS = re.compile(r"cir (?P<tokens>\d+) tok/period,.* scale (?P<scale>\d+)")
 

@@ -19,7 +19,6 @@ from lossratio.topology import Hop
 
 HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
-
 BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""
 

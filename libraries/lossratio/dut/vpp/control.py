@@ -92,7 +92,6 @@ _LINE_SECONDS = 0.1
 _POLL = 0.2
 _KEY = re.compile(r"[0-9A-Fa-f]{16,}|[A-Za-z0-9+/]{40,}=?")
 _LONGEST_ANSWER = 500
-
 _PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/dev/null; "$2" --version'
 
 

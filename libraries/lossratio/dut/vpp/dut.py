@@ -32,7 +32,6 @@ from lossratio.topology import Hop
 
 PROCESS = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
 """The program that frames go through in the place of a container or a virtual machine."""
-
 _REPORTS_SECONDS = 3.0
 """Seconds in which VPP has reported its multicast groups. It checks for new interfaces each second."""
 _POLL = 0.1

@@ -28,10 +28,8 @@ from lossratio.units import format_duration
 
 TOKEN_VARIABLE = "LOSSRATIO_RESERVATION"  # noqa: S105 (a name)
 """Environment variable with the token of an existing reservation, which is used instead of a new one."""
-
 OWNER_VARIABLE = "LOSSRATIO_OWNER"
 """Environment variable with the owner's name; useful where user and host say little, as in a pipeline."""
-
 _LAB_DIRECTORY = "/var/tmp/lossratio"  # noqa: S108 (shared by all users on purpose; the keeper follows no links there)
 _LOCAL_DIRECTORY = "/run/lossratio"
 
@@ -99,10 +97,8 @@ def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None =
 
 BEATS = 4
 """Number of renewals within the length of a lease."""
-
 _ANSWER_SECONDS = 30.0
 """Seconds that an answer may take."""
-
 _NOT_STARTED = (126, 127)
 """Exit statuses of a shell for a program that it cannot start, or does not find."""
 _PROGRAM, _FOLDER, _MAIN = "lossratio-keeper", "testbed/reservation/keeper", "main"

@@ -10,7 +10,6 @@ from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, S
 
 ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
 """VPP's answer to a command that adds many routes: their rate."""
-
 _MOST_IPV4_ROUTES = 130_000
 """To hosts of the networks for benchmarking."""
 _ROUTES_AT_ONCE = 100_000

@@ -80,7 +80,6 @@ def through(name: str, port: VppPort, destination: object, neighbour: str = "") 
 
 
 _STARTUP = {"policy-flow-cache": "spd-flow-cache", "policy-fastpath": "spd-fast-path"}
-
 _ALGORITHMS = re.compile(r"aes(128|256)(gcm|nullgmac)|(none|aes(128|256)(cbc|ctr))-hmac(96|256|512)sha")
 _MODES = (("gcm", 24, True), ("null-gmac", 24, True), ("cbc", 16, False), ("ctr", 8, True))
 _PARTS = {

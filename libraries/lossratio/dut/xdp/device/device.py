@@ -34,13 +34,10 @@ from lossratio.bpf import (
 
 COUNTERS = ("seen", "filtered", "dropped", "duplicated", "delayed")
 """Names of a direction's counts, in the order of its array."""
-
 CONNECTIONS = "lossratio_conns"
 """Name of the table of connections."""
-
 FILTERED_FROM = 0xF0000000
 """The first of the IPv4 addresses that rules drop, 240.0.0.0: no traffic has them."""
-
 _FAULTS = ("drop", "duplicate", "delay")
 _NEVER = (1 << 64) - 1
 _MOST_FILTERED = 1 << 17
@@ -122,7 +119,6 @@ def _word(number: int) -> bytes:
 
 
 Request = Dict[str, Any]
-
 _MOST_ENTRIES = 64
 _RECEIVE_BUFFER, _ALL = 33, 3
 _PACKET, _AUXILIARY_DATA, _VLAN_VALID = 263, 8, 0x10

@@ -25,7 +25,6 @@ MARK = "LOSSRATIO_LEASE"
 """Environment variable of all processes that were started under a lease, with the lease's token."""
 PLACE = "LOSSRATIO_TESTBED"
 """Environment variable of the same processes, with the reservation's file and the file system that it is on."""
-
 _WATCH_SECONDS = 0.5
 _POLL_SECONDS = 0.02
 _END_SECONDS = 2.0

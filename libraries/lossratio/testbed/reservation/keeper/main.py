@@ -30,7 +30,6 @@ SETTLE_POLL_SECONDS = 0.05
 MARGIN_SECONDS = 0.5
 LONGEST_TEXT = 200
 """Largest number of characters of an owner or a purpose in a record."""
-
 Message = Dict[str, Any]
 
 

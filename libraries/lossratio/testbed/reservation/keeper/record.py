@@ -23,12 +23,10 @@ VERSION = 2
 SETTLE_SECONDS = 0.5
 """Seconds in which nobody takes a lease in a new record while the guard of another lease is alive: its file was
 removed. The guard notices this long before the end of these seconds, and ends with all traffic of its lease."""
-
 _TEXTS = ("token", "owner", "purpose", "started", "boot")
 _NUMBERS = ("process", "since", "expires")
 _LARGEST = 1e15
 _LAST_TICKET = 1 << 60
-
 Lease = Dict[str, Any]
 Record = Dict[str, Any]
 
