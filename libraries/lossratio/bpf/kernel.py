@@ -244,25 +244,6 @@ class Program(_Descriptor):
         info = _object_info(descriptor, bytes(_INFO_BYTES), f"a look at the program {name}")
         self.number = int(struct.unpack_from("=I", info, 4)[0])
 
-    def run(self, frame: bytes, *, interface: int = 0, queue: int = 0) -> tuple[int, bytes]:
-        """Runs it once on a frame without FCS, which goes nowhere; returns the verdict, and the frame as it was left.
-
-        The frame seems to have arrived on an interface, by its index, and on a receive queue of this one, by its
-        number; 0: the kernel's choice.
-        """
-        data = ctypes.create_string_buffer(frame, len(frame))
-        out = ctypes.create_string_buffer(mmap.PAGESIZE)
-        context = ctypes.create_string_buffer(struct.pack("=6I", 0, len(frame), 0, interface, queue, 0), 24)
-        attribute = struct.pack(
-            "=4IQQ4IQQ",
-            *(self.descriptor, 0, len(frame), len(out)),
-            *(ctypes.addressof(data), ctypes.addressof(out), 1, 0),
-            *(len(context) if interface else 0, 0, ctypes.addressof(context) if interface else 0, 0),
-        )
-        _, answer = _bpf(_TEST_RUN, attribute, f"a run of the program {self.name}")
-        _, verdict, _, length = struct.unpack_from("=4I", answer)
-        return verdict, out.raw[:length]
-
     def run_live(self, frame: bytes, times: int, batch: int) -> bool:
         """Runs it on frames that are sent where the program redirects them, until a signal or so many times.
 

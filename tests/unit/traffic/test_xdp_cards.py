@@ -133,16 +133,17 @@ QUEUES = """
 import sys
 from socket import if_nametoindex
 sys.path[:0] = sys.argv[1:]
+from bpf_objects import run_once
 from test_xdp_frames import Bench, spec
 
 with Bench(spec()) as bench:
     frames = [bench.send() for _ in range(100)]
-    run, port = bench.receiver.program.run, if_nametoindex("card")
+    port = if_nametoindex("card")
     # Each queue has half of the flows; the second one is taken first, and has two frames in the wrong order.
     of_second = [*range(1, 81, 2), 83, 81, *range(85, 100, 2)]
     for queue, numbers in ((1, of_second), (0, range(0, 100, 2))):
         for number in numbers:
-            run(frames[number], interface=port, queue=queue)
+            run_once(bench.receiver.program, frames[number], interface=port, queue=queue)
     print(bench.counts())
 """
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from bpf_objects import XdpAction
+from bpf_objects import XdpAction, run_once
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spec
 
 from lossratio.bpf import why_impossible
@@ -59,11 +59,11 @@ class Bench:
         self.sender.renew(FOREVER)
 
     def send(self):
-        verdict, frame = self.sender.program.run(self.template)
+        verdict, frame = run_once(self.sender.program, self.template)
         return frame if verdict == XdpAction.REDIRECT.value else None
 
     def arrive(self, *frames):
-        return [XdpAction(self.receiver.program.run(frame)[0]) for frame in frames]
+        return [XdpAction(run_once(self.receiver.program, frame)[0]) for frame in frames]
 
     def counts(self):
         received = vars(self.reception.received(0))
@@ -460,5 +460,5 @@ def test_the_stream_that_is_due_first_goes_first_so_that_all_are_late_alike():
         sender.schedule(time.monotonic_ns() - 10_000_000_000, schedules)
         sender.renew(FOREVER)
         for _ in range(600):
-            sender.program.run(sender.template)
+            run_once(sender.program, sender.template)
         assert [sender.sent(stream, 0).sent for stream in range(2)] == [400, 200]

@@ -51,8 +51,6 @@ def main() -> None:
                 channel.reply({"id": request_id, "result": agent.answer(request)})
             except AgentError as error:
                 channel.reply({"id": request_id, "error": {"kind": error.kind, "message": error.message}})
-            if agent.has_ended:
-                break
     except ControllerGoneError:
         print("lossratio agent: the controller is gone; stopping all traffic.", file=sys.stderr)
     finally:
@@ -61,7 +59,7 @@ def main() -> None:
 
 _OPERATIONS = (
     *("hello", "configure", "trial", "watched_trial", "latency", "connect", "schedule"),
-    *("clock", "resolve", "probe", "start", "stop", "late", "bye"),
+    *("clock", "resolve", "probe", "start", "stop", "late"),
 )
 """Operations of requests: each is a method of `Agent`, with an underscore before its name."""
 
@@ -74,13 +72,9 @@ class Agent:
         check_open: The same, but the controller may be silent: a busy machine may have kept it from showing that it is
             there. Called once no more traffic flows.
         reply: Sends a message to the controller; called while traffic flows, if a request wants notes.
-
-    Attributes:
-        has_ended: Whether the controller has said goodbye.
     """
 
     def __init__(self, check: Check, check_open: Check, reply: Callable[[Message], None]) -> None:
-        self.has_ended = False
         self._reply = reply
         self._check, self._check_open = check, check_open
         self._generator: Generator | None = None
@@ -252,11 +246,6 @@ class Agent:
 
     def _late(self, request: Message) -> Message:
         return {"late": self._idle_generator().late(_seconds(request, "wait"), self._check_open)}
-
-    def _bye(self, request: Message) -> Message:
-        self.close()
-        self.has_ended = True
-        return {}
 
     def _idle_generator(self) -> Generator:
         if self._generator is None:
