@@ -1,7 +1,5 @@
 """The holder: builds a testbed, reports this to the run, and ends the testbed when the run ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """The nodes: their namespaces, the links between them, and an SSH server for each."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import selectors

@@ -1,7 +1,5 @@
 """The plan of a testbed, which a run sends to the holder."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 
@@ -71,7 +69,7 @@ class Plan:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Plan:
+    def from_json(cls, text: str) -> "Plan":
         """Reads what `to_json` wrote."""
         fields = json.loads(text)
         links = tuple((LinkEnd(**one), LinkEnd(**other)) for one, other in fields.pop("links"))

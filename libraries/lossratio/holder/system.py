@@ -1,7 +1,5 @@
 """System calls that Python 3.10 lacks, and child processes that report once to their parent."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl
