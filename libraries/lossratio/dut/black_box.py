@@ -161,7 +161,7 @@ class HookCaller:
         where = f"{self.name}: the hook {name!r} failed: SNMP at {agent.host}, port {agent.port}"
         values = _snmp_get(_load_snmp(self.name), where, agent, oids, hook.timeout)
         read = {field: {key: values[oid.lstrip(".")] for key, oid in own.items()} for field, own in hook.places.items()}
-        return read[""] if isinstance(hook, DescribeHook) else read
+        return read["values"] if isinstance(hook, DescribeHook) else read
 
     def _value(self, name: str, answer: str, place: str) -> Any:
         if place.startswith("/"):

@@ -101,7 +101,8 @@ class Question(Hook):
     @property
     def places(self) -> dict[str, dict[str, str]]:
         """All places, by field and name."""
-        return {}
+        fields = type(self).model_fields.keys() - Question.model_fields.keys()
+        return {name: dict(getattr(self, name)) for name in type(self).model_fields if name in fields}
 
     @model_validator(mode="after")
     def _snmp_has_oids(self) -> "Question":
@@ -124,11 +125,6 @@ class CountersHook(Question):
     details: dict[str, Place] = Field(default_factory=dict)
     """Where further counters are, by name."""
 
-    @property
-    def places(self) -> dict[str, dict[str, str]]:
-        """All places, by field and name."""
-        return {name: dict(getattr(self, name)) for name in ("received", "transmitted", "dropped", "details")}
-
 
 class DescribeHook(Question):
     """Asks the device for its version and configuration."""
@@ -136,11 +132,6 @@ class DescribeHook(Question):
     values: dict[str, Place] = Field(default_factory=dict)
     """Where values are, by name; empty: the whole answer is the description. A run is resumed only with the same
     ``version``, if there is one."""
-
-    @property
-    def places(self) -> dict[str, dict[str, str]]:
-        """All places, below one empty name."""
-        return {"": dict(self.values)}
 
 
 class Hooks(FileModel):
