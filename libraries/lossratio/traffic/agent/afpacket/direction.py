@@ -121,7 +121,7 @@ class ActiveDirection:
     def note_arrivals(self, least: int = AT_ONCE) -> None:
         """Examines frames that have arrived, if there are so many, and makes room where losses are located in time."""
         first = self.sender.progress.first
-        if self._examiner is not None and first is not None and self._is_examined:
+        if self._examiner is not None and first >= 0 and self._is_examined:
             self._examiner.look(first, least)
         if self._arrivals is not None:
             self._arrivals.note()
@@ -220,12 +220,9 @@ class ActiveDirection:
         """Stops its traffic at once."""
         for sender in self.senders:
             sender.close()
-        self._counter.close()
-        self._counter_before.close()
-        self._foreign.close()
-        self._stack.close()
-        if self._examiner is not None:
-            self._examiner.close()
+        for each in (self._counter, self._counter_before, self._foreign, self._stack, self._examiner):
+            if each is not None:
+                each.close()
         self._stop_noting()
         if self._conversation is not None:
             self._conversation.close()

@@ -94,7 +94,7 @@ class Stamps:
     """Frames that there was no more room for."""
 
 
-class StampRing:
+class StampRing(ReceiveRing):
     """Keeps the time at which so many latency frames leave an interface, or arrive there.
 
     The kernel stamps a leaving frame when it hands it to the interface's driver, and an arriving one when it takes it
@@ -103,19 +103,14 @@ class StampRing:
 
     def __init__(self, link: Link, tag_place: TagPlace, tag: int, frames: int, *, outgoing: bool) -> None:
         self._tag_place = tag_place
-        slot = max(_LEAST_SLOT, ring_slot_bytes(tag_place.offset + TAG_BYTES))
-        self._ring = ReceiveRing(link, slot, frames)
-        let_probes_through(self._ring.socket, tag_place, tag, ~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
+        super().__init__(link, max(_LEAST_SLOT, ring_slot_bytes(tag_place.offset + TAG_BYTES)), frames)
+        let_probes_through(self.socket, tag_place, tag, ~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
 
     def read(self) -> Stamps:
         """Times at which the kernel saw frames since the ring was made; to be asked once."""
-        overlooked, captured = self._ring.overlooked(), self._ring.captured()
+        overlooked, captured = self.overlooked(), self.captured()
         start = self._tag_place.offset
         return Stamps(words_at(captured.contents(start + 4), start) & NUMBERS, captured.times, overlooked)
-
-    def close(self) -> None:
-        """Closes the socket."""
-        self._ring.close()
 
 
 def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) -> Message:

@@ -211,46 +211,29 @@ class Permit:
         return True
 
 
-class Progress:
+class Progress(ctypes.Structure):
     """How far a sender has come, in memory that it shares with the agent."""
 
-    def __init__(self) -> None:
-        self._counts = memoryview(mmap.mmap(-1, 32)).cast("q")
-
-    @property
-    def sent(self) -> int:
-        """Frames that left."""
-        return self._counts[0]
-
-    @property
-    def unsent(self) -> int:
-        """Frames that were skipped as they could not be sent in time."""
-        return self._counts[1]
-
-    @property
-    def longest_burst(self) -> int:
-        """The most frames that left at once."""
-        return self._counts[2]
-
-    @property
-    def first(self) -> int | None:
-        """Number of the first frame, as in `SenderReport`; None: none was sent yet."""
-        return self._counts[3] - 1 if self._counts[3] else None
-
-    @first.setter
-    def first(self, number: int) -> None:
-        self._counts[3] = number + 1
+    sent: int
+    """Frames that left."""
+    unsent: int
+    """Frames that were skipped as they could not be sent in time."""
+    longest_burst: int
+    """The most frames that left at once."""
+    first: int
+    """Number of the first frame, as in `SenderReport`; -1: none was sent yet."""
+    _fields_ = [(name, ctypes.c_int64) for name in ("sent", "unsent", "longest_burst", "first")]
 
     def begin(self) -> None:
-        """Sets all counts to zero."""
-        self._counts[0] = self._counts[1] = self._counts[2] = self._counts[3] = 0
+        """Begins anew."""
+        self.sent = self.unsent = self.longest_burst = 0
+        self.first = -1
 
     def note(self, sent: int, unsent: int) -> None:
         """Notes all frames until now, after each batch."""
-        counts = self._counts
-        counts[2] = max(counts[2], sent - counts[0])
-        counts[1] = unsent
-        counts[0] = sent
+        self.longest_burst = max(self.longest_burst, sent - self.sent)
+        self.unsent = unsent
+        self.sent = sent
 
 
 _Answer = Union[SenderReport, AgentError, OSError, bool]
@@ -267,7 +250,7 @@ class Sender:
 
     def __init__(self, setup: SenderSetup) -> None:
         context = multiprocessing.get_context("fork")
-        self.progress = Progress()
+        self.progress = Progress.from_buffer(mmap.mmap(-1, ctypes.sizeof(Progress)))
         self._interface = setup.interface
         self._permit = Permit()
         self.connection, theirs = context.Pipe()
