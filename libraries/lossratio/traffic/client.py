@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
@@ -30,7 +29,6 @@ from lossratio.trials import DirectionCounters, Exchange, LatencyOutput, Timelin
 
 AnswerT = TypeVar("AnswerT")
 
-NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 ANSWER_SECONDS = 30.0
 """Seconds that an answer may take longer than the traffic it is about, unless another time is given."""
 _CLOCK_READINGS = 5
@@ -118,11 +116,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         """Sends the agent to a node, and starts it there.
 
         `python` must be 3.8 or later there. `patience` are seconds that an answer may take beyond what was asked for:
-        the watchdog of every trial.
-
-        Raises:
-            NodeError: If the node is lost.
-            TrafficError: If it does not start, or is not ours.
+        the watchdog of every trial. A `NodeError` if the node is lost.
         """
         return cls(session.name, pack_agent().start(session.start, python), patience)
 
@@ -134,7 +128,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         configuration: Configuration,
         *,
         generator: str = "afpacket",
-        options: Mapping[str, Any] = NO_OPTIONS,
+        options: Mapping[str, Any] | None = None,
         program: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
         """Makes a generator ready for trials, and returns what it says about itself; an earlier one is gone then.
@@ -144,7 +138,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self.settle_time = configuration.settle_time
         self._directions = tuple(direction.name for direction in configuration.directions)
         self.flows = {direction.name: direction.frames.flows for direction in configuration.directions}
-        fields: dict[str, Any] = {"generator": generator, "options": dict(options), "program": program}
+        fields: dict[str, Any] = {"generator": generator, "options": dict(options or {}), "program": program}
         facts = self._ask("configure", **fields, configuration=asdict(configuration))
         has_handshakes = any(each.frames.handshake is not None for each in configuration.directions)
         self.has_connections = has_handshakes or facts.get("connects_only", False)

@@ -62,11 +62,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Says nothing: the tester reports what matters."""
 
     def do_GET(self) -> None:
-        self._handle()
-
-    do_POST = do_PATCH = do_PUT = do_DELETE = do_GET  # noqa: N815
-
-    def _handle(self) -> None:
         try:
             answer = self._answer()
         except _RefusalError as error:
@@ -84,6 +79,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise
         else:
             self._send(HTTPStatus.OK, answer)
+
+    do_POST = do_PATCH = do_PUT = do_DELETE = do_GET  # noqa: N815
 
     def _refuse(self, status: HTTPStatus, error: Exception, kind: str = "validation") -> None:
         self._send(status, checked("Error", {"code": int(status), "kind": kind, "errors": [str(error)]}))
@@ -131,12 +128,7 @@ def _refuse(name: str) -> Any:
 
 
 class OtgServer(ThreadingHTTPServer):
-    """The server; as a context manager it is closed at the end, and its tester with it. TCP port 0: any that is free.
-
-    Raises:
-        TopologyError: If snappi is missing.
-        OSError: If it cannot listen there.
-    """
+    """The server; as a context manager it is closed in the end, with its tester. TCP port 0: any that is free."""
 
     daemon_threads = True
 

@@ -105,9 +105,6 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
     """Imports the client that belongs to an installation, the directory with ``_t-rex-64`` in it.
 
     Where that has none, it is the package of its age, which has no advanced stateful mode (`is_stateful`).
-
-    Raises:
-        AgentError: If there is no installation, or no client that this Python can import.
     """
     if not os.path.isdir(directory):
         raise AgentError(
@@ -165,17 +162,10 @@ def _import_own(directory: str, path: str, module: str) -> Any:
 
 
 class TrexConnection:
-    """A connected client with its ports acquired and reset.
+    """A connected client with its ports acquired and reset; see `TrexLibrary` for its `origin` and `api`.
 
-    Attributes:
-        settings: How to reach the server.
-        origin: Where the client comes from, for people.
-        api: The module with the client's names.
-        clock: Returns the time, in seconds.
-        sleep: Waits for so many seconds.
-
-    Raises:
-        AgentError: If the server does not answer, does not fit the client, or its ports belong to somebody else.
+    Its `clock` returns the time in seconds, and its `sleep` waits for so many. The making fails if the server does not
+    answer, does not fit the client, or its ports belong to somebody else.
     """
 
     _client_class = "STLClient"
@@ -225,8 +215,7 @@ class TrexConnection:
 
     def is_transmitting(self, ports: Sequence[int]) -> bool:
         """Whether one of the ports transmits."""
-        answers = self._call("describe the ports", self._client.get_port_info, ports=list(ports))
-        return any(answer.get("status") == "TRANSMITTING" for answer in answers)
+        return any(facts.get("status") == "TRANSMITTING" for port, facts in self.port_info().items() if port in ports)
 
     def check_links(self) -> None:
         """Makes sure that no port's link is down, as far as TRex knows."""
@@ -310,8 +299,7 @@ class TrexConnection:
     def stats(self) -> Mapping[Any, Any]:
         """All counters since `clear`."""
         stats: Mapping[Any, Any] = self._call("report its counters", self._client.get_stats, ports=self._ports)
-        if not self._client.is_connected():
-            self._fail("report its counters", "the connection was lost: no events came any more")
+        self._check_connected()
         return stats
 
     def port_counters(self) -> dict[int, Mapping[str, int]]:
@@ -325,9 +313,12 @@ class TrexConnection:
         answer = self._call("report its counters", rpc.transmit_batch, requests)
         if not answer.good():
             self._fail("report its counters", str(answer.err()))
+        self._check_connected()
+        return dict(zip(self._ports, answer.data()))
+
+    def _check_connected(self) -> None:
         if not self._client.is_connected():
             self._fail("report its counters", "the connection was lost: no events came any more")
-        return dict(zip(self._ports, answer.data()))
 
     def call(self, doing: str, method: str, *arguments: Any, **named: Any) -> Any:
         """Calls a method of the client; `doing` is what the server is asked to do, for people."""
