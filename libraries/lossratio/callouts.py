@@ -60,19 +60,9 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 def http_request(
     url: str, *, method: str, body: bytes | None, headers: Mapping[str, str], timeout: float, most: int
 ) -> bytes:
-    """Makes an HTTP request.
+    """Makes an HTTP request, which may take `timeout` seconds as a whole; redirects are not followed.
 
-    Args:
-        url: Its address.
-        method: Its method.
-        body: What is sent; None: nothing.
-        headers: Its headers.
-        timeout: How long it may take as a whole, in seconds, and the wait for each part of the answer.
-        most: Bytes of the answer that are read; one more is read of a longer answer.
-
-    Raises:
-        AnswerError: If the server answers with another status than success; redirects are not followed.
-        CallError: If there is no answer.
+    It reads so many bytes of the answer at `most`, and one more of a longer answer. A CallError if there is none.
     """
     deadline = time.monotonic() + timeout
     data = bytearray()
@@ -98,16 +88,10 @@ def http_request(
 def run_program(
     command: Sequence[str], *, stdin: bytes, timeout: float, most: int
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs a program of this machine. One that takes too long or prints too much is killed, with all that it started.
+    """Runs a program of this machine; a CallError if it cannot be started, takes too long or prints too much.
 
-    Args:
-        command: The program and its arguments.
-        stdin: What it reads.
-        timeout: How long it may take, in seconds.
-        most: Bytes that it may print, to each of standard output and standard error.
-
-    Raises:
-        CallError: If it cannot be started, takes too long or prints too much.
+    Then it is killed, with all that it started. `timeout` are seconds, and `most` bytes to each of standard output and
+    standard error.
     """
     deadline = time.monotonic() + timeout
     with tempfile.TemporaryFile() as given, selectors.DefaultSelector() as selector:

@@ -56,13 +56,7 @@ class StorageError(LossRatioError):
 
 @contextmanager
 def storing(what: str, way_out: str = "", *, error: type[LossRatioError] = StorageError) -> Iterator[None]:
-    """Turns an error of this machine's disk into one that says what cannot be done, and why.
-
-    Args:
-        what: What the block does, e.g. ``write results/a.json``.
-        way_out: What the user can do; one or more sentences.
-        error: The class of the error.
-    """
+    """Turns an error of this machine's disk into one that says what cannot be done, e.g. ``write a.json``, and why."""
     try:
         yield
     except OSError as cause:

@@ -76,12 +76,7 @@ _STATUSES = {
 
 
 def kind_of_error(error: BaseException, default: FailureKind = FailureKind.BAD_INPUT) -> FailureKind:
-    """The kind of failure that an error is.
-
-    Args:
-        error: The error; its class counts, and not the words of its message.
-        default: The kind of errors that are not listed: input was checked before anything else was done.
-    """
+    """The kind of failure that an error is; unlisted ones are bad input: it was checked before all else was done."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return FailureKind.INFRASTRUCTURE
     return next((kind for kind, classes in _KINDS if isinstance(error, classes)), default)

@@ -17,16 +17,9 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: int, what: str = "") -> bytes:
-    """Reads a regular file. Pipes and devices are refused: reading one might never end.
+    """Reads a regular file, or raises an error of the class: reading a pipe or device might never end.
 
-    Args:
-        path: The file.
-        error: The class of the error to raise.
-        most_bytes: Its largest size.
-        what: The kind of file, for errors, e.g. ``the journal``.
-
-    Raises:
-        LossRatioError: Of the given class, if it cannot be read, is a directory, pipe or device, or is too large.
+    It has so many bytes at most. `what` is its kind, for errors, e.g. ``the journal``.
     """
     shown = f"{what} {shown_name(path)}".lstrip()
     try:
@@ -48,9 +41,8 @@ def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: i
 def parse_json(data: bytes) -> Any:
     """Reads strict JSON, which has one meaning only.
 
-    Raises:
-        ValueError: If it is not UTF-8 or not JSON, is nested too deep, or has a name twice in one object, a number that
-            JSON does not have (NaN), or half of a surrogate pair.
+    A ValueError if it is not UTF-8 or not JSON, is nested too deep, or has a name twice in one object, a number that
+    JSON does not have (NaN), or half of a surrogate pair.
     """
     try:
         decoded = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_number)

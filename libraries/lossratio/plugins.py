@@ -46,12 +46,7 @@ class PluginGroup:
         return entry
 
     def load(self, name: str) -> object:
-        """Imports a plug-in.
-
-        Raises:
-            LossRatioError: Of the group's class, if there is no plug-in of that name, there are several, or it cannot
-                be imported; names the distribution.
-        """
+        """Imports a plug-in; with the errors of `find`, and of the same class if it cannot be imported (`broken`)."""
         entry = self.find(name)
         try:
             return entry.load()
@@ -60,12 +55,7 @@ class PluginGroup:
             raise self.broken(entry, f"cannot be loaded: {type(cause).__name__}: {cause}") from cause
 
     def broken(self, entry: EntryPoint, problem: str) -> LossRatioError:
-        """The error that a plug-in is unfit, which names its distribution.
-
-        Args:
-            entry: Its entry point.
-            problem: What is wrong with it; the rest of a sentence.
-        """
+        """The error that a plug-in is unfit, which names its distribution; `problem` is the rest of the sentence."""
         return self.error(f"The {self.what} {entry.name!r} of {distribution_of(entry)} ({entry.value}) {problem}.")
 
     def unknown(self, name: str, names: Sequence[str]) -> str:

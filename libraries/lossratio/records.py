@@ -114,13 +114,10 @@ class Rate(Record):
 
 
 def make_rate(per_interface: float, *, factor: float, frame_size: float) -> Rate:
-    """A rate in all its units.
+    """A rate in all its units, from frames per second of each transmitting interface.
 
-    Args:
-        per_interface: Frames per second of each transmitting interface.
-        factor: The aggregate divided by the rate of one interface: the number of transmitting interfaces, if all send
-            the same load.
-        frame_size: Average frame size in bytes, with the frame check sequence and the bytes that encapsulation adds.
+    The aggregate is `factor` times as much. Frames have `frame_size` bytes on average, with the frame check sequence
+    and the bytes that encapsulation adds.
     """
     aggregate = per_interface * factor
     return Rate(

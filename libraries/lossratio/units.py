@@ -49,10 +49,8 @@ FRAMES_PER_SECOND = Unit("fps")
 def parse_frame_rate(text: str | float) -> float:
     """Reads a frame rate such as ``10 kpps``, ``1.5 Mfps`` or ``64000``, in frames per second.
 
-    Connections per second are read in the same way (``10 kcps``): each is opened by one frame.
-
-    Raises:
-        ValueError: If it is not a positive rate, or may be a link's bit rate.
+    Connections per second are read in the same way (``10 kcps``): each is opened by one frame. A ValueError if it is
+    not a positive rate, or may be a link's bit rate.
     """
     if _BARE_GIGA.fullmatch(str(text)):
         raise ValueError(
@@ -62,20 +60,12 @@ def parse_frame_rate(text: str | float) -> float:
 
 
 def parse_bit_rate(text: str | float) -> float:
-    """Reads a bit rate such as ``10 Gbps`` or ``100 Mbit/s``, in bits per second.
-
-    Raises:
-        ValueError: If it is not a positive rate.
-    """
+    """Reads a bit rate such as ``10 Gbps`` or ``100 Mbit/s``, in bits per second; a ValueError if it is not above 0."""
     return _parse_scaled(text, _BIT_RATE, "a bit rate", "10 Gbps")
 
 
 def parse_ratio(text: str | float) -> float:
-    """Reads a ratio such as ``0.5 %`` or ``0.005``.
-
-    Raises:
-        ValueError: If it is not a finite number.
-    """
+    """Reads a ratio such as ``0.5 %`` or ``0.005``; a ValueError if it is not a finite number."""
     if isinstance(text, int | float) and not isinstance(text, bool):
         value = float(text) if abs(text) <= _LARGEST_FLOAT else math.nan
     else:
@@ -87,11 +77,7 @@ def parse_ratio(text: str | float) -> float:
 
 
 def parse_bytes(text: str | int) -> int:
-    """Reads a size such as ``64B`` or ``1518``, in bytes.
-
-    Raises:
-        ValueError: If it is not a whole number of bytes.
-    """
+    """Reads a size such as ``64B`` or ``1518``, in bytes; a ValueError if it is not a whole number of them."""
     match = _BYTES.fullmatch(str(text))
     if not match or not float(match[1]).is_integer():
         raise ValueError(f"{text!r} is not a size in bytes; write it like '64B'.")
@@ -99,11 +85,7 @@ def parse_bytes(text: str | int) -> int:
 
 
 def parse_duration(text: str | float) -> float:
-    """Reads a duration as Robot Framework writes it, such as ``2 min``, ``500ms`` or ``30``, in seconds.
-
-    Raises:
-        ValueError: If it is not a positive, finite duration.
-    """
+    """Reads a positive, finite duration as Robot Framework writes it, such as ``2 min`` or ``30``, in seconds."""
     # Imported here: importing Robot Framework takes longer than many commands run.
     from robot.utils import timestr_to_secs
 
@@ -148,12 +130,7 @@ def format_milliseconds(seconds: float) -> str:
 
 
 def l1_bandwidth(frame_rate: float, frame_size: float) -> float:
-    """Bandwidth on the wire (layer 1) in bits per second.
-
-    Args:
-        frame_rate: Frames per second.
-        frame_size: (Average) size of a frame in bytes, with its frame check sequence.
-    """
+    """Bandwidth on the wire (layer 1) in bits per second; frames have their (average) size with FCS, in bytes."""
     return frame_rate * (frame_size + L1_OVERHEAD) * 8
 
 

@@ -4,8 +4,6 @@ A file may be hostile. It is read in bounded time and memory: its size, its dept
 length of its numbers are limited. An alias counts as many values as it stands for.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -49,6 +47,8 @@ def load_yaml_file(
 ) -> ModelT:
     """Reads a YAML file and checks it against a model.
 
+    An error of the given class has one line per problem: file, line, field, problem.
+
     Args:
         path: The file.
         model: The pydantic model of the whole file.
@@ -56,9 +56,6 @@ def load_yaml_file(
         check: Yields the problems of a file whose single fields are valid.
         convert: Turns the data of another format into the model's fields. A field of both formats keeps its place.
         rewrite: Turns the text of another format into YAML, line by line.
-
-    Raises:
-        LossRatioError: Of the given class, with one line per problem: file, line, field, problem.
     """
     path = Path(path)
     loader, node = _compose(path, error, rewrite)
@@ -101,7 +98,7 @@ def describe_problem(path: str | Path, location: Location, text: str) -> str:
 
 def _compose(
     path: Path, error: type[LossRatioError], rewrite: Callable[[str], str] = lambda text: text
-) -> tuple[_BoundedLoader, yaml.Node | None]:
+) -> "tuple[_BoundedLoader, yaml.Node | None]":
     """Reads a file as far as its structure."""
     data = read_input_file(path, error, _MOST_BYTES)
     try:

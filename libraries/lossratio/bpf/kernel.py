@@ -205,18 +205,12 @@ class Table(_Descriptor):
 class Program(_Descriptor):
     """A program that the kernel has verified. An XDP program takes frames of several pages, too: it sees the first one.
 
-    Args:
-        code: Its instructions.
-        name: Its name in the kernel's lists: 15 characters.
-        driver: Index of the only interface that it is for, if it calls functions of that one's driver. The kernel has
-            these for programs under GPL alone, and the program is declared as one.
-        kind: Where it sees frames.
+    Its name in the kernel's lists has 15 characters. `driver` is the index of the only interface that it is for, if it
+    calls functions of that one's driver. The kernel has these for programs under GPL alone, and the program is declared
+    as one. If the kernel refuses it, the `BpfError` ends with the verifier's last lines.
 
     Attributes:
         number: The kernel's number of it.
-
-    Raises:
-        BpfError: If the kernel refuses it; ends with the verifier's last lines.
     """
 
     def __init__(self, code: bytes, name: str, driver: int | None = None, kind: ProgramType = ProgramType.XDP) -> None:

@@ -57,19 +57,11 @@ class ObjectFile:
         constants: Mapping[str, bytes] | None = None,
         driver: int | None = None,
     ) -> Program:
-        """Has the kernel verify the program.
+        """Has the kernel verify the program; see `Program` for its name, its driver and errors.
 
-        Args:
-            name: Its name in the kernel's lists: 15 characters.
-            maps: The maps that it uses, by their names in the source. An array is the memory that it has, and a table
-                is one for the functions of the kernel. None: the constants rule out what would use it.
-            constants: Values of constants by their names.
-            driver: Index of the interface whose driver it calls, see `Program`. None: the constants rule out calls
-                of functions by name.
-
-        Raises:
-            BpfError: If the kernel refuses it, or has no such function.
-            ValueError: If the program needs something else.
+        It uses maps by their names in the source: an array is the memory that it has, and a table is one for the
+        functions of the kernel. Where a map is None, the constants rule out what would use it; and without a driver,
+        calls of functions by name.
         """
         places, values = {}, bytearray()
         for constant, value in (constants or {}).items():

@@ -113,9 +113,7 @@ class BackgroundProgram:
     def stop(self, signal: str = "TERM", seconds: float = _STOP_SECONDS) -> tuple[str, ...]:
         """The command that stops the program. It succeeds if the program does not run, and fails if it does not end.
 
-        Args:
-            signal: Name of the signal that asks the program to end.
-            seconds: Time until the program is killed, if it has not ended; and until it must be gone after that.
+        The signal asks it to end. After so many seconds it is killed, and after as many again it must be gone.
         """
         return ("sh", "-c", _STOP, "stop", self.files, signal, str(round(10 * seconds)))
 

@@ -77,11 +77,7 @@ class DutNode:
             raise self.error(f"{shown(command)} did not write JSON: {cause}.") from cause
 
     def parse_json_lines(self, text: str) -> list[Any]:
-        """Reads JSON data, one value per line.
-
-        Raises:
-            DutError: If a line is no JSON.
-        """
+        """Reads JSON data, one value per line; a DutError if a line is none."""
         try:
             return [json.loads(line) for line in text.splitlines() if line.strip()]
         except ValueError as cause:
@@ -95,14 +91,9 @@ class DutNode:
         return reported[name]
 
     def read_files(self, *paths: str, under: str | None = None) -> dict[str, str]:
-        """Reads small text files; missing and empty files are left out.
+        """Reads small text files by path, without the last line feed; missing and empty files are left out.
 
-        Args:
-            *paths: The files; with `under`, only the last parts of their names.
-            under: A directory in which files of these names are looked for, at any depth.
-
-        Returns:
-            Text by path, without the last line feed.
+        Files of these names are looked for `under` a directory, at any depth, if there is one.
         """
         where = [f"--include={path}" for path in paths] + ["-r", under] if under else ["--", *paths]
         # A path can have colons itself, as paths of cards in /sys have.

@@ -98,7 +98,11 @@ _MEANWHILE = 1.0
 
 
 class NodeProcess(AbstractContextManager["NodeProcess"]):
-    """A long-lived process on a node that reads and writes lines over one channel; get it from `NodeSession.start`."""
+    """A long-lived process on a node that reads and writes lines over one channel; get it from `NodeSession.start`.
+
+    All methods raise `NodeError` if it has ended, with its exit status and the last lines of its standard error, does
+    not read or write in time, or the connection is lost.
+    """
 
     def __init__(self, node_name: str, command: tuple[str, ...], channel: AnyChannel) -> None:
         self.node_name = node_name
@@ -122,11 +126,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         return self._stderr.data().decode(errors="replace")
 
     def write_line(self, text: str) -> None:
-        """Sends one line.
-
-        Raises:
-            NodeError: If the process has ended, does not read its input, or the connection is lost.
-        """
+        """Sends one line."""
         if "\n" in text:
             raise ValueError("one line must not hold a line feed")
         if self._channel.exit_status_ready():
@@ -142,16 +142,10 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
             self._channel.settimeout(None)
 
     def read_line(self, timeout: float | None, meanwhile: Callable[[], object] | None = None) -> str:
-        """Waits for one line, and returns it without its line feed.
+        """Waits for one line, `timeout` seconds at most (None: no limit), and returns it without its line feed.
 
-        Args:
-            timeout: Seconds to wait at most; None: no limit. While one thread waits without a limit, another thread may
-                write lines. While it waits with a limit, no other thread may: the channel has one limit for both.
-            meanwhile: Called about once a second while there is no line; never called without a timeout.
-
-        Raises:
-            NodeError: If no line came in time, or none can come any more: with the exit status and the last lines of
-                standard error.
+        While one thread waits without a limit, another thread may write lines. While it waits with a limit, no other
+        thread may: the channel has one limit for both. Then `meanwhile` is called about once a second.
         """
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         end = self._buffer.find(b"\n")
@@ -174,11 +168,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         return line
 
     def close(self, timeout: float = 5.0) -> int | None:
-        """Closes the process's standard input, waits for its end, then closes the channel.
-
-        Returns:
-            The exit status, or None if the process had not ended by then.
-        """
+        """Closes its standard input, waits for its end, closes the channel; returns the exit status, None: no end."""
         if not self._channel.closed:
             with within(timeout, lambda: close(self._channel)) as expired:
                 feed(self._channel, b"")

@@ -84,14 +84,10 @@ class NodeProgram:
 
 @cache
 def pack_program(folder: str, name: str, main: str, rooms: tuple[str, ...] = ()) -> NodeProgram:
-    """Packs the modules of a folder of the library, once in a process.
+    """Packs the modules of a folder of the library, once in a process; `main` is the module with the function `main`.
 
-    Args:
-        folder: The folder, relative to the library's folder.
-        name: Name of the program; its package on the node has underscores instead of hyphens.
-        main: Name of the module with the function `main`.
-        rooms: Rooms of the library that they import, by the names that these have here. Such a room needs nothing but
-            the standard library.
+    Its package on the node has underscores instead of the hyphens in its name. `rooms` of the library, which need
+    nothing but the standard library, are imported by the names that they have here.
     """
     package = name.replace("-", "_")
     sources = read_sources(_LIBRARY / folder, package)

@@ -65,7 +65,8 @@ class NodeSession(AbstractContextManager["NodeSession"]):
     """A log-in on a node; open it with `NodeSession.connect`, best in a ``with`` statement.
 
     Commands are lists of arguments: they are quoted for the node's shell and never interpreted by it. Where the
-    topology says ``sudo: true``, all of them run under ``sudo -n``.
+    topology says ``sudo: true``, all of them run under ``sudo -n``. All methods raise `NodeError` if the connection is
+    lost, or the node refuses what they do.
 
     Attributes:
         name: The node's name in the topology.
@@ -85,14 +86,8 @@ class NodeSession(AbstractContextManager["NodeSession"]):
     def connect(cls, name: str, node: Node, credentials: Credentials = NO_CREDENTIALS) -> "NodeSession":
         """Logs in on a node, or enters its namespace on this machine.
 
-        Args:
-            name: The node's name in the topology.
-            node: The node in the topology, with its address.
-            credentials: Password and passphrase; from the environment where missing.
-
-        Raises:
-            NodeError: If the node cannot be reached within its ``connect_timeout``, its host key is unknown or has
-                changed, or the log-in is refused; or if there is no such namespace or container.
+        Credentials that are missing come from the environment. It is a `NodeError`, too, if the node cannot be reached
+        within its ``connect_timeout``, or its host key is unknown or has changed.
         """
         return cls(name, node, _opened(name, node, credentials), credentials)
 
@@ -108,11 +103,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         return f"<NodeSession {self.name} {self.node.place}>"
 
     def restore(self) -> None:
-        """Logs in again if the connection was lost; a session that was closed stays closed.
-
-        Raises:
-            NodeError: As `connect` does.
-        """
+        """Logs in again if the connection was lost; a session that was closed stays closed."""
         if not self._is_open:
             return
         try:
@@ -143,10 +134,6 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             check: Whether an exit status other than 0 is an error.
             stdin: Its standard input; empty where missing.
             most: Bytes that it may print; None: no limit.
-
-        Raises:
-            NodeError: If the command took too long or printed too much, the connection was lost, or (with ``check``)
-                the command failed.
         """
         given = stdin.encode() if isinstance(stdin, str) else stdin or b""
         exit_status, stdout, stderr = self._execute(command, timeout, given, most)
@@ -157,11 +144,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         return result
 
     def put(self, data: bytes, remote_path: str, mode: int = 0o644) -> None:
-        """Writes a file on the node completely or not at all: under a temporary name beside it, then renamed.
-
-        Raises:
-            NodeError: If the file could not be written; then an old file of that name is still there.
-        """
+        """Writes a file on the node completely or not at all: under a temporary name beside it, then renamed."""
         temporary = f"{remote_path}.{secrets.token_hex(4)}"
         command = ("sh", "-c", _PUT, "put", remote_path, temporary, f"{mode:o}", str(len(data)))
         exit_status, _, stderr = self._execute(command, _OPEN_TIMEOUT + len(data) / _SLOWEST_TRANSFER, data)
@@ -169,22 +152,14 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             raise NodeError(f"Node {self.name}: cannot write {remote_path}{process.quoted_tail(stderr)}")
 
     def get(self, remote_path: str) -> bytes:
-        """Reads a file of the node.
-
-        Raises:
-            NodeError: If it cannot be read.
-        """
+        """Reads a file of the node."""
         exit_status, stdout, stderr = self._execute(("cat", "--", remote_path), _OPEN_TIMEOUT)
         if exit_status != 0:
             raise NodeError(f"Node {self.name}: cannot read {remote_path}{process.quoted_tail(stderr)}")
         return stdout
 
     def start(self, *command: str, plain: bool = False) -> NodeProcess:
-        """Starts a long-lived process that reads and writes lines, with the session's prefix unless it is `plain`.
-
-        Raises:
-            NodeError: If the connection is lost or the node refuses another channel.
-        """
+        """Starts a long-lived process that reads and writes lines, with the session's prefix unless it is `plain`."""
         channel = self._open_channel(command, _OPEN_TIMEOUT)
         with within(_OPEN_TIMEOUT, lambda: process.close(channel)):
             self._exec(channel, command if plain else (*self.prefix, *command))

@@ -110,13 +110,9 @@ class _Deployed(ForeignPart):
 
 
 def read_containerlab(path: str | Path) -> Lab:
-    """Reads a lab of containerlab.
+    """Reads a lab of containerlab, from a file that containerlab would take; each problem has its line.
 
-    Its file is ``*.clab.yml``, which may name variables of the environment, or ``topology-data.json`` of the deployed
-    lab.
-
-    Raises:
-        TopologyError: If the file cannot be read, or containerlab would not take it; each problem with its line.
+    It is ``*.clab.yml``, which may name variables of the environment, or ``topology-data.json`` of the deployed lab.
     """
     path = Path(path)
     template = TopologyError(

@@ -22,14 +22,10 @@ from lossratio.yaml_file import Problem, load_yaml_file
 
 
 def load_topology(path: str | Path) -> Topology:
-    """Reads and checks a topology file, of our own format or of FD.io CSIT's.
+    """Reads and checks a topology file, or one that comes with lossratio, by its name, such as ``local``.
 
-    Args:
-        path: The file, or the name of one that comes with lossratio, such as ``local`` and ``simulated``.
-
-    Raises:
-        TopologyError: If the file is missing, is not YAML, or does not describe a usable testbed; each problem with
-            file, line and field.
+    A TopologyError if it is missing, is not YAML, or does not describe a usable testbed; each problem with file, line
+    and field.
     """
     file = TOPOLOGIES.path(path)
     if not os.path.exists(file) and (hint := TOPOLOGIES.hint(path)):

@@ -61,10 +61,9 @@ class RealGenerator(GeneratorSettings):
         return False
 
     def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
-        """Finds reasons why the generator could not send, as far as the topology file shows them.
+        """Finds reasons why the generator could not send, as far as the topology file shows them, with their places.
 
-        Yields:
-            The place in the node, such as ``("interfaces", "port0")``, and the problem.
+        A place is in the node, such as ``("interfaces", "port0")``.
         """
         yield from ()
 

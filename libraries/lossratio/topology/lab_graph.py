@@ -142,9 +142,6 @@ def import_lab(
         join: Both nodes that a namespace of lossratio's own is joined to, or one for both of its ports.
         duts: Nodes that the path goes through, in this order; others may be between them.
         lab_addresses: Whether test traffic has the lab's own addresses, instead of those for benchmarking.
-
-    Raises:
-        TopologyError: If there is no such path; says why, and which option helps.
     """
     for name in (*([] if tg is None else [tg]), *join, *duts):
         if name not in lab.nodes:

@@ -220,23 +220,14 @@ class Topology(FileModel):
         return links
 
     def path(self, *, duts: int | None = None, nic: str | None = None) -> TrafficPath:
-        """The way of the test traffic; per hop the first unused common link in the file's order.
-
-        Raises:
-            TopologyError: If there are not so many DUTs, or two neighbours on the way have no unused link in common.
-        """
+        """The way of the test traffic; per hop the first unused common link in the file's order. See `paths`."""
         return self.paths(1, duts=duts, nic=nic)[0]
 
     def paths(self, count: int, *, duts: int | None = None, nic: str | None = None) -> tuple[TrafficPath, ...]:
-        """Parallel ways of the test traffic, which have no link in common.
+        """So many parallel ways of the test traffic, which have no link in common.
 
-        Args:
-            count: How many.
-            duts: Through how many DUTs each goes, in the order of the file; None: through all.
-            nic: NIC model that the DUTs' ports must have, e.g. ``Intel-E810CQ``; None: any.
-
-        Raises:
-            TopologyError: If there are not so many; says how many there are.
+        Each goes through so many DUTs, in the order of the file (None: through all), whose ports are of a NIC model,
+        e.g. ``Intel-E810CQ`` (None: any). A TopologyError if there are none, or fewer; it says how many there are.
         """
         if count < 1:
             raise TopologyError(f"Topology {self.name}: {count} parallel links are asked for; take 1 or more.")
@@ -253,11 +244,7 @@ class Topology(FileModel):
         return tuple(self._completed(path, number if count > 1 else None) for number, path in enumerate(paths, start=1))
 
     def sides(self, paths: Sequence[TrafficPath], versions: Collection[int]) -> tuple[tuple[Side, Side], ...]:
-        """The networks west and east of each path, between which its test traffic goes.
-
-        Raises:
-            TopologyError: If traffic is to have the lab's addresses, and a port has none of such a version.
-        """
+        """The networks west and east of each path; a TopologyError if a port has no address of such a version of IP."""
         return tuple(
             (self._side(path.west, versions, west), self._side(path.east, versions, east))
             for path, (west, east) in zip(paths, split_sides(len(paths)), strict=True)

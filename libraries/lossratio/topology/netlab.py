@@ -66,12 +66,7 @@ class _Lab(ForeignPart):
 
 
 def read_netlab(path: str | Path) -> Lab:
-    """Reads a lab of netlab, from the file that ``netlab create -o json=FILE`` wrote.
-
-    Raises:
-        TopologyError: If it cannot be read, is netlab's short form, or names nodes that are not there; each problem
-            with its line.
-    """
+    """Reads a lab of netlab, from the file that ``netlab create -o json=FILE`` wrote; each problem has its line."""
     path = Path(path)
     if path.suffix == ".pickle":
         raise TopologyError(f"{path}: a snapshot of Python objects is not read, as it may run code. {_RUN}")

@@ -270,17 +270,10 @@ def make_configuration(
     sides: Sequence[tuple[Side, Side]] | None = None,
     growth: tuple[int, int] = (0, 0),
 ) -> Configuration:
-    """The configuration of a generator that sends a profile's frames.
+    """The configuration of a generator that sends a profile's frames; unidirectional ones from west to east only.
 
-    Parallel paths carry the same traffic, each between parts of the networks of its own: see
-    `lossratio.topology.addressing.split_sides`.
-
-    Args:
-        profile: What is sent; a unidirectional one from west to east only.
-        pairs: The ends of the paths; one at least.
-        settle_time: Seconds to wait, after the traffic, for frames in flight: a property of the DUT.
-        sides: The networks west and east of each path; None: parts of those for benchmarking.
-        growth: See `lossratio.dut.DutOptions.growth`.
+    Parallel paths carry the same traffic, each between `sides` of its own, its networks west and east; None: parts of
+    the networks for benchmarking, by `split_sides`. For `growth` see `lossratio.dut.DutOptions.growth`.
     """
     own = split_sides(len(pairs)) if sides is None else tuple(sides)
     networks = {str(network) for pair in own for side in pair for network in (side.ipv4, side.ipv6)}

@@ -12,11 +12,7 @@ _MAC = bytes(6)
 
 
 def connections_of(configuration: Configuration) -> tuple[int, int]:
-    """How many connections the flows of all directions are, and the most of them to one address and port.
-
-    Raises:
-        TrafficError: If the frames have no address that a device on the way may know, as in tunnels.
-    """
+    """How many connections the flows of all directions are, and the most of them to one address and port."""
     ends = [_ends(direction.frames) for direction in configuration.directions]
     # The lower end comes first, so that both directions of a connection look the same.
     ways = [

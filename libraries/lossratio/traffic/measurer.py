@@ -247,13 +247,9 @@ def few_frames(agent: AgentClient, load: float = CHECK_LOAD) -> tuple[DirectionC
 def check_path(agent: AgentClient, growth: float = 1.0) -> tuple[DirectionCounters, ...]:
     """Sends a few frames in each direction, and makes sure that some come through.
 
-    It tries again for a while, as links and devices that just came up may lose their first frames. The last check's
-    counters are the answer.
-
-    Args:
-        agent: The agent.
-        growth: Each attempt sends so many times as many frames as the one before, as only the 65th frame may be an
-            answer that a NAT lets through.
+    It tries again for a while, as links and devices that just came up may lose their first frames. Each attempt sends
+    `growth` times as many as the one before, as only the 65th frame may be an answer that a NAT lets through. The last
+    check's counters are the answer.
 
     Raises:
         DeadPathError: If nothing gets through in a direction; names it.
@@ -309,9 +305,6 @@ def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: f
 
     It returns the ``integrity`` of the generator's facts, with a ``low_rate_check`` where there was one: the counters
     of each direction's latency frames; a direction that cannot have any is missing.
-
-    Raises:
-        TrafficError: If the generator cannot do that, or does not answer as it should.
     """
     integrity = dict(facts["integrity"])
     if not integrity["in_trials"]:

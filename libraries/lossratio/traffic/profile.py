@@ -268,9 +268,8 @@ def load_profile(
     The frame size is bytes with FCS (``64`` or ``64B``), or the name of a mix of sizes: ``IMIX_v4_1``, or one of the
     profile's own. Whether both ports transmit, the profile says, unless it is given.
 
-    Raises:
-        TrafficError: If there is no such profile, the file does not describe one (with file, line and field of each
-            problem), or the frame size is impossible.
+    A `TrafficError` if there is no such profile, the file does not describe one (with file, line and field of each
+    problem), or the frame size is impossible.
     """
     profile = _read_profile(name_or_path)
     shown = profile.name if profile.name == name_or_path else f"{profile.name} ({name_or_path})"
@@ -329,11 +328,8 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
 def parse_frame_size(frame_size: int | str) -> int | str:
     """Reads bytes of a frame with FCS (``64``, ``64B``); anything else is the name of a mix of sizes.
 
-    ``IMIX`` is short for ``IMIX_v4_1``.
-
-    Raises:
-        ValueError: If it begins like a number, and is no number of bytes; or if it looks like an argument of its own,
-            as Robot Framework hands over a named argument that a keyword does not have.
+    ``IMIX`` is short for ``IMIX_v4_1``. A ValueError if it begins like a number, and is no number of bytes; or if it
+    looks like an argument of its own, as Robot Framework hands over a named argument that a keyword does not have.
     """
     text = str(frame_size).strip()
     name, is_named, _ = text.partition("=")
@@ -352,9 +348,6 @@ def weights_of(frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *,
 
     If the frames have an IPv6 header, a well-known mix has frames of `SMALLEST_IPV6_FRAME` where it would have smaller
     ones, as the documentation of FD.io CSIT's tests says.
-
-    Raises:
-        ValueError: If there is no such mix, or it has no frames, too many sizes, or too many frames until it repeats.
     """
     if isinstance(frame_size, int):
         return {frame_size: 1}
@@ -392,10 +385,7 @@ def ip_versions(profile: TrafficProfile) -> dict[str, float]:
 
 
 def addresses(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WEST, EAST),)) -> str:
-    """Addresses of the frames, of the first port's direction and, if there is one, of the other's.
-
-    In the addresses of `sides`, the networks west and east of each path, the paths differ.
-    """
+    """Addresses of the frames, of the first port's direction and, if there is one, of the other's, on each path."""
     return "; ".join(
         _addresses(direction.headers, *way)
         for west, east in sides

@@ -67,11 +67,9 @@ _OPERATIONS = (
 class Agent:
     """Fulfils requests with one generator.
 
-    Args:
-        check: Raises an exception if the controller is gone; called while traffic flows.
-        check_open: The same, but the controller may be silent: a busy machine may have kept it from showing that it is
-            there. Called once no more traffic flows.
-        reply: Sends a message to the controller; called while traffic flows, if a request wants notes.
+    `check` raises an exception if the controller is gone, and is called while traffic flows; `check_open` once none
+    flows: then the controller may be silent, as a busy machine may have kept it from showing that it is there. `reply`
+    sends it a message while traffic flows, if a request wants notes.
     """
 
     def __init__(self, check: Check, check_open: Check, reply: Callable[[Message], None]) -> None:

@@ -27,12 +27,7 @@ _GENERATORS = replace(
 
 
 def load_generator(kind: str) -> type[Generator[Any]]:
-    """Imports the class of a kind of generator.
-
-    Raises:
-        TopologyError: If there is no such generator, there are several, or its package is broken; names the
-            distribution.
-    """
+    """Imports the class of a kind of generator; see `PluginGroup.load` for the errors, which are TopologyErrors."""
     loaded = _GENERATORS.load(kind)
     if not (isinstance(loaded, type) and issubclass(loaded, Generator)):
         raise _GENERATORS.broken(_GENERATORS.find(kind), "is not a subclass of lossratio.traffic.Generator")
@@ -40,11 +35,7 @@ def load_generator(kind: str) -> type[Generator[Any]]:
 
 
 def open_generator(settings: RealGenerator, node: GeneratorNode, ports: Sequence[Port]) -> Generator[RealGenerator]:
-    """Makes the controller's side of a TG's generator.
-
-    Raises:
-        TopologyError: If the topology says too little about it, or asks for something that the TG does not have.
-    """
+    """Makes the controller's side of a TG's generator; see `Generator` for errors."""
     generator: Generator[RealGenerator] = load_generator(settings.kind)(settings, node, ports)
     entry = _GENERATORS.find(settings.kind)
     generator.distribution = None if entry in _GENERATORS.own else distribution_of(entry)
@@ -52,12 +43,9 @@ def open_generator(settings: RealGenerator, node: GeneratorNode, ports: Sequence
 
 
 def start_agent(settings: RealGenerator, session: NodeSession, *, patience: float = ANSWER_SECONDS) -> AgentClient:
-    """Starts the agent on a TG, with the Python that the topology file says; see `AgentClient.start` for its patience.
+    """Starts the agent on a TG, with the Python that the topology file says.
 
-    Raises:
-        NodeError: If the TG is lost.
-        TopologyError: If the TG does not have that Python, or the generator's program cannot run with it.
-        TrafficError: If the agent does not start.
+    See `AgentClient.start` for its patience and errors, and `Generator.check_python`.
     """
     load_generator(settings.kind).check_python(settings, session)
     return AgentClient.start(session, python=settings.python, patience=patience)

@@ -34,18 +34,15 @@ class GeneratorNode:
 class Generator(ABC, Generic[SettingsT]):
     """A generator of a TG. Close it in the end.
 
-    Another package adds one: a subclass with an entry point of the group ``lossratio.generator``.
-
-    Args:
-        settings: Its settings in the topology file; class methods get them, too.
-        node: The TG; class methods get the log-in there as `session`.
-        ports: Its ports on the way of the traffic: pairs, west before east.
-
-    Raises:
-        TopologyError: If the topology says too little about it, or asks for something that the TG does not have.
+    Another package adds one: a subclass with an entry point of the group ``lossratio.generator``. It, and its methods,
+    raise a `TopologyError` where the topology says too little about it, or asks for something that the TG does not
+    have; and another `LossRatioError` where it cannot be used.
 
     Attributes:
         settings_type: Model of its settings in the topology file.
+        settings: These settings; class methods get them, too.
+        node: The TG; class methods get the log-in there as `session`.
+        ports: Its ports on the way of the traffic: pairs, west before east.
         has_single_frames: Whether `single_frames` works with cards that it has taken from the kernel.
         ends_trials_early: Whether its program has `WatchingGenerator.watched_trial`, whatever its settings.
         runs_schedules: Whether its program has `TimedGenerator.schedule` for more than bursts.
@@ -78,19 +75,11 @@ class Generator(ABC, Generic[SettingsT]):
 
     @classmethod
     def check_python(cls, settings: SettingsT, session: NodeSession) -> None:
-        """Checks the Python of its program before the agent is started by it. Without this method, none is refused.
-
-        Raises:
-            TopologyError: If the TG does not have it, or the program cannot run with it.
-        """
+        """Checks the Python of its program before the agent is started by it. Without this method, none is refused."""
 
     @classmethod
     def choices(cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
-        """What it would choose by itself on a TG of so many CPUs, and why, a sentence each. Nothing is changed there.
-
-        Raises:
-            TopologyError: If the topology asks for something that the TG does not have.
-        """
+        """What it would choose by itself on a TG of so many CPUs, and why, a sentence each; nothing is changed."""
         yield from ()
 
     @classmethod
@@ -100,28 +89,16 @@ class Generator(ABC, Generic[SettingsT]):
 
     @abstractmethod
     def ready(self) -> Mapping[str, Any]:
-        """Makes sure that it can be used, and returns the options of its program, as JSON data.
-
-        Raises:
-            LossRatioError: If it cannot be used.
-        """
+        """Makes sure that it can be used, and returns the options of its program, as JSON data."""
 
     def port_name(self, port: Port) -> str:
-        """The name of a port in its configuration: the Linux interface's.
-
-        Raises:
-            TopologyError: If the topology file does not have it.
-        """
+        """The name of a port in its configuration: the Linux interface's."""
         if port.interface.name is None:
             raise TopologyError(f"{port}: the generator needs the 'name' of its Linux interface in the topology file.")
         return port.interface.name
 
     def mac_address(self, port: Port) -> str:
-        """MAC address of a port: the Linux interface's.
-
-        Raises:
-            TopologyError: If it is not known.
-        """
+        """MAC address of a port: the Linux interface's."""
         name, interfaces = self.port_name(port), self.node.interfaces
         if name not in interfaces:
             raise TopologyError(
@@ -131,19 +108,11 @@ class Generator(ABC, Generic[SettingsT]):
         return interfaces[name]
 
     def single_frames(self) -> Mapping[str, Any] | None:
-        """How the agent sends single frames, such as questions for gateways: `AgentClient.resolve`'s ``through``.
-
-        Raises:
-            LossRatioError: If the generator has taken the ports from the kernel, and cannot be used.
-        """
+        """How the agent sends single frames, such as questions for gateways: `AgentClient.resolve`'s ``through``."""
         return None
 
     def check_growth(self, growth: tuple[int, int]) -> None:
-        """Refuses frames that come back longer or shorter, unless it recognizes them.
-
-        Raises:
-            TrafficError: If it does not.
-        """
+        """Refuses frames that come back longer or shorter (a `TrafficError`), unless it recognizes them."""
         if any(growth) and not self.follows_growth:
             raise TrafficError(
                 f"The DUTs add {growth[0]:+} bytes to frames eastward and {growth[1]:+} westward, and the generator "
@@ -152,21 +121,13 @@ class Generator(ABC, Generic[SettingsT]):
             )
 
     def explain(self, error: TrafficError) -> None:
-        """Looks for the cause of an error that came up while it was used.
-
-        Raises:
-            TrafficError: The error and its cause, where the cause is known.
-        """
+        """Looks for the cause of an error that came up while it was used; where it is known, raises both as one."""
 
     def close(self) -> None:
         """Ends everything that was started for it; doing it again changes nothing."""
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """Gets the agent ready for trials with it, and returns what its program says about itself and the ports.
-
-        Raises:
-            LossRatioError: If that is not possible.
-        """
+        """Gets the agent ready for trials with it, and returns what its program says about itself and the ports."""
         options = self.ready()
         program = None if self.program is None else self._program_sources(self.program)
         facts = agent.configure(configuration, generator=self.settings.kind, options=options, program=program)

@@ -28,11 +28,7 @@ class ModelError(TrafficError):
 
 
 def load_snappi() -> Any:
-    """Imports snappi, which takes half a second.
-
-    Raises:
-        TopologyError: If it is missing; says how to get it.
-    """
+    """Imports snappi, which takes half a second; the error says how to get it."""
     try:
         import snappi
     except ImportError as error:
@@ -44,12 +40,7 @@ def load_snappi() -> Any:
 
 
 def checked(kind: str, data: Any) -> dict[str, Any]:
-    """JSON data as a model, e.g. ``Config``, has them: checked, and with defaults.
-
-    Raises:
-        ModelError: If they are no such model.
-        TopologyError: If snappi is missing.
-    """
+    """JSON data as a model, e.g. ``Config``, has them: checked (a `ModelError` if they are none), and with defaults."""
     model = getattr(load_snappi(), kind)()
     try:
         if not isinstance(data, Mapping):

@@ -66,9 +66,7 @@ class Tester:
     def set_config(self, config: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
         """Makes a configuration the tester's, gets the generator ready for it, and returns warnings.
 
-        Raises:
-            BusyError: If flows are being sent.
-            LossRatioError: If it cannot be sent; then there is no configuration.
+        After an error there is no configuration, unless it is a `BusyError`: flows are being sent.
         """
         with self._lock:
             self._check_idle()
@@ -89,12 +87,7 @@ class Tester:
             return warnings
 
     def set_state(self, state: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
-        """Starts or stops flows: all, unless some are named.
-
-        Raises:
-            BusyError: If flows are to be started, and some are being sent.
-            LossRatioError: If that is not possible.
-        """
+        """Starts or stops flows: all, unless some are named. A `BusyError` if some are being sent yet."""
         list(check_fields(sent, CONTROL_STATE))
         list(check_fields(state, CONTROL_STATE))
         wanted = state["traffic"]["flow_transmit"]

@@ -138,8 +138,7 @@ class TimedGenerator(Generator, Protocol):
         `lossratio.trials.Timeline` but ``name`` and ``clock_error``, with ``began`` in seconds of this node's clock
         that cannot be set (`time.monotonic`), and ``lost`` of a step null where losses are counted only.
 
-        Raises:
-            AgentError: As `trial` does; of kind ``unsupported`` if this generator cannot do this.
+        Errors are as those of `trial`.
         """
 
     def start_watched(self, load: float) -> None:
@@ -189,11 +188,7 @@ def integrity_of(configuration: Configuration, **more: Any) -> Message:
 
 
 def check_numbered(frames: Iterable[FramesSpec | TagPlace]) -> None:
-    """Makes sure that losses among frames can be located in time.
-
-    Raises:
-        AgentError: Of kind ``unsupported``, if some have no numbers.
-    """
+    """Makes sure that losses among frames can be located in time, by their numbers."""
     if not all(each.is_numbered for each in frames):
         raise unsupported(
             "Losses can only be located in time by sequence numbers, and frames of this profile have no room for "
@@ -231,12 +226,9 @@ def counted_course(began: float, counters: Message) -> Message:
 def make_generator(
     name: str, configuration: Configuration, options: Message, program: Mapping[str, str] | None = None
 ) -> Generator:
-    """Makes a generator by its name, with its options.
+    """Makes a generator by its name, with its options; an AgentError if it, or its ports, cannot be had on this node.
 
     `program` are the sources of its program, by the names of its modules; None: the agent has it.
-
-    Raises:
-        AgentError: If there is none of that name, or it cannot be had on this node, or its ports cannot.
     """
     if program is None and name not in _OWN:
         raise unsupported(f"There is no generator {name!r}; there are {', '.join(_OWN)}.")

@@ -88,18 +88,11 @@ def transmit(
     A sender that wakes up late still sends the frames that were due before the end, for as long as `grace_after` says.
     Frames that a longer stall left, or that are too many for the sender, never make it last longer.
 
-    Args:
-        offer: Sends up to so many frames, and returns how many it sent.
-        load: Frames per second.
-        duration: Seconds; None: until it is stopped.
-        is_stopped: Whether it must stop now.
-        catch_up: Seconds of traffic that are made up for after a stall, in one go. Infinite: every frame is sent, if
-            that takes less than twice the duration and `LONGEST_STALL`.
-        clock: Returns the time, in seconds.
-        sleep: Waits for so many seconds.
-        note: Called after each batch with the frames sent and skipped until then; None: nobody watches.
-        give_way: Called while it is behind, after each piece. Senders of the same priority on one processor take turns
-            then; otherwise the first one would keep it, and the other direction would get nothing.
+    `offer` sends up to so many frames, and returns how many it sent. `catch_up` are seconds of traffic that are made up
+    for after a stall, in one go; infinite: every frame is sent, if that takes less than twice the duration and
+    `LONGEST_STALL`. `note` is called after each batch with the frames sent and skipped until then; and `give_way` while
+    it is behind, after each piece. Senders of the same priority on one processor take turns then; otherwise the first
+    one would keep it, and the other direction would get nothing.
     """
     end = math.inf if duration is None else duration
     is_complete = math.isinf(catch_up)

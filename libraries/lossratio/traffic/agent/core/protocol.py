@@ -59,11 +59,8 @@ class ControllerGoneError(Exception):
 def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] = _NO_PARTS) -> RecordT:
     """Makes a dataclass of its data in JSON: what `dataclasses.asdict` wrote.
 
-    Fields with one plain type are checked. A field that the class does not have is refused. `parts` are the classes of
-    the records in it, by the names of the fields that hold one or several of them.
-
-    Raises:
-        AgentError: Of kind ``bad_request``.
+    Fields with one plain type are checked, and a field that the class does not have is refused (``bad_request``).
+    `parts` are the classes of the records in it, by the names of the fields that hold one or several of them.
     """
     try:
         record = kind(**{name: _part(data[name], parts.get(name), parts) for name in data})

@@ -87,9 +87,6 @@ class AstfGenerator:
 
     Source ports are TRex's own: a client's count up from 1024. For each segment that TRex's stack had to send
     again a connection counts as lost, unless as many are lost anyway.
-
-    Raises:
-        AgentError: If the server or its ports cannot, or must not, be used, or TRex cannot open such connections.
     """
 
     def __init__(

@@ -102,11 +102,7 @@ class CardClock:
 
 
 def clock_of(port: Link) -> Callable[[], int]:
-    """The clock by which a card stamps the frames that arrive.
-
-    Raises:
-        AgentError: If programs cannot have its stamps.
-    """
+    """The clock by which a card stamps the frames that arrive, for programs; an error says why they cannot have it."""
     features = xdp_features(port.index, "metadata")
     number, stamps_all = stamping(port.name)
     path = f"/dev/ptp{number}"
