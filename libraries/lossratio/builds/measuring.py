@@ -113,10 +113,10 @@ class BuildBench(Bench):
                 f"see {directory}. Leave its machine alone, or measure at a load that it can send.",
                 ExitStatus.INFRASTRUCTURE,
             )
-        if results.is_too_slow(finding):
+        if finding.is_too_slow:
             return 0.0
         value = results.number_of(finding.value)
-        if value is None or not (finding.outcome is results.Outcome.MEASURED or results.is_at_limit(finding)):
+        if value is None or not (finding.outcome is results.Outcome.MEASURED or finding.is_at_limit):
             reason = f"{finding.outcome.value}: {finding.reason}"
             raise BuildError(f"{name} has no value to compare: {reason}; see {directory}.", ExitStatus.FAILED)
         for caveat in results.caveats_of(finding):

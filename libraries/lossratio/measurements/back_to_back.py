@@ -323,14 +323,10 @@ class BackToBackView(View[BackToBackResult]):
         if values is None:
             return {}
         if values.is_at_limit:
-            return {"lower_bound": float(values.least_frames)}
+            return {"lower_bound": float(values.least_frames), "is_at_limit": True}
         return {"value": values.average_frames, "deviation": values.stdev_frames}
 
     def aspects(self, result: BackToBackResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The rate of the bursts, and the step."""
         rate = result.max_load.rate.per_interface_fps
         return {"goal": {"burst_rate_per_interface_fps": rate, "step_frames": result.settings.step_frames}}
-
-    def is_at_limit(self, result: BackToBackResult, finding: Finding) -> bool:
-        """Whether the tester's longest burst lost nothing."""
-        return result.back_to_back is not None and result.back_to_back.is_at_limit

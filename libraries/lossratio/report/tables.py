@@ -141,8 +141,8 @@ class FindingRow:
     def bounds(self) -> str:
         """The bounds in words; empty if there are none."""
         ends = (self.finding.lower_bound, self.finding.upper_bound)
-        is_at_limit = ends[0] is not None and view_of(self.result).is_at_limit(self.result, self.finding)
-        return bounds_in_words(*(_in_words(end, self.finding.unit) for end in ends), is_at_limit=is_at_limit)
+        lower, upper = (_in_words(end, self.finding.unit) for end in ends)
+        return bounds_in_words(lower, upper, is_at_limit=self.finding.is_at_limit)
 
     @cached_property
     def picture(self) -> str:

@@ -36,8 +36,6 @@ from lossratio.results.findings import (
     format_interval as format_interval,
     generator_of as generator_of,
     in_columns as in_columns,
-    is_at_limit as is_at_limit,
-    is_too_slow as is_too_slow,
     load_per_interface as load_per_interface,
     message as message,
     unsent_share_of as unsent_share_of,

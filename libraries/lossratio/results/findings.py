@@ -263,22 +263,12 @@ def caveats_of(finding: Finding) -> list[str]:
     return caveats
 
 
-def is_too_slow(finding: Finding) -> bool:
-    """Whether not even the minimum load meets the goal."""
-    return view_of(finding.result).is_too_slow(finding.result, finding)
-
-
-def is_at_limit(finding: Finding) -> bool:
-    """Whether the maximum load limited the value: the SUT may forward more."""
-    return view_of(finding.result).is_at_limit(finding.result, finding)
-
-
 def unsent_share_of(finding: Finding) -> float:
     """The share of a value's frames that the generator left unsent.
 
     1: The value is a least one, as a limit made it; or there is none, as the TG failed.
     """
-    if is_at_limit(finding) or finding.result.guilty == "TG":
+    if finding.is_at_limit or finding.result.guilty == "TG":
         return 1.0
     return unsent_share(view_of(finding.result).offered(finding.result, finding))
 

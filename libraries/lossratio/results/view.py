@@ -49,6 +49,10 @@ class Finding:
     unit: Unit = FRAMES_PER_SECOND
     """The unit of the value, the bounds and the deviation; `lossratio.results.findings_of` fills in the unit that the
     view names."""
+    is_at_limit: bool = False
+    """Whether the maximum load limited the value: the SUT may forward more."""
+    is_too_slow: bool = False
+    """Whether not even the minimum load meets the goal."""
 
     @property
     def in_short(self) -> str:
@@ -251,14 +255,6 @@ class View(Generic[ResultT]):
     def caveats(self, result: ResultT) -> Iterator[str]:
         """Caveats of a value: facts that its reader needs, and that the number does not show."""
         yield from ()
-
-    def is_too_slow(self, result: ResultT, finding: Finding) -> bool:
-        """Whether not even the minimum load meets the goal."""
-        return False
-
-    def is_at_limit(self, result: ResultT, finding: Finding) -> bool:
-        """Whether the maximum load limited the value: the SUT may forward more."""
-        return False
 
     def stalls(self, result: ResultT, trials: Sequence[Trial]) -> Doubt | None:
         """The doubt whether stalls of the generator decided the result."""

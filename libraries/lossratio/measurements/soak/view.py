@@ -99,16 +99,12 @@ class SoakView(View[SoakResult]):
                 critical_load.least_95,
                 critical_load.most_95,
                 critical_load.stdev,
+                is_at_limit=not critical_load.misfit and critical_load.limit is SoakLimit.AT_LEAST,
             )
 
     def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The target loss ratio."""
         return {"goal": {"target_loss_ratio": result.target_loss_ratio}}
-
-    def is_at_limit(self, result: SoakResult, finding: Finding) -> bool:
-        """Whether the critical load may be above the maximum load."""
-        critical_load = result.critical_load
-        return critical_load is not None and not critical_load.misfit and critical_load.limit is SoakLimit.AT_LEAST
 
     def stalls(self, result: SoakResult, trials: Sequence[Trial]) -> Doubt | None:
         """Stalls that were too short for their trials to be set aside, but may have moved the critical load."""

@@ -179,23 +179,23 @@ class ThroughputView(View[GoalsResult]):
             if found is None:
                 yield Finding(result, name, Outcome.FAILED, result.error)
             else:
-                outcome = Outcome.MEASURED if found.regular else Outcome.IRREGULAR
-                yield Finding(result, name, outcome, found.reason, found.conditional_throughput, *report.bounds)
+                reason, limits, value = found.reason, mlrsearch.IrregularReason, found.conditional_throughput
+                yield Finding(
+                    result,
+                    name,
+                    Outcome.MEASURED if found.regular else Outcome.IRREGULAR,
+                    reason,
+                    value,
+                    *report.bounds,
+                    is_at_limit=reason == limits.MAX_LOAD_IS_LOWER_BOUND.value or is_generators_limit(reason),
+                    is_too_slow=value is None and reason == limits.MIN_LOAD_IS_UPPER_BOUND.value,
+                )
 
     def aspects(self, result: GoalsResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The goal."""
         goal = next(report.goal for report in result.goals if report.goal.name == finding.quantity)
         early = {EARLY_VERDICT: True} if result.settings.get(EARLY_VERDICT) else {}
         return {"goal": {**goal.model_dump(mode="json", exclude={"name"}), **early}}
-
-    def is_too_slow(self, result: GoalsResult, finding: Finding) -> bool:
-        """Whether the minimum load is an upper bound."""
-        return finding.value is None and finding.reason == mlrsearch.IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
-
-    def is_at_limit(self, result: GoalsResult, finding: Finding) -> bool:
-        """Whether the maximum load is a lower bound, or the generator is the limit."""
-        reason, limit = finding.reason, mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND
-        return reason == limit.value or is_generators_limit(reason)
 
     def offered(self, result: GoalsResult, finding: Finding) -> Sequence[Offered]:
         """The trials at the upper bound if the generator made it one; the search judges other unsent frames itself."""
