@@ -208,7 +208,7 @@ MUTATIONS = (
     Mutation(
         "the generator's limit is the SUT's NDR for CSIT",
         "measurements/throughput/view.py",
-        "is_of_sut = outcome.regular or outcome.reason == IrregularReason.MAX_LOAD_IS_LOWER_BOUND",
+        "is_of_sut = outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND",
         "is_of_sut = True",
         ("report/test_csit_export.py",),
     ),
