@@ -22,9 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from typing import Any
 
 from lossratio.errors import ReportError, storing
 from lossratio.measurements import CsitExportError
@@ -179,32 +177,6 @@ def csit_job(result: TestResult) -> str:
     return f"csit-{_dut_kind(result)}-perf-{names.test_type}-daily-master-x-{names.nodes}-{testbed}"
 
 
-class CsitTestCase(BaseModel):
-    """A test case of FD.io CSIT's model 1.5.1, with the fields that our results can fill."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    version: Literal["1.5.1"] = "1.5.1"
-    start_time: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
-    end_time: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
-    duration: float = Field(ge=0.0)
-    dut_type: str = Field(min_length=1)
-    dut_version: str = Field(min_length=1)
-    hosts: tuple[str, ...] = Field(min_length=1)
-    message: str
-    passed: bool
-    result: dict[str, JsonValue]
-    tags: tuple[str, ...]
-    test_documentation: str
-    test_id: str = Field(min_length=3)
-    test_name_long: str = Field(min_length=3)
-    test_name_short: str = Field(min_length=3)
-    test_type: str
-    tg_type: str = Field(min_length=1)
-    tg_version: str = Field(min_length=1)
-    telemetry: tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class CsitExport:
     """A result as a file for CSIT."""
@@ -213,8 +185,8 @@ class CsitExport:
     """The names of the test."""
     job: str
     """Name of the job for the result, see `csit_job`."""
-    case: CsitTestCase
-    """Contents of the file."""
+    case: Mapping[str, Any]
+    """The test case of CSIT's model 1.5.1, with the fields that our results can fill."""
 
 
 def csit_export(result: TestResult) -> CsitExport:
@@ -241,26 +213,27 @@ def csit_export(result: TestResult) -> CsitExport:
     # A node on this machine appears with its name.
     hosts = {str((node or {}).get("host") or name) for name, node in _nodes(result.conditions).items()}
     metrics = [] if result.error is not None else [line.csit() for line in telemetry_metrics(result)]
-    case = CsitTestCase(
-        start_time=_time(result.started),
-        end_time=_time(result.ended),
-        duration=(result.ended - result.started).total_seconds(),
-        passed=result.error is None,
-        message=result.error or "",
-        hosts=tuple(sorted(hosts or result.conditions.nodes)),
-        dut_type=dut_kind,
-        dut_version=dut_version,
-        tg_type=kind.lower(),
-        tg_version=str(version),
-        tags=result.test.tags,
-        telemetry=(base64.b64encode(zlib.compress("\n".join(metrics).encode(), 9)).decode(),) if metrics else (),
-        test_documentation=result.test.documentation,
-        test_id=names.test_id,
-        test_name_short=names.name_short,
-        test_name_long=names.name_long,
-        test_type=names.test_type,
-        result=view.csit(result) if result.error is None else {"type": "unknown"},
-    )
+    case = {
+        "version": "1.5.1",
+        "start_time": _time(result.started),
+        "end_time": _time(result.ended),
+        "duration": (result.ended - result.started).total_seconds(),
+        "dut_type": dut_kind,
+        "dut_version": dut_version,
+        "hosts": sorted(hosts or result.conditions.nodes),
+        "message": result.error or "",
+        "passed": result.error is None,
+        "result": view.csit(result) if result.error is None else {"type": "unknown"},
+        "tags": result.test.tags,
+        "test_documentation": result.test.documentation,
+        "test_id": names.test_id,
+        "test_name_long": names.name_long,
+        "test_name_short": names.name_short,
+        "test_type": names.test_type,
+        "tg_type": kind.lower(),
+        "tg_version": str(version),
+        "telemetry": [base64.b64encode(zlib.compress("\n".join(metrics).encode(), 9)).decode()] if metrics else [],
+    }
     return CsitExport(names, csit_job(result), case)
 
 
@@ -276,22 +249,21 @@ def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None =
             "its dashboards read no other."
         )
     paths = []
-    jobs: dict[str, list[CsitTestCase]] = {}
+    jobs: dict[str, list[Mapping[str, Any]]] = {}
     for export in exports:
         name = job or export.job
         jobs.setdefault(name, []).append(export.case)
-        fields = export.case.model_dump(mode="json", exclude_none=True)
-        paths.append(_write(folder / name / str(build) / export.names.path, fields))
+        paths.append(_write(folder / name / str(build) / export.names.path, export.case))
     for name, cases in jobs.items():
-        start, end = min(case.start_time for case in cases), max(case.end_time for case in cases)
+        start, end = min(case["start_time"] for case in cases), max(case["end_time"] for case in cases)
         started, ended = (datetime.fromisoformat(text.removesuffix("Z")) for text in (start, end))
         # The run as a whole, from which CSIT's dashboards take time and duration of a build.
         whole = {
-            "version": cases[0].version,
+            "version": cases[0]["version"],
             "start_time": start,
             "end_time": end,
             "duration": (ended - started).total_seconds(),
-            "hosts": sorted({host for case in cases for host in case.hosts}),
+            "hosts": sorted({host for case in cases for host in case["hosts"]}),
             "setup_telemetry": [],
             "suite_documentation": "",
             "suite_name": "Tests",

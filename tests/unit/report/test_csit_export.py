@@ -136,7 +136,7 @@ def as_kind(result, kind, **facts):
 
 
 def fields(export):
-    return json.loads(export.case.model_dump_json(exclude_none=True))
+    return json.loads(json.dumps(export.case))
 
 
 def our(kind="ndrpdr", suite="Performance.Linux Bridge", body="eth-l2bdbase", **changes):
@@ -284,7 +284,7 @@ def test_mrr_has_its_samples():
 
 def test_all_that_a_link_can_carry_has_no_upper_bound():
     data = csit_export(named(throughput(SharpKnee(capacity=1e7), origin=LoadOrigin.LINK)))
-    assert "upper" not in data.case.result["ndr"]
+    assert "upper" not in data.case["result"]["ndr"]
     assert "upper" not in fields(data)["result"]["ndr"]
 
 
