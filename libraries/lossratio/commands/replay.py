@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lossratio.commands.parameters import FRAME_RATE, RATIO, OneOf
+from lossratio.commands.parameters import FRAME_RATE, RATIO, OneOf, argument, command, option
 from lossratio.errors import SearchError
 from lossratio.units import format_target
 
@@ -18,19 +19,21 @@ if TYPE_CHECKING:
     from lossratio.trials import JournalContents
 
 
-@click.command()
-@click.argument("journal", metavar="JOURNAL", type=click.Path(path_type=Path))
-@click.option(
-    "--target-loss-ratio",
-    metavar="RATIO",
-    type=RATIO,
-    help="Estimate the critical load at it, e.g. 1e-7 or 0.1 %. Left out: the soak test's.",
-)
-@click.option("--min-load", metavar="RATE", type=FRAME_RATE, help="Smallest critical load. Left out: the search's.")
-@click.option("--max-load", metavar="RATE", type=FRAME_RATE, help="Largest critical load. Left out: the search's.")
-@click.option("--likelihood", type=OneOf(["geometric", "poisson", "varying"]), help="Left out: the search's.")
-@click.option("--weighting", type=OneOf(["evidence", "equal"]), help="Left out: the search's.")
-def replay(journal: Path, **asked: Any) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """The settings of an estimate, in place of those of the journal's search; loads in frames per second."""
+
+    target_loss_ratio: float | None = option(
+        "Estimate the critical load at it, e.g. 1e-7 or 0.1 %. Left out: the soak test's.", metavar="RATIO", type=RATIO
+    )
+    min_load: float | None = option("Smallest critical load. Left out: the search's.", metavar="RATE", type=FRAME_RATE)
+    max_load: float | None = option("Largest critical load. Left out: the search's.", metavar="RATE", type=FRAME_RATE)
+    likelihood: str | None = option("Left out: the search's.", type=OneOf(["geometric", "poisson", "varying"]))
+    weighting: str | None = option("Left out: the search's.", type=OneOf(["evidence", "equal"]))
+
+
+@command()
+def replay(journal: Path = argument(), *, asked: Asked) -> None:
     """Compute the result of a search again from the trials in its JOURNAL.
 
     Of a search for conditional throughput: the bounds and the conditional throughput of each goal. Of a soak test: the
@@ -51,29 +54,17 @@ def replay(journal: Path, **asked: Any) -> None:
         from lossratio.measurements.throughput import replayed
 
         click.echo("\n".join(_describe_search(replayed(contents, f"The journal {journal}").result())))
-        options = [name for name, value in asked.items() if value is not None]
-        if options and asked["target_loss_ratio"] is None:
+        options = [name for name, value in vars(asked).items() if value is not None]
+        if options and asked.target_loss_ratio is None:
             raise click.UsageError(
                 f"--{options[0].replace('_', '-')} is for a critical load: give --target-loss-ratio, too."
             )
-    if not is_throughput or asked["target_loss_ratio"] is not None:
-        click.echo("\n".join(_describe_estimate(replay_estimate(contents, journal, **asked))))
+    if not is_throughput or asked.target_loss_ratio is not None:
+        click.echo("\n".join(_describe_estimate(replay_estimate(contents, journal, asked))))
 
 
-def replay_estimate(
-    journal: JournalContents,
-    path: Path,
-    *,
-    target_loss_ratio: float | None = None,
-    min_load: float | None = None,
-    max_load: float | None = None,
-    likelihood: str | None = None,
-    weighting: str | None = None,
-) -> CriticalLoadEstimate:
-    """The critical load, from the trials of any journal. What is None is taken from the journal's search.
-
-    Loads are in frames per second per interface. Without a soak test's journal, the target loss ratio is needed.
-    """
+def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> CriticalLoadEstimate:
+    """The critical load, from the trials of any journal; without a soak test's, the target loss ratio is needed."""
     from lossratio.plrsearch import LikelihoodName, Weighting, estimate
 
     search = journal.search
@@ -86,11 +77,11 @@ def replay_estimate(
     warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
     return estimate(
         journal.results[warm_ups:],
-        target_loss_ratio=_option_or_journal(target_loss_ratio, search, "target_loss_ratio", path),
-        min_load=_option_or_journal(min_load, search, "min_load_fps", path),
-        max_load=_option_or_journal(max_load, search, "max_load_fps", path),
-        likelihood=LikelihoodName(likelihood) if likelihood else settings.get("likelihood", LikelihoodName.VARYING),
-        weighting=Weighting(weighting) if weighting else settings.get("weighting", Weighting.EVIDENCE),
+        target_loss_ratio=_option_or_journal(asked.target_loss_ratio, search, "target_loss_ratio", path),
+        min_load=_option_or_journal(asked.min_load, search, "min_load_fps", path),
+        max_load=_option_or_journal(asked.max_load, search, "max_load_fps", path),
+        likelihood=asked.likelihood or settings.get("likelihood", LikelihoodName.VARYING),
+        weighting=asked.weighting or settings.get("weighting", Weighting.EVIDENCE),
     )
 
 

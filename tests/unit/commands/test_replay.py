@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lossratio.commands.replay import replay, replay_estimate
+from lossratio.commands.replay import Asked, replay, replay_estimate
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput import replayed
 from lossratio.measurements.throughput.result import describe_goal
@@ -42,7 +42,7 @@ def lossy(load, lost, sent=100_000):
 
 
 def estimate_of(path, **asked):
-    return replay_estimate(read_journal(path), path, **asked)
+    return replay_estimate(read_journal(path), path, Asked(**{**dict.fromkeys(Asked.__dataclass_fields__), **asked}))
 
 
 @pytest.mark.long
