@@ -11,8 +11,7 @@ from lossratio.dut import BlackBox
 from lossratio.errors import DutError, SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameSize, typed_keyword
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.measuring import announce, describe_profile, measured
-from lossratio.keywords.session import Keywords, Session
+from lossratio.keywords.session import Keywords, Session, announce, describe_profile, measured
 from lossratio.measurements import reconfiguration
 from lossratio.measurements.telemetry import TELEMETRY_DURATION, TelemetryRequest, add_telemetry, describe_telemetry
 from lossratio.measurements.throughput import ThroughputResult

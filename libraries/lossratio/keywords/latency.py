@@ -11,8 +11,7 @@ from lossratio.errors import SearchError, TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
 from lossratio.keywords.live_view import say
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.measuring import announce, describe_profile, measured, show_result
-from lossratio.keywords.session import Keywords, Session
+from lossratio.keywords.session import Keywords, Session, announce, describe_profile, measured, show_result
 from lossratio.measurements.latency import (
     LATENCY_SHARES,
     LatencyAtLoad,

@@ -15,8 +15,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, seconds, typed_keyword
-from lossratio.keywords.measuring import describe_profile, measured
-from lossratio.keywords.session import Keywords, Session
+from lossratio.keywords.session import Keywords, Session, describe_profile, measured
 from lossratio.measurements import AfterThroughput, Audience, MeasuredKind, Request, measure, warm_up_like
 from lossratio.measurements.back_to_back import BackToBack
 from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, ConfirmationResult

@@ -9,8 +9,7 @@ from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, 
 from lossratio.keywords.catalogue import RFC2544_FRAME_SIZES
 from lossratio.keywords.live_view import live_view
 from lossratio.keywords.measurements import reset_of
-from lossratio.keywords.measuring import announce
-from lossratio.keywords.session import Keywords
+from lossratio.keywords.session import Keywords, announce
 from lossratio.measurements import rfc2544, seconds_in_words
 from lossratio.mlrsearch import Forecast
 from lossratio.results import message

@@ -1,20 +1,26 @@
-"""The state that the keywords of one suite share: the testbed, the last result, the running test."""
+"""The state that the keywords of one suite share; and one measurement of a test, from its announcement to the log."""
 
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
 
+from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
+from lossratio import results
 from lossratio.errors import LossRatioError, SearchError
+from lossratio.keywords.live_view import Show, live_view, say
 from lossratio.measurements import TestPlace
 from lossratio.measurements.throughput import GoalSet, ThroughputResult, goal_set_from
 from lossratio.report import RunReport
-from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
-from lossratio.testbed import RunningTraffic, Testbed
+from lossratio.testbed import MAX_LOAD_REMARK, RunningTraffic, Testbed
 from lossratio.traffic import TrafficProfile
+
+ResultT = TypeVar("ResultT", bound=results.TestResult)
 
 
 @dataclass(frozen=True)
@@ -31,38 +37,28 @@ class Search:
     """Name of the running test when it was made."""
 
 
+@dataclass
 class Session:
-    """The state of a suite.
+    """The state of a suite."""
 
-    Attributes:
-        measures_latency: Whether latency is measured after a search for NDR and PDR, unless a keyword says otherwise.
-        collects_telemetry: Whether telemetry is collected after such a search, unless a keyword says otherwise.
-        testbed: The testbed that is set up; None if none is.
-        traffic: Traffic that flows until it is stopped; None if there is none.
-        reservation: Ends the reservation that outlasts the testbed's set-up; None if there is none.
-        last_search: The last search for throughput on the testbed that is set up; None if there was none.
-        directory: Where the files of measurements go; None if none has begun.
-    """
-
-    def __init__(
-        self,
-        goals: GoalSet | str,
-        resume: Path | None,
-        *,
-        measures_latency: bool = False,
-        collects_telemetry: bool = False,
-    ) -> None:
-        self._goals = goals
-        self.measures_latency = measures_latency
-        self.collects_telemetry = collects_telemetry
-        self.testbed: Testbed | None = None
-        self.traffic: RunningTraffic | None = None
-        self.reservation: ExitStack | None = None
-        self.last_search: Search | None = None
-        self.directory: RunDirectory | None = None
-        self._resume = resume
-        self._last_result: TestResult | None = None
-        self._measurements: Counter[str] = Counter()
+    _goals: GoalSet | str
+    _resume: Path | None
+    measures_latency: bool = False
+    """Whether latency is measured after a search for NDR and PDR, unless a keyword says otherwise."""
+    collects_telemetry: bool = False
+    """Whether telemetry is collected after such a search, unless a keyword says otherwise."""
+    testbed: Testbed | None = None
+    """The testbed that is set up; None if none is."""
+    traffic: RunningTraffic | None = None
+    """Traffic that flows until it is stopped; None if there is none."""
+    reservation: ExitStack | None = None
+    """Ends the reservation that outlasts the testbed's set-up; None if there is none."""
+    last_search: Search | None = None
+    """The last search for throughput on the testbed that is set up; None if there was none."""
+    directory: results.RunDirectory | None = None
+    """Where the files of measurements go; None if none has begun."""
+    _last_result: results.TestResult | None = None
+    _measurements: Counter[str] = field(default_factory=Counter)
 
     @property
     def goals(self) -> GoalSet:
@@ -77,14 +73,14 @@ class Session:
         return self.testbed
 
     @property
-    def last_result(self) -> TestResult:
+    def last_result(self) -> results.TestResult:
         """The last result of this suite; an error if nothing was measured yet."""
         if self._last_result is None:
             raise SearchError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
         return self._last_result
 
     @last_result.setter
-    def last_result(self, result: TestResult) -> None:
+    def last_result(self, result: results.TestResult) -> None:
         self._last_result = result
 
     @property
@@ -133,19 +129,19 @@ class Session:
         variables = BuiltIn().get_variables(no_decoration=True)
         test = self.test_name
         self._measurements[test] += 1
-        identity = TestIdentity(
-            name=result_name(test, self._measurements[test]),
+        identity = results.TestIdentity(
+            name=results.result_name(test, self._measurements[test]),
             suite=variables["SUITE NAME"],
             documentation=variables.get("TEST DOCUMENTATION") or variables["SUITE DOCUMENTATION"],
             tags=tuple(variables.get("TEST TAGS", ())),
         )
-        self.directory = RunDirectory(Path(variables["OUTPUT DIR"]))
+        self.directory = results.RunDirectory(Path(variables["OUTPUT DIR"]))
         RunReport.require_page()
         if earlier is None or earlier.resolve() != self.directory.path.resolve():
             # So that nobody takes an earlier run's files of this test for this run's.
             self.directory.discard(identity.full_name)
         forced = variables.get("RESUME_FORCED") or None
-        return TestPlace(identity, self.directory, None if earlier is None else RunDirectory(earlier), forced)
+        return TestPlace(identity, self.directory, None if earlier is None else results.RunDirectory(earlier), forced)
 
 
 class Keywords:
@@ -153,3 +149,61 @@ class Keywords:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+
+
+def announce(text: str) -> None:
+    """Shows on the console what begins now, on a line of its own."""
+    say(f"\n{text}")
+
+
+def describe_profile(profile: TrafficProfile) -> str:
+    """The traffic in a few words."""
+    size = profile.frame_size if isinstance(profile.frame_size, str) else f"{profile.frame_size}B"
+    ways = "both ways" if profile.bidirectional else "one way"
+    return f"{profile.name}, {size}, {ways}"
+
+
+def show_result(result: results.TestResult, directory: results.RunDirectory) -> None:
+    """Puts a result into the log and the test's message."""
+    text, view, name = str(result), results.view_of(result), result.test.full_name
+    for entry in view.log(result):
+        if isinstance(entry, str):
+            logger.info(entry)
+        else:
+            logger.info(entry.svg, html=True)
+    for warning in view.warnings(result):
+        logger.warn(f"{name}: {warning}")
+    seen = results.integrity_of(result)
+    if seen is not None and seen.faults:
+        faults = results.faults_with_sizes(seen)
+        logger.warn(f"{name}: frames did not come back as they were sent: {faults}")
+    for remark in result.remarks:
+        if remark.startswith((MAX_LOAD_REMARK, results.MEMORY_REMARK)):
+            logger.warn(f"{name}: {remark}")
+    files = {"result": directory.result_path(name), "journal of trials": directory.journal_path(name)}
+    # As seen from the run's directory, where the log is.
+    links = {what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()}
+    logger.info("Files: " + ", ".join(f'<a href="{link}">{what}</a>' for what, link in links.items()), html=True)
+    if BuiltIn().get_variable_value("${TEST NAME}") is None:
+        logger.info(text)
+    else:
+        # This puts it into the log, too.
+        BuiltIn().set_test_message(text)
+
+
+def measured(
+    session: Session, what: str, measure: Callable[[Testbed, TestPlace, Show], ResultT], resume: Path | None = None
+) -> ResultT:
+    """Measures something, keeps the result as the suite's last one, and shows it.
+
+    Raises:
+        LossRatioError: If no testbed is set up, or the measurement fails.
+    """
+    place = session.place(resume)
+    announce(what)
+    testbed = session.ready_testbed()
+    with live_view(testbed) as show:
+        result = measure(testbed, place, show)
+    session.last_result = result
+    show_result(result, place.directory)
+    return result

@@ -16,8 +16,7 @@ from lossratio.keywords.devices import telemetry_after_search
 from lossratio.keywords.latency import latency_after_search
 from lossratio.keywords.live_view import live_view
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.measuring import announce, describe_profile, show_result
-from lossratio.keywords.session import Keywords
+from lossratio.keywords.session import Keywords, announce, describe_profile, show_result
 from lossratio.measurements import TestPlace, throughput
 from lossratio.measurements.latency import LATENCY_DURATION
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
