@@ -132,14 +132,14 @@ MUTATIONS = (
     ),
     Mutation(
         "a load that was not offered is no doubt",
-        "results/unsent.py",
+        "results/doubts.py",
         "if share > LEAST_UNSENT else (0.0, 0.0)",
         "if share > 1.0 else (0.0, 0.0)",
         ("report/test_unsent.py",),
     ),
     Mutation(
         "a starved generator is a regression",
-        "results/unsent.py",
+        "results/doubts.py",
         "return not stays",
         "return False",
         ("report/test_unsent.py",),

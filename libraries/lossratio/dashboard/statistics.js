@@ -221,7 +221,7 @@ const comparedQuantity = (before, after, errors) => {
   return { ...base, difference: difference(a, b), verdict: "too few results", note };
 };
 
-/** Whether what the generator did not send may be the difference, as lossratio.results.unsent.unsent_explain. */
+/** Whether what the generator did not send may be the difference, as lossratio.results.doubts.unsent_explain. */
 const UNSENT = "what the generator did not send may be the difference";
 const unsentExplains = (before, after, leastChange) => {
   const sides = [before, after].map(rows => rows.filter(row => row.value !== null));

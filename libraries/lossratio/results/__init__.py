@@ -20,8 +20,13 @@ from lossratio.results.contradictions import ROUNDING as ROUNDING, differences a
 from lossratio.results.doubts import (
     Doubt as Doubt,
     DoubtKind as DoubtKind,
+    Offered as Offered,
     generator_stalls as generator_stalls,
+    offered_in as offered_in,
     time_dependence_in as time_dependence_in,
+    unsent_explain as unsent_explain,
+    unsent_frames as unsent_frames,
+    unsent_share as unsent_share,
 )
 from lossratio.results.findings import (
     FORCED as FORCED,
@@ -83,13 +88,6 @@ from lossratio.results.trials import (
     dropped_by_generator as dropped_by_generator,
     format_loss as format_loss,
     trials_in_words as trials_in_words,
-)
-from lossratio.results.unsent import (
-    Offered as Offered,
-    offered_in as offered_in,
-    unsent_explain as unsent_explain,
-    unsent_frames as unsent_frames,
-    unsent_share as unsent_share,
 )
 from lossratio.results.view import (
     Charts as Charts,

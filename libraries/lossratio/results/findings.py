@@ -24,12 +24,13 @@ from lossratio.results.doubts import (
     testbed_changed,
     time_dependence_in,
     two_bands_in,
+    unsent_frames,
+    unsent_share,
 )
 from lossratio.results.frame_integrity import faults_with_sizes, integrity_lines, integrity_of
 from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL
-from lossratio.results.unsent import unsent_frames, unsent_share
 from lossratio.results.view import Finding, shown_in
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 

@@ -12,10 +12,9 @@ from pydantic import JsonValue
 
 from lossratio.errors import ReportError
 from lossratio.records import Rate, Record
-from lossratio.results.doubts import Doubt, generator_stalls
+from lossratio.results.doubts import Doubt, Offered, generator_stalls, offered_in
 from lossratio.results.model import Outcome, TestResult
 from lossratio.results.trials import Trial
-from lossratio.results.unsent import Offered, offered_in
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
 
 ResultT = TypeVar("ResultT", bound=TestResult)

@@ -17,7 +17,7 @@ from pysnmp.entity.rfc3413 import cmdrsp, context
 from lossratio.dut import BlackBox, DutCounters
 from lossratio.dut.black_box import BlackBoxOptions
 from lossratio.errors import DutError, LossRatioError, NodeError, TopologyError
-from lossratio.measurements.telemetry.measure import observed
+from lossratio.measurements.telemetry import observed
 from lossratio.nodes import CommandResult
 from lossratio.testbed.repair import resetting
 from lossratio.topology import Hooks, Hop, Interface, Port, load_topology

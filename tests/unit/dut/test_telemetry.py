@@ -13,8 +13,14 @@ from waiting import wait_until
 from lossratio.dut.linux.reports import linux_telemetry, read_cpu_times, read_softnet
 from lossratio.dut.ovs import parse_pmd_statistics, parse_pmd_workers
 from lossratio.dut.vpp.reports import parse_bundles, parse_perfmon, parse_runtime, parse_workers
-from lossratio.measurements.telemetry.measure import counts_per_frame
-from lossratio.measurements.telemetry.result import CpuLoad, QueueLoad, WorkerLoad, describe_loads, uneven_loads
+from lossratio.measurements.telemetry import (
+    CpuLoad,
+    QueueLoad,
+    WorkerLoad,
+    counts_per_frame,
+    describe_loads,
+    uneven_loads,
+)
 from lossratio.nodes import CommandResult, DutNode
 
 

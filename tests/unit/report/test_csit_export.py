@@ -13,7 +13,7 @@ from report_examples import conditions, mrr, throughput
 from lossratio.commands.report import csit
 from lossratio.dut import load_kind
 from lossratio.errors import ReportError
-from lossratio.measurements.telemetry.result import DutTelemetry, TelemetryTrial
+from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial
 from lossratio.mlrsearch import RFC2544
 from lossratio.report.csit import csit_export, csit_job, csit_names, write_csit
 from lossratio.results.conditions import LoadOrigin, NodeFacts

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from lossratio.errors import SearchError, StarvedGeneratorError
 from lossratio.measurements.latency.result import LatencyAtLoad, latency_contradictions
-from lossratio.measurements.telemetry.result import TelemetryTrial
+from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalOutcome,

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
-from lossratio.measurements.telemetry.result import TelemetryTrial
+from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning, SequentialGoal
 from lossratio.records import Rate, Ratio, Record, Seconds, left_out_if_empty
 from lossratio.results import MaxLoad, Outcome, TestResult

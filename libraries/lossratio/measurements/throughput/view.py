@@ -18,7 +18,7 @@ from lossratio.drawing import html_fragment
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.latency.result import format_microseconds, latency_lines, latency_points
 from lossratio.measurements.latency.view import csit_latencies, latency_over_load_picture, latency_picture
-from lossratio.measurements.telemetry.result import telemetry_doubts
+from lossratio.measurements.telemetry import telemetry_doubts
 from lossratio.measurements.throughput.evidence import EARLY_VERDICT, bounds_history, is_generators_limit
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.result import (
