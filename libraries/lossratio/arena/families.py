@@ -16,23 +16,9 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from lossratio import simulation
 from lossratio.arena.suts import Draw, Family, Series, log_uniform, named
-from lossratio.simulation import (
-    BackgroundLoss,
-    Buffer,
-    CapacityDrift,
-    Overload,
-    PerformanceSpectrum,
-    Policer,
-    RareStalls,
-    RunningSut,
-    SharpKnee,
-    SmoothKnee,
-    Sut,
-    Traffic,
-    TwoStates,
-    WithoutTruth,
-)
+from lossratio.simulation import Overload, PerformanceSpectrum, RareStalls, RunningSut, Sut, Traffic, WithoutTruth
 
 Range = tuple[float, float]
 SutT = TypeVar("SutT", bound=Sut)
@@ -47,7 +33,7 @@ def _at(capacity: Range, make: Callable[[Draw, float, Overload], SutT]) -> Calla
 
 def sharp_knee(capacity: Range) -> Make:
     """Forwards all frames up to its capacity."""
-    return _at(capacity, lambda draw, drawn, overload: SharpKnee(drawn, overload))
+    return _at(capacity, lambda draw, drawn, overload: simulation.SharpKnee(drawn, overload))
 
 
 def overloaded(make: Make, drop_cost: Range = (0.0, 0.0), dip: Range = (0.0, 0.0)) -> Make:
@@ -59,12 +45,14 @@ def overloaded(make: Make, drop_cost: Range = (0.0, 0.0), dip: Range = (0.0, 0.0
 
 def policer(rate: Range, burst: Range) -> Make:
     """A token bucket: passes a rate and a burst."""
-    return _at(rate, lambda draw, drawn, overload: Policer(drawn, drawn * log_uniform(draw, *burst)))
+    return _at(rate, lambda draw, drawn, overload: simulation.Policer(drawn, drawn * log_uniform(draw, *burst)))
 
 
 def buffer(capacity: Range, size: Range) -> Make:
     """A queue: delays a burst."""
-    return _at(capacity, lambda draw, drawn, overload: Buffer(drawn, drawn * log_uniform(draw, *size), overload))
+    return _at(
+        capacity, lambda draw, drawn, overload: simulation.Buffer(drawn, drawn * log_uniform(draw, *size), overload)
+    )
 
 
 def spectrum(
@@ -84,7 +72,9 @@ def spectrum(
 
 def smooth_knee(mrr: Range, spread: Range, function: Literal["stretch", "erf"] = "stretch") -> Make:
     """Loses some frames far below its largest forwarding rate."""
-    return _at(mrr, lambda draw, drawn, overload: SmoothKnee(drawn, drawn * log_uniform(draw, *spread), function))
+    return _at(
+        mrr, lambda draw, drawn, overload: simulation.SmoothKnee(drawn, drawn * log_uniform(draw, *spread), function)
+    )
 
 
 def two_states(capacity: Range, gap: Range, fast_spell: Range, slow_spell: Range) -> Make:
@@ -92,7 +82,9 @@ def two_states(capacity: Range, gap: Range, fast_spell: Range, slow_spell: Range
 
     def made(draw: Draw, fast: float, overload: Overload) -> Sut:
         slow = fast * (1.0 - log_uniform(draw, *gap))
-        return TwoStates(fast, slow, log_uniform(draw, *fast_spell), log_uniform(draw, *slow_spell), overload)
+        return simulation.TwoStates(
+            fast, slow, log_uniform(draw, *fast_spell), log_uniform(draw, *slow_spell), overload
+        )
 
     return _at(capacity, made)
 
@@ -101,7 +93,9 @@ def background_loss(capacity: Range, lost_per_second: Range) -> Make:
     """Loses this number of frames per second at its capacity, and the same share of frames at any load."""
     return _at(
         capacity,
-        lambda draw, drawn, overload: BackgroundLoss(drawn, log_uniform(draw, *lost_per_second) / drawn, overload),
+        lambda draw, drawn, overload: simulation.BackgroundLoss(
+            drawn, log_uniform(draw, *lost_per_second) / drawn, overload
+        ),
     )
 
 
@@ -119,7 +113,7 @@ def drift(capacity: Range, rate: Range, signs: tuple[float, ...]) -> Make:
     """Becomes steadily faster or slower, by a share of its capacity per second."""
     return _at(
         capacity,
-        lambda draw, drawn, overload: CapacityDrift(
+        lambda draw, drawn, overload: simulation.CapacityDrift(
             drawn, float(draw.choice(signs)) * log_uniform(draw, *rate), overload
         ),
     )
@@ -143,7 +137,7 @@ def _noisy_worker(draw: Draw, max_load: float, overload: Overload) -> Sut:
 def _jittery_smooth_knee(draw: Draw, max_load: float, overload: Overload) -> Sut:
     jitter = spectrum(CAPACITY, (0.001, 0.005), (0.05, 0.05), (0.05, 0.05))(draw, max_load, overload)
     mrr = jitter.capacity * draw.uniform(0.98, 1.05)
-    return Series((jitter, SmoothKnee(mrr, mrr * log_uniform(draw, 0.001, 0.01))))
+    return Series((jitter, simulation.SmoothKnee(mrr, mrr * log_uniform(draw, 0.001, 0.01))))
 
 
 FAMILIES: Mapping[str, Family] = named(
@@ -182,7 +176,9 @@ _energy_modes = two_states(HELD_OUT_CAPACITY, (0.005, 0.03), (30.0, 300.0), (30.
 
 def _lossy_worker(draw: Draw, max_load: float, overload: Overload) -> Sut:
     worker = _jitter_and_outliers(draw, max_load, overload)
-    link = BackgroundLoss(worker.capacity * draw.uniform(1.0, 1.1), log_uniform(draw, 0.0002, 0.005) / worker.capacity)
+    link = simulation.BackgroundLoss(
+        worker.capacity * draw.uniform(1.0, 1.1), log_uniform(draw, 0.0002, 0.005) / worker.capacity
+    )
     return Series((link, worker))
 
 

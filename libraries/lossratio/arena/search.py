@@ -12,21 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from lossratio import mlrsearch
 from lossratio.arena.algorithms import Algorithm
 from lossratio.arena.checker import DurationSums, faults
 from lossratio.arena.suts import Overhead, Subject, named
 from lossratio.errors import SearchError
-from lossratio.mlrsearch import (
-    NDR,
-    PDR,
-    RFC2544,
-    TST009,
-    Bound,
-    GoalResult,
-    SearchGoal,
-    SearchGoalWarning,
-    SearchResult,
-)
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, GoalResult, SearchGoal, SearchResult
 from lossratio.trials import Measurer, TrialInput, TrialResult
 
 SEARCH_STREAM, PROOF_STREAM = 0, 1
@@ -57,7 +48,7 @@ def _one_trial(loss_ratio: float) -> SearchGoal:
 def _csit(loss_ratio: float) -> SearchGoal:
     with warnings.catch_warnings():
         # Goals with a width below the loss ratio are compared here on purpose.
-        warnings.simplefilter("ignore", SearchGoalWarning)
+        warnings.simplefilter("ignore", mlrsearch.SearchGoalWarning)
         return SearchGoal(loss_ratio, 0.5, 1.0, 21.0, 0.005, 1.0, name=f"loss {loss_ratio * 100:g} %")
 
 
@@ -125,7 +116,7 @@ def search_rows(
     tonight = algorithm.tonight(subject)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SearchGoalWarning)
+            warnings.simplefilter("ignore", mlrsearch.SearchGoalWarning)
             outcome = algorithm.search(goal_set.goals, subject, tonight.measurer(overhead, repeat, SEARCH_STREAM))
     except SearchError as error:
         checked = f"failed: {error}"

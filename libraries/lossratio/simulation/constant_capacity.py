@@ -14,30 +14,16 @@ import scipy
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
+from lossratio.simulation import sut
 from lossratio.simulation.losses import LocatingSut, Loss
-from lossratio.simulation.sut import (
-    GRACEFUL,
-    STRICT,
-    Delay,
-    FrameRate,
-    Frames,
-    Overload,
-    ProperRatio,
-    Ratio,
-    RunningSut,
-    Seconds,
-    SutWithoutMemory,
-    Traffic,
-    random_rounding,
-    smallest_exceeding_load,
-)
+from lossratio.simulation.sut import GRACEFUL, STRICT, Overload, RunningSut, SutWithoutMemory, Traffic
 
 
 @dataclass(frozen=True, config=STRICT)
 class SharpKnee(SutWithoutMemory):
     """Forwards everything up to its capacity."""
 
-    capacity: FrameRate
+    capacity: sut.FrameRate
     """Greatest forwarding rate, in frames per second."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
@@ -47,7 +33,7 @@ class SharpKnee(SutWithoutMemory):
         return self.overload.lossy_load(self.capacity, loss_ratio)
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        return random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+        return sut.random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -57,9 +43,9 @@ class SmoothKnee(SutWithoutMemory):
     Source: draft-vpolak-bmwg-plrsearch-02, section 5.3, in a form without cancellation.
     """
 
-    mrr: FrameRate
+    mrr: sut.FrameRate
     """Forwarding rate that it approaches in overload, in frames per second."""
-    spread: FrameRate
+    spread: sut.FrameRate
     """Width of the knee, in frames per second."""
     function: Literal["stretch", "erf"] = "stretch"
     """Shape of the knee."""
@@ -80,7 +66,7 @@ class SmoothKnee(SutWithoutMemory):
         """By bisection of the Poisson distribution of lost frames; None for an exceed ratio of 0."""
         if exceed_ratio == 0.0:
             return None
-        return smallest_exceeding_load(
+        return sut.smallest_exceeding_load(
             lambda load: float(
                 scipy.stats.poisson.sf(math.floor(loss_ratio * load * duration), self.loss_rate(load) * duration)
             ),
@@ -150,9 +136,9 @@ class Policer:
     without traffic (measured on Linux's ``limit rate over N/second burst B packets drop``).
     """
 
-    rate: FrameRate
+    rate: sut.FrameRate
     """Tokens per second, in frames per second."""
-    burst: Frames = 0.0
+    burst: sut.Frames = 0.0
     """Tokens that a full bucket holds, in frames."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
@@ -188,9 +174,9 @@ class Buffer:
     the trial (the measurer waits for them).
     """
 
-    capacity: FrameRate
+    capacity: sut.FrameRate
     """Greatest forwarding rate, in frames per second."""
-    size: Frames
+    size: sut.Frames
     """Frames that the queue holds."""
     overload: Overload = GRACEFUL
     """The behaviour while the queue is full."""
@@ -201,7 +187,7 @@ class Buffer:
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
         """``capacity + size / duration`` for a goal without loss, else by bisection. The queue is empty at first."""
-        return smallest_exceeding_load(
+        return sut.smallest_exceeding_load(
             lambda load: float(self.loss_ratio(load, duration, self.size) > loss_ratio), exceed_ratio
         )
 
@@ -224,7 +210,7 @@ class _RunningBuffer(LocatingSut):
         room = self._room.level_at(traffic.start)
         lost = traffic.frames * self._model.loss_ratio(traffic.load, traffic.duration, room)
         self._room.take(traffic)
-        return random_rounding(lost, self._rng)
+        return sut.random_rounding(lost, self._rng)
 
     def losses(self, traffic: Traffic) -> list[Loss]:
         return self._room.losses(traffic, self._model.overload.loss_ratio(traffic.load, self._model.capacity))
@@ -234,7 +220,7 @@ class _RunningBuffer(LocatingSut):
 class ConstantLoss:
     """Loses each frame with the same probability, at any load: 0 is a perfect SUT, 1 a black hole."""
 
-    loss_ratio: Ratio = 0.0
+    loss_ratio: sut.Ratio = 0.0
     """The probability."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
@@ -252,9 +238,9 @@ class ConstantLoss:
 class BackgroundLoss(SutWithoutMemory):
     """A sharp knee that also loses each other frame with the same small probability."""
 
-    capacity: FrameRate
+    capacity: sut.FrameRate
     """Greatest forwarding rate, in frames per second."""
-    loss_ratio: ProperRatio
+    loss_ratio: sut.ProperRatio
     """The probability."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
@@ -264,7 +250,7 @@ class BackgroundLoss(SutWithoutMemory):
         return _truth(self.loss_ratio, self.capacity, self.overload, (loss_ratio, duration, exceed_ratio))
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        dropped = random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+        dropped = sut.random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
         return dropped + int(rng.binomial(traffic.frames - dropped, self.loss_ratio))
 
 
@@ -272,13 +258,13 @@ class BackgroundLoss(SutWithoutMemory):
 class LossInversion(SutWithoutMemory):
     """A sharp knee with a band of loads below it that loses frames: a higher load may lose less than a lower one."""
 
-    capacity: FrameRate
+    capacity: sut.FrameRate
     """Greatest forwarding rate, in frames per second."""
-    band_start: FrameRate
+    band_start: sut.FrameRate
     """Smallest load of the band, in frames per second."""
-    band_end: FrameRate
+    band_end: sut.FrameRate
     """Smallest load above the band, in frames per second; at most the capacity."""
-    loss_ratio: Ratio
+    loss_ratio: sut.Ratio
     """Probability to lose a frame in the band."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
@@ -298,7 +284,7 @@ class LossInversion(SutWithoutMemory):
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
         if self.band_start <= traffic.load < self.band_end:
             return int(rng.binomial(traffic.frames, self.loss_ratio))
-        return random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+        return sut.random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
 
 
 def _truth(probability: float, capacity: float, overload: Overload, goal: tuple[float, float, float]) -> float | None:
@@ -318,7 +304,7 @@ def _truth(probability: float, capacity: float, overload: Overload, goal: tuple[
         allowed = (loss_ratio - dropped) / (1.0 - dropped)
         return _binomial_exceeds(load * (1.0 - dropped) * duration, probability, allowed)
 
-    return smallest_exceeding_load(exceed_probability, exceed_ratio)
+    return sut.smallest_exceeding_load(exceed_probability, exceed_ratio)
 
 
 def _binomial_exceeds(frames: float, probability: float, loss_ratio: float) -> float:
@@ -333,17 +319,17 @@ class ConnectionTable:
     rate over N/second burst B packets drop``).
     """
 
-    rate: FrameRate
+    rate: sut.FrameRate
     """Tokens per second."""
-    burst: Frames = 0.0
+    burst: sut.Frames = 0.0
     """Tokens that a full bucket holds."""
-    room: Frames = 1e9
+    room: sut.Frames = 1e9
     """Entries of the table."""
-    scan: Delay = 0.0
+    scan: sut.Delay = 0.0
     """Seconds that a new connection takes longer for each entry that is there already: a table that is searched."""
-    timeout: Seconds = 1e9
+    timeout: sut.Seconds = 1e9
     """Time after which an entry is forgotten that nobody has answered. Answers come as fast as connections did."""
-    kept: Frames = 0.0
+    kept: sut.Frames = 0.0
     """Entries that stay although the device was told to forget them."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:

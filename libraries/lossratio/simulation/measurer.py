@@ -13,22 +13,11 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from lossratio import trials
 from lossratio.errors import SearchError
 from lossratio.simulation.losses import BASE_DELAY, Course, LocatingSut, Loss, losses_of
 from lossratio.simulation.sut import STRICT, Ratio, RunningSut, Sut, Traffic
-from lossratio.trials import (
-    IN_FLIGHT,
-    BurstRateError,
-    DirectionCounters,
-    Examination,
-    LatencyCounters,
-    Step,
-    Timeline,
-    TrialInput,
-    TrialOutput,
-    output_from_counters,
-    with_examination,
-)
+from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput, TrialOutput
 
 QUEUE_FRAMES = 1024
 """Frames that wait in a simulated SUT at most."""
@@ -55,8 +44,8 @@ class FrameFaults:
         corrupted = int(rng.binomial(counters.received_frames, self.corrupted))
         copies = int(rng.binomial(counters.received_frames - corrupted, self.duplicated))
         arrived = counters.received_frames + copies
-        examination = Examination(examined=arrived, duplicated=copies, corrupted=corrupted)
-        return with_examination(replace(counters, received_frames=arrived), examination)
+        examination = trials.Examination(examined=arrived, duplicated=copies, corrupted=corrupted)
+        return trials.with_examination(replace(counters, received_frames=arrived), examination)
 
 
 def faults_from(data: object) -> FrameFaults:
@@ -154,7 +143,7 @@ class SimulatedMeasurer:
         As many frames as a generator allows for on their way do not count, although none are.
         """
         sent, lost = 0, [0] * self._directions
-        per_frame, allowed = trial.duration / frames, IN_FLIGHT * trial.load
+        per_frame, allowed = trial.duration / frames, trials.IN_FLIGHT * trial.load
         while sent < frames:
             if sum(max(0.0, count - allowed) for count in lost) > certain_above * frames * self._directions:
                 break
@@ -171,7 +160,7 @@ class SimulatedMeasurer:
         self.now += duration
         return self._output(trial, counters, duration)
 
-    def run(self, courses: Sequence[Course], step: Step) -> None:
+    def run(self, courses: Sequence[Course], step: trials.Step) -> None:
         """Sends a part of the traffic of a trial, and advances the virtual clock by its duration only.
 
         It is added to the `courses` of the directions.
@@ -187,7 +176,7 @@ class SimulatedMeasurer:
         """New courses, one for each direction, which begin now."""
         return tuple(Course(_name(number), self.now) for number in range(self._directions))
 
-    def counters(self, timelines: Sequence[Timeline]) -> list[DirectionCounters]:
+    def counters(self, timelines: Sequence[trials.Timeline]) -> list[DirectionCounters]:
         """The counters of traffic with these timelines, with the faults that the frames have."""
         return [
             self._counters(
@@ -217,7 +206,7 @@ class SimulatedMeasurer:
 
     def _measure_in_time(self, trial: TrialInput) -> TrialOutput:
         if trial.frames is not None and trial.load > self._max_rate:
-            raise BurstRateError(
+            raise trials.BurstRateError(
                 f"The simulated generator sends {self._max_rate:.10g} frames/s, so it cannot send a burst of "
                 f"{trial.frames} frames at {trial.load:.10g} frames/s. Measure at its rate at most.",
                 self._max_rate,
@@ -234,7 +223,7 @@ class SimulatedMeasurer:
         """The output of a trial; the duration is its traffic's, None: the whole one."""
         self.rest()
         duration = trial.duration if duration is None else duration
-        return output_from_counters(
+        return trials.output_from_counters(
             trial,
             counters,
             effective_duration=trial.duration + self.overhead if self.count_overhead else None,

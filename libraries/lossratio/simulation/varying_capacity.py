@@ -10,39 +10,23 @@ import scipy
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
+from lossratio.simulation import sut
 from lossratio.simulation.constant_capacity import Bucket, Buffer
 from lossratio.simulation.losses import LocatingSut, Loss, spread
-from lossratio.simulation.sut import (
-    GRACEFUL,
-    STRICT,
-    Delay,
-    FrameRate,
-    Frames,
-    Overload,
-    PositiveRatio,
-    ProperRatio,
-    RelativeChange,
-    RunningSut,
-    Seconds,
-    SutWithoutMemory,
-    Traffic,
-    WithoutTruth,
-    random_rounding,
-    smallest_exceeding_load,
-)
+from lossratio.simulation.sut import GRACEFUL, STRICT, Overload, RunningSut, SutWithoutMemory, Traffic, WithoutTruth
 
 
 @dataclass(frozen=True, config=STRICT)
 class PerformanceSpectrum:
     """Each trial has another capacity: normal noise, and some slow trials (the spectrum's tail)."""
 
-    capacity: FrameRate
+    capacity: sut.FrameRate
     """Greatest forwarding rate without noise, in frames per second."""
-    jitter: PositiveRatio
+    jitter: sut.PositiveRatio
     """Standard deviation of the noise, as a share of the capacity."""
-    tail_share: ProperRatio = 0.0
+    tail_share: sut.ProperRatio = 0.0
     """Share of trials that are slow."""
-    tail_size: PositiveRatio = 0.05
+    tail_size: sut.PositiveRatio = 0.05
     """Mean loss of capacity of a slow trial (exponentially distributed), as a share of the capacity."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
@@ -58,7 +42,7 @@ class PerformanceSpectrum:
                 if rng.random() < self.tail_share:
                     noise -= rng.exponential(self.tail_size)
                 capacity = self.capacity * max(0.0, 1.0 + noise)
-            return random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, capacity), rng)
+            return sut.random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, capacity), rng)
 
         return lost_frames
 
@@ -66,7 +50,7 @@ class PerformanceSpectrum:
         """The capacity's quantile, by bisection of its distribution; None for an exceed ratio of 0."""
         if exceed_ratio == 0.0:
             return None
-        quantile = smallest_exceeding_load(self._slower_probability, exceed_ratio)
+        quantile = sut.smallest_exceeding_load(self._slower_probability, exceed_ratio)
         return self.overload.lossy_load(quantile, loss_ratio)
 
     def _slower_probability(self, rate: float) -> float:
@@ -84,13 +68,13 @@ class RareStalls(SutWithoutMemory):
     frames for which its queue has no room.
     """
 
-    capacity: FrameRate
+    capacity: sut.FrameRate
     """Greatest forwarding rate, in frames per second."""
-    interval: Seconds
+    interval: sut.Seconds
     """Mean time between stalls, in seconds."""
-    stall: Seconds
+    stall: sut.Seconds
     """Mean length of a stall, in seconds."""
-    queue: Frames = 0.0
+    queue: sut.Frames = 0.0
     """Frames that the queue holds during a stall."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
@@ -99,7 +83,9 @@ class RareStalls(SutWithoutMemory):
         """By bisection of the compound Poisson distribution of stalled time; None for an exceed ratio of 0."""
         if exceed_ratio == 0.0:
             return None
-        return smallest_exceeding_load(lambda load: self._exceed_probability(load, duration, loss_ratio), exceed_ratio)
+        return sut.smallest_exceeding_load(
+            lambda load: self._exceed_probability(load, duration, loss_ratio), exceed_ratio
+        )
 
     def _lossy_stalls(self, load: float, duration: float) -> float:
         """Mean number of stalls that lose frames: an exponential length beyond any limit is exponential again."""
@@ -117,21 +103,21 @@ class RareStalls(SutWithoutMemory):
         )
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        dropped = random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+        dropped = sut.random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
         stalls = rng.poisson(self._lossy_stalls(traffic.load, traffic.duration))
         stalled = min(traffic.duration, float(np.sum(rng.exponential(self.stall, stalls))))
-        return dropped + random_rounding((traffic.frames - dropped) * stalled / traffic.duration, rng)
+        return dropped + sut.random_rounding((traffic.frames - dropped) * stalled / traffic.duration, rng)
 
 
 @dataclass(frozen=True, config=STRICT)
 class CapacityStep(SutWithoutMemory, WithoutTruth):
     """A sharp knee whose capacity changes once. It has no truth that holds for a whole search."""
 
-    before: FrameRate
+    before: sut.FrameRate
     """Capacity before the change, in frames per second."""
-    after: FrameRate
+    after: sut.FrameRate
     """Capacity after the change, in frames per second."""
-    at: Seconds
+    at: sut.Seconds
     """Time of the change, in seconds on the virtual clock."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
@@ -140,16 +126,16 @@ class CapacityStep(SutWithoutMemory, WithoutTruth):
         early = min(1.0, max(0.0, (self.at - traffic.start) / traffic.duration))
         lost = early * self.overload.loss_ratio(traffic.load, self.before)
         lost += (1.0 - early) * self.overload.loss_ratio(traffic.load, self.after)
-        return random_rounding(traffic.frames * lost, rng)
+        return sut.random_rounding(traffic.frames * lost, rng)
 
 
 @dataclass(frozen=True, config=STRICT)
 class CapacityDrift(SutWithoutMemory, WithoutTruth):
     """A sharp knee whose capacity grows or shrinks exponentially. It has no truth that holds for a whole search."""
 
-    capacity: FrameRate
+    capacity: sut.FrameRate
     """Capacity at the beginning, in frames per second."""
-    per_second: RelativeChange
+    per_second: sut.RelativeChange
     """Relative change in a second; -0.0001 loses about 0.6 % a minute."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
@@ -171,7 +157,7 @@ class CapacityDrift(SutWithoutMemory, WithoutTruth):
             share = growth / math.log1p((high - low) / low)
             # The loss ratio is linear in the capacity, so the mean capacity of the overloaded part gives the mean loss.
             mean = (until - low) / growth
-        return random_rounding(traffic.frames * share * self.overload.loss_ratio(traffic.load, mean), rng)
+        return sut.random_rounding(traffic.frames * share * self.overload.loss_ratio(traffic.load, mean), rng)
 
 
 MOST_SPELLS = 200.0
@@ -182,13 +168,13 @@ MOST_SPELLS = 200.0
 class TwoStates:
     """A sharp knee with a fast and a slow state. The lengths of spells are exponentially distributed."""
 
-    fast: FrameRate
+    fast: sut.FrameRate
     """Capacity in the fast state, in frames per second."""
-    slow: FrameRate
+    slow: sut.FrameRate
     """Capacity in the slow state, in frames per second."""
-    fast_spell: Seconds
+    fast_spell: sut.Seconds
     """Mean time in the fast state, in seconds."""
-    slow_spell: Seconds
+    slow_spell: sut.Seconds
     """Mean time in the slow state, in seconds."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
@@ -210,7 +196,7 @@ class TwoStates:
 
         def lost_frames(traffic: Traffic) -> int:
             slow = spells.slow_time(traffic.start, traffic.start + traffic.duration) / traffic.duration
-            return random_rounding(traffic.frames * self._loss_ratio(traffic.load, slow), rng)
+            return sut.random_rounding(traffic.frames * self._loss_ratio(traffic.load, slow), rng)
 
         return lost_frames
 
@@ -219,7 +205,7 @@ class TwoStates:
         if duration / min(self.fast_spell, self.slow_spell) > MOST_SPELLS:
             return None
         slow = _slow_share_quantile(self, duration, exceed_ratio)
-        return smallest_exceeding_load(lambda load: float(self._loss_ratio(load, slow) > loss_ratio), 0.0)
+        return sut.smallest_exceeding_load(lambda load: float(self._loss_ratio(load, slow) > loss_ratio), 0.0)
 
     def _loss_ratio(self, load: float, slow: float) -> float:
         """Share of frames lost if the SUT is in the slow state for a share `slow` of the trial."""
@@ -299,18 +285,18 @@ def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndar
 class Device:
     """A sharp knee with a queue in front of it, a known time of recovery after an overload, and of a reset."""
 
-    capacity: FrameRate
+    capacity: sut.FrameRate
     """Greatest forwarding rate, in frames per second."""
-    size: Frames = 0.0
+    size: sut.Frames = 0.0
     """Frames that the queue holds: no frame is lost while it fills."""
-    recovery: Delay = 0.0
+    recovery: sut.Delay = 0.0
     """Seconds for which the SUT goes on losing frames when the load is no longer above the capacity, after an overload
     that lost frames."""
-    recovery_loss: PositiveRatio = 0.5
+    recovery_loss: sut.PositiveRatio = 0.5
     """Share of the frames that it loses in this time."""
-    downtime: Delay = 0.0
+    downtime: sut.Delay = 0.0
     """Seconds without forwarding after a reset."""
-    resets: tuple[Seconds, ...] = ()
+    resets: tuple[sut.Seconds, ...] = ()
     """Times of resets that come by themselves, in seconds on the virtual clock."""
     overload: Overload = GRACEFUL
     """The behaviour while the queue is full."""

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lossratio import traffic
 from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.inspection import read_interfaces, read_ports, with_names
@@ -14,23 +15,7 @@ from lossratio.testbed.next_hops import gateway_question
 from lossratio.testbed.set_up import log_in_on_all, traffic_port
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
-from lossratio.traffic import (
-    FCS_BYTES,
-    AgentClient,
-    Configuration,
-    GeneratorNode,
-    Marker,
-    PortPair,
-    TrafficDirection,
-    TrafficProfile,
-    load_generator,
-    load_profile,
-    make_configuration,
-    open_generator,
-    smallest_probe,
-    start_agent,
-    vlans_of,
-)
+from lossratio.traffic import FCS_BYTES, Configuration, PortPair, TrafficDirection
 
 LISTEN_SECONDS = 0.5
 """Seconds in which nothing is sent, and frames of others are looked for."""
@@ -104,7 +89,7 @@ def probe_cabling(
         tester = topology.nodes[tg_name]
         generator = tester.generator
         if not isinstance(generator, RealGenerator) or (
-            (takes_cards(tester) or tester.has_tester) and not load_generator(generator.kind).has_single_frames
+            (takes_cards(tester) or tester.has_tester) and not traffic.load_generator(generator.kind).has_single_frames
         ):
             raise TopologyError(
                 f"{tg_name}: the cabling is probed with ports that the kernel has, and does not have those of this "
@@ -114,21 +99,22 @@ def probe_cabling(
         sessions, _ = log_in_on_all(topology, paths[0], undo, purpose="probing the cabling")
         tg = sessions[tg_name]
         states = read_ports([port for path in paths for port in path.ports], sessions)
-        agent = undo.enter_context(start_agent(generator, tg))
+        agent = undo.enter_context(traffic.start_agent(generator, tg))
         paths = tuple(with_names(path, states, takes_cards=takes_cards(tester)) for path in paths)
         tg_ports = [port for path in paths for port in (path.west, path.east)]
         interfaces = {str(port): str(port.interface.name) for port in tg_ports}
         macs = {str(state.port): state.state.mac_address for state in states}
         through = None
         if takes_cards(tester):
-            opened = open_generator(generator, GeneratorNode(tg, agent.facts.interfaces, agent.facts.cpus), tg_ports)
+            node = traffic.GeneratorNode(tg, agent.facts.interfaces, agent.facts.cpus)
+            opened = traffic.open_generator(generator, node, tg_ports)
             undo.enter_context(taken_cards(tg, tester, tg_ports))
             undo.callback(opened.close)
             interfaces = {str(port): opened.port_name(port) for port in tg_ports}
             macs = {str(port): opened.mac_address(port) for port in tg_ports}
             through = opened.single_frames()
         ends = _ends(paths, interfaces, macs)
-        traffics = [load_profile(profile, frame_size=size, bidirectional=True) for size in frame_sizes]
+        traffics = [traffic.load_profile(profile, frame_size=size, bidirectional=True) for size in frame_sizes]
         others = {} if takes_cards(tester) else _other_ports(topology, tg, {end.interface for end in ends})
         probe = _Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
         return _Cabling(probe, traffics[-1].directions, sessions).report()
@@ -157,19 +143,19 @@ def _ends(paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Map
 
 
 def _make_configurations(
-    topology: Topology, ends: Sequence[_End], traffics: Sequence[TrafficProfile]
+    topology: Topology, ends: Sequence[_End], traffics: Sequence[traffic.TrafficProfile]
 ) -> dict[int, Configuration]:
     """How frames of each size are made, the smallest first."""
     configurations: dict[int, Configuration] = {}
-    for traffic in traffics:
-        sides = topology.sides([end.path for end in ends[::2]], traffic.versions)
+    for profile in traffics:
+        sides = topology.sides([end.path for end in ends[::2]], profile.versions)
         pairs = [
             PortPair(traffic_port(west.port, west.interface, None), traffic_port(east.port, east.interface, None))
             for west, east in zip(ends[::2], ends[1::2], strict=True)
         ]
-        configuration = make_configuration(traffic, pairs, settle_time=0.0, sides=sides)
-        room = max(smallest_probe(direction) for direction in configuration.directions)
-        whole = max(*traffic.size_weights, room)
+        configuration = traffic.make_configuration(profile, pairs, settle_time=0.0, sides=sides)
+        room = max(traffic.smallest_probe(direction) for direction in configuration.directions)
+        whole = max(*profile.size_weights, room)
         sized = (replace(each, frames=replace(each.frames, sizes=((whole, 1),))) for each in configuration.directions)
         configurations[whole] = replace(configuration, directions=tuple(sized))
     return dict(sorted(configurations.items()))
@@ -179,7 +165,7 @@ def _make_configurations(
 class _Probe:
     """Sends frames from ports of the TG, and notes where frames come out."""
 
-    agent: AgentClient
+    agent: traffic.AgentClient
     ends: Sequence[_End]
     configurations: Mapping[int, Configuration]
     through: Mapping[str, Any] | None
@@ -189,7 +175,7 @@ class _Probe:
     problems: list[str] = field(default_factory=list)
     is_storm: bool = False
     unsent: set[tuple[str, int]] = field(default_factory=set)
-    _marker: Marker = field(default_factory=Marker)
+    _marker: traffic.Marker = field(default_factory=traffic.Marker)
     _next_number: int = 0
 
     def __post_init__(self) -> None:
@@ -423,7 +409,7 @@ class _Cabling:
 
     def _check_tags(self, configuration: Configuration) -> None:
         """Whether frames came out with the tags that the other direction has."""
-        sent = {each.transmit: vlans_of(bytes.fromhex(each.frames.header)) for each in configuration.directions}
+        sent = {each.transmit: traffic.vlans_of(bytes.fromhex(each.frames.header)) for each in configuration.directions}
         for end in self._probe.ends:
             wanted = sent[self._probe.by_name[end.peer].interface]
             own = sent[end.interface]

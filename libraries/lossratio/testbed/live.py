@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from lossratio import traffic
 from lossratio.dut import BLACK_BOX, CABLE
 from lossratio.errors import LinkError, ReservationError, TesterError, TopologyError, TrafficError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
@@ -24,19 +25,7 @@ from lossratio.testbed.testbed import DEFAULT_RECOVERY, Ready, Recovery, Testbed
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.testbed.undo import ignored_interruption
 from lossratio.topology import Hooks, RealGenerator, Topology, XdpGenerator, load_topology
-from lossratio.traffic import (
-    AgentClient,
-    Configuration,
-    GeneratorNode,
-    TrafficMeasurer,
-    TrafficProfile,
-    check_at_low_rate,
-    load_generator,
-    make_configuration,
-    open_generator,
-    start_agent,
-    with_largest_frames,
-)
+from lossratio.traffic import AgentClient, Configuration, TrafficMeasurer, TrafficProfile
 from lossratio.trials import Integrity, Measurer
 
 LATE_WAIT = 0.2
@@ -107,7 +96,7 @@ class LiveTestbed(Testbed):
         set_up = self._set_up
         next_hops = find_next_hops(self.request.topology, set_up, profile, self._running_agent)
         pairs, sides, growth = set_up.port_pairs(next_hops.destinations), next_hops.sides, self.request.growth
-        made = make_configuration(profile, pairs, settle_time=set_up.settle_time, sides=sides, growth=growth)
+        made = traffic.make_configuration(profile, pairs, settle_time=set_up.settle_time, sides=sides, growth=growth)
         examines = integrity is not Integrity.OFF and not set_up.translates
         configuration = replace(made, examines=examines, connects=connects, watches=watches)
         set_up.generator.check_growth(growth)
@@ -120,7 +109,7 @@ class LiveTestbed(Testbed):
                 connections.forget()
             agent, facts = self._configured(configuration)
             if configuration.examines:
-                facts = {**facts, "integrity": check_at_low_rate(agent, facts, set_up.idle_time)}
+                facts = {**facts, "integrity": traffic.check_at_low_rate(agent, facts, set_up.idle_time)}
         if next_hops.answers:
             facts = {**facts, "next_hops": dict(next_hops.answers)}
         if connections is not None:
@@ -186,7 +175,7 @@ class LiveTestbed(Testbed):
         """A running agent whose traffic gets through, and the facts that its generator reports."""
         generator = self._set_up.generator
         agent = self._running_agent()
-        largest = with_largest_frames(configuration)
+        largest = traffic.with_largest_frames(configuration)
         if largest is not None:
             generator.configure(agent, largest)
             check_large_frames(agent, self._set_up.links, self._watch, largest)
@@ -198,7 +187,7 @@ class LiveTestbed(Testbed):
         if self._agent is None:
             set_up = self._set_up
             tg, patience = set_up.sessions[set_up.tg_name], self.request.recovery.patience
-            self._agent = start_agent(set_up.generator.settings, tg, patience=patience)
+            self._agent = traffic.start_agent(set_up.generator.settings, tg, patience=patience)
         self._agent.see = self._see
         return self._agent
 
@@ -241,7 +230,7 @@ def _open(request: TestbedRequest) -> LiveTestbed:
     """Logs in on all nodes, checks and sets up the DUTs, and starts the traffic agent."""
     with ExitStack() as undo:
         # A broken package of a generator is found before anything is touched.
-        load_generator(_generator(request.topology).kind)
+        traffic.load_generator(_generator(request.topology).kind)
         topology = reachable(request.topology, undo)
         paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
         generator = beside_the_dut(request, _generator(topology))
@@ -256,11 +245,11 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         check_link_speeds(ports)
         paths = tuple(with_names(path, ports, takes_cards=takes_cards(tester)) for path in paths)
         duts = checked_duts(request.dut, paths, sessions, has_lab_addresses=topology.addresses == "lab")
-        agent = undo.enter_context(start_agent(generator, tg, patience=request.recovery.patience))
+        agent = undo.enter_context(traffic.start_agent(generator, tg, patience=request.recovery.patience))
         facts = agent.facts
         tg_ports = [port for path in paths for port in path.tg_ports]
-        node = GeneratorNode(tg, facts.interfaces, facts.cpus, device_cpus(request))
-        opened = open_generator(generator, node, tg_ports)
+        node = traffic.GeneratorNode(tg, facts.interfaces, facts.cpus, device_cpus(request))
+        opened = traffic.open_generator(generator, node, tg_ports)
         if takes_cards(tester):
             undo.enter_context(taken_cards(tg, tester, tg_ports))
             # What the kernel reported about interfaces that it does not have any more.

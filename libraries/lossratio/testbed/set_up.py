@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from lossratio import traffic
 from lossratio.dut import BLACK_BOX, DestinationMacs, Dut, DutOptions, create_dut, load_kind, make_reflector
 from lossratio.dut.linux import NodeDut, ProgramDut, ProgramOptions
 from lossratio.errors import DutError, NodeError
@@ -17,16 +18,7 @@ from lossratio.testbed.testbed import DutRequest, TestbedRequest
 from lossratio.testbed.tester_cards import takes_cards
 from lossratio.testbed.undo import LastWill, execute_last_wills, put_off_interruption
 from lossratio.topology import EAST, WEST, Port, RealGenerator, Topology, TrafficPath
-from lossratio.traffic import (
-    CHECK_DURATION,
-    CHECK_LOAD,
-    FALTERING,
-    REPEATS,
-    Generator,
-    PortPair,
-    TrafficPort,
-    TrafficProfile,
-)
+from lossratio.traffic import FALTERING, REPEATS, TrafficPort, TrafficProfile
 from lossratio.trials import START_TOLERANCE
 
 
@@ -217,7 +209,7 @@ class LiveSetUp:
     """The parallel paths; at least one."""
     ports: tuple[PortState, ...]
     """The states of all ports on them."""
-    generator: Generator[RealGenerator]
+    generator: traffic.Generator[RealGenerator]
     """The generator."""
     lease: Lease | None
     """The lease of the testbed; None: this testbed is never reserved."""
@@ -265,7 +257,7 @@ class LiveSetUp:
         """Seconds that DUTs need at most to recover from a trial."""
         return max((dut.recovery_time for dut in self.duts), default=0.0)
 
-    def port_pairs(self, destinations: Sequence[DestinationMacs | None]) -> tuple[PortPair, ...]:
+    def port_pairs(self, destinations: Sequence[DestinationMacs | None]) -> tuple[traffic.PortPair, ...]:
         """The ends of each path, with the generator's names for them."""
 
         def end(port: Port, mac: str | None) -> TrafficPort:
@@ -273,7 +265,7 @@ class LiveSetUp:
             return traffic_port(port, name, mac)
 
         return tuple(
-            PortPair(
+            traffic.PortPair(
                 end(link.path.west, None if macs is None else macs.from_west),
                 end(link.path.east, None if macs is None else macs.from_east),
                 link.path.is_reflected,
@@ -315,8 +307,8 @@ class LiveSetUp:
         # A journal is resumed only with the same timing, word by word.
         return trial_timing(
             learning="before the search",
-            learning_s=CHECK_DURATION,
-            learning_fps=CHECK_LOAD,
+            learning_s=traffic.CHECK_DURATION,
+            learning_fps=traffic.CHECK_LOAD,
             neighbours=(
                 "static entries from their set-up, or the learning frames"
                 if self.duts

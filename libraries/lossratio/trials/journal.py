@@ -26,19 +26,9 @@ from typing import Any
 
 from lossratio.errors import SearchError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
+from lossratio.trials import journal_lines
 from lossratio.trials.digest import add_digest
-from lossratio.trials.journal_lines import (
-    Addition,
-    JournalEntry,
-    UnknownFormatError,
-    describe_addition,
-    describe_search,
-    describe_trial,
-    describe_verification,
-    is_whole,
-    read_header,
-    read_line,
-)
+from lossratio.trials.journal_lines import Addition, JournalEntry
 from lossratio.trials.trial import TrialResult
 
 _LOG = logging.getLogger(__name__)
@@ -105,8 +95,8 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
     if not lines:
         raise SearchError(f"{path} is not a journal, or was cut off in its header: it has no whole line.")
     try:
-        header, digest = read_header(first)
-    except UnknownFormatError as error:
+        header, digest = journal_lines.read_header(first)
+    except journal_lines.UnknownFormatError as error:
         raise UnknownJournalError(
             f"{path}, line 1: {error}. If it is of another version, use that; otherwise it does not belong here."
         ) from error
@@ -120,9 +110,9 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
     damage = None
     for number, line in enumerate(lines, start=2):
         try:
-            if number == len(lines) + 1 and not is_whole(line):
+            if number == len(lines) + 1 and not journal_lines.is_whole(line):
                 break
-            read, digest = read_line(line, digest)
+            read, digest = journal_lines.read_line(line, digest)
         except ValueError as error:
             damage = _damage(path, number, error)
             break
@@ -205,7 +195,7 @@ class Journal(AbstractContextManager["Journal"]):
         with _opening(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with cls(path, [], path.open("wb", buffering=0), "") as journal:
-                journal._write(*add_digest(describe_search(search, about)))
+                journal._write(*add_digest(journal_lines.describe_search(search, about)))
             return cls(path, [], path.open("ab", buffering=0), journal._digest)
 
     @classmethod
@@ -236,7 +226,7 @@ class Journal(AbstractContextManager["Journal"]):
         if not contents.unproved:
             return
         with cls._at(path, [], contents.intact_bytes, contents.last_digest) as journal:
-            journal._write(*add_digest(describe_verification(), journal._digest))
+            journal._write(*add_digest(journal_lines.describe_verification(), journal._digest))
 
     @classmethod
     def _at_end(cls, path: Path, contents: JournalContents) -> "Journal":
@@ -267,7 +257,8 @@ class Journal(AbstractContextManager["Journal"]):
             StorageError: If it cannot be written to the disk.
         """
         entry = JournalEntry(result, purpose, rule, self.is_verified() if verified is None else verified)
-        self._append(lambda: describe_trial(entry), f"The measurer's answer at {result.load:.10g} frames/s")
+        what = f"The measurer's answer at {result.load:.10g} frames/s"
+        self._append(lambda: journal_lines.describe_trial(entry), what)
         self._sizes.append(self.path.stat().st_size)
         self.results.append(result)
 
@@ -278,13 +269,14 @@ class Journal(AbstractContextManager["Journal"]):
             SearchError: If it has no form that could be read again, such as a number that is not finite.
             StorageError: If it cannot be written to the disk.
         """
-        self._append(lambda: describe_addition(addition), f"What was measured for {addition.part} after the search")
+        what = f"What was measured for {addition.part} after the search"
+        self._append(lambda: journal_lines.describe_addition(addition), what)
 
     def _append(self, describe: Callable[[], bytes], what: str) -> None:
         try:
             line, digest = add_digest(describe(), self._digest)
             # The journal is read in the same way when it is continued.
-            read_line(line, self._digest)
+            journal_lines.read_line(line, self._digest)
         except (ValueError, TypeError) as error:
             raise SearchError(
                 f"{what} cannot be kept: {error}. Correct the measurer; the trials before are in the journal."
