@@ -59,13 +59,7 @@ class Kept:
 
 
 def promises_kept(goals: tuple[SequentialGoal, ...], searches: int, first_seed: int = 0) -> Iterator[Kept]:
-    """Measures how often the results of goals are wrong.
-
-    Args:
-        goals: The goals.
-        searches: Number of searches for each goal, each on another SUT.
-        first_seed: Seed of the first SUT.
-    """
+    """Measures how often the results of goals are wrong: so many searches for each, each on the SUT of another seed."""
     for goal in goals:
         outcomes = [search_on_curve(goal, seed) for seed in range(first_seed, first_seed + searches)]
         wrong = [is_wrong(goal, result, curve) for result, curve, _ in outcomes]

@@ -116,11 +116,7 @@ class Bisection:
         self._measured.append((self._index(revision), value))
 
     def skip(self, revision: str) -> None:
-        """Takes in that a revision cannot be measured, e.g. because it cannot be built.
-
-        Raises:
-            SearchError: If there is no such revision, or it is the first or the last one.
-        """
+        """Takes in that a revision cannot be measured; SearchError: no such revision, or the first or the last one."""
         index = self._index(revision)
         if index in (0, len(self._revisions) - 1):
             raise SearchError(f"Revision {revision} cannot be left out: the search begins or ends with it.")
@@ -213,8 +209,7 @@ def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
 def alarm_to_bisect(alarms: Sequence[Trend], repository: Path) -> tuple[Trend, str, str] | None:
     """The worst alarm that was not bisected yet, and the revisions of the builds before it and since.
 
-    Returns:
-        The alarm with both revisions; None: there is none whose builds name two revisions of the repository.
+    None: there is none whose builds name two revisions of the repository.
     """
     for alarm in sorted(alarms, key=lambda trend: 0.0 if trend.change is None else -abs(trend.change.ratio)):
         good, bad = (None if build is None else _revision_in(build, repository) for build in alarm.builds)

@@ -38,14 +38,7 @@ class Bench:
     """Sets builds up."""
 
     def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
-        """Runs the command that sets a build up.
-
-        Returns:
-            Whether the build can be measured; False if the command's exit status is `SKIP`.
-
-        Raises:
-            BuildError: If the command failed otherwise; with the last lines of its output.
-        """
+        """Runs the command that sets a build up; False: its exit status is `SKIP`. BuildError: it failed."""
         environment, shell = {**os.environ, variable: build}, ["sh", "-c", command]
         done = subprocess.run(
             shell, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False

@@ -194,11 +194,7 @@ class ConnectionTable(ABC):
         """Seconds after which an idle connection is forgotten: of TCP in a state, or (None) of UDP."""
 
     def check(self, wanted: Established) -> None:
-        """Checks before any traffic that it can keep connections until the end of a trial.
-
-        Raises:
-            DutError: If it cannot; says why not.
-        """
+        """Checks before any traffic that it can keep connections until a trial ends; DutError: says why not."""
         if self.most is not None and wanted.connections > self.most:
             raise DutError(f"{wanted.text}: {self.node_name} keeps {self.most:,} at once (most_connections).")
         timeout = self.timeout_of(wanted.tcp_state)
@@ -265,11 +261,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def check(self) -> None:
-        """Checks whether the DUT can be set up here, without a change.
-
-        Raises:
-            DutError: If something is missing, or an interface has another use; the message says what to do.
-        """
+        """Checks, without a change, that it can be set up; DutError: what is missing or in use, and what to do."""
 
     @abstractmethod
     def set_up(self, west_mac: str, east_mac: str) -> None:
@@ -284,11 +276,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def verify(self) -> None:
-        """Checks that the DUT has not changed since its set-up.
-
-        Raises:
-            DutError: If it has: a reboot, an interface that is down, configuration that is gone.
-        """
+        """Checks that it is as it was set up; DutError: a reboot, an interface down, configuration that is gone."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -346,11 +334,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         return None
 
     def check_reconfigure(self, entries: int) -> None:
-        """Checks, before anything is measured, that `reconfigure` is possible at all.
-
-        Raises:
-            DutError: If this kind has no such table.
-        """
+        """Checks, before anything is measured, that `reconfigure` is possible; DutError: there is no such table."""
         if type(self).reconfigure is Dut.reconfigure:
             self.reconfigure(entries)
 
@@ -361,10 +345,8 @@ class Dut(ABC, Generic[OptionsT_co]):
     def reconfigure(self, entries: int) -> None:
         """Adds entries to the DUT's forwarding table, e.g. routes, while traffic passes.
 
-        No entry concerns test traffic. The tear-down removes them.
-
-        Raises:
-            DutError: If this kind has no such table, or refuses the entries.
+        No entry concerns test traffic. The tear-down removes them. A kind without such a table, or that refuses them,
+        raises `DutError`.
         """
         raise DutError(
             f"{self.hop.node_name}: a {self.kind} has no table to add {entries} entries to. Give a keyword that "
@@ -452,11 +434,7 @@ class Cable(LeftAsItIs[CableOptions]):
     settle_time = 0.0
 
     def check(self) -> None:
-        """Refuses to be set up on a node.
-
-        Raises:
-            DutError: Always.
-        """
+        """Refuses to be set up on a node, with a DutError."""
         raise DutError(
             f"{self.hop.node_name}: kind {CABLE!r} is a cable, and this path goes through a node. Leave the kind out "
             f"if the node forwards without being set up, or use a topology with a link from the TG to the TG."

@@ -294,11 +294,7 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         self._counters = DutCounters({}, {}, {})
 
     def check(self) -> None:
-        """Refuses what only a device that can be reached can do.
-
-        Raises:
-            DutError: If it is to be reset before each trial and has no hook for that, or a hook lacks something.
-        """
+        """Refuses a reset before each trial without a hook for it, and hooks that lack something; DutError."""
         self.hooks.check()
         if self.options.reset and not self.hooks.has("reset"):
             raise DutError(

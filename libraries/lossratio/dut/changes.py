@@ -81,12 +81,7 @@ class Changes:
         self._add(_Step(command, is_needed=False))
 
     def roll_back(self) -> None:
-        """Undoes all changes, the last one first. An undo that fails does not stop the others.
-
-        Raises:
-            DutError: If changes could not be undone; names all of them.
-            NodeError: If the node cannot be reached. The next call continues where this one stopped.
-        """
+        """Undoes all changes, the last one first, also if an undo fails; errors are those of `Dut.tear_down`."""
         failures = []
         while self._undo:
             step = self._undo[-1]

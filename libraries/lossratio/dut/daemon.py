@@ -35,11 +35,7 @@ class Daemon:
         return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, command)
 
     def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:
-        """Starts the program as a change, whose undo stops it, and waits until it answers.
-
-        Raises:
-            DutError: If it does not start, dies or does not answer in time; with its last output.
-        """
+        """Starts the program as a change, and waits until it answers; DutError: shows its last output."""
         changes.run(*self.program.start, undo=self.program.stop())
         deadline = time.monotonic() + READY_TIMEOUT
         while not is_ready():

@@ -56,11 +56,7 @@ def built_in_kinds() -> tuple[type[Dut[DutOptions]], ...]:
 
 
 def load_kind(kind: str) -> type[Dut[DutOptions]]:
-    """Imports the class of a kind.
-
-    Raises:
-        DutError: If no kind or several kinds have the name, or the kind's package is broken; names the distribution.
-    """
+    """Imports the class of a kind; DutError: no kind or several have the name, or its package is broken."""
     loaded = _KINDS.load(kind)
     if not (isinstance(loaded, type) and issubclass(loaded, Dut)):
         raise _KINDS.broken(_KINDS.find(kind), "is not a subclass of lossratio.dut.Dut")
@@ -102,11 +98,7 @@ def _parts(field: FieldInfo) -> list[Any]:
 
 
 def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
-    """Checks options, such as ``{"police": "50 kfps"}``, against the options of a kind.
-
-    Raises:
-        DutError: If the kind or an option is unknown, or an option has a wrong value; names all wrong options.
-    """
+    """Checks options, such as ``{"police": "50 kfps"}``, by those of a kind; DutError: names all that are wrong."""
     model = load_kind(kind).options_type
     try:
         return model.model_validate(dict(options))
@@ -119,11 +111,7 @@ def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
 
 
 def create_dut(kind: str, session: CommandRunner, hop: Hop, options: Mapping[str, Any]) -> Dut[DutOptions]:
-    """Makes the object of a DUT. Its node is not touched yet.
-
-    Raises:
-        DutError: If the kind is unknown or the options are wrong.
-    """
+    """Makes the object of a DUT, whose node is not touched yet; DutError: an unknown kind, or wrong options."""
     return load_kind(kind)(session, hop, parse_options(kind, options))
 
 

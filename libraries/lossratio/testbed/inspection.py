@@ -184,11 +184,7 @@ class NodeReport:
 def inspect_nodes(
     topology: Topology, links: int = 1, *, duts: int | None = None, nic: str | None = None
 ) -> tuple[NodeReport, ...]:
-    """Logs in on every node that can be reached, and inspects it. A local testbed that is not up is built for that.
-
-    Raises:
-        LossRatioError: If a local testbed cannot be built. Problems of a node are in its report.
-    """
+    """Logs in on every node that can be reached, and inspects it; a local testbed that is not up is built for that."""
     with ExitStack() as undo:
         there = reachable(topology, undo)
         paths = there.paths(links, duts=duts, nic=nic)

@@ -52,11 +52,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
         self._opened.__exit__(*failure)
 
     def close(self) -> None:
-        """Stops the traffic if it still flows, without its counters.
-
-        Raises:
-            LossRatioError: If the agent is lost, or the testbed has changed since the traffic began.
-        """
+        """Stops the traffic if it still flows, without its counters; LossRatioError: agent lost, testbed changed."""
         if self._flows:
             self._end(0.0)
 
@@ -97,11 +93,8 @@ def start_traffic(
 ) -> RunningTraffic:
     """Makes a testbed ready for a traffic profile, and begins to send until it is stopped.
 
-    Args:
-        testbed: The testbed.
-        profile: What the traffic is.
-        load: Frames per second, per interface.
-        integrity: What happens if frames come back changed; this is known when the traffic is stopped.
+    The load is in frames per second, per interface. By `integrity`, frames that come back changed may be an error when
+    the traffic is stopped.
 
     Raises:
         LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is simulated, as

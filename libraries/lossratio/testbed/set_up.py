@@ -27,10 +27,8 @@ def address_path(
 ) -> tuple[DestinationMacs, tuple[tuple[str, str], ...]]:
     """Finds the destinations on each link, beginning at the ends of the path.
 
-    A bridge does not change frames, so frames have the same destination before and behind it. A router changes it.
-
-    Returns:
-        The destinations of frames that leave the TG; and of frames that leave each DUT, on its west and its east side.
+    A bridge does not change frames, so frames have the same destination before and behind it. A router changes it. The
+    first are of frames that leave the TG; then come those of frames that leave each DUT, on its west and its east side.
     """
     eastward = [east_mac]
     for dut in reversed(duts):
@@ -328,11 +326,7 @@ class LiveSetUp:
 
 
 def threads_and_cores(duts: Sequence[Dut[DutOptions]]) -> tuple[str, ...]:
-    """Tags such as ``2t1c``: two worker threads on one physical core.
-
-    Returns:
-        One tag for each combination; no tag for DUTs that have no cores of their own.
-    """
+    """Tags such as ``2t1c``, two worker threads on one physical core: one for each combination, of DUTs with cores."""
     tags = (
         f"{len(dut.describe()['cores']['workers'])}t{dut.options.cores}c"
         for dut in duts

@@ -38,14 +38,7 @@ class DutRequest:
 
 
 def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | None:
-    """Checks kind and options of the DUTs.
-
-    Returns:
-        The request; None: no kind is given, and the DUTs stay as they are.
-
-    Raises:
-        DutError: If the kind or an option is unknown, or the value of an option is wrong.
-    """
+    """Checks kind and options of the DUTs; None: no kind is given, and they stay as they are. DutError: it is wrong."""
     if kind is not None:
         return DutRequest(kind, parse_options(kind, options))
     if options:
@@ -94,11 +87,7 @@ class TestbedRequest:
 
     @property
     def paths(self) -> tuple[TrafficPath, ...]:
-        """The parallel paths of the test traffic.
-
-        Raises:
-            TopologyError: If the topology has no such paths, or lacks facts about the TG's ports on them.
-        """
+        """The parallel paths of the test traffic; TopologyError: there are none, or facts of the TG's ports lack."""
         try:
             paths = self.topology.paths(self.links, duts=self.duts, nic=self.nic)
         except TopologyError as error:
@@ -207,29 +196,20 @@ class Testbed(ABC):
         return self.generator.load_step * math.lcm(*(share.limit_denominator(_FINEST).denominator for share in shares))
 
     def exchange(self) -> None:
-        """Has the DUTs take up another build of their programs, which is in place of the last one; all else stays.
-
-        Raises:
-            DutError: If a DUT's kind has nothing to restart, or it does not come back.
-        """
+        """Has the DUTs take up another build of their programs, in the place of the last; DutError: one does not."""
         for dut in self.duts:
             dut.restart()
 
     def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
         """Shows running trials from the next measurement on, where the generator can; it changes no trial.
 
-        Args:
-            see: Called about twice a second with the frames that the trial has sent and received so far, over all
-                directions; None: no more.
+        About twice a second, `see` gets the frames that the trial has sent and received so far, over all directions;
+        None: no more.
         """
         self._see = see
 
     def close(self) -> None:  # noqa: B027  (a simulated testbed has nothing to put back)
-        """Stops all traffic, and puts the nodes back to their earlier state; a second call changes nothing.
-
-        Raises:
-            LossRatioError: If a node could not be put back.
-        """
+        """Stops all traffic, and puts the nodes back (LossRatioError: one cannot be); a second call does nothing."""
 
     def __enter__(self: TestbedT) -> TestbedT:
         return self

@@ -19,10 +19,7 @@ from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput
 class OneWayLatency(Observed):
     """The one-way latency of one direction in one trial.
 
-    A direction whose latency was not measured has an error, and None for every latency.
-
-    Raises:
-        ValueError: If it has neither latencies nor an error, or both.
+    A direction whose latency was not measured has an error, and None for every latency; other ones are a `ValueError`.
     """
 
     direction: str
@@ -336,11 +333,7 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
 
 
 def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None:
-    """Checks that each frame came back as it was sent, and once.
-
-    Raises:
-        IntegrityError: If frames came back with faults.
-    """
+    """Checks that each frame came back as it was sent, and once; IntegrityError: some did not."""
     faulty = [f"{direction.name}: {faults_in_words(direction)}" for direction in directions if direction.faulty]
     if faulty:
         raise IntegrityError(

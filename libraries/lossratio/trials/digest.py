@@ -33,10 +33,8 @@ def add_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
 def take_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
     """Checks the digest at the end of a JSON object, and removes it; returns the object without it, and the digest.
 
-    In a chain it covers the digest of the object before it; empty: it is the first one.
-
-    Raises:
-        DigestError: If there is no digest at the end, or it does not fit the bytes before it.
+    In a chain it covers the digest of the object before it; empty: it is the first one. A missing or wrong one is a
+    `DigestError`.
     """
     start, digits = text[:-_LENGTH], text[-_LENGTH:][len(_BEFORE_DIGITS) : -len(_AFTER_DIGITS)]
     if text != start + _BEFORE_DIGITS + digits + _AFTER_DIGITS:

@@ -86,9 +86,7 @@ def read_journal(path: str | Path) -> JournalContents:
 def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | None]:
     """Reads a journal up to its first damaged line, and returns the error of that line; None: no line is damaged.
 
-    Raises:
-        UnknownJournalError: If the file is not a journal, or is one of another version.
-        SearchError: If the file is missing, or its header is damaged.
+    A header that is damaged is an error as in `read_journal`.
     """
     path = Path(path)
     first, *lines = read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal").split(b"\n")
@@ -187,11 +185,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def begin(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> "Journal":
-        """Starts a journal as `open` does. An earlier file of that name is replaced.
-
-        Raises:
-            StorageError: If it cannot be written.
-        """
+        """Starts a journal as `open` does, in place of an earlier file of that name; StorageError: it cannot."""
         with _opening(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with cls(path, [], path.open("wb", buffering=0), "") as journal:
@@ -200,12 +194,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def reopen(cls, path: Path) -> "Journal":
-        """Opens the journal of a search that has ended, for what is measured after it.
-
-        Raises:
-            SearchError: If the file is missing, damaged or not a journal.
-            StorageError: If it cannot be written.
-        """
+        """Opens the journal of a search that has ended, for what is measured after it; errors are those of `open`."""
         return cls._at_end(path, read_journal(path))
 
     def withdraw(self, keep: int) -> None:
@@ -217,10 +206,7 @@ class Journal(AbstractContextManager["Journal"]):
         """Writes into a closed journal that the DUTs were as set up after the last trial, unless it says so.
 
         An interrupt may have ended the last write at any place. So the file shows what is there, and no open journal.
-
-        Raises:
-            SearchError: If it is damaged.
-            StorageError: If it cannot be written to the disk.
+        Errors are those of `open`.
         """
         contents = read_journal(path)
         if not contents.unproved:
@@ -263,12 +249,7 @@ class Journal(AbstractContextManager["Journal"]):
         self.results.append(result)
 
     def add(self, addition: Addition) -> None:
-        """Writes what was measured after the search, and waits until it is on the disk.
-
-        Raises:
-            SearchError: If it has no form that could be read again, such as a number that is not finite.
-            StorageError: If it cannot be written to the disk.
-        """
+        """Writes what was measured after the search, and waits until it is on the disk; errors are as of `append`."""
         what = f"What was measured for {addition.part} after the search"
         self._append(lambda: journal_lines.describe_addition(addition), what)
 

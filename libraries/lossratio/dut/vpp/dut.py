@@ -87,11 +87,7 @@ class Vpp(ProgramDut[VppOptions]):
         return self.uses_cards or self.options.uses_af_xdp
 
     def check_ports(self) -> None:
-        """Checks the interfaces; with cards, also that they go with VPP's driver.
-
-        Raises:
-            DutError: If something is missing; says what to do.
-        """
+        """Checks the interfaces; with cards, also that they go with VPP's driver."""
         problem = vpp_problem(self.hop)
         if problem is not None:
             raise DutError(f"{problem} in the topology file.")

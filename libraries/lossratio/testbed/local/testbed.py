@@ -26,10 +26,8 @@ _OWN = "lossratio-"
 def join(topology: Topology) -> list[str]:
     """Makes the TG's namespace, and a veth pair for each of its links; what is there already stays.
 
-    The kernel is to compute no checksum later: a device in between would drop such frames.
-
-    Returns:
-        The links that were made, in words.
+    It returns the links that were made, in words. The kernel is to compute no checksum later: a device in between would
+    drop such frames.
 
     Raises:
         TopologyError: If the TG has no namespace of lossratio's own, or a link goes to a node without one.
@@ -58,11 +56,7 @@ def join(topology: Topology) -> list[str]:
 
 
 def part(topology: Topology) -> bool:
-    """Removes the TG's namespace, and with it its links.
-
-    Returns:
-        Whether it was there.
-    """
+    """Removes the TG's namespace, and with it its links; returns whether it was there."""
     own = _own_namespace(topology)
     if _ip("-n", own, "link", "show", "lo").returncode != 0:
         return False
@@ -269,11 +263,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
 
     @classmethod
     def use(cls, topology: Topology) -> "LocalTestbed":
-        """Joins the testbed of this topology if it is up to stay; otherwise builds one for this run.
-
-        Raises:
-            TopologyError: If it is up, but was built from another description; and as `LocalTestbed.up`.
-        """
+        """Joins this topology's testbed that is up to stay, or builds one; TopologyError: it is another one."""
         running = find(topology.name)
         if running is None:
             return cls.up(topology)
@@ -405,11 +395,7 @@ def _write_ssh_config(testbed: LocalTestbed) -> None:
 
 
 def reachable(topology: Topology, undo: ExitStack) -> Topology:
-    """The topology, complete with how its nodes are reached. A local testbed that is not up is built.
-
-    Raises:
-        LossRatioError: If a local testbed cannot be built.
-    """
+    """The topology, complete with how its nodes are reached; a local testbed that is not up is built, if it can be."""
     if topology.testbed != "local":
         return topology
     return undo.enter_context(LocalTestbed.use(topology)).topology

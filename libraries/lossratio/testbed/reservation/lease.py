@@ -212,11 +212,7 @@ class Conversation:
 
 
 class TestbedReservedError(ReservationError):
-    """Another owner has the testbed.
-
-    Attributes:
-        holder: The holder; None: the testbed is free, but other owners came earlier and wait for it.
-    """
+    """Another owner has the testbed: the `holder`; None: it is free, but other owners came earlier and wait for it."""
 
     __test__ = False
 
@@ -407,12 +403,7 @@ def _ask(session: NodeSession, claim: Claim, wait: float) -> tuple[Conversation,
 
 
 def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
-    """The holder of the testbed; None: the testbed is free.
-
-    Raises:
-        NodeError: If the connection is lost.
-        ReservationError: If the node cannot keep a reservation.
-    """
+    """The holder of the testbed; None: it is free. Errors of node and connection are those of `Lease.take`."""
     return Holder.from_json(_answer(session, claim, claim.request("status"))["holder"])
 
 
@@ -422,9 +413,7 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
     The claim has the owner who asks. By force another owner's lease ends, too, and a damaged record is repaired.
 
     Raises:
-        TestbedReservedError: If another owner has the lease.
-        NodeError: If the connection is lost.
-        ReservationError: If the node cannot keep a reservation.
+        TestbedReservedError: If another owner has the lease; other errors are those of `Lease.take`.
     """
     answer = _answer(session, claim, claim.request("clear", owner=claim.owner, force=force))
     if answer["damage"] is not None:
