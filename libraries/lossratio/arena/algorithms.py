@@ -23,7 +23,6 @@ class Algorithm:
     """One way to search."""
 
     name: str
-    """Its name in tables."""
     search: Callable[[Goals, Subject, Measurer], Outcome]
     """Runs one search."""
     applies: Callable[[Goals], bool] = lambda goals: True

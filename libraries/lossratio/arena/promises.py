@@ -40,7 +40,6 @@ class Kept:
     """What became of a goal's promise."""
 
     goal: SequentialGoal
-    """The goal."""
     searches: int
     """Number of searches, each on another SUT."""
     wrong_lower: int

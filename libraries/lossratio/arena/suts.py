@@ -52,11 +52,8 @@ class Subject:
     """A SUT that all algorithms search on."""
 
     family: str
-    """Name of its family."""
     seed: int
-    """Seed of its parameters."""
     sut: Sut
-    """The model."""
     min_load: float
     """Smallest load of a search, in frames per second."""
     max_load: float
@@ -82,7 +79,6 @@ class Family:
     """SUTs of one kind, with other parameters for each seed."""
 
     name: str
-    """Its name in tables."""
     group: str
     """``quiet``, ``jittery``, ``mix`` or ``recorded``."""
     make: Callable[[Draw, float, Overload], Sut]
@@ -158,7 +154,6 @@ class Scaled:
     """A SUT that is another one, made faster by a factor, as a new version of its software may be."""
 
     part: Sut
-    """The other SUT."""
     factor: float
     """How much faster this one is; above 0."""
 

@@ -65,7 +65,6 @@ class BuildBench(Bench):
     warn: Callable[[str], None] = lambda caveat: None
     """Called with a line of text for each doubt about a value."""
     run_suites: Callable[[RunRequest], RunOutcome] = run
-    """Runs suites."""
 
     def measure(self, directory: Path) -> Values:
         """Measures the build that is set up.
@@ -131,7 +130,6 @@ class InPlace:
     """What is measured of builds that are exchanged in place: what they forward of the largest load."""
 
     topology: Path
-    """The topology file."""
     frame_size: str
     """Bytes of a frame with FCS, or a mix."""
     profile: str

@@ -28,9 +28,7 @@ class DutRequest:
     """Kind and options of a testbed's DUTs. Make it with `dut_request`."""
 
     kind: str
-    """Kind of the DUTs."""
     options: DutOptions
-    """Options of this kind."""
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON data, with all defaults."""
@@ -69,9 +67,7 @@ class TestbedRequest:
     __test__ = False
 
     topology: Topology
-    """The topology, as its file has it."""
     file: Path
-    """The topology file."""
     dut: DutRequest | None = None
     """Kind and options of the DUTs; None: they stay as they are."""
     credentials: Credentials = NO_CREDENTIALS
@@ -155,11 +151,9 @@ class Testbed(ABC):
     """A testbed with its DUTs set up. As a context manager it is closed at the end of the block."""
 
     request: TestbedRequest
-    """The request that it was opened with."""
     duts: tuple[Dut[DutOptions], ...] = ()
     """The DUTs that were set up, link by link, from west to east; empty if none were, or the testbed is simulated."""
     generator: GeneratorSettings
-    """The settings of the generator."""
     _see: Callable[[int, int], None] | None = None
 
     @abstractmethod

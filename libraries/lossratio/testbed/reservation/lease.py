@@ -47,7 +47,6 @@ class Claim:
     seconds: float
     """Seconds that the lease lasts unless it is renewed."""
     owner: str
-    """The owner of the lease."""
     purpose: str = ""
     """Its purpose, in the owner's words."""
     token: str | None = None
@@ -114,7 +113,6 @@ class Holder:
     process: int
     """Process id of the controller on the owner's machine."""
     purpose: str
-    """Purpose of the lease."""
     started: str
     """Start of the lease by the clock of the owner's machine, RFC 3339."""
     held: float | None
