@@ -12,27 +12,16 @@ from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, 
 from lossratio.keywords.live_view import say
 from lossratio.keywords.measurements import asks, request_of
 from lossratio.keywords.session import Keywords, Session, announce, describe_profile, measured, show_result
-from lossratio.measurements.latency import (
-    LATENCY_SHARES,
-    LatencyAtLoad,
-    LatencyPoint,
-    LatencyRequest,
-    LatencyResult,
-    add_latency,
-    latency_lines,
-    measure_latency,
-    name_load,
-    points_of,
-)
+from lossratio.measurements import latency
 from lossratio.measurements.throughput import ThroughputResult
 
-_SHARES = tuple(Share(share) for share in LATENCY_SHARES)
+_SHARES = tuple(Share(share) for share in latency.LATENCY_SHARES)
 
 
 class LatencyKeywords(Keywords):
     """Latency after a search, or at given loads."""
 
-    @asks(LatencyRequest)
+    @asks(latency.LatencyRequest)
     @typed_keyword()
     def measure_latency(
         self,
@@ -42,7 +31,7 @@ class LatencyKeywords(Keywords):
         goal: str | None = None,
         shares: tuple[Share, ...] = _SHARES,
         **fields: Any,
-    ) -> ThroughputResult | LatencyResult:
+    ) -> ThroughputResult | latency.LatencyResult:
         """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
 
         After a search in the same test, latency is measured with that search's traffic at ``shares`` of a goal's
@@ -72,16 +61,18 @@ class LatencyKeywords(Keywords):
             return latency_after_search(self.session, goal, shares, **fields)
         if frame_size is None:
             raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
-        points = [LatencyPoint(load) for load in sorted(loads, reverse=True)]
-        request = request_of(self.session, LatencyRequest, frame_size, profile, {"points": points, **fields})
+        points = [latency.LatencyPoint(load) for load in sorted(loads, reverse=True)]
+        request = request_of(self.session, latency.LatencyRequest, frame_size, profile, {"points": points, **fields})
         what = f"Measuring latency: {describe_profile(request.profile)}"
-        result = measured(self.session, what, lambda testbed, at, _: measure_latency(testbed, request, at, _show))
+        result = measured(
+            self.session, what, lambda testbed, at, _: latency.measure_latency(testbed, request, at, _show)
+        )
         _check(result.latency, request.repeats)
         return result
 
 
 def latency_after_search(
-    session: Session, goal: str | None = None, shares: Sequence[float] = LATENCY_SHARES, **fields: Any
+    session: Session, goal: str | None = None, shares: Sequence[float] = latency.LATENCY_SHARES, **fields: Any
 ) -> ThroughputResult:
     """Measures latency at shares of what the last search found; see `LatencyKeywords.measure_latency`."""
     search = session.last_search
@@ -90,28 +81,28 @@ def latency_after_search(
             "No search in this test and on this testbed has found loads to measure latency at. Call e.g. "
             "'Find NDR And PDR' before, or say the loads: 'Measure Latency    10 kpps    frame_size=64B'."
         )
-    points = points_of(search.result, goal=goal, shares=shares)
-    request = LatencyRequest(profile=search.profile, points=points, **fields)
+    points = latency.points_of(search.result, goal=goal, shares=shares)
+    request = latency.LatencyRequest(profile=search.profile, points=points, **fields)
     announce(f"Measuring latency: {describe_profile(search.profile)}")
     result = session.add_to(
-        search, "latency", lambda testbed, place, found: add_latency(testbed, request, place, found, _show)
+        search, "latency", lambda testbed, place, found: latency.add_latency(testbed, request, place, found, _show)
     )
     show_result(result, search.place.directory)
     _check(result.latency, request.repeats)
     return result
 
 
-def _show(latency: LatencyAtLoad) -> None:
-    say(next(iter(latency_lines([latency]))))
-    for fault in latency.faults:
-        logger.warn(f"Latency at {name_load(latency)} is not known: {fault}")
+def _show(at_load: latency.LatencyAtLoad) -> None:
+    say(next(iter(latency.latency_lines([at_load]))))
+    for fault in at_load.faults:
+        logger.warn(f"Latency at {latency.name_load(at_load)} is not known: {fault}")
 
 
-def _check(latency: Sequence[LatencyAtLoad], repeats: int) -> None:
+def _check(measured_at: Sequence[latency.LatencyAtLoad], repeats: int) -> None:
     """Requires a latency, and shows the average of the repeats at each load (RFC 2544, section 26.2)."""
-    if not any(load.is_measured for load in latency):
-        raise TrafficError(f"No latency could be measured at any load. {'; '.join(latency[0].faults)}")
-    for load, trials in groupby(latency if repeats > 1 else (), key=name_load):
+    if not any(load.is_measured for load in measured_at):
+        raise TrafficError(f"No latency could be measured at any load. {'; '.join(measured_at[0].faults)}")
+    for load, trials in groupby(measured_at if repeats > 1 else (), key=latency.name_load):
         means = [one.mean_us for trial in trials for one in trial.directions if one.mean_us is not None]
         if means:
             text = f"latency at {load}: {fmean(means):.1f} µs on average of {repeats} repeats and all directions"

@@ -11,20 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from lossratio.errors import SearchError
-from lossratio.measurements import NOT_IN_FILES, TestPlace
-from lossratio.measurements.connections import (
-    CONNECTIONS_PER_SECOND,
-    LEAST_MORE,
-    LONGER,
-    OF_LONGEST,
-    OpeningRequest,
-    as_cps,
-    as_packets,
-    full_table,
-    full_table_error,
-    in_connections,
-    per_second,
-)
+from lossratio.measurements import NOT_IN_FILES, TestPlace, connections
 from lossratio.measurements.throughput import GoalSearch, GoalsResult, SearchRequest, goals_from
 from lossratio.measurements.throughput.result import format_regularity
 from lossratio.measurements.throughput.view import ThroughputView
@@ -41,7 +28,7 @@ ALL_ESTABLISHED = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.005, name="connection rate")
 """All connections are established in at least half of 5 trials of a second."""
 
 
-class ConnectionRateRequest(OpeningRequest, SearchRequest):
+class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     """Searches for the largest rate at which a device establishes all connections (RFC 9693), and returns the result.
 
     A trial of T seconds at the rate R opens R * T connections, each by one UDP frame. Then a frame goes back over each
@@ -91,7 +78,7 @@ class ConnectionRateRequest(OpeningRequest, SearchRequest):
 class ConnectionRateResult(GoalsResult):
     """The result of a search for the connection rate. Each frame of the load opens a connection."""
 
-    unit: ClassVar[Unit] = CONNECTIONS_PER_SECOND
+    unit: ClassVar[Unit] = connections.CONNECTIONS_PER_SECOND
 
     kind: Literal["connection_rate"] = "connection_rate"
 
@@ -125,9 +112,9 @@ class RateSearch(MLRsearch):
         found = [(upper * goal.final_trial_duration, upper) for goal, upper in uppers if upper is not None]
         if not found:
             return None
-        connections, load = max(found)
-        duration = min(LONGER * connections / load, self.longest_trial, self.most_connections / load)
-        if duration * load - connections < LEAST_MORE:
+        opened, load = max(found)
+        duration = min(connections.LONGER * opened / load, self.longest_trial, self.most_connections / load)
+        if duration * load - opened < connections.LEAST_MORE:
             return None
         purpose = _LongerTrial(self.goals, load, duration, Bound.UPPER, None, load, coarse=True)
         return TrialInput(duration, load), purpose
@@ -135,9 +122,9 @@ class RateSearch(MLRsearch):
     def record(self, result: TrialResult) -> None:
         """Takes in a trial's result; DutError: it shows that the device's table is full."""
         super().record(result)
-        entries = full_table(self.evidence, self._goals_longest)
+        entries = connections.full_table(self.evidence, self._goals_longest)
         if entries is not None:
-            raise full_table_error(entries, result, "take goals with shorter trials (final_trial_duration)")
+            raise connections.full_table_error(entries, result, "take goals with shorter trials (final_trial_duration)")
 
     @property
     def _goals_longest(self) -> float:
@@ -161,7 +148,7 @@ class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
         """MLRsearch, with a longer trial in the end; established connections are not new, and need none."""
         controller = super().controller(request, loads)
         if isinstance(controller, RateSearch) and not request.established:
-            controller.longest_trial = OF_LONGEST * self._longest_trial
+            controller.longest_trial = connections.OF_LONGEST * self._longest_trial
             controller.most_connections = request.profile.flows
         return controller
 
@@ -169,11 +156,11 @@ class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
         """The result of a finished search, from its journal alone; None, too, where a table was full."""
         result = super().rebuilt(journal)
         longest = 0.0 if result is None else max(report.goal.final_trial_duration_s for report in result.goals)
-        return result if full_table(journal.results, longest) is None else None
+        return result if connections.full_table(journal.results, longest) is None else None
 
     def inputs(self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
         """Goals, loads and settings, with the unit of the loads."""
-        return {**super().inputs(request, loads, controller), "load_unit": CONNECTIONS_PER_SECOND.name}
+        return {**super().inputs(request, loads, controller), "load_unit": connections.CONNECTIONS_PER_SECOND.name}
 
 
 class ConnectionRateView(ThroughputView):
@@ -181,7 +168,7 @@ class ConnectionRateView(ThroughputView):
 
     method = "RFC 9693"
     value_name = "connection rate"
-    measured_in = CONNECTIONS_PER_SECOND
+    measured_in = connections.CONNECTIONS_PER_SECOND
 
     def lines(self, result: GoalsResult) -> Iterator[str]:
         """Each goal, with its bounds and the connections of a trial at the lower one."""
@@ -191,10 +178,12 @@ class ConnectionRateView(ThroughputView):
             found = report.result
             if found is None:
                 continue
-            bound = per_second(found.relevant_lower_bound)
+            bound = connections.per_second(found.relevant_lower_bound)
             yield value_line("relevant lower bound", bound, self.measured_in)
-            yield value_line("relevant upper bound", per_second(found.relevant_upper_bound), self.measured_in)
-            yield value_line("connection rate", per_second(found.conditional_throughput), self.measured_in)
+            yield value_line(
+                "relevant upper bound", connections.per_second(found.relevant_upper_bound), self.measured_in
+            )
+            yield value_line("connection rate", connections.per_second(found.conditional_throughput), self.measured_in)
             if bound is not None:
                 seconds = report.goal.final_trial_duration_s
                 yield f"  a trial of {seconds:g} s at the lower bound opened {bound * seconds:,.0f} connections"
@@ -203,7 +192,7 @@ class ConnectionRateView(ThroughputView):
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal, in connections per second."""
-        yield from map(in_connections, super().findings(result))
+        yield from map(connections.in_connections, super().findings(result))
 
     def offered(self, result: GoalsResult, finding: Finding) -> Sequence[Offered]:
         """The trials at the upper bound if the generator made it one."""
@@ -222,7 +211,7 @@ class ConnectionRateView(ThroughputView):
         """NDR and PDR in connections per second; in packets per second where connections are established before."""
         frames = _frames_of_transaction(result)
         exported = super().csit(result)
-        return dict(as_packets(exported, frames) if frames else as_cps(exported))
+        return dict(connections.as_packets(exported, frames) if frames else connections.as_cps(exported))
 
 
 def _frames_of_transaction(result: GoalsResult) -> int:

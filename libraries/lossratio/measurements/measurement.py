@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from lossratio import trials
 from lossratio.errors import SearchError, StarvedGeneratorError, StorageError, storing
 from lossratio.measurements.request import Request
 from lossratio.records import Record
@@ -25,19 +26,6 @@ from lossratio.results import (
     TestRun,
     describe_trials,
     low_rate_check,
-)
-from lossratio.trials import (
-    Addition,
-    Controller,
-    Integrity,
-    Journal,
-    JournalEntry,
-    Measurer,
-    TrialResult,
-    adopt_journal,
-    check_integrity,
-    read_journal,
-    run_search,
 )
 from lossratio.units import format_frame_rate
 from lossratio.version import __version__
@@ -91,7 +79,7 @@ class Measurement(Generic[ResultT]):
     """The test, its time and its conditions."""
     result: ResultT
     """The controller's conclusion from all trials there are."""
-    entries: tuple[JournalEntry, ...]
+    entries: tuple[trials.JournalEntry, ...]
     """All trials there are."""
     failure: BaseException | None
     """The exception that stopped the measurement; None if nothing did."""
@@ -106,12 +94,12 @@ class Measurement(Generic[ResultT]):
         self,
         max_load: MaxLoad,
         reason: str | None = None,
-        why_set_aside: Callable[[TrialResult], str | None] = lambda _: None,
+        why_set_aside: Callable[[trials.TrialResult], str | None] = lambda _: None,
     ) -> dict[str, Any]:
         """The fields that results of all kinds have; with a reason, the result is irregular."""
         outcome = Outcome.FAILED if self.run.error is not None else Outcome.IRREGULAR if reason else Outcome.MEASURED
-        trials = describe_trials(self.entries, why_set_aside=why_set_aside)
-        return {**self.run.stated(), "outcome": outcome, "trials": trials, "max_load": max_load}
+        described = describe_trials(self.entries, why_set_aside=why_set_aside)
+        return {**self.run.stated(), "outcome": outcome, "trials": described, "max_load": max_load}
 
 
 class Additions(AbstractContextManager["Additions"]):
@@ -128,17 +116,17 @@ class Additions(AbstractContextManager["Additions"]):
 
     def __init__(self, place: TestPlace, part: str, asked: Sequence[Mapping[str, Any]], number: int | None) -> None:
         path = place.directory.journal_path(place.test.full_name)
-        earlier = [addition for addition in read_journal(path).additions if addition.part == part]
+        earlier = [addition for addition in trials.read_journal(path).additions if addition.part == part]
         known = [addition for addition in earlier if addition.measurement == number]
         self._part = part
         self._asked: list[Mapping[str, Any]] = [
             json.loads(json.dumps({"number": place, **request})) for place, request in enumerate(asked, start=1)
         ]
-        self._known: list[Addition] = []
+        self._known: list[trials.Addition] = []
         self._measurement = 1 + max((addition.measurement for addition in earlier), default=0)
         if place.resume is not None and known and all(addition.request in self._asked for addition in known):
             self._known, self._measurement = known, known[0].measurement
-        self._journal = Journal.reopen(path)
+        self._journal = trials.Journal.reopen(path)
 
     def __exit__(self, *error: object) -> None:
         self._journal.close()
@@ -156,7 +144,7 @@ class Additions(AbstractContextManager["Additions"]):
             StorageError: If it cannot be written.
         """
         text = found.model_dump_json()
-        self._journal.add(Addition(self._part, self._measurement, self._asked[place], json.loads(text)))
+        self._journal.add(trials.Addition(self._part, self._measurement, self._asked[place], json.loads(text)))
 
 
 @dataclass(frozen=True)
@@ -167,16 +155,16 @@ class Course:
     """The controller's settings, as JSON data; a journal is continued only with the same settings."""
     remarks: tuple[str, ...]
     """Further remarks for the reader of the numbers."""
-    measurer: Callable[[Ready], Measurer]
+    measurer: Callable[[Ready], trials.Measurer]
     """Makes what performs the trials on the testbed that is ready."""
-    seen: Callable[[TrialResult], None]
+    seen: Callable[[trials.TrialResult], None]
     """Takes each trial that was measured."""
     loads: LoadRange
     """The loads; the journal's header has the largest one."""
 
 
 def perform(
-    controller: Controller[ResultT], testbed: Testbed, request: Request, place: TestPlace, course: Course
+    controller: trials.Controller[ResultT], testbed: Testbed, request: Request, place: TestPlace, course: Course
 ) -> Measurement[ResultT]:
     """Runs a controller's trials on a testbed.
 
@@ -196,7 +184,7 @@ def perform(
             attempt = _Attempt(testbed, ready, request, place, course)
             attempt.check_earlier()
             options: Any = {"journal": attempt.journal, "on_trial": attempt.seen, "load_step": course.loads.step}
-            run_search(controller, course.measurer(ready), **options)
+            trials.run_search(controller, course.measurer(ready), **options)
             attempt.late = ready.late_frames()
     except BaseException as error:
         # The caller raises the exception, also an interrupt, after it has written the result file. Before the first
@@ -211,9 +199,9 @@ def perform(
 class _Attempt:
     def __init__(self, testbed: Testbed, ready: Ready, request: Request, place: TestPlace, course: Course) -> None:
         self._ready, self._place, self._course = ready, place, course
-        self._is_checked = request.integrity is Integrity.FAIL
+        self._is_checked = request.integrity is trials.Integrity.FAIL
         inputs = {**course.inputs, **({"rest_s": request.rest} if request.rest else {})}
-        if request.integrity is not Integrity.DOUBT:
+        if request.integrity is not trials.Integrity.DOUBT:
             inputs["integrity"] = request.integrity.value
         forced = () if place.forced is None else (f"{FORCED}{place.forced}",)
         self._remarks = (*course.remarks, *forced)
@@ -233,20 +221,22 @@ class _Attempt:
 
     def check_earlier(self) -> None:
         if self._is_checked:
-            check_integrity(low_rate_check(self._ready.conditions.generator), "in the check before the first trial")
+            trials.check_integrity(
+                low_rate_check(self._ready.conditions.generator), "in the check before the first trial"
+            )
             for trial in self.journal.results:
                 _check_trial(trial)
 
-    def seen(self, trial: TrialResult) -> None:
+    def seen(self, trial: trials.TrialResult) -> None:
         """Ends a measurement at the first trial whose frames did not come back as they were sent, if it is checked."""
         self._course.seen(trial)
         if self._is_checked:
             _check_trial(trial)
 
-    def end(self) -> tuple[JournalEntry, ...]:
+    def end(self) -> tuple[trials.JournalEntry, ...]:
         """Closes the journal and proves or withdraws its last trials; returns all trials there are."""
         self.journal.close()
-        contents = read_journal(self.journal.path)
+        contents = trials.read_journal(self.journal.path)
         entries = (*contents.entries, *contents.unproved)
         try:
             if isinstance(self.failure, StarvedGeneratorError):
@@ -255,7 +245,7 @@ class _Attempt:
                 keep = next((number for number, output in enumerate(new) if output.unsent_frames), len(new))
                 self.journal.withdraw(keep=keep)
             if self._ready.is_verified():
-                Journal.prove(self.journal.path)
+                trials.Journal.prove(self.journal.path)
         except StorageError as error:
             self.failure = self.failure or error
         return entries
@@ -263,7 +253,7 @@ class _Attempt:
     def run(self) -> TestRun:
         from lossratio.testbed import guilty_of
 
-        contents = read_journal(self.journal.path)
+        contents = trials.read_journal(self.journal.path)
         proved, unproved = len(contents.entries), len(contents.unproved)
         remarks = self._remarks
         if unproved:
@@ -281,8 +271,8 @@ class _Attempt:
         )
 
 
-def _check_trial(trial: TrialResult) -> None:
-    check_integrity(trial.output.directions, f"at {format_frame_rate(trial.load)} for {trial.duration:g} s")
+def _check_trial(trial: trials.TrialResult) -> None:
+    trials.check_integrity(trial.output.directions, f"at {format_frame_rate(trial.load)} for {trial.duration:g} s")
 
 
 def what_stopped(failure: BaseException) -> str:
@@ -309,7 +299,9 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
     }
 
 
-def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any], about: Mapping[str, Any]) -> Journal:
+def _journal(
+    place: TestPlace, conditions: Conditions, search: Mapping[str, Any], about: Mapping[str, Any]
+) -> trials.Journal:
     if place.resume is not None and place.forced is None and (place.resume.path / "results").is_dir():
         # The DUTs must have the versions that the earlier part of the run was measured with.
         run = place.resume.path
@@ -331,11 +323,11 @@ def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]
     if earlier is None or not earlier.exists():
         place.directory.discard(place.test.full_name)
     elif place.forced is not None:
-        adopt_journal(earlier, path, search, about)
+        trials.adopt_journal(earlier, path, search, about)
     elif earlier.resolve() != path.resolve():
         # Opened in its own place, so that an error names the file that the user knows.
-        Journal.open(earlier, search).close()
+        trials.Journal.open(earlier, search).close()
         with storing(f"copy the journal {earlier} to {path}", "Nothing was measured since."):
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(earlier, path)
-    return Journal.open(path, search, about)
+    return trials.Journal.open(path, search, about)

@@ -12,24 +12,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from lossratio import results
 from lossratio.errors import ReportError
 from lossratio.report.junit import Case
 from lossratio.report.run import Run
 from lossratio.report.tables import markdown_cell, markdown_table
-from lossratio.results import (
-    INTERRUPTED,
-    TERMINATED,
-    Finding,
-    Outcome,
-    TestResult,
-    caveats_of,
-    differing_aspects,
-    findings_of,
-    generator_of,
-    number_of,
-    unsent_explain,
-    unsent_share_of,
-)
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
 RANK_TEST_LEAST = 5
@@ -194,9 +181,9 @@ class ComparedQuantity:
     """Reason of the verdict and caveats of the values; may be empty."""
     unit: Unit = FRAMES_PER_SECOND
     """The unit of the values."""
-    findings_before: tuple[Finding, ...] = ()
+    findings_before: tuple[results.Finding, ...] = ()
     """The findings before, also those without a value."""
-    findings_after: tuple[Finding, ...] = ()
+    findings_after: tuple[results.Finding, ...] = ()
     """The findings after, likewise."""
 
 
@@ -254,9 +241,9 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
     return Comparison(testbeds.pop(), tuple(_judged(compared, least_change)), problems)
 
 
-def _results(runs: Sequence[Run]) -> list[TestResult]:
+def _results(runs: Sequence[Run]) -> list[results.TestResult]:
     """The results of the runs without repetitions: a copy of a run and the resumed run share most of their results."""
-    by_test: dict[str, list[TestResult]] = {}
+    by_test: dict[str, list[results.TestResult]] = {}
     for result in (result for run in runs for result in run.results):
         of_test = by_test.setdefault(result.test.full_name, [])
         if result not in of_test:
@@ -264,28 +251,30 @@ def _results(runs: Sequence[Run]) -> list[TestResult]:
     return [result for of_test in by_test.values() for result in of_test]
 
 
-def _by_quantity(results: Sequence[TestResult]) -> dict[tuple[str, str], list[Finding]]:
-    by_quantity: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings_of(results):
+def _by_quantity(measured: Sequence[results.TestResult]) -> dict[tuple[str, str], list[results.Finding]]:
+    by_quantity: dict[tuple[str, str], list[results.Finding]] = {}
+    for finding in results.findings_of(measured):
         by_quantity.setdefault((finding.result.test.full_name, finding.quantity), []).append(finding)
     return by_quantity
 
 
-def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding]) -> ComparedQuantity:
+def _compared(key: tuple[str, str], before: list[results.Finding], after: list[results.Finding]) -> ComparedQuantity:
     old, new = _sample(before), _sample(after)
     base = ComparedQuantity(*key, old, new, None, None, Verdict.NOT_COMPARABLE)
     base = replace(base, unit=(after or before)[-1].unit, findings_before=tuple(before), findings_after=tuple(after))
     if not (before and after):
         return replace(base, note="not in B" if before else "not in A")
     for side, findings in (("A", before), ("B", after)):
-        if all(finding.result.error in (INTERRUPTED, TERMINATED) for finding in findings):
+        if all(finding.result.error in (results.INTERRUPTED, results.TERMINATED) for finding in findings):
             return replace(base, note=f"{side} was interrupted: resume it with lossratio run --resume")
-    differing = differing_aspects([*before, *after])
+    differing = results.differing_aspects([*before, *after])
     if differing:
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
     # What the generator could not send, or a TG that failed, says nothing about the SUT.
-    missing = Verdict.NOT_COMPARABLE if all(map(unsent_share_of, after)) else Verdict.REGRESSION
-    if all(one.outcome is Outcome.FAILED for one in after) and any(one.outcome is not Outcome.FAILED for one in before):
+    missing = Verdict.NOT_COMPARABLE if all(map(results.unsent_share_of, after)) else Verdict.REGRESSION
+    if all(one.outcome is results.Outcome.FAILED for one in after) and any(
+        one.outcome is not results.Outcome.FAILED for one in before
+    ):
         return replace(base, verdict=missing, note=f"B has no value: {after[-1].reason}")
     if not after[0].has_value:
         return replace(base, note=f"{after[0].quantity} has no single value: see the reports")
@@ -294,15 +283,15 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
     if not new.values:
         return replace(base, verdict=missing, note=f"B has no value: {after[-1].reason}")
     notes = [*_caveats("A", before), *_caveats("B", after)]
-    generators = [{generator_of(one.result) for one in findings} - {None} for findings in (before, after)]
+    generators = [{results.generator_of(one.result) for one in findings} - {None} for findings in (before, after)]
     if len(set.union(*generators)) > 1:
         kinds = [" and ".join(sorted(map(str, side))) or "not known" for side in generators]
         notes = [f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may be the difference", *notes]
     return replace(base, difference=difference(old, new), verdict=Verdict.TOO_FEW, note="; ".join(notes))
 
 
-def _caveats(side: str, findings: Sequence[Finding]) -> Iterator[str]:
-    for caveat, count in Counter(caveat for finding in findings for caveat in caveats_of(finding)).items():
+def _caveats(side: str, findings: Sequence[results.Finding]) -> Iterator[str]:
+    for caveat, count in Counter(caveat for finding in findings for caveat in results.caveats_of(finding)).items():
         yield f"{side}, {count} of {len(findings)} {caveat}"
 
 
@@ -325,7 +314,7 @@ def _without_unsent(compared: ComparedQuantity, least_change: float) -> Compared
     if compared.verdict is Verdict.UNCHANGED:
         return compared
     before, after = _offered(compared.findings_before), _offered(compared.findings_after)
-    if not unsent_explain(before, after, compared.unit, least_change):
+    if not results.unsent_explain(before, after, compared.unit, least_change):
         return compared
     known = ", ".join(
         f"{name} {'is a least value' if share == 1.0 else f'lacks {format_ratio(share)} of the frames of a load'}"
@@ -336,14 +325,14 @@ def _without_unsent(compared: ComparedQuantity, least_change: float) -> Compared
     return replace(compared, verdict=Verdict.NOT_COMPARABLE, note="; ".join(filter(None, (note, compared.note))))
 
 
-def _offered(findings: Sequence[Finding]) -> list[tuple[float, float]]:
+def _offered(findings: Sequence[results.Finding]) -> list[tuple[float, float]]:
     """The values, each with the share of its frames that the generator left unsent."""
-    values = ((number_of(finding.value), unsent_share_of(finding)) for finding in findings)
+    values = ((results.number_of(finding.value), results.unsent_share_of(finding)) for finding in findings)
     return [(value, share) for value, share in values if value is not None]
 
 
-def _sample(findings: Sequence[Finding]) -> Sample:
-    return Sample(tuple(value for finding in findings if (value := number_of(finding.value)) is not None))
+def _sample(findings: Sequence[results.Finding]) -> Sample:
+    return Sample(tuple(value for finding in findings if (value := results.number_of(finding.value)) is not None))
 
 
 def comparison_table(comparison: Comparison) -> str:

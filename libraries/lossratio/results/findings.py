@@ -16,17 +16,8 @@ from pydantic import JsonValue
 
 from lossratio.errors import ReportError
 from lossratio.records import Rate
+from lossratio.results import doubts
 from lossratio.results.conditions import MaxLoad
-from lossratio.results.doubts import (
-    Doubt,
-    DoubtKind,
-    doubts_about_frames,
-    testbed_changed,
-    time_dependence_in,
-    two_bands_in,
-    unsent_frames,
-    unsent_share,
-)
 from lossratio.results.frame_integrity import faults_with_sizes, integrity_lines, integrity_of
 from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
@@ -271,25 +262,27 @@ def unsent_share_of(finding: Finding) -> float:
     """
     if finding.is_at_limit or finding.result.guilty == "TG":
         return 1.0
-    return unsent_share(view_of(finding.result).offered(finding.result, finding))
+    return doubts.unsent_share(view_of(finding.result).offered(finding.result, finding))
 
 
-def doubts_of(results: Sequence[TestResult]) -> list[tuple[Doubt, ...]]:
+def doubts_of(results: Sequence[TestResult]) -> list[tuple[doubts.Doubt, ...]]:
     """The doubts about each result of one run, in their order; one that needs two results belongs to the MRR."""
     return [tuple(_doubts(result, results)) for result in results]
 
 
-def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
+def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[doubts.Doubt]:
     view = view_of(result)
     trials = [trial for trial in result.trials if trial.is_evidence]
     offered = (view.offered(result, finding) for finding in view.findings(result))
-    unsent = unsent_frames(max(offered, key=unsent_share, default=()))
-    before_frames = (unsent, time_dependence_in(trials), two_bands_in(trials))
-    about_frames = doubts_about_frames(trials, result.late_frames or 0)
-    yield from filter(None, (*before_frames, *about_frames, view.stalls(result, trials), testbed_changed(trials)))
+    unsent = doubts.unsent_frames(max(offered, key=doubts.unsent_share, default=()))
+    before_frames = (unsent, doubts.time_dependence_in(trials), doubts.two_bands_in(trials))
+    about_frames = doubts.doubts_about_frames(trials, result.late_frames or 0)
+    yield from filter(
+        None, (*before_frames, *about_frames, view.stalls(result, trials), doubts.testbed_changed(trials))
+    )
     for remark in result.remarks:
         if remark.startswith(MEMORY_REMARK):
-            yield Doubt(DoubtKind.MEMORY, remark)
+            yield doubts.Doubt(doubts.DoubtKind.MEMORY, remark)
     seen = integrity_of(result)
     if seen is not None and seen.faults:
         examined = f"{seen.examined:,}" if seen.is_sample else "all"
@@ -299,5 +292,5 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[Doubt
                 f"of {examined} frames examined before the first trial: {faults_with_sizes(seen)}; in trials frames "
                 "are counted only, and so many copies may make up for lost ones"
             )
-        yield Doubt(DoubtKind.INTEGRITY, text)
+        yield doubts.Doubt(doubts.DoubtKind.INTEGRITY, text)
     yield from view.doubts(result, results)

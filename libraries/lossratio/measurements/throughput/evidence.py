@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from lossratio import results
 from lossratio.errors import SearchError, StarvedGeneratorError
 from lossratio.measurements.latency.result import LatencyAtLoad, latency_contradictions
 from lossratio.measurements.telemetry import TelemetryTrial
@@ -41,21 +42,6 @@ from lossratio.mlrsearch import (
     zone_in,
 )
 from lossratio.records import Rate
-from lossratio.results import (
-    ROUNDING,
-    Conditions,
-    Kind,
-    LoadOrigin,
-    MaxLoad,
-    Outcome,
-    TestIdentity,
-    TestRun,
-    describe_trials,
-    dropped_by_generator,
-    format_interval,
-    same_value,
-    with_early_verdicts,
-)
 from lossratio.trials import Addition, Integrity, JournalContents, JournalEntry, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -106,10 +92,10 @@ def warm_ups_in(settings: Mapping[str, Any]) -> int:
 
 
 def search_fields(
-    run: TestRun,
-    max_load: MaxLoad,
+    run: results.TestRun,
+    max_load: results.MaxLoad,
     search: Mapping[str, Any],
-    results: Mapping[SearchGoal, GoalResult],
+    found: Mapping[SearchGoal, GoalResult],
     entries: Sequence[JournalEntry],
 ) -> dict[str, Any]:
     """The fields of the result of a search, in which the generator's limits are marked as such.
@@ -120,7 +106,7 @@ def search_fields(
     settings = search["settings"]
     warm_ups = warm_ups_in(settings)
     if settings.get(EARLY_VERDICT):
-        run = replace(run, conditions=with_early_verdicts(run.conditions))
+        run = replace(run, conditions=results.with_early_verdicts(run.conditions))
     evidence = [entry.result for entry in entries[warm_ups:]]
     if run.error is None and MEMORY_REST in settings:
         run = replace(run, remarks=(*run.remarks, *_remark_on_rest(evidence)))
@@ -129,7 +115,7 @@ def search_fields(
         return None if load is None else run.conditions.rate(load)
 
     outcomes: list[GoalOutcome | None] = []
-    for result in results.values() if run.error is None else ():
+    for result in found.values() if run.error is None else ():
         reason = judge(result, evidence, max_load_origin=max_load.origin)
         zone = zone_in(result.goal, evidence, search["min_load_fps"], max_load.rate.per_interface_fps)
         shares = tuple(LossyShare(**vars(one) | {"load": rate(one.load)}) for one in (zone.shares if zone else ()))
@@ -143,14 +129,14 @@ def search_fields(
         )
     return {
         **run.stated(),
-        "outcome": Outcome.FAILED if run.error is not None else outcome_of(outcomes),
-        "trials": describe_trials(entries, warm_ups=warm_ups),
+        "outcome": results.Outcome.FAILED if run.error is not None else outcome_of(outcomes),
+        "trials": results.describe_trials(entries, warm_ups=warm_ups),
         "algorithm": ALGORITHM,
         "settings": dict(settings),
         "min_load": run.conditions.rate(search["min_load_fps"]),
         "max_load": max_load,
         "goals": tuple(
-            GoalReport(goal=describe_goal(goal), result=outcome) for goal, outcome in zip_longest(results, outcomes)
+            GoalReport(goal=describe_goal(goal), result=outcome) for goal, outcome in zip_longest(found, outcomes)
         ),
     }
 
@@ -208,13 +194,13 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
 class _About(BaseModel):
     """What the header of a journal says of the result besides the search."""
 
-    test: TestIdentity
-    conditions: Conditions
+    test: results.TestIdentity
+    conditions: results.Conditions
     remarks: tuple[str, ...]
-    max_load: MaxLoad
+    max_load: results.MaxLoad
 
 
-def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: LoadOrigin) -> str | None:
+def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: results.LoadOrigin) -> str | None:
     """Decides why a goal result is irregular; None: it is regular.
 
     A goal result is the generator's limit in two cases. Either its relevant upper bound is no upper bound without the
@@ -233,9 +219,9 @@ def is_generators_limit(reason: str | None) -> bool:
     return reason is not None and reason.startswith(GENERATOR_LIMIT)
 
 
-def _is_generator_limit(result: GoalResult, trials: Sequence[TrialResult], max_load_origin: LoadOrigin) -> bool:
+def _is_generator_limit(result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin) -> bool:
     if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
-        return max_load_origin is LoadOrigin.GENERATOR
+        return max_load_origin is results.LoadOrigin.GENERATOR
     upper = result.relevant_upper_bound
     if upper is None:
         return False
@@ -252,7 +238,7 @@ def _is_generator_limit(result: GoalResult, trials: Sequence[TrialResult], max_l
 def _without_generators_faults(trial: TrialResult) -> TrialResult:
     """The trial as if its load had been the sent one, and the generator had counted all frames that came back."""
     sent, lost = trial.output.sent_frames, trial.output.lost_frames
-    dropped = dropped_by_generator(trial.output)
+    dropped = results.dropped_by_generator(trial.output)
     if sent is None or lost is None or not (trial.output.unsent_frames or dropped):
         return trial
     whole = sum(direction.intended_frames for direction in trial.output.directions) if trial.is_early else sent
@@ -270,7 +256,7 @@ def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_e
     if not (any(failed) if is_one_enough else all(failed)):
         return
     output = trial.output
-    unsent, dropped = output.unsent_frames or 0, dropped_by_generator(output)
+    unsent, dropped = output.unsent_frames or 0, results.dropped_by_generator(output)
     late = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
     faults = (
         f"it could not send {unsent:,} of {(output.sent_frames or 0) + unsent:,} frames" if unsent else "",
@@ -284,7 +270,7 @@ def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_e
     )
 
 
-class SearchKind(Kind[ResultT]):
+class SearchKind(results.Kind[ResultT]):
     """What searches with goals share as far as their journals and results show it."""
 
     def warm_ups(self, settings: Mapping[str, Any]) -> int:
@@ -295,7 +281,7 @@ class SearchKind(Kind[ResultT]):
         """Contradictions in the result of a search, whose bounds and verdicts must follow from its trials."""
         least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
         for place, trial in enumerate(trials, start=1):
-            if not least * (1.0 - ROUNDING) <= trial.load <= most * (1.0 + ROUNDING):
+            if not least * (1.0 - results.ROUNDING) <= trial.load <= most * (1.0 + results.ROUNDING):
                 yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
         evidence = trials[warm_ups_in(result.settings) :]
         for report in result.goals if result.algorithm == ALGORITHM else ():
@@ -306,7 +292,7 @@ class SearchKind(Kind[ResultT]):
             for field in _RATES:
                 rate, load = getattr(said, field), getattr(made, field)
                 given = None if rate is None else rate.per_interface_fps
-                if not same_value(given, load):
+                if not results.same_value(given, load):
                     yield f"goal {name}: {field}.per_interface_fps is {given!r}, and the trials make {load!r}"
             counts, made_counts = (
                 [(share.trials, share.lossy, share.longest_run) for share in (zone.shares if zone else ())]
@@ -322,7 +308,9 @@ class SearchKind(Kind[ResultT]):
                 yield f"goal {name}: reason is {said.reason!r}, and the trials make {reason!r}"
         for spread in result.spread:
             throughput = next((report.throughput for report in result.goals if report.goal.name == spread.goal), None)
-            if not same_value(spread.values_fps[-1], None if throughput is None else throughput.per_interface_fps):
+            if not results.same_value(
+                spread.values_fps[-1], None if throughput is None else throughput.per_interface_fps
+            ):
                 yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
         for place, at_load in enumerate(result.latency):
             yield from latency_contradictions(at_load, f"latency[{place}]")
@@ -373,7 +361,7 @@ class SearchKind(Kind[ResultT]):
         if is_checked or not journal.entries or controller.next_trial() is not None:
             return None
         ended = created + timedelta(seconds=sum(trial.elapsed for trial in journal.results))
-        run = TestRun(about.test, created, ended, about.conditions, about.remarks)
+        run = results.TestRun(about.test, created, ended, about.conditions, about.remarks)
         fields = search_fields(run, about.max_load, journal.search, controller.result(), journal.entries)
         return self.with_additions(self.result(**fields), journal.additions)
 
@@ -391,5 +379,5 @@ class SearchKind(Kind[ResultT]):
         so_far, warm_ups = BoundsSoFar(goals), warm_ups_in(journal.search.get("settings") or {})
         bounds = [so_far.add(result) for result in journal.results[warm_ups:]]
         for goal_bounds in bounds[-1] if bounds else ():
-            interval = format_interval(goal_bounds.leaning.lower, goal_bounds.leaning.upper)
+            interval = results.format_interval(goal_bounds.leaning.lower, goal_bounds.leaning.upper)
             yield f"{goal_bounds.goal}: so far {interval} per interface, not proved"
