@@ -50,7 +50,9 @@ def metadata(wheel, wheel_contents) -> Message:
 def test_the_wheel_holds_every_module_and_resource(wheel_contents):
     package = ROOT / "libraries" / "lossratio"
     modules = {
-        str(path.relative_to(package.parent)) for kind in ("py", "c", "h", "o") for path in package.rglob(f"*.{kind}")
+        str(path.relative_to(package.parent))
+        for kind in ("py", "c", "h", "o", "sql")
+        for path in package.rglob(f"*.{kind}")
     }
     linked = {"resources": "resources", "topologies": "topologies", "suites": "tests/performance"}
     data = {
@@ -60,6 +62,7 @@ def test_the_wheel_holds_every_module_and_resource(wheel_contents):
         for path in (ROOT / folder).rglob(pattern)
     }
     assert {name.split("/")[1] for name in data} == set(linked)
+    data.add("lossratio/commands/new_lab.robot")
     assert modules | data <= set(wheel_contents)
 
 

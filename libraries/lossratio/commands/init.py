@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -28,31 +29,6 @@ _POLICED = "linux_bridge"
 _POLICER = "    police=20 kfps"
 _DEMAND = {"load": "22 kfps", "trials": 2}
 """The tester's self-test: it must send more than the policer passes."""
-
-_SUITE = """\
-*** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] {name}: {kind}{options}.
-...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load. [Ref] RFC 2544.
-Metadata          Frame Sizes    64B 1518B IMIX
-
-Resource          lossratio/resources/performance.resource
-
-Suite Setup       Set Up Testbed    ${{TOPOLOGY}}    duts=${{DUTS}}    nic=${{NIC}}    dut={kind}{options}
-Suite Teardown    Tear Down Testbed
-Test Template     Find NDR And PDR
-
-Test Tags         perftest    ethip4    base    ethip4-ip4base-{tag}    ${{FRAME_SIZE}}    ${{CORES}}c
-
-
-*** Test Cases ***
-${{FRAME_SIZE}}-${{CORES}}c-ethip4-ip4base-{tag}-ndrpdr
-    [Tags]    ndrpdr
-    ${{FRAME_SIZE}}    profile=ethip4-ip4base
-${{FRAME_SIZE}}-${{CORES}}c-ethip4-ip4base-{tag}-mrr
-    [Tags]    mrr
-    [Template]    Measure MRR
-    ${{FRAME_SIZE}}    profile=ethip4-ip4base
-"""
 
 
 class _PortInfo(ForeignPart):
@@ -135,10 +111,12 @@ def init(
         known = zip(("west_mac", "east_mac"), lab.next_hops, strict=True)
         options = "".join(f"    {option}={mac}" for option, mac in known if mac is not None)
     tag = re.sub(r"[^a-z0-9]+", "", name.lower()) or "lab"
+    template = files("lossratio.commands").joinpath("new_lab.robot").read_text(encoding="utf-8")
+    words = {"NAME": name, "KIND": kind, "OPTIONS": options, "TAG": tag}
     remarks = "".join(f"# {remark}\n" for remark in lab.remarks)
     texts = {
         directory / f"{name}.yaml": remarks + yaml.safe_dump(topology, sort_keys=False, width=120),
-        directory / f"{name}.robot": _SUITE.format(name=name, kind=kind, options=options, tag=tag),
+        directory / f"{name}.robot": re.sub("|".join(words), lambda found: words[found[0]], template),
         directory / f"{name}-job.yaml": yaml.safe_dump(_job(name) | demand, sort_keys=False, width=120),
     }
     _write(texts)

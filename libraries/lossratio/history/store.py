@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 from urllib.parse import quote
@@ -22,21 +23,6 @@ from lossratio.results import write_whole
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32
 _OLDEST_COLUMNS = ("test", "quantity", "started", "value", "outcome", "doubts")
-_TIMES = "BETWEEN '0002-01-01' AND '9998-12-31'"
-_USABLE = f"""
-    test IS NOT NULL AND quantity IS NOT NULL AND outcome IS NOT NULL AND coalesce(value, 0) >= 0
-    AND started {_TIMES} AND coalesce(run_started, started) {_TIMES}
-    AND list_bool_and([isfinite(coalesce(number, 0)) FOR number IN
-        [value, lower_bound, upper_bound, seconds, frame_size_bytes, unsent_share]])
-    AND len(coalesce(doubts, [])) = list_count(coalesce(doubts, []))
-    AND len(coalesce(tags, [])) = list_count(coalesce(tags, []))
-    AND coalesce(list_bool_and([point.load || point.direction IS NOT NULL
-        AND isfinite(coalesce(point.p50_us, 0) + coalesce(point.p90_us, 0) + coalesce(point.p99_us, 0)
-            + coalesce(point.most_us, 0)) FOR point IN latency]), true)
-    AND coalesce(list_bool_and([reading.quantity || reading.place || reading.unit IS NOT NULL
-        AND coalesce(isfinite(reading.value), false) FOR reading IN readings]), true)
-"""
-"""Rows that a trend can be computed from: a value or a list may be null, but nothing in a list."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +54,8 @@ class History:
             groups.setdefault((entry.testbed, entry.started.date().isoformat()), []).append(entry)
         return [self._write(testbed, day, group) for (testbed, day), group in groups.items()]
 
-    def read(self, testbed: str | None = None, since: str | None = None, *, readings: bool = False) -> StoredEntries:
-        """Reads the history of a testbed (None: all) since a day; readings, which are most of it, only if asked for.
+    def read(self, testbed: str | None = None, *, readings: bool = False) -> StoredEntries:
+        """Reads the history of a testbed (None: all); readings, which are most of it, only if asked for.
 
         Columns that a file of an earlier version lacks are null.
 
@@ -82,15 +68,15 @@ class History:
                 f"{self.path} is no history: it has no files like testbed=lab/date=2026-08-01/….parquet. "
                 f"A first run makes it one: lossratio trend {self.path} --add DIR"
             )
-        files, problems = _with_schema(paths)
+        whole, problems = _with_schema(paths)
         duckdb = required("duckdb")
         try:
-            table, unusable = _query(files, testbed, since, readings=readings)
+            table, unusable = _query(whole, testbed, readings=readings)
         except duckdb.Error:
             # So far only the end of each file was read: to read whole files each time would take too long.
-            files, more = _without_damage(files)
+            whole, more = _without_damage(whole)
             problems += more
-            table, unusable = _query(files, testbed, since, readings=readings)
+            table, unusable = _query(whole, testbed, readings=readings)
         problems += [
             f"{file} is left out: it has a row without a name or a time, or with a number that no measurement gives."
             for file in unusable
@@ -121,12 +107,12 @@ def continued(table: Any, entries: Sequence[Entry]) -> Any:
     return arrow.concat_tables([earlier, newest]).sort_by(order)
 
 
-def _with_schema(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
+def _with_schema(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     """The files whose ends are whole and whose columns are ours, and messages about the others."""
     parquet, arrow = required("pyarrow.parquet"), required("pyarrow")
     ours = _schema()
     readable, problems = [], []
-    for file in files:
+    for file in paths:
         try:
             schema = parquet.read_schema(file)
         except (OSError, arrow.ArrowException) as error:
@@ -148,13 +134,13 @@ def _with_schema(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
     return readable, problems
 
 
-def _without_damage(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
+def _without_damage(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     """The files that can be read to the end, and messages about the others."""
     duckdb = required("duckdb")
     readable, problems = [], []
-    for file in files:
+    for file in paths:
         try:
-            _query([file], None, None, readings=True)
+            _query([file], None, readings=True)
         except duckdb.Error as error:
             problems.append(_damaged(file, error))
         else:
@@ -166,45 +152,19 @@ def _damaged(file: Path, error: Exception) -> str:
     return f"{file} is damaged, and left out: {' '.join(str(error).split())}"
 
 
-def _query(files: Sequence[Path], testbed: str | None, since: str | None, *, readings: bool) -> tuple[Any, list[str]]:
-    """The entries in some files, of one testbed and since a day if these are not None; and files that are left out.
-
-    Testbed and day are the names of a file's own folders. Folders above may have such names, too, and Hive's own
-    reading would take them for columns. A run that was added before it was resumed, and again afterwards, has entries
-    in two files: each counts once.
-    """
-    if not files:
+def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tuple[Any, list[str]]:
+    """The entries in some files, of one testbed if that is not None; and files that are left out."""
+    if not paths:
         raise ReportError("No file of the history can be read: all of them are damaged.")
     names = ", ".join(name for name in _schema().names if name != "readings")
+    text = files("lossratio.history").joinpath("entries.sql").read_text(encoding="utf-8")
+    found, chosen = text.format(names=names).split(";\n")
     with required("duckdb").connect() as connection:
         connection.register("all_columns", _schema().empty_table())
-        connection.execute(
-            f"""
-            CREATE TEMP TABLE found AS SELECT *, coalesce({_USABLE}, false) AS is_usable FROM (
-                SELECT {names}, CASE WHEN $readings THEN readings END AS readings, filename AS file,
-                    url_decode(split_part(split_part(filename, '/', -3), '=', 2)) AS testbed,
-                    split_part(split_part(filename, '/', -2), '=', 2)::DATE AS date
-                FROM (
-                    FROM read_parquet($files, union_by_name = true, hive_partitioning = false, filename = true)
-                    UNION ALL BY NAME FROM all_columns
-                )
-            )
-            WHERE ($testbed IS NULL OR testbed = $testbed) AND ($since IS NULL OR date >= $since::DATE)
-            """,  # noqa: S608  (names and conditions are ours; values are parameters)
-            {"files": [str(file) for file in files], "testbed": testbed, "since": since, "readings": readings},
-        )
+        asked = {"files": [str(path) for path in paths], "testbed": testbed, "readings": readings}
+        connection.execute(found, asked)
         unusable = connection.execute("SELECT DISTINCT file FROM found WHERE NOT is_usable ORDER BY file").fetchall()
-        return connection.sql(
-            """
-            SELECT * EXCLUDE (file, is_usable) FROM found
-            WHERE file NOT IN (SELECT file FROM found WHERE NOT is_usable)
-            QUALIFY row_number() OVER (
-                PARTITION BY testbed, test, quantity, started
-                ORDER BY len(doubts) DESC, len(readings) DESC NULLS LAST, run_started NULLS LAST, run
-            ) = 1
-            ORDER BY testbed, test, quantity, started
-            """
-        ).to_arrow_table(), [file for (file,) in unusable]
+        return connection.sql(chosen).to_arrow_table(), [file for (file,) in unusable]
 
 
 def required(module: str) -> Any:

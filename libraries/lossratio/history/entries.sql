@@ -1,0 +1,37 @@
+-- The entries in some files of a history, of one testbed if that is not null. Testbed and day are the names of a file's
+-- own folders. Folders above may have such names, too, and Hive's own reading would take them for columns.
+CREATE TEMP TABLE found AS SELECT *, coalesce(
+    -- Rows that a trend can be computed from: a value or a list may be null, but nothing in a list.
+    test IS NOT NULL AND quantity IS NOT NULL AND outcome IS NOT NULL AND coalesce(value, 0) >= 0
+    AND started BETWEEN '0002-01-01' AND '9998-12-31'
+    AND coalesce(run_started, started) BETWEEN '0002-01-01' AND '9998-12-31'
+    AND list_bool_and([isfinite(coalesce(number, 0)) FOR number IN
+        [value, lower_bound, upper_bound, seconds, frame_size_bytes, unsent_share]])
+    AND len(coalesce(doubts, [])) = list_count(coalesce(doubts, []))
+    AND len(coalesce(tags, [])) = list_count(coalesce(tags, []))
+    AND coalesce(list_bool_and([point.load || point.direction IS NOT NULL
+        AND isfinite(coalesce(point.p50_us, 0) + coalesce(point.p90_us, 0) + coalesce(point.p99_us, 0)
+            + coalesce(point.most_us, 0)) FOR point IN latency]), true)
+    AND coalesce(list_bool_and([reading.quantity || reading.place || reading.unit IS NOT NULL
+        AND coalesce(isfinite(reading.value), false) FOR reading IN readings]), true),
+    false
+) AS is_usable FROM (
+    SELECT {names}, CASE WHEN $readings THEN readings END AS readings, filename AS file,
+        url_decode(split_part(split_part(filename, '/', -3), '=', 2)) AS testbed,
+        split_part(split_part(filename, '/', -2), '=', 2)::DATE AS date
+    FROM (
+        FROM read_parquet($files, union_by_name = true, hive_partitioning = false, filename = true)
+        UNION ALL BY NAME FROM all_columns
+    )
+)
+WHERE $testbed IS NULL OR testbed = $testbed;
+
+-- Those of whole files. A run that was added before it was resumed, and again afterwards, has entries in two files: each
+-- counts once.
+SELECT * EXCLUDE (file, is_usable) FROM found
+WHERE file NOT IN (SELECT file FROM found WHERE NOT is_usable)
+QUALIFY row_number() OVER (
+    PARTITION BY testbed, test, quantity, started
+    ORDER BY len(doubts) DESC, len(readings) DESC NULLS LAST, run_started NULLS LAST, run
+) = 1
+ORDER BY testbed, test, quantity, started
