@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from contextlib import ExitStack, closing, suppress
-from typing import Callable, Sequence, cast
+from typing import Callable, Protocol, Sequence, cast
 
 from .core.configuration import PARTS, Configuration, Speaker
 from .core.early_verdict import Watch
@@ -29,7 +29,18 @@ from .core.ports import free_ports, links_in_use, usable_links
 from .core.protocol import PROTOCOL, AgentError, Channel, Check, ControllerGoneError, Message, decode, read_record
 
 _TEND_SECONDS = 0.05
-_FRAMES = "send frames while it opens connections"
+_ABILITIES = {
+    **dict.fromkeys(("trial", "latency", "start"), "send frames while it opens connections"),
+    "connect": "open connections",
+    "schedule": "send bursts or schedules",
+    "start_watched": "locate losses of running traffic in time",
+    "watched_trial": "watch the counters of a running trial, as early_verdict needs",
+}
+"""What methods of generators are for that some do not have."""
+
+
+class _AbleGenerator(ConnectingGenerator, WatchingGenerator, TimedGenerator, Protocol):
+    """A generator that has the method which is asked for."""
 
 
 def main() -> None:
@@ -141,26 +152,18 @@ class Agent:
     def _trial(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
         ramp = _seconds(request, "ramp")
-        generator, note = self._able_generator("trial", _FRAMES), self._note(request)
+        generator, note = self._able_generator("trial"), self._note(request)
         if note is None or not hasattr(generator, "watched_trial"):
             return {"directions": generator.trial(load, duration, ramp, self._check)}
         watch = Watch(math.inf, 0.0, ends=False, note=note)
-        answer = cast(WatchingGenerator, generator).watched_trial(load, duration, ramp, watch, self._check)
-        return {"directions": answer["directions"]}
+        return {"directions": generator.watched_trial(load, duration, ramp, watch, self._check)["directions"]}
 
     def _watched_trial(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
         above, in_flight = _seconds(request, "above"), _seconds(request, "in_flight")
         watch = Watch(above, in_flight, ends=bool(request.get("ends", True)), note=self._note(request))
-        generator = self._idle_generator()
-        if not hasattr(generator, "watched_trial"):
-            raise AgentError(
-                "unsupported",
-                "This generator does not watch the counters of a running trial: its program has no method "
-                "'watched_trial'. Measure with early_verdict=off, or take another generator, e.g. 'kind: afpacket'.",
-            )
         ramp = _seconds(request, "ramp")
-        return cast(WatchingGenerator, generator).watched_trial(load, duration, ramp, watch, self._check)
+        return self._able_generator("watched_trial").watched_trial(load, duration, ramp, watch, self._check)
 
     def _note(self, request: Message) -> Callable[[int, int], None] | None:
         """What sends the counters of a running trial; None: the controller wants none."""
@@ -171,17 +174,17 @@ class Agent:
 
     def _latency(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
-        return self._able_generator("latency", _FRAMES).latency(load, duration, self._check)
+        return self._able_generator("latency").latency(load, duration, self._check)
 
     def _connect(self, request: Message) -> Message:
         load, count = _positive(request, "load"), int(_positive(request, "count"))
-        generator = cast(ConnectingGenerator, self._able_generator("connect", "open connections"))
-        return {"directions": generator.connect(load, count, Exchange(**request["exchange"]), self._check)}
+        exchange = Exchange(**request["exchange"])
+        return {"directions": self._able_generator("connect").connect(load, count, exchange, self._check)}
 
     def _schedule(self, request: Message) -> Message:
         steps = [(_positive(step, "load"), _positive(step, "duration")) for step in request["steps"]]
         is_burst = bool(request.get("burst"))
-        return {"directions": self._timed_generator("schedule").schedule(steps, is_burst, self._check)}
+        return {"directions": self._able_generator("schedule").schedule(steps, is_burst, self._check)}
 
     def _clock(self, request: Message) -> Message:
         return {"now": time.monotonic()}
@@ -229,9 +232,9 @@ class Agent:
     def _start(self, request: Message) -> Message:
         load = _positive(request, "load")
         if request.get("watch"):
-            self._timed_generator("start_watched").start_watched(load)
+            self._able_generator("start_watched").start_watched(load)
         else:
-            self._able_generator("start", _FRAMES).start(load)
+            self._able_generator("start").start(load)
         self._is_running = True
         return {}
 
@@ -255,19 +258,16 @@ class Agent:
         if self._is_running:
             raise AgentError("busy", "Traffic is running; stop it first.")
 
-    def _timed_generator(self, method: str) -> TimedGenerator:
-        asked = "send bursts or schedules" if method == "schedule" else "locate losses of running traffic in time"
-        return cast(TimedGenerator, self._able_generator(method, asked))
-
-    def _able_generator(self, method: str, asked: str) -> Generator:
+    def _able_generator(self, method: str) -> _AbleGenerator:
         """The idle generator, if it has a method; else an error that says what it cannot do."""
         generator = self._idle_generator()
         if not hasattr(generator, method):
             raise AgentError(
                 "unsupported",
-                f"This generator cannot {asked}: its program has no method {method!r}. Use 'kind: afpacket'.",
+                f"This generator cannot {_ABILITIES[method]}: its program has no method {method!r}. Use 'kind: "
+                "afpacket'.",
             )
-        return generator
+        return cast(_AbleGenerator, generator)
 
 
 def _positive(request: Message, field: str) -> float:
