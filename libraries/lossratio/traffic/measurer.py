@@ -24,7 +24,6 @@ from lossratio.trials import (
     Exchange,
     LatencyCounters,
     LatencyOutput,
-    NegativeLoss,
     NegativeLossError,
     Timeline,
     TrialInput,
@@ -69,7 +68,6 @@ class TrafficMeasurer:
         agent: The agent.
         idle_time: Seconds without traffic before each trial, for the DUT to recover: a property of the DUT. They are
             part of a trial's time.
-        negative_loss: What to do when more frames were received than sent; see `lossratio.trials.counters`.
         repeats: How often a trial is measured again at most. It is measured again if its counters were refused, or if
             the generator left frames unsent; frames that the SUT lost make no difference. The last attempt counts,
             with its unsent frames. So does the second attempt with a larger share of unsent frames than `FALTERING`;
@@ -84,7 +82,6 @@ class TrafficMeasurer:
         agent: AgentClient,
         *,
         idle_time: float = 0.0,
-        negative_loss: NegativeLoss = "retry",
         repeats: int = REPEATS,
         tolerance: float = START_TOLERANCE,
         ramp: float = 0.0,
@@ -94,7 +91,7 @@ class TrafficMeasurer:
         self._forget = forget
         self._idle_time = idle_time
         self._repeats = repeats
-        self._output = partial(output_from_counters, tolerance=tolerance, negative_loss=negative_loss)
+        self._output = partial(output_from_counters, tolerance=tolerance)
         self._ramp = ramp
         self._quiet_since: float | None = None
         self._limit = math.inf

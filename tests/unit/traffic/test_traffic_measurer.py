@@ -101,11 +101,6 @@ def test_a_long_stall_is_not_taken_for_the_generators_limit():
     assert len(agent.asked) == 5
 
 
-def test_a_surplus_can_count_as_loss_instead():
-    agent = Agent(103)
-    assert TrafficMeasurer(agent, negative_loss="csit").measure(TRIAL).loss_ratio == pytest.approx(0.03)
-
-
 def test_all_tries_and_idle_times_count_as_elapsed():
     output = TrafficMeasurer(Agent(101, 100), idle_time=0.05).measure(TRIAL)
     assert output.elapsed >= 0.1
