@@ -9,21 +9,10 @@ from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import NodeProcess, NodeProgram, NodeSession, Pulse, pack_program
+from lossratio.traffic import answers
 from lossratio.traffic.agent.core.configuration import Configuration, Speaker
 from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.agent.core.protocol import PROTOCOL
-from lossratio.traffic.answers import (
-    AgentClock,
-    StoppedTraffic,
-    WatchedTrial,
-    read_counters,
-    read_late,
-    read_latency,
-    read_probe,
-    read_stop,
-    read_timelines,
-    read_watched,
-)
 from lossratio.traffic.probe import ProbeAnswer
 from lossratio.trials import DirectionCounters, Exchange, LatencyOutput, Timeline, TrialInput
 
@@ -146,29 +135,29 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
         """Performs a trial."""
-        return self._read(read_counters, self._ask_trial("trial", load, duration, ramp))
+        return self._read(answers.read_counters, self._ask_trial("trial", load, duration, ramp))
 
     def watched_trial(
         self, load: float, duration: float, *, above: float, in_flight: float, ends: bool = True, ramp: float = 0.0
-    ) -> WatchedTrial:
+    ) -> answers.WatchedTrial:
         """Performs a trial that may end as soon as its loss ratio is certain to be above a limit.
 
         `in_flight` are seconds of traffic that may be on their way, and do not count as lost yet. Without `ends`, the
         time is only noted.
         """
         watch = {"above": above, "in_flight": in_flight, "ends": ends}
-        return self._read(read_watched, self._ask_trial("watched_trial", load, duration, ramp, **watch))
+        return self._read(answers.read_watched, self._ask_trial("watched_trial", load, duration, ramp, **watch))
 
     def latency(self, load: float, duration: float) -> LatencyOutput:
         """Performs a trial in which some frames of the load measure their latency, or say why they cannot."""
         busy = duration + self.settle_time
-        return self._read(read_latency, self._ask("latency", busy=busy, load=load, duration=duration))
+        return self._read(answers.read_latency, self._ask("latency", busy=busy, load=load, duration=duration))
 
     def connect(self, load: float, count: int, exchange: Exchange) -> tuple[DirectionCounters, ...]:
         """Opens connections, and answers over each (`TrialInput.exchange`); the load is in connections per second."""
         busy = count / load * exchange.rounds(is_tcp=True) + exchange.passes(is_tcp=True) * self.settle_time
         asked: dict[str, Any] = {"load": load, "count": count, "exchange": asdict(exchange)}
-        return self._read(read_counters, self._ask("connect", busy=busy, **asked))
+        return self._read(answers.read_counters, self._ask("connect", busy=busy, **asked))
 
     def timed(self, trial: TrialInput) -> tuple[tuple[DirectionCounters, ...], tuple[Timeline, ...]]:
         """Performs a burst or a schedule, and returns counters and timelines of each direction."""
@@ -177,7 +166,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         # A generator that cannot keep the rate of a burst takes longer.
         busy = (2.0 if is_burst else 1.0) * trial.duration + self.settle_time
         answer = self._ask("schedule", busy=busy, steps=steps, burst=is_burst)
-        counters = self._read(read_counters, answer)
+        counters = self._read(answers.read_counters, answer)
         return counters, self._timelines(answer, counters)
 
     def start_traffic(self, load: float, *, watch: bool = False) -> None:
@@ -187,19 +176,19 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self._pulse = Pulse(LIFE_SECONDS, self._show_life)
         self._pulse.start()
 
-    def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
+    def stop_traffic(self, late_wait: float = 0.0) -> answers.StoppedTraffic:
         """Ends the traffic that `start_traffic` began, waits for frames in flight, and returns the counters.
 
         Frames that come in the `late_wait` seconds after that are late; they are counted apart.
         """
         self._stop_pulse()
         answer = self._ask("stop", busy=self.settle_time + late_wait, late_wait=late_wait)
-        stopped = self._read(read_stop, answer)
+        stopped = self._read(answers.read_stop, answer)
         return replace(stopped, timelines=self._timelines(answer, stopped.directions)) if self._is_watched else stopped
 
     def late_frames(self, wait: float) -> dict[str, int]:
         """Frames of the trial before that were counted as lost, and came back in the `wait` seconds after that."""
-        return self._read(read_late, self._ask("late", busy=wait, wait=wait))
+        return self._read(answers.read_late, self._ask("late", busy=wait, wait=wait))
 
     def resolve(
         self,
@@ -237,7 +226,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         frames = [(port, frame.hex()) for port, frame in sends]
         fields: dict[str, Any] = {"ports": list(ports), "sends": frames, "networks": list(networks)}
         fields |= {"speakers": [asdict(speaker) for speaker in speakers], "through": through, "listen": list(listen)}
-        return self._read(read_probe, self._ask("probe", busy=busy, seconds=seconds, **fields))
+        return self._read(answers.read_probe, self._ask("probe", busy=busy, seconds=seconds, **fields))
 
     def close(self) -> None:
         """Ends the agent, and with it all traffic; doing it again changes nothing."""
@@ -252,9 +241,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             before = time.monotonic()
             now = self._read(lambda answer, _: float(answer["now"]), self._ask("clock"))
             after = time.monotonic()
-            readings.append(AgentClock((before + after) / 2 - now, (after - before) / 2))
+            readings.append(answers.AgentClock((before + after) / 2 - now, (after - before) / 2))
         clock = min(readings, key=lambda reading: reading.error)
-        return self._read(lambda answer, _: read_timelines(answer, counters, clock), answer)
+        return self._read(lambda answer, _: answers.read_timelines(answer, counters, clock), answer)
 
     def _ask_trial(self, operation: str, load: float, duration: float, ramp: float, **watch: Any) -> Mapping[str, Any]:
         notes: dict[str, Any] = {} if self.see is None else {"notes": True}

@@ -31,11 +31,6 @@ class Arrival:
     """How often it came."""
 
     @property
-    def vlans(self) -> tuple[int, ...]:
-        """VLANs of its tags, from the outside in."""
-        return vlans_of(self.head)
-
-    @property
     def chatter(self) -> str | None:
         """The name of a protocol by which devices find each other; None: the frame is of another one."""
         kind, body = self._contents()
