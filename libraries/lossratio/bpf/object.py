@@ -4,8 +4,6 @@ The section ``xdp`` or ``ingress`` has the program. What its source declares as 
 The kernel knows a constant's value when it verifies the program, and leaves out the code that it rules out.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import struct
@@ -53,9 +51,9 @@ class ObjectFile:
     def load(
         self,
         name: str,
-        maps: Mapping[str, Array | Table | None],
-        constants: Mapping[str, bytes] | None = None,
-        driver: int | None = None,
+        maps: "Mapping[str, Array | Table | None]",
+        constants: "Mapping[str, bytes] | None" = None,
+        driver: "int | None" = None,
     ) -> Program:
         """Has the kernel verify the program; see `Program` for its name, its driver and errors.
 

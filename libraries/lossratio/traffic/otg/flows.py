@@ -17,8 +17,6 @@ from lossratio.units import L1_OVERHEAD
 MOST_FLOWS = 16
 """The most flows of a configuration: each has a sender of its own."""
 _MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
-
-
 ANY, IGNORED = object(), object()
 """Words of the table: any value that the models allow; a field that is accepted with a warning."""
 _LAYER1 = ("media", "promiscuous", "mtu", "ieee_media_defaults", "auto_negotiate", "auto_negotiation", "flow_control")

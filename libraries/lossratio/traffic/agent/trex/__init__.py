@@ -1,7 +1,5 @@
 """TRex's program for the agent: it talks to a TRex server. It needs no numpy."""
 
-from __future__ import annotations
-
 from ..core.configuration import Configuration
 from ..core.protocol import Message, read_record
 from .astf import AstfGenerator
@@ -9,10 +7,8 @@ from .cards import CardWire
 from .connection import TrexConnection, TrexSettings, load_library
 from .generator import TrexGenerator
 
-__all__ = ["AstfGenerator", "TrexGenerator", "make_generator", "open_wire"]
 
-
-def make_generator(configuration: Configuration, options: Message) -> TrexGenerator | AstfGenerator:
+def make_generator(configuration: Configuration, options: Message) -> "TrexGenerator | AstfGenerator":
     """Makes the generator; the options are the fields of `TrexSettings`."""
     settings = read_record(TrexSettings, options)
     if configuration.connects:

@@ -3,9 +3,7 @@
 Below 128 ns each nanosecond has an interval; above it each power of two has 128: at most 0.8 % of the value.
 """
 
-from __future__ import annotations
-
-from typing import Iterator, Sequence
+from typing import Iterator, Sequence, Tuple
 
 SUB_BITS = 7
 """Each power of two has 2 to the power of this many intervals."""
@@ -21,7 +19,7 @@ def edge(interval: int) -> int:
     return interval - (shift << SUB_BITS) << shift
 
 
-def filled(counts: Sequence[int], least: int, most: int) -> Iterator[tuple[int, int]]:
+def filled(counts: Sequence[int], least: int, most: int) -> Iterator[Tuple[int, int]]:
     """The middle of each interval with frames in it, in nanoseconds, with their number.
 
     No middle is below the smallest latency of all, or above the largest one.
@@ -31,7 +29,7 @@ def filled(counts: Sequence[int], least: int, most: int) -> Iterator[tuple[int, 
             yield max(least, min(most, (edge(interval) + edge(interval + 1)) // 2)), number
 
 
-def percentile(values: Sequence[tuple[int, int]], percent: float) -> int:
+def percentile(values: Sequence[Tuple[int, int]], percent: float) -> int:
     """A percentile of `filled` intervals, one at least, in nanoseconds."""
     wanted, passed = percent / 100.0 * sum(number for _, number in values), 0
     for value, number in values:

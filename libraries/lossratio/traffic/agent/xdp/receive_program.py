@@ -16,8 +16,6 @@ from .frames import FramePlan, Share
 
 _NO_TAG = 1 << 32
 _QUEUES, _MOST_GAPS = 64, 16
-
-
 _Gap = structure("u64 start, end, position, time")
 _Order = structure("u64 next, position, gap_count", ("gaps", _Gap * _MOST_GAPS))
 _Stream = structure("u32 tag, tag_sum", "u64 late, strayed, foreign", ("orders", _Order * _QUEUES))
@@ -27,19 +25,13 @@ _Counters = structure(
     "u64 jitter_sum, jitter_count, next_in_turn, last_latency, unstamped",
     f"u64 histogram[{histogram.INTERVALS}]",
 )
-
-
 _MANY = 1 << 16
 """In place of the end of a MAC address, where frames have many."""
-
-
 _Way = structure(
     ("frames", Frames),
     "u32 mac, mac_end, number, streams, first, step, flow_counts, counts_flows",
     f"u64 lengths[{LONGEST_FRAME // 64}]",
 )
-
-
 _NAMES = [name for name, _ in _Counters._fields_[:-1]]
 _MAXIMA = ("displacement", "extent", "late_offset", "latency_most")
 """Counters of which streams have the largest of their frames, and not the sum."""
