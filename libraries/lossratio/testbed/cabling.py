@@ -218,7 +218,7 @@ class _Probe:
                 continue
             seen, name = self.seen[self.ends[mark[0]].name], (names | self.others)[arrival.port]
             seen.copies.setdefault(name, Counter())[mark[1]] += arrival.count
-            seen.vlans.setdefault(name, set()).add(vlans_of(arrival.head))
+            seen.vlans.setdefault(name, set()).add(traffic.vlans_of(arrival.head))
         for interface, length, reason in dict.fromkeys(answer.unsent):
             self.unsent.add((names[interface], length + FCS_BYTES))
             self.problems.append(
