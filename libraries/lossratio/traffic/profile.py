@@ -8,7 +8,6 @@ from importlib.resources import as_file, files
 from ipaddress import IPv4Address, IPv6Address
 from math import gcd
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, computed_field, field_validator, model_validator
@@ -35,7 +34,7 @@ _COUNTED = re.compile(
 HOSTS_OF_NAT_ADDRESS = 1024
 """Hosts that share an address of a NAT where each has 63 ports."""
 _IMIX = "IMIX_v4_1"
-IMIX: Mapping[str, Mapping[int, int]] = MappingProxyType({_IMIX: {64: 28, 570: 16, 1518: 4}})
+IMIX: Mapping[str, Mapping[int, int]] = {_IMIX: {64: 28, 570: 16, 1518: 4}}
 """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
 RESERVED_NAMES = frozenset({"imix", *(name.casefold() for name in IMIX)})
 """Names, in lower case, that mean the same in every profile."""

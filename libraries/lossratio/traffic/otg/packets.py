@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -130,46 +129,42 @@ def _fields(layout: str) -> tuple[HeaderField, ...]:
 _BEHIND_ETHERNET = ("vlan", "ipv4", "ipv6")
 _BEHIND_IP = ("tcp", "udp")
 
-HEADERS: Mapping[str, Header] = MappingProxyType(
-    {
-        "ethernet": Header(14, _fields("dst:48@mac src:48@mac ether_type:16=0xFFFF!next"), followers=_BEHIND_ETHERNET),
-        "vlan": Header(
-            4, _fields("priority:3 cfi:1 id:12 tpid:16=0xFFFF!next"), number=0x8100, followers=_BEHIND_ETHERNET
+HEADERS: Mapping[str, Header] = {
+    "ethernet": Header(14, _fields("dst:48@mac src:48@mac ether_type:16=0xFFFF!next"), followers=_BEHIND_ETHERNET),
+    "vlan": Header(4, _fields("priority:3 cfi:1 id:12 tpid:16=0xFFFF!next"), number=0x8100, followers=_BEHIND_ETHERNET),
+    "ipv4": Header(
+        20,
+        _fields(
+            "version:4=4 header_length:4=5 priority.raw:8 :-8 priority.dscp.phb:6 priority.dscp.ecn:2 "
+            "total_length:16!length identification:16 reserved:1 dont_fragment:1 more_fragments:1 "
+            "fragment_offset:13 time_to_live:8=64 protocol:8=61!next header_checksum:16!checksum "
+            "src:32@ipv4 dst:32@ipv4"
         ),
-        "ipv4": Header(
-            20,
-            _fields(
-                "version:4=4 header_length:4=5 priority.raw:8 :-8 priority.dscp.phb:6 priority.dscp.ecn:2 "
-                "total_length:16!length identification:16 reserved:1 dont_fragment:1 more_fragments:1 "
-                "fragment_offset:13 time_to_live:8=64 protocol:8=61!next header_checksum:16!checksum "
-                "src:32@ipv4 dst:32@ipv4"
-            ),
-            number=0x0800,
-            followers=_BEHIND_IP,
-            addresses=12,
+        number=0x0800,
+        followers=_BEHIND_IP,
+        addresses=12,
+    ),
+    "ipv6": Header(
+        40,
+        _fields(
+            "version:4=6 traffic_class:8 flow_label:20 payload_length:16!length next_header:8=59!next "
+            "hop_limit:8=64 src:128@ipv6 dst:128@ipv6"
         ),
-        "ipv6": Header(
-            40,
-            _fields(
-                "version:4=6 traffic_class:8 flow_label:20 payload_length:16!length next_header:8=59!next "
-                "hop_limit:8=64 src:128@ipv6 dst:128@ipv6"
-            ),
-            number=0x86DD,
-            followers=_BEHIND_IP,
-            counts_from=40,
-            addresses=8,
+        number=0x86DD,
+        followers=_BEHIND_IP,
+        counts_from=40,
+        addresses=8,
+    ),
+    "udp": Header(8, _fields("src_port:16 dst_port:16 length:16!length checksum:16!checksum"), number=17),
+    "tcp": Header(
+        20,
+        _fields(
+            "src_port:16 dst_port:16 seq_num:32 ack_num:32 data_offset:4=5 :3 ecn_ns:1 ecn_cwr:1 ecn_echo:1 "
+            "ctl_urg:1 ctl_ack:1 ctl_psh:1 ctl_rst:1 ctl_syn:1 ctl_fin:1 window:16 checksum:16!checksum"
         ),
-        "udp": Header(8, _fields("src_port:16 dst_port:16 length:16!length checksum:16!checksum"), number=17),
-        "tcp": Header(
-            20,
-            _fields(
-                "src_port:16 dst_port:16 seq_num:32 ack_num:32 data_offset:4=5 :3 ecn_ns:1 ecn_cwr:1 ecn_echo:1 "
-                "ctl_urg:1 ctl_ack:1 ctl_psh:1 ctl_rst:1 ctl_syn:1 ctl_fin:1 window:16 checksum:16!checksum"
-            ),
-            number=6,
-        ),
-    }
-)
+        number=6,
+    ),
+}
 """The headers that both halves know. RFC 791, 8200, 768, 9293, IEEE 802.1Q."""
 
 

@@ -7,7 +7,6 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import socket
 from threading import BoundedSemaphore
-from types import MappingProxyType
 from typing import Any
 
 from lossratio.errors import LossRatioError
@@ -27,19 +26,17 @@ def _version(_tester: Tester, _model: Any, _sent: Any) -> dict[str, Any]:
     return {**versions, "app_version": f"lossratio {__version__}"}
 
 
-ROUTES: Mapping[tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str, str | None]] = MappingProxyType(
-    {
-        ("GET", "/capabilities/version"): (_version, "Version", None),
-        ("GET", "/config"): (lambda tester, _, __: tester.config, "Config", None),
-        ("POST", "/config"): (lambda tester, *sent: {"warnings": tester.set_config(*sent)}, "Warning", "Config"),
-        ("POST", "/control/state"): (
-            lambda tester, *sent: {"warnings": tester.set_state(*sent)},
-            "Warning",
-            "ControlState",
-        ),
-        ("POST", "/monitor/metrics"): (Tester.metrics, "MetricsResponse", "MetricsRequest"),
-    }
-)
+ROUTES: Mapping[tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str, str | None]] = {
+    ("GET", "/capabilities/version"): (_version, "Version", None),
+    ("GET", "/config"): (lambda tester, _, __: tester.config, "Config", None),
+    ("POST", "/config"): (lambda tester, *sent: {"warnings": tester.set_config(*sent)}, "Warning", "Config"),
+    ("POST", "/control/state"): (
+        lambda tester, *sent: {"warnings": tester.set_state(*sent)},
+        "Warning",
+        "ControlState",
+    ),
+    ("POST", "/monitor/metrics"): (Tester.metrics, "MetricsResponse", "MetricsRequest"),
+}
 """What answers a request, by method and path: the function, the model of its answer, and the model of the request;
 None: the request has no contents. The function gets the tester, the request as the models read it, and as it came."""
 

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from lossratio.errors import LossRatioError, NodeError, TrafficError
@@ -19,9 +18,7 @@ from lossratio.traffic.otg.flows import CONFIG, CONTROL_STATE, METRICS, Flow, ch
 from lossratio.traffic.otg.packets import FieldError
 from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput
 
-KINDS: Mapping[str, type[RealGenerator]] = MappingProxyType(
-    {"auto": AutoGenerator, "afpacket": AfPacketGenerator, "xdp": XdpGenerator}
-)
+KINDS: Mapping[str, type[RealGenerator]] = {"auto": AutoGenerator, "afpacket": AfPacketGenerator, "xdp": XdpGenerator}
 """Its generators, and their settings."""
 SILENT_SECONDS = 600.0
 """Seconds without a request after which flows without an end are stopped: their client has gone."""
