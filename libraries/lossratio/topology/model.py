@@ -9,22 +9,11 @@ from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
 from lossratio.records import FileModel
+from lossratio.topology import quantities
 from lossratio.topology.addressing import Side, split_sides
 from lossratio.topology.generators import Generator, GeneratorSettings, RealGenerator
 from lossratio.topology.hooks import Hooks
 from lossratio.topology.path import Interface, Port, TrafficPath, find_paths
-from lossratio.topology.quantities import (
-    BitRate,
-    DriverName,
-    Duration,
-    FileName,
-    FrameRate,
-    HostName,
-    Label,
-    NamespaceName,
-    NodePath,
-    UserName,
-)
 from lossratio.topology.vpp import VppStart
 from lossratio.units import format_bit_rate, format_frame_rate
 from lossratio.yaml_file import Problem
@@ -36,16 +25,16 @@ class Node(FileModel):
     type: Literal["TG", "DUT", "reflector"]
     """TG (traffic generator), DUT (device under test), or reflector: the far end of the path, on another machine than
     the TG, whose XDP program sends the frames back."""
-    host: HostName | None = None
+    host: quantities.HostName | None = None
     """Host name or address of its sshd. A TG whose generator has a tester for its ports may have none: it is this
     machine then."""
-    netns: NamespaceName | None = None
+    netns: quantities.NamespaceName | None = None
     """Network namespace of this machine, instead of a host: a name in ``/run/netns``, e.g. ``clab-lab1-r1``."""
-    container: NamespaceName | None = None
+    container: quantities.NamespaceName | None = None
     """Container of docker or podman on this machine, instead of a host: its network namespace is entered."""
     port: int = Field(default=22, ge=1, le=65535)
     """TCP port of its sshd."""
-    username: UserName | None = None
+    username: quantities.UserName | None = None
     """User to log in as; where missing, the user who runs the suite."""
     key_file: Path | None = None
     """Private key to log in with; where missing, the SSH agent and the user's default keys are tried."""
@@ -55,13 +44,13 @@ class Node(FileModel):
     """The node's public host key, as a line ``ssh-ed25519 AAAA...``."""
     known_hosts: Path | None = None
     """File with the node's host key, where it is not in the user's known_hosts."""
-    connect_timeout: Duration = 10.0
+    connect_timeout: quantities.Duration = 10.0
     """Seconds that a log-in may take."""
-    arch: Label | None = None
+    arch: quantities.Label | None = None
     """Architecture of its CPUs, e.g. ``x86_64``."""
-    model: Label | None = None
+    model: quantities.Label | None = None
     """Model of the machine."""
-    uio_driver: DriverName | None = None
+    uio_driver: quantities.DriverName | None = None
     """Driver that PCI devices are bound to for a DUT that takes them from the kernel, e.g. ``vfio-pci``."""
     generator: Generator | None = None
     """The traffic generator, on a TG."""
@@ -71,7 +60,7 @@ class Node(FileModel):
     """On a DUT that lossratio does not set up: how to reset it, to read its counters, to change it, to describe it."""
     vpp: VppStart = VppStart()
     """On a DUT: how VPP is started there."""
-    interfaces: dict[Label, Interface] = Field(min_length=1)
+    interfaces: dict[quantities.Label, Interface] = Field(min_length=1)
     """Interfaces by port name."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
@@ -149,9 +138,9 @@ NIC_MODELS: Mapping[str, NicModel] = {model.name.lower(): model for model in _MO
 class NicLimits(FileModel):
     """The limits of one port of a NIC model of the lab, in each direction."""
 
-    max_frame_rate: FrameRate | None = None
+    max_frame_rate: quantities.FrameRate | None = None
     """Frames per second, of whatever size."""
-    max_bit_rate: BitRate | None = None
+    max_bit_rate: quantities.BitRate | None = None
     """Bits per second on the wire."""
 
 
@@ -160,9 +149,9 @@ class Reservation(FileModel):
 
     name: str = Field(default="testbed", pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)
     """Name of the reserved thing. Topologies that share a TG, but no interface and no DUT, have different names."""
-    lease: Duration = 60.0
+    lease: quantities.Duration = 60.0
     """Seconds after which the reservation of a job that has died ends by itself; it is renewed four times as often."""
-    directory: NodePath | None = None
+    directory: quantities.NodePath | None = None
     """Where it is kept on the TG, writable for everybody who reserves it; where missing, ``/var/tmp/lossratio``."""
 
 
@@ -171,7 +160,7 @@ class Topology(FileModel):
 
     format: Literal["lossratio-topology/1"]
     """Format of the file."""
-    name: FileName
+    name: quantities.FileName
     """Name of the testbed; it is in every result."""
     description: str = ""
     """Remarks about it."""
@@ -180,11 +169,11 @@ class Topology(FileModel):
     addresses: Literal["benchmark", "lab"] = "benchmark"
     """benchmark: test traffic has addresses of 198.18.0.0/15 and 2001:2::/48 only. lab: those that the TG's interfaces
     say, for routers that keep the lab's own addresses."""
-    nics: dict[Label, NicLimits] = Field(default_factory=dict)
+    nics: dict[quantities.Label, NicLimits] = Field(default_factory=dict)
     """NIC models of the lab's own, by the name that interfaces give as their model."""
     mtu: int | None = Field(default=None, ge=68, le=65_535)
     """MTU of all links of a local testbed, bytes; where missing, 9216."""
-    nodes: dict[FileName, Node] = Field(min_length=1)
+    nodes: dict[quantities.FileName, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""
     reservation: Reservation | None = Reservation()
     """How it is reserved; null: not at all, for a testbed that has one user only."""

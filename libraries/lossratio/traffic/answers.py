@@ -9,16 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lossratio import trials
 from lossratio.traffic.probe import Arrival, ProbeAnswer
-from lossratio.trials import (
-    DirectionCounters,
-    Examination,
-    LatencyCounters,
-    LatencyOutput,
-    Timeline,
-    read_record,
-    with_examination,
-)
 
 _ALWAYS = ("unsent_frames", "generator_drop_frames", "late_frames", "load_ratio", "elapsed_s")
 """Counters that every generator reports, although a record may do without them."""
@@ -40,11 +32,11 @@ class AgentClock:
 class StoppedTraffic:
     """Counters of traffic that was started and stopped apart from trials."""
 
-    directions: tuple[DirectionCounters, ...]
+    directions: tuple[trials.DirectionCounters, ...]
     """The counters of each direction; what it received until the wait for frames in flight was over."""
     late_by_direction: Mapping[str, int]
     """Frames that each direction, by its name, received only after that. They are not among those received."""
-    timelines: tuple[Timeline, ...] = ()
+    timelines: tuple[trials.Timeline, ...] = ()
     """The course of each direction's traffic in time, if the traffic was watched; otherwise empty."""
 
     @property
@@ -73,16 +65,18 @@ class StoppedTraffic:
         return sum(direction.unsent_frames for direction in self.directions)
 
 
-def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[DirectionCounters, ...]:
+def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[trials.DirectionCounters, ...]:
     """The counters of an answer to ``trial``, ``latency`` or ``stop``."""
     directions = answer["directions"]
     _check_names([direction["name"] for direction in directions], names)
     read = []
     for direction in directions:
         counted = {name: direction[name] for name in (*_ALWAYS, *direction) if name not in _BESIDE_COUNTERS}
-        counters, seen = read_record(DirectionCounters, json.dumps(counted)), direction["examination"]
+        counters, seen = trials.read_record(trials.DirectionCounters, json.dumps(counted)), direction["examination"]
         read.append(
-            counters if seen is None else with_examination(counters, read_record(Examination, json.dumps(seen)))
+            counters
+            if seen is None
+            else trials.with_examination(counters, trials.read_record(trials.Examination, json.dumps(seen)))
         )
     return tuple(read)
 
@@ -91,7 +85,7 @@ def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[Dire
 class WatchedTrial:
     """A trial whose counters were watched."""
 
-    directions: tuple[DirectionCounters, ...]
+    directions: tuple[trials.DirectionCounters, ...]
     """The counters of each direction."""
     certain_after: float | None
     """Seconds of traffic until its loss ratio was certain to be above the limit; None: it never was."""
@@ -122,15 +116,15 @@ def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic
 
 
 def read_timelines(
-    answer: Mapping[str, Any], counters: Sequence[DirectionCounters], clock: AgentClock
-) -> tuple[Timeline, ...]:
+    answer: Mapping[str, Any], counters: Sequence[trials.DirectionCounters], clock: AgentClock
+) -> tuple[trials.Timeline, ...]:
     """The timelines of an answer to ``schedule``, or to ``stop`` if the traffic was watched."""
     timelines = []
     for direction, counted in zip(answer["directions"], counters, strict=True):
         course = direction["course"]
         steps = [{**step, "lost": counted.lost if step["lost"] is None else step["lost"]} for step in course["steps"]]
         seen = {"name": counted.name, "began": course["began"] + clock.behind, "clock_error": clock.error}
-        timelines.append(read_record(Timeline, json.dumps({**course, **seen, "steps": steps})))
+        timelines.append(trials.read_record(trials.Timeline, json.dumps({**course, **seen, "steps": steps})))
     return tuple(timelines)
 
 
@@ -139,11 +133,13 @@ def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]
     return {name: _count(answer["late"][name]) for name in names}
 
 
-def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutput:
+def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> trials.LatencyOutput:
     """An answer to ``latency``."""
-    latency = tuple(read_record(LatencyCounters, json.dumps(direction)) for direction in answer["latency"])
+    latency = tuple(
+        trials.read_record(trials.LatencyCounters, json.dumps(direction)) for direction in answer["latency"]
+    )
     _check_names([direction.direction for direction in latency], names)
-    return LatencyOutput(read_counters(answer, names), latency)
+    return trials.LatencyOutput(read_counters(answer, names), latency)
 
 
 def read_probe(answer: Mapping[str, Any], _names: Sequence[str]) -> ProbeAnswer:

@@ -10,28 +10,12 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+from lossratio import trials
 from lossratio.errors import DutError, LinkError
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.core.pacing import frames_within
 from lossratio.traffic.answers import StoppedTraffic
 from lossratio.traffic.client import AgentClient
-from lossratio.trials import (
-    IN_FLIGHT,
-    START_TOLERANCE,
-    BurstRateError,
-    DirectionCounters,
-    Examination,
-    Exchange,
-    LatencyCounters,
-    LatencyOutput,
-    NegativeLossError,
-    Timeline,
-    TrialInput,
-    TrialOutput,
-    check_integrity,
-    output_from_counters,
-    with_examination,
-)
 
 FALTERING = 0.05
 """Largest share of unsent frames that always counts as a stall of the generator. A larger share is the generator's
@@ -83,7 +67,7 @@ class TrafficMeasurer:
         *,
         idle_time: float = 0.0,
         repeats: int = REPEATS,
-        tolerance: float = START_TOLERANCE,
+        tolerance: float = trials.START_TOLERANCE,
         ramp: float = 0.0,
         forget: Callable[[], None] = lambda: None,
     ) -> None:
@@ -91,13 +75,13 @@ class TrafficMeasurer:
         self._forget = forget
         self._idle_time = idle_time
         self._repeats = repeats
-        self._output = partial(output_from_counters, tolerance=tolerance)
+        self._output = partial(trials.output_from_counters, tolerance=tolerance)
         self._ramp = ramp
         self._quiet_since: float | None = None
         self._limit = math.inf
-        self._in_flight = IN_FLIGHT
+        self._in_flight = trials.IN_FLIGHT
 
-    def measure(self, trial: TrialInput) -> TrialOutput:
+    def measure(self, trial: trials.TrialInput) -> trials.TrialOutput:
         """Performs one trial.
 
         Raises:
@@ -112,7 +96,7 @@ class TrafficMeasurer:
         for repeats in range(self._repeats):
             try:
                 output = self._measure_once(trial, started)
-            except NegativeLossError:
+            except trials.NegativeLossError:
                 continue
             if output.decided_after is not None and output.loss_ratio <= (trial.certain_above or 0.0):
                 # More frames were on their way than expected, so nothing was certain.
@@ -127,12 +111,12 @@ class TrafficMeasurer:
                 return replace(output, repeats=repeats)
         try:
             return replace(self._measure_once(replace(trial, certain_above=None), started), repeats=self._repeats)
-        except NegativeLossError as error:
-            raise NegativeLossError(
+        except trials.NegativeLossError as error:
+            raise trials.NegativeLossError(
                 f"{error} So did {self._repeats} earlier attempts, or the generator faltered."
             ) from error
 
-    def latency(self, load: float, duration: float) -> LatencyOutput:
+    def latency(self, load: float, duration: float) -> trials.LatencyOutput:
         """Performs a trial whose frames say how long they took; see `AgentClient.latency`."""
         self._wait_until_idle()
         output = self._agent.latency(load, duration)
@@ -158,7 +142,7 @@ class TrafficMeasurer:
         self._quiet_since = time.monotonic()
         return stopped
 
-    def _measure_once(self, trial: TrialInput, started: float) -> TrialOutput:
+    def _measure_once(self, trial: trials.TrialInput, started: float) -> trials.TrialOutput:
         self._wait_until_idle(trial.rest)
         watched = None
         if trial.exchange is not None:
@@ -179,10 +163,10 @@ class TrafficMeasurer:
         if watched is not None and watched.ended:
             change = _IN_FLIGHT_DECAY if output.loss_ratio > (trial.certain_above or 0.0) else 2.0
             seen = 2.0 * watched.were_in_flight / trial.load
-            self._in_flight = max(IN_FLIGHT, seen, change * self._in_flight)
+            self._in_flight = max(trials.IN_FLIGHT, seen, change * self._in_flight)
         return output
 
-    def _measure_in_time(self, trial: TrialInput) -> TrialOutput:
+    def _measure_in_time(self, trial: trials.TrialInput) -> trials.TrialOutput:
         """Performs a burst or a schedule. Any frame may decide a burst, so it is repeated if it was not one."""
         started = time.monotonic()
         for attempt in range(self._repeats + 1):
@@ -193,7 +177,7 @@ class TrafficMeasurer:
             slow = [timeline for timeline in timelines if trial.frames is not None and not _is_kept(timeline, trial)]
             if slow and is_last:
                 rate = min(timeline.rate or 0.0 for timeline in slow)
-                raise BurstRateError(
+                raise trials.BurstRateError(
                     f"The generator cannot send a burst of {trial.frames} frames at {trial.load:.10g} frames/s: in "
                     f"direction {', '.join(timeline.name for timeline in slow)} it kept {rate:.10g} frames/s. Measure "
                     "at a lower rate, which it can keep, and state that this is not the maximum rate of the link.",
@@ -201,7 +185,7 @@ class TrafficMeasurer:
                 )
             try:
                 output = self._output(trial, directions, elapsed=self._quiet_since - started)
-            except NegativeLossError:
+            except trials.NegativeLossError:
                 if is_last:
                     raise
                 continue
@@ -214,7 +198,7 @@ class TrafficMeasurer:
         time.sleep(max(0.0, max(self._idle_time, rest) - quiet))
 
 
-def _is_kept(timeline: Timeline, trial: TrialInput) -> bool:
+def _is_kept(timeline: trials.Timeline, trial: trials.TrialInput) -> bool:
     """Whether a direction sent all frames of a burst at its rate, as far as that can be known."""
     (step,) = timeline.steps
     if step.sent < step.intended:
@@ -234,14 +218,14 @@ class LatePathError(DutError):
     """All frames of a direction come back too late: a device holds them for longer than was said."""
 
 
-def few_frames(agent: AgentClient, load: float = CHECK_LOAD) -> tuple[DirectionCounters, ...]:
+def few_frames(agent: AgentClient, load: float = CHECK_LOAD) -> tuple[trials.DirectionCounters, ...]:
     """Sends a few frames in each direction; or opens a few connections, where devices let nothing else through."""
     if agent.has_connections:
-        return agent.connect(load, round(load * CHECK_DURATION), Exchange())
+        return agent.connect(load, round(load * CHECK_DURATION), trials.Exchange())
     return agent.trial(load, CHECK_DURATION)
 
 
-def check_path(agent: AgentClient, growth: float = 1.0) -> tuple[DirectionCounters, ...]:
+def check_path(agent: AgentClient, growth: float = 1.0) -> tuple[trials.DirectionCounters, ...]:
     """Sends a few frames in each direction, and makes sure that some come through.
 
     It tries again for a while, as links and devices that just came up may lose their first frames. Each attempt sends
@@ -258,7 +242,7 @@ def check_path(agent: AgentClient, growth: float = 1.0) -> tuple[DirectionCounte
         dead = [direction for direction in counters if not direction.received_frames]
         if not dead:
             return counters
-    check_integrity(dead, "in the check of the path")
+    trials.check_integrity(dead, "in the check of the path")
     _check_late(agent, {direction.name: direction.sent_frames for direction in dead})
     described = []
     for direction in dead:
@@ -329,10 +313,12 @@ def with_largest_frames(configuration: Configuration) -> Configuration | None:
     return replace(configuration, directions=tuple(directions))
 
 
-def _counters(latency: LatencyCounters) -> DirectionCounters:
+def _counters(latency: trials.LatencyCounters) -> trials.DirectionCounters:
     arrived = latency.received_frames + latency.duplicate_frames
-    counters = DirectionCounters(
+    counters = trials.DirectionCounters(
         latency.direction, intended_frames=latency.sent_frames, sent_frames=latency.sent_frames, received_frames=arrived
     )
-    examination = Examination(arrived, duplicated=latency.duplicate_frames, reordered=latency.out_of_order_frames)
-    return with_examination(counters, examination)
+    examination = trials.Examination(
+        arrived, duplicated=latency.duplicate_frames, reordered=latency.out_of_order_frames
+    )
+    return trials.with_examination(counters, examination)
