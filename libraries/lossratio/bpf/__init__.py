@@ -19,7 +19,6 @@ from lossratio.bpf.kernel import (
     Attachment,
     BpfError,
     Program,
-    ProgramInfo,
     Table,
     TableType,
     XdpMode,

@@ -15,7 +15,6 @@ from lossratio.topology.generators import (
     GeneratorSettings as GeneratorSettings,
     RealGenerator as RealGenerator,
     SimulatedGenerator as SimulatedGenerator,
-    TrexCores as TrexCores,
     TrexGenerator as TrexGenerator,
     XdpGenerator as XdpGenerator,
 )
@@ -29,7 +28,6 @@ from lossratio.topology.hooks import (
 from lossratio.topology.lab_graph import import_lab as import_lab
 from lossratio.topology.model import (
     NIC_MODELS as NIC_MODELS,
-    NicLimits as NicLimits,
     NicModel as NicModel,
     Node as Node,
     Reservation as Reservation,

@@ -1,16 +1,11 @@
 """Test traffic: profiles of frames, generators, the agent on the TG, and the measurer that asks it for trials."""
 
-from lossratio.traffic.agent.core.configuration import (
-    FCS_BYTES as FCS_BYTES,
-    Configuration as Configuration,
-    Direction as Direction,
-)
+from lossratio.traffic.agent.core.configuration import FCS_BYTES as FCS_BYTES, Configuration as Configuration
 from lossratio.traffic.agent.core.neighbours import Question as Question
 from lossratio.traffic.answers import StoppedTraffic as StoppedTraffic, WatchedTrial as WatchedTrial
 from lossratio.traffic.client import (
     ANSWER_SECONDS as ANSWER_SECONDS,
     AgentClient as AgentClient,
-    AgentFacts as AgentFacts,
     AgentRefusalError as AgentRefusalError,
 )
 from lossratio.traffic.configuration import (
@@ -42,7 +37,6 @@ from lossratio.traffic.measurer import (
 from lossratio.traffic.probe import (
     Arrival as Arrival,
     Marker as Marker,
-    ProbeAnswer as ProbeAnswer,
     smallest_probe as smallest_probe,
     vlans_of as vlans_of,
 )
