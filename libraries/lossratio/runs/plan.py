@@ -42,7 +42,6 @@ class Share:
     """The tests of one testbed."""
 
     testbed: str
-    """Name of the testbed."""
     tests: tuple[PlannedTest, ...]
     """Its tests, in the order of the job or the suites."""
 
@@ -57,7 +56,6 @@ class Plan:
     """A night's plan."""
 
     shares: tuple[Share, ...]
-    """The tests of each testbed."""
 
     @property
     def seconds(self) -> float:

@@ -53,7 +53,6 @@ class Requirement:
     level: Level
     """How much it is required."""
     text: str
-    """The requirement in short."""
     status: Status
     """What the run made of it."""
     why: str
