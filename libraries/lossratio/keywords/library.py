@@ -8,13 +8,12 @@ from robot.api.deco import keyword, library
 from lossratio.errors import ReportError
 from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.devices import DeviceKeywords
-from lossratio.keywords.latency import LatencyKeywords
 from lossratio.keywords.measurements import MeasurementKeywords
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
 from lossratio.keywords.session import Keywords, Session
 from lossratio.keywords.testbed import ReservationKeywords, TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords, TrafficKeywords
-from lossratio.keywords.throughput import RegressionKeywords, ThroughputKeywords
+from lossratio.keywords.throughput import LatencyKeywords, RegressionKeywords, ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals
 from lossratio.report import ReportFormat, write_reports
 from lossratio.version import __version__

@@ -1,24 +1,24 @@
-"""Keywords that measure throughput, and that demand one: a least one, or that it has not regressed."""
+"""Keywords that measure throughput and latency, and that demand a throughput: a least one, or no regression."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from robot.api import logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.errors import LossRatioError
+from lossratio.errors import LossRatioError, SearchError, TrafficError
 from lossratio.history import NO_VERDICT, History, TrendRequest, describe_trend, require_no_regression
-from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
 from lossratio.keywords.devices import telemetry_after_search
-from lossratio.keywords.latency import latency_after_search
-from lossratio.keywords.live_view import live_view
+from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.session import Keywords, announce, describe_profile, show_result
-from lossratio.measurements import TestPlace, throughput
-from lossratio.measurements.latency import LATENCY_DURATION
+from lossratio.keywords.session import Keywords, Session, announce, describe_profile, measured, show_result
+from lossratio.measurements import TestPlace, latency as latencies, throughput
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.mlrsearch import SearchGoal
 
@@ -73,7 +73,7 @@ class ThroughputKeywords(Keywords):
             with self._more("Latency", is_asked_for=latency is not None):
                 result = latency_after_search(
                     self.session,
-                    duration=throughput.duration_after_search(wanted.goals, LATENCY_DURATION),
+                    duration=throughput.duration_after_search(wanted.goals, latencies.LATENCY_DURATION),
                     integrity=request.integrity,
                     rest=request.rest,
                 )
@@ -183,3 +183,97 @@ class RegressionKeywords(Keywords):
         for trend in trends:
             log = logger.warn if trend.verdict in NO_VERDICT else logger.info
             log(describe_trend(trend))
+
+
+_SHARES = tuple(Share(share) for share in latencies.LATENCY_SHARES)
+
+
+class LatencyKeywords(Keywords):
+    """Latency after a search, or at given loads."""
+
+    @asks(latencies.LatencyRequest)
+    @typed_keyword()
+    def measure_latency(
+        self,
+        *loads: FrameRate,
+        frame_size: FrameSize | None = None,
+        profile: str = DEFAULT_PROFILE,
+        goal: str | None = None,
+        shares: tuple[Share, ...] = _SHARES,
+        **fields: Any,
+    ) -> throughput.ThroughputResult | latencies.LatencyResult:
+        """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
+
+        After a search in the same test, latency is measured with that search's traffic at ``shares`` of a goal's
+        relevant lower bound, and at the search's minimum load, as FD.io CSIT does: by default at 100, 90, 50 and
+        10 % of PDR. ``goal`` names another goal. The latency becomes a part of the search's result.
+        | `Find NDR And PDR`    frame_size=64B
+        | `Measure Latency`
+        | `Measure Latency`    goal=NDR    shares=[1, 0.5]    duration=1 s
+
+        With ``loads`` it is a measurement of its own, with traffic of ``frame_size``, ``profile`` and ``bidirectional``
+        as under `Arguments of measurements`.
+        | `Measure Latency`    10 kpps    100 kpps    frame_size=64B
+
+        Each load is measured in as many trials as ``repeats``. RFC 2544, section 26.2, has 20 trials of 120 s at the
+        throughput, and one frame in each; here some frames of the whole trial count, and the log has the average of
+        the repeats.
+        | `Find Conditional Throughput`    RFC2544    frame_size=64B
+        | `Measure Latency`    goal=RFC2544    shares=[1]    duration=2 min    repeats=20
+
+        Some frames of the load carry a number. The generator records when each of them leaves and when it comes back;
+        the result has the resolution of these times as ``resolution``. For each direction the result has the least,
+        mean and largest latency, jitter, percentiles and the whole histogram, frames out of order and duplicates. A
+        load or a direction that fails is a warning, and the others stay. If all fail, the keyword fails.
+        """
+        if not loads:
+            fields.pop("bidirectional", None)
+            return latency_after_search(self.session, goal, shares, **fields)
+        if frame_size is None:
+            raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
+        points = [latencies.LatencyPoint(load) for load in sorted(loads, reverse=True)]
+        request = request_of(self.session, latencies.LatencyRequest, frame_size, profile, {"points": points, **fields})
+        what = f"Measuring latency: {describe_profile(request.profile)}"
+        result = measured(
+            self.session, what, lambda testbed, at, _: latencies.measure_latency(testbed, request, at, _show)
+        )
+        _check(result.latency, request.repeats)
+        return result
+
+
+def latency_after_search(
+    session: Session, goal: str | None = None, shares: Sequence[float] = latencies.LATENCY_SHARES, **fields: Any
+) -> throughput.ThroughputResult:
+    """Measures latency at shares of what the last search found; see `LatencyKeywords.measure_latency`."""
+    search = session.last_search
+    if search is None or search.test_name != session.test_name:
+        raise SearchError(
+            "No search in this test and on this testbed has found loads to measure latency at. Call e.g. "
+            "'Find NDR And PDR' before, or say the loads: 'Measure Latency    10 kpps    frame_size=64B'."
+        )
+    points = latencies.points_of(search.result, goal=goal, shares=shares)
+    request = latencies.LatencyRequest(profile=search.profile, points=points, **fields)
+    announce(f"Measuring latency: {describe_profile(search.profile)}")
+    result = session.add_to(
+        search, "latency", lambda testbed, place, found: latencies.add_latency(testbed, request, place, found, _show)
+    )
+    show_result(result, search.place.directory)
+    _check(result.latency, request.repeats)
+    return result
+
+
+def _show(at_load: latencies.LatencyAtLoad) -> None:
+    say(next(iter(latencies.latency_lines([at_load]))))
+    for fault in at_load.faults:
+        logger.warn(f"Latency at {latencies.name_load(at_load)} is not known: {fault}")
+
+
+def _check(measured_at: Sequence[latencies.LatencyAtLoad], repeats: int) -> None:
+    """Requires a latency, and shows the average of the repeats at each load (RFC 2544, section 26.2)."""
+    if not any(load.is_measured for load in measured_at):
+        raise TrafficError(f"No latency could be measured at any load. {'; '.join(measured_at[0].faults)}")
+    for load, trials in groupby(measured_at if repeats > 1 else (), key=latencies.name_load):
+        means = [one.mean_us for trial in trials for one in trial.directions if one.mean_us is not None]
+        if means:
+            text = f"latency at {load}: {fmean(means):.1f} µs on average of {repeats} repeats and all directions"
+            logger.info(text, also_console=True)
