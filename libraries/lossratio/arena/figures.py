@@ -52,19 +52,13 @@ def time(rows: Any, algorithm: str, column: str = "elapsed") -> Any:
 
 
 def bias(rows: Any, algorithm: str) -> Any:
-    """Difference of lower bounds from the truth, in percent: mean over searches and goals, for each family.
-
-    Families without a truth have no bias.
-    """
+    """Difference of lower bounds from the truth, if any, in percent: mean over searches and goals, for each family."""
     known = rows[(rows.algorithm == algorithm) & rows.truth.notna() & rows.lower.notna()]
     return 100.0 * (known.lower / known.truth - 1.0).groupby(known.family, sort=False).mean()
 
 
 def spread(rows: Any, algorithm: str) -> Any:
-    """Standard deviation of the lower bound over repeated searches on one SUT, in percent.
-
-    Mean over SUTs and goals, for each family.
-    """
+    """Standard deviation of the lower bound of searches on one SUT, in percent: mean over SUTs and goals, by family."""
     known = rows[(rows.algorithm == algorithm) & rows.lower.notna()]
     by_sut = known.groupby(["family", "seed", "goal"], sort=False).lower
     return 100.0 * (by_sut.std() / by_sut.mean()).groupby("family", sort=False).mean()
@@ -261,25 +255,13 @@ SHORT_SUM, LONG_SUM = 61.0, 661.0
 """Duration sums in seconds: NDR and PDR then take some 100 and some 1,000 trials."""
 
 
-@dataclass(frozen=True)
-class Growth:
-    """Decisions of a short and of a long search on the same SUT."""
-
-    short_trials: int
-    """Trials of the short search."""
-    long_trials: int
-    """Trials of the long search."""
-    ratio: float
-    """Processor time per decision in the long search, as a multiple of that in the short one."""
-
-
-def decision_time_growth() -> Growth:
-    """Measures how much more processor time a decision takes in a long search."""
+def decision_time_growth() -> float:
+    """Measures the processor time per decision in a long search, as a multiple of that in a short one."""
     # The first search also loads code. A short one before and one after, so that a busy machine slows both down alike.
     _search(SHORT_SUM)
     before, long, after = map(_search, (SHORT_SUM, LONG_SUM, SHORT_SUM))
     short = (_decision_time(before) + _decision_time(after)) / 2.0
-    return Growth(len(before.trials), len(long.trials), _decision_time(long) / short)
+    return _decision_time(long) / short
 
 
 def _search(duration_sum: float) -> Outcome:

@@ -169,12 +169,7 @@ class TrialBench(Bench):
         return True
 
     def measure(self, directory: Path) -> Values:
-        """Measures the build that is set up, by some trials; no file is written.
-
-        Raises:
-            BuildError: If the trials show the generator's limit, and not the build's.
-            LossRatioError: If the trial failed.
-        """
+        """Measures the build that is set up, by trials; BuildError: they show the generator's limit."""
         name = f"{self._profile.name} {self._profile.frame_size} forwarding rate"
         rates = sorted(self._forwarding_rate(name) for _ in range(_TRIALS))
         return {name: fmean(rates[-_BEST:]) * self._profile.load_factor}

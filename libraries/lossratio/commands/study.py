@@ -162,5 +162,5 @@ def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
     if len(free):
         yield from arena.family_tables(free)
     click.echo("Measuring the time per decision in a search of 1,000 trials: this takes seconds.", err=True)
-    growth = arena.decision_time_growth().ratio
+    growth = arena.decision_time_growth()
     yield f"{arena.OURS} beside {arena.PEER}", arena.figure_table(arena.figures(rows, growth))

@@ -137,10 +137,7 @@ class DutCounters:
 
     @property
     def unaccounted(self) -> int:
-        """Frames received that were neither transmitted nor dropped at a named place; 0 when all are accounted for.
-
-        It is negative if the DUT transmitted frames of its own.
-        """
+        """Frames received, neither transmitted nor dropped at a named place; below 0: the DUT sent some of its own."""
         return sum(self.received.values()) - sum(self.transmitted.values()) - sum(self.dropped.values())
 
 
@@ -156,8 +153,6 @@ class Established:
     """How many there are."""
     to_one: int
     """The most of them that have the same destination address and port."""
-    fill_rate: float
-    """Connections per second at which they are established."""
     idle_s: float
     """Seconds for which a connection may be idle until the trial has ended."""
     tcp_state: TcpState | None = None
@@ -354,11 +349,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         )
 
     def restart(self) -> None:
-        """Resets the DUT by software while traffic passes (RFC 6201, section 4.2), and returns when it forwards again.
-
-        Raises:
-            DutError: If this kind has nothing to restart, or it does not come back.
-        """
+        """Resets the DUT by software amid traffic (RFC 6201, section 4.2) until it forwards; DutError: it cannot."""
         raise DutError(
             f"{self.hop.node_name}: a {self.kind} has nothing to restart. Give a command or a keyword that resets the "
             "device."

@@ -29,10 +29,7 @@ class Changes:
     def run(
         self, *command: str, stdin: str | None = None, undo: Sequence[str] = (), undo_stdin: str | None = None
     ) -> None:
-        """Runs a command that changes the node: it either succeeds or changes nothing.
-
-        Without an undo, the undo of an earlier change undoes this one, too.
-        """
+        """Runs a command that succeeds or changes nothing; without an undo, the one of an earlier change undoes it."""
         if undo:
             # Recorded before the change, as this process may end right after it.
             self._add(_Step(tuple(undo), undo_stdin))
@@ -59,10 +56,7 @@ class Changes:
         self.run(*set_link, *words, undo=(*set_link, *undo) if undo else ())
 
     def write(self, path: str, value: str, *, optional: bool = False) -> None:
-        """Gives a kernel setting, a file in /proc/sys or /sys, a value, unless it has that value already.
-
-        An optional setting may be one that the kernel does not have.
-        """
+        """Gives a kernel setting (a file in /proc/sys or /sys) another value; an optional one may be missing."""
         before = self._node.read_files(path).get(path)
         if before is None and not optional:
             raise self._node.error(f"the kernel has no setting {path}.")

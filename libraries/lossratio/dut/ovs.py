@@ -248,10 +248,7 @@ _DATAPATH_TAP = "ovs-netdev"
 
 
 class OpenVswitch(ProgramDut[OvsOptions]):
-    """A private Open vSwitch with its userspace datapath.
-
-    On interfaces of the kernel it reads packet sockets. It polls cards by DPDK, if it was built with DPDK.
-    """
+    """A private Open vSwitch with its userspace datapath: it reads packet sockets, or polls cards by DPDK."""
 
     kind = "ovs"
     options_type = OvsOptions

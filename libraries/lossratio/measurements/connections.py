@@ -189,7 +189,7 @@ class OpeningRequest(Request):
         for dut in testbed.duts:
             if dut.connections is not None:
                 state = self.exchange.end_of_tcp if self.profile.is_tcp else None
-                dut.connections.check(Established(connections, to_one, rate, seconds, state))
+                dut.connections.check(Established(connections, to_one, seconds, state))
 
 
 def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None:

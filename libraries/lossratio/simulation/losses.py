@@ -74,10 +74,7 @@ class Course:
         self._rates: list[tuple[int, float, float]] = []
 
     def add(self, traffic: Traffic, intended: int, losses: Sequence[Loss]) -> None:
-        """Adds a step behind those before; in its losses the numbers of frames begin at 0.
-
-        So many frames are `intended` as the load and the duration ask for.
-        """
+        """Adds a step of so many `intended` frames behind those before; in its losses their numbers begin at 0."""
         start = traffic.start - self._began
         self._rates.append((self.sent, start, traffic.load))
         for loss in losses:

@@ -64,9 +64,6 @@ class SimulatedMeasurer:
     """Performs trials on a simulated SUT, on a virtual clock: an hour of traffic takes milliseconds.
 
     One seed makes everything repeatable: the same trials in the same order give the same counters.
-
-    Attributes:
-        now: Seconds on the virtual clock: the sum of all trials so far.
     """
 
     def __init__(
@@ -108,6 +105,7 @@ class SimulatedMeasurer:
         if max_rate is not None and not max_rate > 0:
             raise SearchError(f"max_rate must be positive, not {max_rate!r}; None is a generator without limit.")
         self.now = 0.0
+        """Seconds on the virtual clock: the sum of all trials so far."""
         self.overhead = overhead
         self.count_overhead = count_overhead
         self._settle = settle
@@ -157,10 +155,7 @@ class SimulatedMeasurer:
         return self._output(trial, counters, duration)
 
     def run(self, courses: Sequence[Course], step: trials.Step) -> None:
-        """Sends a part of the traffic of a trial, and advances the virtual clock by its duration only.
-
-        It is added to the `courses` of the directions.
-        """
+        """Sends a part of a trial's traffic, adds it to the directions' courses, and advances the clock by it."""
         intended = _whole_frames(step.load * step.duration)
         sent = min(intended, _whole_frames(self._max_rate * step.duration)) if self._max_rate < math.inf else intended
         traffic = Traffic(self.now, step.duration, sent)

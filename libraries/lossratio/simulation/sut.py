@@ -91,9 +91,7 @@ class Traffic:
 
 RunningSut = Callable[[Traffic], int]
 """A SUT that was started: takes the traffic of one trial after the other, and returns the number of lost frames.
-
-A trial that is watched comes in parts, see `Traffic.continues`.
-"""
+A trial that is watched comes in parts, see `Traffic.continues`."""
 
 
 class Sut(Protocol):

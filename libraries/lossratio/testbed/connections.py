@@ -74,7 +74,7 @@ class Connections:
         idle = min(round_of_flows, duration) + self._flows / self._rate / self._shares
         for table in self._tables.values():
             state = (exchange or Exchange()).end_of_tcp if self._is_tcp else None
-            table.check(Established(self._connections, self._to_one, self._rate, idle, state))
+            table.check(Established(self._connections, self._to_one, idle, state))
         seconds = 0.0
         self.forget()
         for attempt in range(_FILLS):
@@ -124,10 +124,7 @@ class EstablishingMeasurer:
         self._connections = connections
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Establishes all connections, and performs one trial; both are part of its time.
-
-        A trial that opens connections itself needs none before.
-        """
+        """Establishes all connections, unless the trial opens them itself, and performs it; both are its time."""
         exchange = trial.exchange
         if exchange is not None:
             if not exchange.established:

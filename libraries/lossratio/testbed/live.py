@@ -141,10 +141,7 @@ class LiveTestbed(Testbed):
         self._watch.begin()
 
     def close(self) -> None:
-        """Ends the agent, and with it all traffic, puts the DUTs back and closes the sessions.
-
-        If it is interrupted, the rest is done when the program ends.
-        """
+        """Ends all traffic, puts the DUTs back and closes the sessions; if interrupted, when the program ends."""
         self._undo.callback(self._end_agent)
         self._undo.close()
         atexit.unregister(self._leave)

@@ -54,10 +54,7 @@ class Watch:
         self._verified_at = self._clock()
 
     def go_on(self) -> tuple[Change, ...]:
-        """Goes on after a repair: takes the present state as a good one.
-
-        If there are changes since the measurement began that no repair undoes, the measurement cannot go on.
-        """
+        """Goes on after a repair, from the present state; returns the changes with which nothing can go on."""
         self._last = self._reader.read()
         if self._first is None:
             return ()

@@ -182,10 +182,7 @@ def set_up_link(
     mac_addresses: tuple[str, str],
     undo: ExitStack,
 ) -> LiveLink:
-    """Sets up all DUTs of one path, and the reflector where it ends at one; the MAC addresses are of west and east end.
-
-    Without DUTs, lossratio does not manage them.
-    """
+    """Sets up all DUTs of one path, if any, and the reflector where it ends at one; MAC addresses are of both ends."""
     from_tg, neighbours_of_duts = address_path(duts, *mac_addresses)
     for dut, neighbours in zip(duts, neighbours_of_duts, strict=True):
         _set_up(dut, neighbours, sessions, undo)

@@ -78,10 +78,8 @@ class LatencyOutput:
 
 
 IN_FLIGHT = 20e-6
-"""Seconds of traffic that may be on their way in a running trial, and do not count as lost yet, at first.
-
-Where an early verdict proves wrong as more frames were on their way, more are allowed for: see `TrafficMeasurer`.
-"""
+"""Seconds of traffic that may be on their way in a running trial, and do not count as lost yet, at first. Where an
+early verdict proves wrong, as more were on their way, more are allowed for: see `TrafficMeasurer`."""
 START_TOLERANCE = 10e-6
 """Seconds by which a generator's workers may start late without their frames counting as unsent."""
 MOST_EXCESS = 0.05

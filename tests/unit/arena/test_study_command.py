@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from lossratio.arena.algorithms import PEER
 from lossratio.arena.families import FAMILIES
-from lossratio.arena.figures import Growth
 from lossratio.arena.study import Cell, Store
 from lossratio.arena.suts import Overhead
 from lossratio.commands import study as command
@@ -33,7 +32,7 @@ def run(tmp_path, *arguments):
 @pytest.mark.long
 def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
     # A search of a thousand trials; test_study_search.py makes it.
-    monkeypatch.setattr(command.arena, "decision_time_growth", lambda: Growth(100, 1000, 2.5))
+    monkeypatch.setattr(command.arena, "decision_time_growth", lambda: 2.5)
     result = run(tmp_path, "--seeds", "0..0", "--repeats", "1", "--overhead", "0", "--overhead", "0.5")
     assert result.exit_code == 0, result.output
     assert "Overhead 0.5 s: searches" in result.output

@@ -92,7 +92,7 @@ def test_every_trial_begins_with_a_table_that_was_emptied_and_filled_and_this_is
     wanted, fill, trial = table.log
     assert (wanted.connections, fill.load * fill.duration, trial.duration) == (FLOWS, FLOWS, 3.0)
     # A connection may be idle from its fill until its frame in the next round of the trial.
-    assert wanted.idle_s == pytest.approx(3.0 + FLOWS / wanted.fill_rate)
+    assert wanted.idle_s == pytest.approx(3.0 + FLOWS / fill.load)
     # Slow frames do not reach it: the trial ends before.
     establishing(table).measure(TrialInput(3.0, FLOWS / 3000))
     assert table.log[-3].idle_s == wanted.idle_s

@@ -43,10 +43,8 @@ def is_up(link: Link) -> bool:
 
 
 def has_link(link: Link) -> bool:
-    """Whether an interface is up, and so is the other end of its link.
-
-    The kernel forwards from then on. It sets NO-CARRIER back once in a second only.
-    """
+    """Whether an interface and the other end of its link are up, so that the kernel forwards from then on."""
+    # NO-CARRIER is set back once in a second only.
     return "LOWER_UP" in link["flags"]
 
 

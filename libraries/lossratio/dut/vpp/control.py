@@ -95,10 +95,7 @@ _PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/de
 
 
 def check_installed(node: DutNode, program: str, options: VppOptions, drivers: dict[str, Needs]) -> None:
-    """Checks that the VPP of a node has what features need, and what drives its interfaces.
-
-    `drivers` are the needs of the latter, by the setting that asks for it.
-    """
+    """Checks that the VPP of a node has what features need, and what drives its interfaces, by what asks for it."""
     needed = {feature.given(options)[0]: feature.needs for feature in options.features} | drivers
     if not any(needs.plugins or needs.version for needs in needed.values()):
         return

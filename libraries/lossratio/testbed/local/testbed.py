@@ -109,16 +109,13 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from lossratio.holder.mai
 
 
 class Holder:
-    """A holder, which builds its testbed.
-
-    Attributes:
-        pid: Process id of the holder; 0: the testbed is not up yet.
-        nodes: How to reach the nodes, by name.
-    """
+    """A holder, which builds its testbed."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self.pid = 0
+        """Its process id; 0: the testbed is not up yet."""
         self.nodes: dict[str, state.Access] = {}
+        """How to reach the nodes, by name."""
         self._process = process
         self._control = control
 

@@ -132,16 +132,13 @@ class Holder:
 
 
 class Conversation:
-    """A keeper on the TG node, and one request to it.
-
-    Attributes:
-        ended: The event in which the keeper reported that the lease is lost, with the reason; None: no such event.
-    """
+    """A keeper on the TG node, and one request to it."""
 
     def __init__(self, session: NodeSession, python: str, request: Mapping[str, Any]) -> None:
         self._node_name = session.name
         self._python = python
         self.ended: Mapping[str, Any] | None = None
+        """The event in which the keeper reported that the lease is lost, with the reason; None: no such event."""
         self._answers: SimpleQueue[Mapping[str, Any] | NodeError] = SimpleQueue()
         program = pack_program(_FOLDER, _PROGRAM, _MAIN)
         self._process: NodeProcess = program.start(partial(session.start, plain=True), python, "-I", "-S")

@@ -67,14 +67,11 @@ class Way:
 
 
 class Forwarder:
-    """The program of one direction, and its maps.
-
-    Attributes:
-        counts: Frames since the program was loaded: words in the order of `COUNTERS`.
-    """
+    """The program of one direction, and its maps."""
 
     def __init__(self, way: Way, filtered: Table | None, connections: Table | None = None) -> None:
         self.counts = Array(8 * len(COUNTERS), "lossratio_count")
+        """Frames since the program was loaded: words in the order of `COUNTERS`."""
         # Two entries for the same interface: frames that are sent to all of them leave twice.
         self._twice = Table.create("devices", 4, 4, 2, "lossratio_twice")
         for place in range(2):
