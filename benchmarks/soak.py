@@ -305,6 +305,10 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
         )
     if described.below is not None:
         found["described below a load"] = "curve" in case.traits
+    if (bursts := described.bursts) is not None:
+        # Far below the knee a SUT loses only what it loses at any load.
+        least, most = bursts.ratio[0], math.inf if bursts.more else bursts.ratio[-1]
+        found["bursts lose a ratio of"] = "bursts" in case.traits and least <= case.losses(MIN_LOAD)[0] <= most
     rested = described.after_overload is not None
     if rested:
         found["after overload"] = "overload" in case.traits
@@ -434,7 +438,7 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
     measurer = SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD)
     estimated = run_search(controller, measurer, on_trial=results.append)
     known = case.critical_load_after(controller.elapsed)
-    truth = estimated.mean if known is None else known
+    truth = estimated.median if known is None else known
     run: dict[str, Any] = {
         "flagged": not estimated.misfit.fits,
         "reasons": [reason.split(":")[0] for reason in estimated.misfit.reasons],
@@ -449,12 +453,12 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
         low, high = combined.interval(0.95)
         run[f"{prefix}covered"] = low <= truth <= high
         run[f"{prefix}width_percent"] = 100.0 * (high - low) / truth
-        run[f"{prefix}error_percent"] = 100.0 * (combined.mean / truth - 1.0)
+        run[f"{prefix}error_percent"] = 100.0 * (combined.quantile(0.5) / truth - 1.0)
     low, high = estimated.interval(0.95)
     run |= {
         "covered": low <= truth <= high,
         "width_percent": 100.0 * (high - low) / truth,
-        "error_percent": 100.0 * (estimated.mean / truth - 1.0),
+        "error_percent": 100.0 * (estimated.median / truth - 1.0),
     }
     run["sentences"] = _sentences(case, estimated, controller.elapsed)
     order = estimated.description.order

@@ -107,6 +107,7 @@ def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
         numbers = _numbers(function.mean, function.stdev, function.interval(0.95))
         yield f"  {function.name:<9} {numbers}  weight {weight:.3g}"
     yield f"  {'combined':<9} {_numbers(result.mean, result.stdev, result.interval(0.95))}"
+    yield f"Stated is the median: {_rate(result.median)}."
     yield f"At and just below it: {result.guard}."
     if result.limits is not None:
         yield result.limits

@@ -56,13 +56,13 @@ class ConnectionSoakView(SoakView):
             return
         state = "regular" if found.reason is None else f"irregular: {found.reason}"
         yield f"critical connection rate ({format_target(result.target_loss_ratio)} lost in the long run): {state}"
-        for name, rate in (("mean", found.mean), ("standard deviation", found.stdev)):
+        for name, rate in (("stated", found.stated), ("standard deviation", found.stdev)):
             yield value_line(name, rate.per_interface_fps, self.measured_in)
         yield value_line("95 % interval, from", found.least_95.per_interface_fps, self.measured_in)
         yield value_line("95 % interval, to", found.most_95.per_interface_fps, self.measured_in)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
-        """The mean critical rate, with its interval as bounds."""
+        """The critical rate, with its interval as bounds."""
         yield from map(in_connections, super().findings(result))
 
     def csit(self, result: SoakResult) -> dict[str, Any]:

@@ -283,22 +283,21 @@ class PLRsearch:
         if self._known is None:
             return None
         shown, weights = self._known.reported, self._known.weights(self._weighting)
-        low, high = quantiles_of_nodes(shown, weights, np.array([0.025, 0.975]))
+        low, middle, high = quantiles_of_nodes(shown, weights, np.array([0.025, 0.5, 0.975])).tolist()
         mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, shown, strict=True))
-        factor, middle = self._stopping_factor(self._tracked), min(max(mean, low), high)
-        if factor != 1.0:
+        if (factor := self._stopping_factor(self._tracked)) != 1.0:
             low = max(middle - factor * (middle - low), self._question.min_load)
             high = min(middle + factor * (high - middle), self._question.max_load)
         if (tails := tails_of(self._known)) is not None:
-            low = max(low - (1.0 - tails.share) * mean, self._question.min_load)
-        return IntervalPoint(self._tracked, elapsed, float(mean), float(low), float(high))
+            low = max(low - (1.0 - tails.share) * middle, self._question.min_load)
+        return IntervalPoint(self._tracked, elapsed, float(mean), low, high, middle)
 
     def _may_end(self, latest: IntervalPoint) -> bool:
         """Whether the search may end early, so that the exact estimate has to be known."""
         if self._is_at_min(latest):
             return True
-        mean, low, high = latest.interval
-        narrow = self._precision is not None and high - low <= 1.05 * self._precision * mean
+        stated, low, high = latest.interval
+        narrow = self._precision is not None and high - low <= 1.05 * self._precision * stated
         few = TRIALS_FOR_TAILS if self._likelihood is LikelihoodName.VARYING else _MIN_TRIALS_TO_STOP
         return (narrow and self._usable >= few) or (self._stop_on_misfit and self._usable >= _MIN_TRIALS_TO_STOP)
 
@@ -318,7 +317,7 @@ class PLRsearch:
             return StopReason.MISFIT if self._stop_on_misfit and estimate.misfit.is_wrong else None
         low, high = estimate.interval(0.95)
         inside = self._question.min_load < low and high < self._question.max_load
-        precise = self._precision is not None and high - low <= self._precision * estimate.mean
+        precise = self._precision is not None and high - low <= self._precision * estimate.median
         return StopReason.PRECISION if inside and precise else None
 
     def _stopping_factor(self, trials: int) -> float:

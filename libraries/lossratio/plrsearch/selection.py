@@ -13,7 +13,6 @@ import numpy as np
 
 from lossratio.plrsearch.estimate import NEAR
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, LikelihoodName, critical_load
-from lossratio.plrsearch.quadrature import Posterior
 from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
@@ -138,7 +137,7 @@ class Guarding:
         self._question = question
         self._loads: list[float] = []
         self._given = 0
-        self._posterior: Posterior | None = None
+        self._known: Description | None = None
         self.load: float | None = None
         self._guards: tuple[float, float] = (0.0, 0.0)
 
@@ -146,16 +145,16 @@ class Guarding:
         """Takes in the load of a trial."""
         self._loads.append(load)
 
-    def wanted(self, best: Posterior, *, watching: bool = False) -> float | None:
+    def wanted(self, known: Description, *, watching: bool = False) -> float | None:
         """The load of the next trial, if it is to be a guard trial; None if another one is needed more.
 
         Args:
-            best: The posterior of the function that fits best.
+            known: The description of the trials.
             watching: Whether as many are wanted as it takes to see a rare stall.
         """
-        if best is not self._posterior:
-            self._posterior = best
-            self._place(best)
+        if known is not self._known:
+            self._known = known
+            self._place(known)
         trials = len(self._loads)
         rare = min(_WATCHING * (trials - _FIRST), _ENOUGH) if watching else 0.0
         if self.load is None or self._given >= max(_MOST * trials, rare + (_MOST - _SHARE) * trials):
@@ -166,17 +165,22 @@ class Guarding:
         self._given += 1
         return self._guards[self._given % 2]
 
-    def _place(self, posterior: Posterior) -> None:
+    def _place(self, known: Description) -> None:
         """The load to guard, and those of guard trials: one standard deviation below it, and where loss is rare.
 
-        They are on a grid, so that equal loads are frequent.
+        They are on a grid, so that equal loads are frequent. Bursts lower the load, unless they alone lose the target:
+        then there is no load to guard, and trials where the curve loses it show the bursts best.
         """
+        posterior = known.best
         moments, mode = posterior.moments, posterior.mode
         share = moments.stdev / moments.mean
         self.load = None
         if share > _KNOWN:
             return
         self.load = moments.mean
+        if known.bursts is not None:
+            with_bursts = known.bursts.added(posterior).quantile(0.5)
+            self.load = with_bursts if with_bursts > self._question.min_load else self.load
         curves = Curves(posterior.function, np.array([mode.spread]), np.array([mode.deviation]))
         stricter = replace(self._question, target_loss_ratio=_JUST_BELOW * self._question.target_loss_ratio)
         ratios = [critical_load(curves, asked, np.array([mode.mrr]))[0] for asked in (self._question, stricter)]
@@ -234,7 +238,7 @@ class PosteriorSelection:
             return Choice(_in_whole_frames(load, duration, question), "the forwarding rate of the last trial")
         best = known.best
         constant = known.lack_of_fit is not None and known.unexplored is None
-        guard = self._guarding.wanted(best, watching=constant)
+        guard = self._guarding.wanted(known, watching=constant)
         if guard is not None:
             return Choice(_in_whole_frames(guard, duration, question), f"guard of {self._guarding.load:,.0f} frames/s")
         share, run = (_IF_VARYING, _RUN) if known.replicates.differ else (_IN_OVERLOAD, 0.0)

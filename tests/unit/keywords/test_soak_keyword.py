@@ -50,7 +50,7 @@ def test_the_message_has_the_critical_load_with_its_interval(run):
 
 
 def test_the_log_has_the_picture(run):
-    assert any("95 % interval and mean of the critical load over time" in message for message in run.messages)
+    assert any("95 % interval and median of the critical load over time" in message for message in run.messages)
 
 
 def test_a_soak_after_a_search_begins_where_that_ended(run):

@@ -6,6 +6,7 @@ from scipy import optimize
 from soak_trials import trial, trials_of
 
 from lossratio.plrsearch import estimate
+from lossratio.plrsearch.selection import Guarding
 from lossratio.simulation import SmoothKnee
 
 KNEE = SmoothKnee(18e6, 2e4)
@@ -46,6 +47,17 @@ def test_stalls_of_half_the_target_are_seen_and_the_interval_reaches_the_critica
     assert any("burst" in reason for reason in found.misfit.reasons), found.misfit.reasons
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_guard_trials_follow_the_load_that_bursts_lower(seed):
+    found = estimated(seed, stalls=0.5, every=20.0)
+    guarding = Guarding(found.question)
+    for load in LOADS[120:]:
+        guarding.record(load)
+    guard = guarding.wanted(found.description)
+    assert 0.995 * found.median < guard <= found.median < found.description.best.mean
+    assert found.median == pytest.approx(critical_load(0.5), rel=2e-3)
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_with_stalls_of_twice_the_target_there_is_no_critical_load_above_the_minimum(seed):
     found = estimated(seed, stalls=2.0)
@@ -83,4 +95,4 @@ def test_a_critical_load_above_the_maximum_is_there_with_rare_bursts_too():
 def test_chance_is_not_taken_for_bursts(seed):
     found = estimated(seed)
     assert found.description.bursts is None
-    assert found.misfit.fits
+    assert not found.misfit.is_wrong

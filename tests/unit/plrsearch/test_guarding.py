@@ -4,8 +4,8 @@ import numpy as np
 from soak_trials import counts_of
 
 from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, LikelihoodName
-from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.selection import Guarding
+from lossratio.plrsearch.variation import described
 
 QUESTION = CriticalLoadQuestion(1e-7, 1e4, 30e6)
 
@@ -14,7 +14,7 @@ def test_trials_that_guard_no_more_are_replaced():
     loads = np.linspace(17.7e6, 18.3e6, 40)
     lost = 2.0 * np.exp(FUNCTIONS[0].log_loss_rate(loads, np.array(18e6), np.array(5e4)))
     rows = list(zip(loads, np.full(40, 2.0), np.round(lost), strict=True))
-    known = posteriors(counts_of(rows), QUESTION, LikelihoodName.POISSON)[0]
+    known = described(counts_of(rows), QUESTION, LikelihoodName.POISSON)
     guarding = Guarding(QUESTION)
     for load in loads:
         guarding.record(load)

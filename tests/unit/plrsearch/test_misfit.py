@@ -127,5 +127,5 @@ def test_an_interval_that_reaches_far_down_is_provisional():
     estimate = estimated(overload)
     assert estimate.interval(0.95)[0] < 0.5 * estimate.mean
     assert estimate.misfit.reasons == (estimate.misfit.provisional,)
-    assert "reaches down to 0.42 of the mean" in estimate.misfit.reasons[0]
+    assert "reaches down to 0.4 of the number" in estimate.misfit.reasons[0]
     assert estimated([*overload, *trials_of(SmoothKnee(6e6, 2e4), np.linspace(5.9e6, 6.1e6, 20))]).misfit.fits

@@ -235,7 +235,7 @@ def test_the_number_has_beside_it_which_losses_no_trial_would_show():
     assert "3e+07 frames more in 6 trials or more, 2 h, would verify it" in shown
     verified = {"verdict": Verdict.VERIFIED, "largest_burst_frames": 105.0, "unseen_burst_trials": 29.8}
     shown = message(guarded(extrapolation_factor=0.1, missing_frames=None, missing_s=None, **verified))
-    assert "regular, verified at 149.90 kfps (0.067 % below the mean), but for losses in fewer than one of 30" in shown
+    assert "verified at 149.90 kfps (0.067 % below the number), but for losses in fewer than one of 30" in shown
     assert "unless more than 105 frames are lost at a time in fewer than one of 30 trials" in shown
 
 
@@ -303,7 +303,7 @@ def test_a_reconfiguration_loses_frames_for_a_time():
 def test_the_picture_has_all_trials_and_both_functions():
     picture = draw_soak(soak())
     assert sum(hint.startswith("trial ") for hint in hints(picture)) == 3
-    assert {"stretch", "erf", "95 % interval and mean of the critical load over time"} <= set(texts(picture))
+    assert {"stretch", "erf", "95 % interval and median of the critical load over time"} <= set(texts(picture))
 
 
 def test_a_soak_without_trials_has_no_picture():

@@ -24,6 +24,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
     curves = _curve_loads(estimate)
     return CriticalLoad(
         mean=conditions.rate(estimate.mean),
+        median=conditions.rate(estimate.median),
         stdev=conditions.rate(estimate.stdev),
         least_95=conditions.rate(low),
         most_95=conditions.rate(high),
@@ -77,7 +78,7 @@ def _limit(estimate: CriticalLoadEstimate) -> SoakLimit | None:
 
 def _curve_loads(estimate: CriticalLoadEstimate) -> list[float]:
     """Loads of a curve's points; they are denser around the critical load, where curves bend."""
-    centre, reach = estimate.mean, np.geomspace(1e-5, 1.0, _CURVE_POINTS // 2)
+    centre, reach = estimate.median, np.geomspace(1e-5, 1.0, _CURVE_POINTS // 2)
     below = centre - (centre - estimate.question.min_load) * reach
     above = centre + (estimate.question.max_load - centre) * reach
     mode = max(estimate.functions.values(), key=lambda function: function.log_evidence).mode

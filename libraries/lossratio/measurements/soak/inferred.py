@@ -37,7 +37,7 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
 """Fields of the fit, likewise."""
 
 
-def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
+def limit_in_words(guard: GuardStatement, stated_fps: float) -> str:
     """The verdict, the load that it is about, and what it leaves open, in a few words: they go beside the number."""
     rare = (
         "" if not guard.unseen_burst_trials else f" losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
@@ -46,8 +46,8 @@ def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
         line = "extrapolated: the frames or trials at the critical load are too few to verify it"
         return f"{line}, and{rare} are open" if rare else line
     line = f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
-    if guard.load_per_interface_fps < mean_fps:
-        line += f" ({100.0 - 100.0 * guard.load_per_interface_fps / mean_fps:.2g} % below the mean)"
+    if guard.load_per_interface_fps < stated_fps:
+        line += f" ({100.0 - 100.0 * guard.load_per_interface_fps / stated_fps:.2g} % below the number)"
     return line if guard.largest_burst_frames is None or not rare else f"{line}, but for{rare}"
 
 

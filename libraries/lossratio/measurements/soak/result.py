@@ -91,6 +91,9 @@ class CriticalLoad(Record):
 
     mean: Rate
     """Its mean."""
+    median: Rate | None = None
+    """Its median, the load that is stated: the mean may be between two clusters. Null: by an earlier version, which
+    stated the mean."""
     stdev: Rate
     """Its standard deviation."""
     least_95: Rate
@@ -115,13 +118,18 @@ class CriticalLoad(Record):
     combinations: tuple[Combination, ...] = ()
     """Both ways of weighting the fitting functions; empty: by an earlier version."""
     guard: GuardStatement | None = None
-    """What frames at and just below the mean say by themselves; null: by an earlier version."""
+    """What frames at and just below the stated load say by themselves; null: by an earlier version."""
     csit: CsitEstimate | None = None
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
     stopping_factor: float = Field(default=1.0, ge=1.0)
     """How much wider the interval is because the search could end when it was narrow; 1 without a precision."""
     variation: CapacityVariation | None = None
     """What the order of the trials shows; null: nothing, or by an earlier version."""
+
+    @property
+    def stated(self) -> Rate:
+        """The load that is stated; see `median`."""
+        return self.median or self.mean
 
     @property
     def reason(self) -> str | None:
@@ -177,5 +185,6 @@ def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
         # Each weight is at most 1, so the digits that were cut off are no more than a rounding error of the sum.
         if not math.isclose(rate.per_interface_fps, made, rel_tol=_MIXED_ROUNDING, abs_tol=_MIXED_ROUNDING * mean):
             yield f"critical_load.{name} is {rate.per_interface_fps!r}, and the functions make {made!r}"
-    if said.least_95.per_interface_fps > said.most_95.per_interface_fps:
-        yield "critical_load: least_95 is above most_95"
+    ends = [rate.per_interface_fps for rate in (said.least_95, said.median, said.most_95) if rate is not None]
+    if ends != sorted(ends):
+        yield "critical_load: least_95, median and most_95 are not in order"

@@ -45,10 +45,10 @@ class SoakView(View[SoakResult]):
         state = f"irregular: {critical_load.reason}"
         if critical_load.reason is None:
             guard = critical_load.guard
-            mean_fps = critical_load.mean.per_interface_fps
-            state = "regular" if guard is None else f"regular, {limit_in_words(guard, mean_fps)}"
+            stated_fps = critical_load.stated.per_interface_fps
+            state = "regular" if guard is None else f"regular, {limit_in_words(guard, stated_fps)}"
         yield f"critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run): {state}"
-        yield value_line("mean", critical_load.mean)
+        yield value_line("stated", critical_load.stated)
         yield value_line("standard deviation", critical_load.stdev)
         yield value_line("95 % interval, from", critical_load.least_95)
         yield value_line("95 % interval, to", critical_load.most_95)
@@ -82,10 +82,10 @@ class SoakView(View[SoakResult]):
             yield f"of a SUT that was not overloaded just before: {variation.after_overload}"
         guard = None if critical_load is None or critical_load.reason is not None else critical_load.guard
         if critical_load is not None and guard is not None and guard.verdict is Verdict.EXTRAPOLATED:
-            yield limit_in_words(guard, critical_load.mean.per_interface_fps)
+            yield limit_in_words(guard, critical_load.stated.per_interface_fps)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
-        """The mean critical load, with its interval as bounds."""
+        """The critical load, with its interval as bounds."""
         critical_load = result.critical_load
         if critical_load is None:
             yield Finding(result, CRITICAL_LOAD, Outcome.FAILED, result.error)
@@ -95,7 +95,7 @@ class SoakView(View[SoakResult]):
                 CRITICAL_LOAD,
                 result.outcome,
                 critical_load.reason,
-                critical_load.mean,
+                critical_load.stated,
                 critical_load.least_95,
                 critical_load.most_95,
                 critical_load.stdev,
@@ -114,7 +114,7 @@ class SoakView(View[SoakResult]):
             return None
         share = max(trial.lateness_s / trial.duration_s for trial in stalled)
         width = critical_load.most_95.per_interface_fps - critical_load.least_95.per_interface_fps
-        if share * critical_load.mean.per_interface_fps <= 0.5 * width:
+        if share * critical_load.stated.per_interface_fps <= 0.5 * width:
             return None
         return Doubt(
             DoubtKind.GENERATOR_STALLS,
@@ -160,12 +160,12 @@ def draw_soak(result: SoakResult) -> str:
 def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:
     """From below the critical load to above the likeliest knee."""
     best = max(critical_load.functions, key=lambda function: function.weight)
-    low, mean = critical_load.least_95.per_interface_fps, critical_load.mean.per_interface_fps
+    low, stated = critical_load.least_95.per_interface_fps, critical_load.stated.per_interface_fps
     width = 3.0 * ((best.spread_per_interface_fps or 0.0) + (best.capacity_stdev_per_interface_fps or 0.0))
-    high = max((best.mrr_per_interface_fps or mean) + width, critical_load.most_95.per_interface_fps)
+    high = max((best.mrr_per_interface_fps or stated) + width, critical_load.most_95.per_interface_fps)
     high = min(high, max(trial.load_per_interface_fps for trial in result.trials))
     low = max(low, min(trial.load_per_interface_fps for trial in result.trials))
-    margin = _KNEE_MARGIN * (high - low) if high > low else 1e-3 * mean
+    margin = _KNEE_MARGIN * (high - low) if high > low else 1e-3 * stated
     return Axis(max(1.0, min(low, high) - margin), max(low, high) + margin, _LEFT, _RIGHT)
 
 
@@ -182,7 +182,7 @@ def _draw_curves(
     x: Axis | None = None,
     place: tuple[float, float] = _CURVES,
 ) -> None:
-    loads = [trial.load_per_interface_fps for trial in result.trials] + [critical_load.mean.per_interface_fps]
+    loads = [trial.load_per_interface_fps for trial in result.trials] + [critical_load.stated.per_interface_fps]
     label = in_unit if x is None else partial(_precise, x)
     if x is None:
         margin = _ROOM * (max(loads) - min(loads) or max(loads))
@@ -242,6 +242,6 @@ def _draw_history(picture: Drawing, critical_load: CriticalLoad) -> None:
     ends = [point.elapsed_s for point in points[1:]] + [points[-1].elapsed_s]
     spans = [(one.elapsed_s, end, *one.interval[1:]) for one, end in zip(points, ends, strict=True)]
     plot.bands(spans, _COMBINED, 0.15)
-    plot.line([(point.elapsed_s, point.mean_per_interface_fps) for point in points], _COMBINED)
-    plot.text(4.0, _HISTORY[0] - 12.0, "95 % interval and mean of the critical load over time")
+    plot.line([(point.elapsed_s, point.interval[0]) for point in points], _COMBINED)
+    plot.text(4.0, _HISTORY[0] - 12.0, "95 % interval and median of the critical load over time")
     plot.text((_LEFT + _RIGHT) / 2, _HISTORY[1] + 34.0, "seconds of trials", text_anchor="middle")

@@ -151,7 +151,7 @@ def _clopper_pearson(lost: float, frames: float, tail: float = _TAIL) -> tuple[f
 
 @dataclass(frozen=True, kw_only=True)
 class GuardStatement(Observed):
-    """What frames at and just below the mean say about the target loss ratio, without any model."""
+    """What frames at and just below the stated load say about the target loss ratio, without any model."""
 
     verdict: Verdict
     """``verified``: by these frames, in 10 trials or more, the loss ratio at the load is at most the target (if the

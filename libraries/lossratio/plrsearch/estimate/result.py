@@ -31,7 +31,7 @@ _UNKNOWN_ORDER = 0.5
 """The share of an independent trial that a trial counts as, where the capacity varies and few trials show its order."""
 
 _WIDE = 0.5
-"""An interval that reaches down to a smaller share of the mean is provisional."""
+"""An interval that reaches down to a smaller share of the stated load is provisional."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,14 @@ class IntervalPoint(Observed):
     """Lower end of its 95 % interval."""
     most_95_per_interface_fps: float
     """Upper end of its 95 % interval."""
+    median_per_interface_fps: float | None = None
+    """Its median, which is stated; null: by an earlier version."""
 
     @property
     def interval(self) -> tuple[float, float, float]:
-        """Mean and both ends."""
-        return self.mean_per_interface_fps, self.least_95_per_interface_fps, self.most_95_per_interface_fps
+        """The stated load and both ends."""
+        stated = self.median_per_interface_fps or self.mean_per_interface_fps
+        return stated, self.least_95_per_interface_fps, self.most_95_per_interface_fps
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class CriticalLoadEstimate:
     likelihood: LikelihoodName
     """How counts are distributed in the model."""
     weighting: Weighting
-    """How `mean`, `stdev` and `interval` combine the functions."""
+    """How `median`, `mean`, `stdev` and `interval` combine the functions."""
     counts: TrialCounts = field(repr=False)
     """The trials it is made of, in the order in which they were measured."""
     description: Description = field(repr=False)
@@ -168,11 +171,11 @@ class CriticalLoadEstimate:
 
     @cached_property
     def guard(self) -> GuardStatement:
-        """What frames at and just below the mean say without any model; trials that may be alike count as fewer."""
+        """What frames at and just below the stated load say by themselves; trials that may be alike count as fewer."""
         share, counts = self.description.order.share, self._evidence
         if self.description.replicates.differ and len(counts) < TRIALS_FOR_TAILS:
             share = min(share, _UNKNOWN_ORDER)
-        return guard(counts, self.question, self.mean, self._interval(0.95)[0], share)
+        return guard(counts, self.question, self.median, self._interval(0.95)[0], share)
 
     @cached_property
     def _evidence(self) -> TrialCounts:
@@ -216,10 +219,10 @@ class CriticalLoadEstimate:
         if self.guard.verdict is Verdict.CONTRADICTED:
             misfit = replace(misfit, reasons=(f"The reported load is {self.guard}.", *misfit.reasons))
         low = self._interval(0.95)[0]
-        if low < _WIDE * self.mean and misfit.fits and not (self.is_beyond_trials or self.is_at_most_min_load):
+        if low < _WIDE * self.median and misfit.fits and not (self.is_beyond_trials or self.is_at_most_min_load):
             wide = (
-                f"The 95 % interval reaches down to {low / self.mean:.2g} of the mean: the trials leave open how low "
-                "the critical load is."
+                f"The 95 % interval reaches down to {low / self.median:.2g} of the number: the trials leave open how "
+                "low the critical load is."
             )
             return replace(misfit, reasons=(wide,), provisional=wide)
         return misfit
@@ -228,6 +231,11 @@ class CriticalLoadEstimate:
     def combined(self) -> CombinedEstimate:
         """The functions combined by `weighting`: the distribution of the critical load."""
         return self.combinations[self.weighting]
+
+    @cached_property
+    def median(self) -> float:
+        """The load that is stated: the median, as the mean may be between two clusters where bursts are seen."""
+        return self.combined.quantile(0.5)
 
     @property
     def mean(self) -> float:
@@ -248,7 +256,7 @@ class CriticalLoadEstimate:
         """
         low, high = self._interval(probability)
         if self.tails is not None:
-            low = max(low - (1.0 - self.tails.share) * self.mean, self.question.min_load)
+            low = max(low - (1.0 - self.tails.share) * self.median, self.question.min_load)
         return low, high
 
     def _interval(self, probability: float) -> tuple[float, float]:
@@ -272,12 +280,12 @@ class CriticalLoadEstimate:
 
     @property
     def is_at_least_max_load(self) -> bool:
-        """Whether the critical load may well be above the maximum load: then the mean is "at least" only."""
+        """Whether the critical load may well be above the maximum load: then the number is "at least" only."""
         return self.combined.p_at_max > _LIMIT_SHARE and not self.is_beyond_trials
 
     @property
     def is_at_most_min_load(self) -> bool:
-        """Whether the critical load may well be below the minimum load: then the mean is "at most" only."""
+        """Whether the critical load may well be below the minimum load: then the number is "at most" only."""
         return self.combined.p_at_min > _LIMIT_SHARE and not self.is_beyond_trials
 
     @property
