@@ -17,6 +17,7 @@ from lossratio.plrsearch.estimate import (
     CriticalLoadEstimate,
     IntervalPoint,
     estimate_from_counts,
+    rare_stalls,
     tails_of,
 )
 from lossratio.plrsearch.model import (
@@ -298,6 +299,7 @@ class PLRsearch:
             return True
         stated, low, high = latest.interval
         narrow = self._precision is not None and high - low <= 1.05 * self._precision * stated
+        narrow = narrow and not (self._known and rare_stalls(self._known))
         few = TRIALS_FOR_TAILS if self._likelihood is LikelihoodName.VARYING else _MIN_TRIALS_TO_STOP
         return (narrow and self._usable >= few) or (self._stop_on_misfit and self._usable >= _MIN_TRIALS_TO_STOP)
 

@@ -141,13 +141,13 @@ def test_a_generator_that_is_too_slow_for_the_first_loads_ends_a_soak_soon(tmp_p
 @pytest.mark.long
 def test_a_precision_ends_it_early(tmp_path):
     result = find_critical_load(
-        open_testbed(SIMULATED), SoakRequest(profile=ONE_WAY, timeout=600.0, precision=0.005), place(tmp_path)
+        open_testbed(SIMULATED), SoakRequest(profile=ONE_WAY, timeout=1500.0, precision=0.005), place(tmp_path)
     )
     critical_load = result.critical_load
     assert critical_load.ended_by == "precision"
     width = critical_load.most_95.per_interface_fps - critical_load.least_95.per_interface_fps
     assert width <= 0.005 * critical_load.mean.per_interface_fps
-    assert sum(trial.elapsed_s for trial in result.trials) < 600.0
+    assert sum(trial.elapsed_s for trial in result.trials) < 1500.0
 
 
 def test_a_number_of_a_sut_that_overload_changes_says_so_beside_it(soak):

@@ -96,3 +96,12 @@ def test_chance_is_not_taken_for_bursts(seed):
     found = estimated(seed)
     assert found.description.bursts is None
     assert not found.misfit.is_wrong
+
+
+@pytest.mark.parametrize(("times", "target"), [(1, TARGET), (3, TARGET), (1, 1e-4)])
+def test_a_number_is_provisional_until_trials_show_that_stalls_of_once_in_five_minutes_are_not_there(times, target):
+    found = estimate(measured(0, loads=np.tile(LOADS, times)), target_loss_ratio=target, **LIMITS)
+    assert found.misfit.fits == (times == 3 or target > TARGET)
+    if not found.misfit.fits:
+        assert found.misfit.reasons == (found.misfit.provisional,)
+        assert "Stalls of 3e-05 s that come once in 300 s lose the target" in found.misfit.provisional

@@ -81,8 +81,8 @@ class SoakRequest(Request):
     timeout: Duration = TIMEOUT
     """Seconds of trials after which the search ends."""
     precision: Share | None = None
-    """Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``, after 150 trials or
-    more. The interval is wider for that, by 1.1 to 1.3 times. None: none does."""
+    """Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``, as soon as the
+    trials are enough to show rare losses. The interval is wider for that, by 1.1 to 1.3 times. None: none does."""
     stop_on_misfit: bool = False
     """Whether the search ends as soon as the model does not fit the trials."""
     likelihood: LikelihoodName = LikelihoodName.VARYING
@@ -152,8 +152,8 @@ class SoakProgress:
         found = "critical load not known yet"
         if self.latest is not None:
             _, low, high = self.latest.interval
-            mean, low_shown, high_shown = (f"{load:,.{_digits(high - low)}f}" for load in self.latest.interval)
-            found = f"critical load {mean} fps ({low_shown} to {high_shown})"
+            shown = (f"{load:,.{_digits(high - low)}f}" for load in self.latest.interval)
+            found = "critical load {} fps ({} to {})".format(*shown)
         line = f"{trial_in_words(self.number, self.trial)}  {found}  at most {seconds_in_words(self.time_left)} left"
         return line if self.set_aside is None else f"{line}  (set aside: {self.set_aside})"
 

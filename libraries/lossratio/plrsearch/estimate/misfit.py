@@ -43,6 +43,11 @@ _NARROW = 0.7
 TRIALS_FOR_TAILS = 150
 """Trials that show whether 2 % of all trials are unusually slow (Hanley and Lippman-Hand 1983)."""
 _NONE_SEEN = 3.0
+"""As many rare events are expected in trials that have none of them with a probability of 5 %, at most."""
+_RARE_S, _STALL_S = 300.0, 0.01
+"""Seconds between the rarest stalls that trials have to show, and of the longest: longer ones lose a high target."""
+_QUIET = 1000.0
+"""Largest loss ratio of trials that show a stall, in targets."""
 _LARGEST_ERROR = 0.05
 """Largest error of an integral, in nats and in standard deviations."""
 _MATTERS = 6.0
@@ -194,10 +199,26 @@ def _rare(counts: TrialCounts) -> list[str]:
     ]
 
 
+def rare_stalls(description: Description) -> str | None:
+    """That stalls which alone lose the target may be in none of the trials, where the capacity is constant."""
+    counts, target = description.counts, description.best.question.target_loss_ratio
+    if description.lack_of_fit is None or description.bursts is not None:
+        return None
+    every = min(_RARE_S, _STALL_S / target)
+    shown = counts.lost <= _QUIET * target * counts.load * counts.exposure
+    seconds, needed = float(counts.exposure[shown].sum()), _NONE_SEEN * every
+    if seconds >= needed:
+        return None
+    return (
+        f"Rare stalls are open: none is in the {seconds:,.0f} s of trials that would show one, and {needed:,.0f} s are "
+        f"needed. Stalls of {target * every:.2g} s that come once in {every:,.0f} s lose the target by themselves."
+    )
+
+
 def _provisional(description: Description, trials: int) -> str | None:
     """Few trials do not show losses that come in few of them: a stall, or a capacity that is rarely low."""
     if trials >= TRIALS_FOR_TAILS:
-        return None
+        return rare_stalls(description)
     cause = "Trials at equal loads differ by more than chance. " if description.replicates.differ else ""
     return (
         f"{cause}{trials} trials are too few to show how often the SUT loses more: as many as "
