@@ -47,15 +47,9 @@ def load_yaml_file(
 ) -> ModelT:
     """Reads a YAML file and checks it against a model.
 
-    An error of the given class has one line per problem: file, line, field, problem.
-
-    Args:
-        path: The file.
-        model: The pydantic model of the whole file.
-        error: The class of the error to raise.
-        check: Yields the problems of a file whose single fields are valid.
-        convert: Turns the data of another format into the model's fields. A field of both formats keeps its place.
-        rewrite: Turns the text of another format into YAML, line by line.
+    An error of the given class has one line per problem: file, line, field, problem. `check` yields the problems of a
+    file whose single fields are valid. `convert` turns the data of another format into the model's fields (a field of
+    both formats keeps its place), and `rewrite` the text of another format into YAML, line by line.
     """
     path = Path(path)
     loader, node = _compose(path, error, rewrite)

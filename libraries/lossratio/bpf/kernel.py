@@ -263,11 +263,8 @@ class Program(_Descriptor):
 class Attachment(_Descriptor):
     """The attachment of a program to an interface, which ends with this process at the latest.
 
-    An XDP program has a mode. Others are behind packet sockets, and before the IP stack.
-
-    Raises:
-        BpfError: If the kernel refuses it: with EBUSY if the interface has an XDP program already, which is never
-            replaced, and of other programs before Linux 6.6.
+    An XDP program has a mode. Others are behind packet sockets, and before the IP stack. The kernel refuses it with
+    EBUSY if the interface has an XDP program already, which is never replaced, and other programs before Linux 6.6.
     """
 
     def __init__(self, program: Program, interface: int, mode: XdpMode | None = None) -> None:

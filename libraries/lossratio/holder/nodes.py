@@ -63,7 +63,8 @@ def _be_node(name: str, report: Callable[[Any], None]) -> None:
     system.unshare(system.NEW_NET | system.NEW_MOUNT | system.NEW_IPC)
     _mount_own_sys(name)
     system.mount("tmpfs", "/run", "tmpfs", system.NO_SUID | system.NO_DEVICES, "mode=755")
-    report(system.visible_pid())
+    # As /proc shows it, which may belong to an outer PID namespace.
+    report(int(os.readlink("/proc/self")))
     while True:
         signal.pause()
 

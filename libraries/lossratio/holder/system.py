@@ -106,11 +106,6 @@ def is_running(interface: str) -> bool:
     return bool(flags & _RUNNING)
 
 
-def visible_pid() -> int:
-    """The calling process's id as /proc shows it, which may belong to an outer PID namespace."""
-    return int(os.readlink("/proc/self"))
-
-
 def spawn(command: list[str], *, stdin: int, stdout: int, stderr: int) -> int:
     """Starts a program with the given descriptors and with default signals, and returns its process id."""
     return os.posix_spawn(

@@ -126,14 +126,9 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         stdin: str | bytes | None = None,
         most: int | None = None,
     ) -> CommandResult:
-        """Runs a command to its end.
+        """Runs a command to its end, within `timeout` seconds in all, printing `most` bytes (None: no limit).
 
-        Args:
-            *command: The command and its arguments.
-            timeout: Seconds it may take in all.
-            check: Whether an exit status other than 0 is an error.
-            stdin: Its standard input; empty where missing.
-            most: Bytes that it may print; None: no limit.
+        Unless `check` is off, an exit status other than 0 is an error.
         """
         given = stdin.encode() if isinstance(stdin, str) else stdin or b""
         exit_status, stdout, stderr = self._execute(command, timeout, given, most)

@@ -52,12 +52,7 @@ def start_agent(settings: RealGenerator, session: NodeSession, *, patience: floa
 
 
 def check_early_verdicts(settings: object) -> None:
-    """Makes sure that a generator can end a trial as soon as its verdict is certain; a simulated one always can.
-
-    Raises:
-        TopologyError: If the generator's package is broken.
-        TrafficError: If it cannot.
-    """
+    """Makes sure that a generator can end a trial as soon as its verdict is certain; a simulated one always can."""
     if isinstance(settings, RealGenerator) and not load_generator(settings.kind).can_end_trials_early(settings):
         raise TrafficError(
             f"The generator {settings.kind} cannot end a trial early, as nobody watches its counters while traffic "
