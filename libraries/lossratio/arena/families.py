@@ -167,7 +167,6 @@ FAMILIES: Mapping[str, Family] = named(
 )
 """All families by name."""
 
-
 HELD_OUT_CAPACITY = (0.01, 0.99)
 """Shares of the largest load."""
 _jitter_and_outliers = spectrum(HELD_OUT_CAPACITY, (0.002, 0.01), tail_share=(0.1, 0.4), tail_size=(0.002, 0.02))
@@ -219,7 +218,6 @@ HELD_OUT_FAMILIES: Mapping[str, Family] = named(
     )
 )
 """All held-out families by name."""
-
 
 HARD_CAPACITY = (0.03, 0.9)
 """Shares of the largest load."""

@@ -165,23 +165,18 @@ class Established:
 
 
 class ConnectionTable(ABC):
-    """The connections of test traffic that a DUT keeps state of.
-
-    Attributes:
-        translates: Whether it translates addresses.
-        is_one_way: Whether connections are opened from the west only.
-        known_ports: Ports of all addresses of a NAT whose connections take them in an order that is known; None: it is
-            none.
-        safe_rate: Connections per second that it is sure to take; None: no limit is known.
-        most: Connections that it is set up to have at once; None: no such limit.
-        node_name: The node of the device.
-    """
+    """The connections of test traffic that a DUT keeps state of."""
 
     translates: bool
+    """Whether it translates addresses."""
     is_one_way: bool
+    """Whether connections are opened from the west only."""
     known_ports: int | None = None
+    """Ports of all addresses of a NAT whose connections take them in an order that is known; None: it is none."""
     safe_rate: float | None = None
+    """Connections per second that it is sure to take; None: no limit is known."""
     most: int | None = None
+    """Connections that it is set up to have at once; None: no such limit."""
     node_name: str
 
     @abstractmethod
@@ -218,12 +213,6 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     A kind of DUT is a subclass that has a `kind` and an `options_type`. The order of calls is `check`, `set_up`, then
     any of the others, `tear_down`. All calls are made between trials, except for `reconfigure`.
-
-    Attributes:
-        session: Runs commands on the DUT's node.
-        hop: The two interfaces of the path.
-        options: The suite's options.
-        chain: All DUTs of its path, from west to east, itself among them.
     """
 
     kind: ClassVar[str]
@@ -247,6 +236,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         self.hop = hop
         self.options = options
         self.chain: tuple[Dut[Any], ...] = (self,)
+        """All DUTs of its path, from west to east, itself among them."""
 
     @classmethod
     def identity(cls, options: DutOptions) -> dict[str, Any]:

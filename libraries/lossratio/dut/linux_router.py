@@ -53,8 +53,6 @@ def _forwards_by_interface(node: DutNode) -> bool:
 
 # Addresses of the veth pair's other end. They are link-local, so that no other route leads to them.
 _GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = {4: IPv4Address("169.254.198.18"), 6: IPv6Address("fe80::198:18")}
-
-
 _QUEUE = 256
 """Frames that the queue in front of the second stage's thread holds."""
 _SECONDS_PER_RULE = 2e-7

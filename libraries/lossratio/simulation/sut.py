@@ -15,8 +15,6 @@ from lossratio.quantities import Duration, FrameRate as AnyFrameRate, Share
 
 STRICT = ConfigDict(extra="forbid")
 """For every model: unknown arguments are refused, not ignored."""
-
-
 FrameRate = Annotated[AnyFrameRate, Field(gt=0, allow_inf_nan=False)]
 """Frames per second, above 0."""
 Seconds = Annotated[Duration, Field(gt=0, allow_inf_nan=False)]
@@ -62,8 +60,6 @@ class Overload:
 
 GRACEFUL = Overload()
 """An overloaded SUT forwards exactly its capacity."""
-
-
 LEAST_LOAD = 1e-3
 GREATEST_LOAD = 1e13
 """Limits of the bisection for a truth, in frames per second."""

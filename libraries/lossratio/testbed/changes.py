@@ -16,8 +16,6 @@ Side = Literal["TG", "wire", "DUT", "controller"]
 ERRORS: Mapping[Side, type[LossRatioError]] = {"TG": TesterError, "wire": LinkError, "DUT": DutError}
 """The error that ends a measurement, for each guilty side. Its name decides the exit status of `lossratio run`. A
 change that the controller is guilty of ends no measurement."""
-
-
 Act = Literal["fail", "repair", "repeat", "note"]
 """The reaction to a change. The measurement ends with the side's error (``fail``); the testbed is repaired as far as
 possible, and the trial repeated, and if that does not help, the measurement ends so (``repair``); the trial is repeated

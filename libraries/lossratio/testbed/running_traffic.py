@@ -23,23 +23,20 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
             reconfigure()
             stopped = traffic.stop()
         print(stopped.lost)
-
-    Attributes:
-        profile: What the traffic is.
-        load: Frames per second, per interface.
-        conditions: The conditions of the traffic for test reports.
     """
 
     def __init__(self, testbed: Testbed, profile: TrafficProfile, load: float, integrity: Integrity) -> None:
         """Begins the traffic."""
         self.profile = profile
         self.load = sendable(load, testbed.load_step(profile))
+        """Frames per second, per interface."""
         self._integrity = integrity
         with ExitStack() as opened:
             ready = opened.enter_context(testbed.ready_for(profile, integrity=integrity))
             ready.source.start_traffic(self.load)
             self._source = ready.source
             self.conditions: Conditions = ready.conditions
+            """The conditions of the traffic for test reports."""
             self._opened = opened.pop_all()
         self._flows = True
 

@@ -62,24 +62,18 @@ DEFAULT_RECOVERY = Recovery()
 
 @dataclass(frozen=True)
 class TestbedRequest:
-    """The testbed to measure on, and the kind of its DUTs."""
+    """The testbed to measure on, and the kind of its DUTs: what `open_testbed` was asked for, and the file."""
 
     __test__ = False
 
     topology: Topology
     file: Path
     dut: DutRequest | None = None
-    """Kind and options of the DUTs; None: they stay as they are."""
     credentials: Credentials = NO_CREDENTIALS
-    """What to log in with on all nodes, where keys are not enough."""
     duts: int | None = None
-    """How many DUTs are on the path, in the order of the file; None: all."""
     nic: str | None = None
-    """NIC model that the DUTs' ports on the path must have; None: any."""
     recovery: Recovery = DEFAULT_RECOVERY
-    """How often and how long faults of the infrastructure are repaired."""
     links: int = 1
-    """Number of parallel paths that the traffic takes at once."""
 
     @property
     def paths(self) -> tuple[TrafficPath, ...]:

@@ -141,21 +141,17 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
 
 
 class Journal(AbstractContextManager["Journal"]):
-    """A journal that is being written. Use `Journal.open`, and close it (or use it as a context manager).
-
-    Attributes:
-        path: The file.
-        results: The results of the journal's proved trials when it was opened; `append` adds to them.
-        is_verified: Returns whether the DUTs were found as they were set up after the last trial.
-    """
+    """A journal that is being written. Use `Journal.open`, and close it (or use it as a context manager)."""
 
     def __init__(self, path: Path, results: list[TrialResult], file: FileIO, digest: str) -> None:
         self.path = path
         self.results = results
+        """The results of the journal's proved trials when it was opened; `append` adds to them."""
         self._file = file
         self._digest = digest
         self._sizes = [path.stat().st_size]
         self.is_verified: Callable[[], bool] = lambda: True
+        """Returns whether the DUTs were found as they were set up after the last trial."""
 
     @classmethod
     def open(cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> "Journal":

@@ -91,16 +91,10 @@ class NodeDut(Dut[OptionsT_co]):
     A kind implements `build`, `read_counters` and `settle_time`. If it differs from other kinds, it also overrides
     `is_addressed`, `port_name`, `kernel_interfaces`, `made_interfaces`, `check_kind`, `check_running`, `facts`,
     `program` and `telemetry`.
-
-    Attributes:
-        node: Runs commands on the node.
-        west: Name of the west interface.
-        east: Name of the east interface.
-        stem: Prefix of the names of interfaces that this DUT makes: 13 of the 15 characters that a name may have.
-        reflects: Whether it has one interface, and frames leave by the one that they came through.
     """
 
     reflects: ClassVar[bool] = False
+    """Whether it has one interface, and frames leave by the one that they came through."""
 
     def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
         super().__init__(session, hop, options)
@@ -108,6 +102,7 @@ class NodeDut(Dut[OptionsT_co]):
         self.west = self.port_name(hop.west)
         self.east = self.port_name(hop.east)
         self.stem = f"{MADE}{self.west[-10:]}"
+        """Prefix of the names of interfaces that this DUT makes: 13 of the 15 characters that a name may have."""
         self.daemons: list[Daemon] = []
         """The programs that must run while it is set up."""
         self._changes: Changes | None = None

@@ -1,7 +1,4 @@
-"""The command line of a running VPP, and what is installed of it on a node.
-
-The answers show success or failure, as the exit status of the command does not.
-"""
+"""The command line of a running VPP, whose answers alone show success or failure, and what a node has of VPP."""
 
 import re
 import time

@@ -1,7 +1,4 @@
-"""FD.io VPP between two interfaces: as a cross-connect, a bridge, a router, or the end of two tunnels.
-
-Its command line controls it.
-"""
+"""FD.io VPP, by its command line, between two interfaces: a cross-connect, bridge or router, or the end of tunnels."""
 
 import secrets
 import time

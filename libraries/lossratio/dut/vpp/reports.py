@@ -104,8 +104,6 @@ def parse_workers(runtime: str, placement: str) -> list[dict[str, Any]]:
 
 _PLACED = re.compile(r"^Thread \d+ \((?P<name>[^)]+)\)")
 _QUEUE = re.compile(r"^\s+(?P<interface>\S+) queue (?P<queue>\d+)\b")
-
-
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MONITORED_THREAD = re.compile(r"^(?P<name>\S+) \((?P<id>\d+)\)(?P<values>.*)$")
 BUNDLES: Mapping[str, tuple[tuple[str, str], ...]] = {

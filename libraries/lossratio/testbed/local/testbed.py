@@ -199,21 +199,18 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
 
     Build one with `LocalTestbed.up`, best in a ``with`` statement. `find` and `LocalTestbed.use` join a testbed that is
     up to stay.
-
-    Attributes:
-        name: The topology's name.
-        topology: The topology, complete with how its nodes are reached.
-        pid: Process id of the holder; the testbed ends with the holder.
-        keep: Whether the testbed outlives the run that built it.
-        directory: Its private directory, with the user's key, the logs, and an ``ssh_config`` for the nodes.
     """
 
     def __init__(self, directory: Path, known: state.State, holder: Holder | None = None) -> None:
         self.name = known.topology.name
         self.topology = _resolved(directory, known)
+        """The topology, complete with how its nodes are reached."""
         self.pid = known.pid
+        """Process id of the holder; the testbed ends with the holder."""
         self.keep = known.keep
+        """Whether it outlives the run that built it."""
         self.directory = directory
+        """Its private directory, with the user's key, the logs, and an ``ssh_config`` for the nodes."""
         self._known = known
         self._holder = holder
 

@@ -221,13 +221,7 @@ class ReservationLostError(ReservationError):
 
 
 class Lease(AbstractContextManager["Lease"]):
-    """A lease that this process holds; take it with `Lease.take`, and release it in the end.
-
-    Attributes:
-        node_name: The TG node.
-        token: Identifies the lease.
-        is_borrowed: Whether another process took the lease, so that it stays after the release here.
-    """
+    """A lease that this process holds; take it with `Lease.take`, and release it in the end."""
 
     def __init__(
         self, session: NodeSession, claim: Claim, keeper: Conversation, granted: Mapping[str, Any], restores: bool
@@ -235,6 +229,7 @@ class Lease(AbstractContextManager["Lease"]):
         self.node_name = session.name
         self.token: str = granted["lease"]["token"]
         self.is_borrowed: bool = granted["adopted"]
+        """Whether another process took the lease, so that it stays after the release here."""
         self._session = session
         self._claim = replace(claim, token=self.token)
         self._keeper: Conversation | None = keeper

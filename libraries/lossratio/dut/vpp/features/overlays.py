@@ -71,8 +71,6 @@ _GENEVE_BYTES = 50
 _SERVICE = _SIDS + (1 << 17)
 _TEID = 10
 _LACP_SECONDS = 30.0
-
-
 _BEHAVIORS = {"dynamic": "end.ad", "masquerading": "end.am", "static": "end.as"}
 
 

@@ -32,29 +32,20 @@ Record = Dict[str, Any]
 
 
 class DamagedRecordError(Exception):
-    """The file does not hold a record of a reservation.
-
-    Attributes:
-        why: What is wrong with it.
-        may_repair: Whether a new record may replace it; a record of a newer version must stay.
-    """
+    """The file does not hold a record of a reservation."""
 
     def __init__(self, why: str, *, may_repair: bool = True) -> None:
         super().__init__(why)
         self.why = why
         self.may_repair = may_repair
+        """Whether a new record may replace it; a record of a newer version must stay."""
 
 
 class ReservationFile:
-    """The file of a reservation, made if it is missing; all users that can log in may use it.
-
-    Attributes:
-        path: Path of the file.
-        fd: Its descriptor. This process must not open and close another descriptor of the file: that drops the locks.
-        tickets: The byte of the first ticket.
-    """
+    """The file of a reservation, made if it is missing; all users that can log in may use it."""
 
     tickets = MUTEX + 1
+    """The byte of the first ticket."""
 
     def __init__(self, directory: str, name: str) -> None:
         self.path = os.path.join(directory, name)
@@ -63,6 +54,7 @@ class ReservationFile:
                 os.makedirs(directory)
                 os.chmod(directory, 0o1777)  # noqa: S103 (all users that log in may reserve)
         self.fd = self._open()
+        """Its descriptor. This process must not open and close another one of the file: that drops the locks."""
 
     @contextmanager
     def mutex(self, *, repair: bool = False) -> Iterator[Record]:
