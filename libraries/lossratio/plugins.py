@@ -31,11 +31,7 @@ class PluginGroup:
         return tuple(sorted({entry.name for entry in self._entries()}))
 
     def find(self, name: str) -> EntryPoint:
-        """The entry point of a name.
-
-        Raises:
-            LossRatioError: Of the group's class, if there is no plug-in of that name, or there are several.
-        """
+        """The entry point of a name; an error of the group's class if there is none, or there are several."""
         entries = {entry.value: entry for entry in self._entries() if entry.name == name}
         if not entries:
             raise self.error(self.unknown(name, self.names()))

@@ -82,12 +82,10 @@ class TrafficMeasurer:
         self._in_flight = trials.IN_FLIGHT
 
     def measure(self, trial: trials.TrialInput) -> trials.TrialOutput:
-        """Performs one trial.
+        """Performs one trial, or raises a `TrafficError` if there are no counters worth anything.
 
-        Raises:
-            NegativeLossError: If more frames were received than sent, again and again.
-            BurstRateError: If the generator could not keep the rate of a burst, again and again.
-            TrafficError: If the trial could not be performed, or there are no counters worth anything.
+        It is a `NegativeLossError` if more frames were received than sent, and a `BurstRateError` if the generator
+        could not keep the rate of a burst, again and again.
         """
         if trial.has_timelines:
             return self._measure_in_time(trial)
@@ -230,12 +228,8 @@ def check_path(agent: AgentClient, growth: float = 1.0) -> tuple[trials.Directio
 
     It tries again for a while, as links and devices that just came up may lose their first frames. Each attempt sends
     `growth` times as many as the one before, as only the 65th frame may be an answer that a NAT lets through. The last
-    check's counters are the answer.
-
-    Raises:
-        DeadPathError: If nothing gets through in a direction; names it.
-        LatePathError: If frames do get through, and all of them are late.
-        IntegrityError: If frames do get through, and all of them are changed.
+    check's counters are the answer. Where none gets through, the error says whether nothing does (`DeadPathError`), or
+    all frames are late (`LatePathError`) or changed (`IntegrityError`).
     """
     for attempt in range(_ATTEMPTS):
         counters = few_frames(agent, CHECK_LOAD * growth**attempt)
