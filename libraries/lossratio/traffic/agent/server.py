@@ -9,19 +9,11 @@ import signal
 import sys
 import time
 from contextlib import ExitStack, closing, suppress
-from typing import Callable, Protocol, Sequence, cast
+from typing import Callable, Sequence, cast
 
 from .core.configuration import PARTS, Configuration, Speaker
 from .core.early_verdict import Watch
-from .core.generator import (
-    ConnectingGenerator,
-    Exchange,
-    Generator,
-    TimedGenerator,
-    WatchingGenerator,
-    make_generator,
-    open_cards,
-)
+from .core.generator import AbleGenerator, Exchange, Generator, make_generator, open_cards
 from .core.links import read_links
 from .core.neighbours import AnsweringWire, Question, Responder, open_wire, resolve
 from .core.packets import ETH_P_ALL, PacketWire, Wire, open_packets, probe
@@ -37,10 +29,6 @@ _ABILITIES = {
     "watched_trial": "watch the counters of a running trial, as early_verdict needs",
 }
 """What methods of generators are for that some do not have."""
-
-
-class _AbleGenerator(ConnectingGenerator, WatchingGenerator, TimedGenerator, Protocol):
-    """A generator that has the method which is asked for."""
 
 
 def main() -> None:
@@ -258,7 +246,7 @@ class Agent:
         if self._is_running:
             raise AgentError("busy", "Traffic is running; stop it first.")
 
-    def _able_generator(self, method: str) -> _AbleGenerator:
+    def _able_generator(self, method: str) -> AbleGenerator:
         """The idle generator, if it has a method; else an error that says what it cannot do."""
         generator = self._idle_generator()
         if not hasattr(generator, method):
@@ -267,7 +255,7 @@ class Agent:
                 f"This generator cannot {_ABILITIES[method]}: its program has no method {method!r}. Use 'kind: "
                 "afpacket'.",
             )
-        return cast(_AbleGenerator, generator)
+        return cast(AbleGenerator, generator)
 
 
 def _positive(request: Message, field: str) -> float:

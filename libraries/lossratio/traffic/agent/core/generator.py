@@ -148,6 +148,10 @@ class TimedGenerator(Generator, Protocol):
         """
 
 
+class AbleGenerator(ConnectingGenerator, WatchingGenerator, TimedGenerator, Protocol):
+    """A generator that has all of these methods."""
+
+
 class Tags:
     """The tags of a generator's trials. Their lowest bits distinguish directions, or streams."""
 
