@@ -1,7 +1,6 @@
 """The kernel's network interfaces and routes, over netlink.
 
-Netlink always reports the network namespace that the agent is in; /sys may show another one. And it costs no
-process.
+Netlink always reports the network namespace that the agent is in; /sys may show another one. And it costs no process.
 """
 
 from __future__ import annotations

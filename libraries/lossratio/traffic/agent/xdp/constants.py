@@ -21,10 +21,8 @@ FOREVER = (1 << 64) - 1
 RING_BITS = 20
 """Of how many frames of a stream the time of sending is kept: a power of two. Later ones take their places."""
 WRAP_BITS = 16
-"""Lower bits of an entry of the ring that hold how often the ring was full before this frame, plus 1.
-
-Above them is the time of sending: the lower 48 bits of the kernel's clock in nanoseconds.
-"""
+"""Lower bits of an entry of the ring that hold how often the ring was full before this frame, plus 1. Above them is the
+time of sending: the lower 48 bits of the kernel's clock in nanoseconds."""
 LONGEST_FRAME = 4096
 """Bytes below which all frames are."""
 _MOST_WORDS, _WORD = 20, 8

@@ -39,10 +39,8 @@ from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, claim_cpus, share_
 AGENT_PRIORITY = 20
 """Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time although all processors are busy."""
 PERMIT_SECONDS = 10.0
-"""Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor.
-
-Other traffic has its end in the program. An agent that ends or is stopped ends its senders: they are its threads.
-"""
+"""Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor. Other
+traffic has its end in the program. An agent that ends or is stopped ends its senders: they are its threads."""
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
 _CHECK_SECONDS = 0.1

@@ -19,10 +19,8 @@ from .send_program import SendProgram
 WAKE_SECONDS = 0.0005
 """Seconds between an order and its first frame."""
 CPU_SHARE = 0.9
-"""The share of its processor that a sender takes at most, unless another one is given.
-
-The kernel takes a thread of SCHED_FIFO off for 50 ms of a second if it left others less than 5 %.
-"""
+"""The share of its processor that a sender takes at most, unless another one is given. The kernel takes a thread of
+SCHED_FIFO off for 50 ms of a second if it left others less than 5 %."""
 PERIOD_SECONDS = 0.001
 """Seconds in which a sender gives way once: a frame may be late by others' share of it."""
 _START_SECONDS = 10.0
