@@ -72,11 +72,7 @@ class JobError(LossRatioError):
 
 
 class BuildError(LossRatioError):
-    """A build cannot be set up or measured.
-
-    Attributes:
-        status: The `lossratio.exit_status.ExitStatus` of a command that ends with this error.
-    """
+    """A build cannot be set up or measured; a command that ends with this error has its `status` (`ExitStatus`)."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)

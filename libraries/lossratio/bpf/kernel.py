@@ -58,8 +58,7 @@ _MODES: dict[XdpMode | None, int] = {"native": 1 << 2, "generic": 1 << 1, None: 
 class BpfError(Exception):
     """The kernel refuses something about BPF; the message says what, why and the way out.
 
-    Attributes:
-        error_number: The system's number of the error, such as ``errno.EPERM``.
+    `error_number` is the system's number of the error, such as ``errno.EPERM``.
     """
 
     def __init__(self, message: str, error_number: int) -> None:
@@ -93,11 +92,8 @@ class _Descriptor:
 class Array(_Descriptor):
     """An array with one value, which the programs and this process share: bytes, rounded up to whole words of eight.
 
-    Its name in the kernel's lists has 15 characters.
-
-    Attributes:
-        memory: The value.
-        words: The same in words of eight bytes, for programs that run meanwhile: each is read and written in one step.
+    Its name in the kernel's lists has 15 characters. `memory` is the value, and `words` are the same in words of eight
+    bytes, for programs that run meanwhile: each is read and written in one step.
     """
 
     def __init__(self, size: int, name: str) -> None:

@@ -26,12 +26,7 @@ _BYTES_OF_MEMBER = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 
 
 class ObjectFile:
-    """A BPF object file.
-
-    Attributes:
-        sections: The contents of its sections, by their names.
-        needs: Names of the maps and constants that its program needs.
-    """
+    """A BPF object file: its sections by their names, and the names of maps and constants that its program `needs`."""
 
     def __init__(self, data: bytes) -> None:
         header = _HEADER.unpack_from(data)

@@ -34,11 +34,7 @@ class Will:
 
 
 class DutNode:
-    """A DUT's node.
-
-    Attributes:
-        will: Gets the command that undoes a change, before the change is made.
-    """
+    """A DUT's node, whose `will` gets the command that undoes a change before the change is made."""
 
     def __init__(self, session: CommandRunner) -> None:
         self.will = Will()

@@ -35,11 +35,7 @@ def pack_agent() -> NodeProgram:
 
 
 class AgentRefusalError(TrafficError):
-    """The agent refused a request.
-
-    Attributes:
-        kind: What sort of error it is, e.g. ``interface_down``.
-    """
+    """The agent refused a request; its `kind` is for programs, e.g. ``interface_down``."""
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)

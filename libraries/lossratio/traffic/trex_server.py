@@ -106,12 +106,7 @@ def installation_problem(session: NodeSession, directory: str, *, software: bool
 
 
 class TrexServer:
-    """A server on a node.
-
-    Attributes:
-        is_ours: Whether this object started the server; any other server is left running in the end.
-        program: The program on the node, with its files.
-    """
+    """A server on a node; in the end it is left running, unless it `is_ours`: this object started it."""
 
     def __init__(self, session: NodeSession, plan: ServerPlan) -> None:
         self.is_ours = False

@@ -31,10 +31,8 @@ _NANOSECONDS = 1e9
 class Reception:
     """Numbers of frames that arrived, in any order, and the gaps between them in the order of arrival.
 
-    From `least_silence` seconds without a frame on it is a silence.
-
-    Attributes:
-        silences: The longest times without any frame, in their order: receipt before and after each, in seconds.
+    From `least_silence` seconds without a frame on it is a silence. The longest `silences` are in their order: receipt
+    before and after each, in seconds.
     """
 
     def __init__(self, least_silence: float = LEAST_SILENCE) -> None:

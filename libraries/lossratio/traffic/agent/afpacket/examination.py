@@ -24,9 +24,7 @@ from .receive import (
 
 MOST_EXAMINED = 1 << 14
 """Frames of a trial and direction that are chosen to be examined at most, give or take a few: work of milliseconds.
-
-Copies of them, and odd frames, are examined besides: twice as many frames have room.
-"""
+Copies of them, and odd frames, are examined besides: twice as many frames have room."""
 _RING_BYTES = 1 << 24
 _ROOM = 2
 AT_ONCE = 1024

@@ -323,10 +323,9 @@ def slots_per_block(slot: int) -> int:
 
 
 class HeaderPatches:
-    """The parts of headers that differ from flow to flow, for each flow and size: to be copied into a ring's slots.
+    """The parts of headers that differ from flow to flow: to be copied into a ring's slots.
 
-    Attributes:
-        parts: Where each part is in the frame, and the part of each size and flow.
+    Each of the `parts` is a place in the frame, and what is there for each size and flow.
     """
 
     def __init__(self, spec: FramesSpec, builder: FrameBuilder, order: FrameOrder, slots: int) -> None:

@@ -50,12 +50,7 @@ def latency_frames(load: float, duration: float) -> tuple[int, ...]:
 
 
 class Probe:
-    """Measures the latency of one direction once, by some of the load's frames, which have tags from the first one on.
-
-    Attributes:
-        tag: Tag of the first latency frame.
-        frames: Which of the load's frames they are.
-    """
+    """Measures the latency of one direction once, by those of the load's `frames` that have tags from `tag` on."""
 
     def __init__(self, name: str, ends: Sequence[tuple[Link, TagPlace]], *, tag: int, frames: tuple[int, ...]) -> None:
         self.tag = tag
@@ -162,12 +157,9 @@ def _fault(left: Stamps, arrived: Stamps) -> str | None:
 
 
 class ClockWatch:
-    """Watches the system's clock from now on.
+    """Watches the system's clock from now on, when it is so many nanoseconds `ahead` of the clock that cannot be set.
 
     Slewing goes unnoticed, and does no harm: it changes both clocks alike.
-
-    Attributes:
-        ahead: Nanoseconds that it was ahead of the clock that cannot be set.
     """
 
     def __init__(self) -> None:

@@ -184,12 +184,7 @@ def words_at(contents: Bytes, offset: int) -> Numbers:
 class ReceiveRing:
     """A packet socket whose frames the kernel writes into memory; nothing passes until it gets a filter.
 
-    `slot` is the bytes of each slot, a power of two: longer frames are cut off there. `slots` is how many there are at
-    least.
-
-    Attributes:
-        socket: The socket, for its filter.
-        slots: How many frames there is room for.
+    `slot` is the bytes of each slot, a power of two: longer frames are cut off there. There are `slots` at least.
     """
 
     def __init__(self, link: Link, slot: int, slots: int) -> None:
@@ -243,11 +238,7 @@ class ReceiveRing:
 
 
 class CapturedFrames:
-    """Frames out of a ring, one in each row with the kernel's header.
-
-    Attributes:
-        lengths: Bytes of each frame with all of its tags, without FCS.
-    """
+    """Frames out of a ring, one in each row with the kernel's header; their `lengths` include all tags, and no FCS."""
 
     def __init__(self, slots: Bytes) -> None:
         words, self._halves = slots.view(np.uint32), slots.view(np.uint16)

@@ -227,11 +227,7 @@ class ProbeSocket:
 
 
 class MixedOutput(TransmitRing):
-    """The frames of one direction, some of which measure latency.
-
-    Attributes:
-        latency_frames: The socket of these.
-    """
+    """The frames of one direction, some of which measure latency: `latency_frames` is the socket of these."""
 
     def __init__(self, setup: SenderSetup) -> None:
         super().__init__(setup)

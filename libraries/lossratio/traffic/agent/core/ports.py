@@ -160,10 +160,9 @@ def usable_links(configuration: Configuration) -> dict[str, Link]:
 
 
 class Ports:
-    """The links of a configuration's ports, before its traffic and after it; see `usable_links` for errors.
+    """The links of a configuration's ports after its traffic, and all links of the node, by name, `before` it.
 
-    Attributes:
-        before: All links of the node, by name, before the traffic.
+    See `usable_links` for errors.
     """
 
     def __init__(self, configuration: Configuration) -> None:

@@ -30,12 +30,7 @@ _PLAIN: Mapping[str, Any] = MappingProxyType({"int": int, "float": (int, float),
 
 
 class AgentError(Exception):
-    """A request cannot be fulfilled.
-
-    Attributes:
-        kind: What sort of error it is, for programs, e.g. ``interface_down``.
-        message: What failed and what to do, for people.
-    """
+    """A request cannot be fulfilled: `kind` is for programs, e.g. ``interface_down``, and `message` for people."""
 
     def __init__(self, kind: str, message: str) -> None:
         # All of the arguments, so that it can be pickled.

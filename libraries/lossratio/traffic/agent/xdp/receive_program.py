@@ -103,9 +103,8 @@ class ReceiveWay:
 class Reception:
     """Memory that all programs of the receiving ports share: tags, and counters for each stream and processor.
 
-    Attributes:
-        flows: Counts of received frames by flow, four bytes each.
-        times: When each of the latest frames of a stream was sent: see `RING_BITS` and `WRAP_BITS`.
+    `flows` are counts of received frames by flow, four bytes each; and `times` say when each of the latest frames of a
+    stream was sent: see `RING_BITS` and `WRAP_BITS`.
     """
 
     def __init__(self, streams: int, cpus: int, flows: int = 0) -> None:
