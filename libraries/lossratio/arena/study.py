@@ -201,15 +201,9 @@ def run_study(
 ) -> None:
     """Runs the unfinished cells, and stores each one as soon as it is finished.
 
-    Args:
-        cells: The cells.
-        store: Holds the finished cells, and takes new ones.
-        jobs: Number of processes; -1: the number of cores.
-        scheduler: Address of a Dask scheduler. Its workers run the cells, and need lossratio.
-        on_progress: Called with the number of finished cells, at first and after each cell.
-
-    Raises:
-        SearchError: If a scheduler is given, and Dask is not installed.
+    So many `jobs` are processes, and -1 is one for each core; with the address of a Dask scheduler, its workers run the
+    cells, and need lossratio (SearchError: Dask is not installed). `on_progress` gets the number of finished cells, at
+    first and after each one.
     """
     from joblib import Parallel, delayed
 

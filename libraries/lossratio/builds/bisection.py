@@ -60,17 +60,11 @@ class Bisection:
     def __init__(
         self, revisions: Sequence[str], *, least_change: float = 0.01, certainty: float = 0.98, limit: int = 100
     ) -> None:
-        """Prepares a search.
+        """Prepares a search among revisions in their order: the first one without the change, the last one with it.
 
-        Args:
-            revisions: The revisions in their order: the first one without the change, the last one with it.
-            least_change: The smallest change that matters, as a share of the throughput. The search ends where the ends
-                certainly differ by less, unless it is clear by then that they do differ.
-            certainty: The search ends if an answer has this probability.
-            limit: The most measurements.
-
-        Raises:
-            SearchError: If a value is out of range.
+        It ends if an answer has the probability `certainty`, and where the ends certainly differ by less than the least
+        change, a share of the throughput, unless it is clear by then that they do differ; and after `limit`
+        measurements. SearchError: a value is out of range.
         """
         if len(revisions) < 2 or len(set(revisions)) < len(revisions):
             raise SearchError("A bisection needs two different revisions at least, each of them once.")

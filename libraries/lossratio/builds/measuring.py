@@ -67,11 +67,10 @@ class BuildBench(Bench):
     run_suites: Callable[[RunRequest], RunOutcome] = run
 
     def measure(self, directory: Path) -> Values:
-        """Measures the build that is set up.
+        """Measures the build that is set up: aggregate throughput, by ``<full name> <quantity>`` of tests.
 
-        Returns:
-            Aggregate throughput in frames per second, by ``<full name> <quantity>`` of tests; 0 where the minimum
-            load was too much. Quantities without a single value (latencies) and in other units are left out.
+        It is in frames per second, and 0 where the minimum load was too much. Quantities without a single value
+        (latencies) and in other units are left out.
 
         Raises:
             BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; with the

@@ -54,10 +54,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
             self._end(0.0)
 
     def stop(self, late_wait: float = DEFAULT_LATE_WAIT) -> StoppedTraffic:
-        """Stops the traffic, waits for frames in flight, and returns the counters.
-
-        Args:
-            late_wait: Seconds to wait after that for late frames, which have a counter of their own.
+        """Stops the traffic, waits for frames in flight, then for late ones, and returns the counters of both.
 
         Raises:
             NegativeLossError: If a direction received more frames than it sent.

@@ -216,11 +216,9 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
 
     @classmethod
     def up(cls, topology: Topology, *, keep: bool = False) -> "LocalTestbed":
-        """Builds a testbed.
+        """Builds a testbed, whose topology has ``testbed: local``.
 
-        Args:
-            topology: The testbed to build; its file has ``testbed: local``.
-            keep: Whether it stays until `LocalTestbed.down`; otherwise it ends with this process, in any case.
+        It stays until `LocalTestbed.down` if it is to `keep`; otherwise it ends with this process, in any case.
 
         Raises:
             TestbedUnavailableError: If this machine cannot have a local testbed; gives the reason and the remedy.
@@ -270,9 +268,6 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
 
     def __exit__(self, *exception: object) -> None:
         self.release()
-
-    def __repr__(self) -> str:
-        return f"<LocalTestbed {self.name}, holder {self.pid}>"
 
     @property
     def is_up(self) -> bool:
