@@ -1,7 +1,4 @@
-"""The trends of a whole history, and the demand that a result has not regressed against it.
-
-The history is read and divided into series, and each series has a trend.
-"""
+"""The trends of a whole history, and the demand that a result has not regressed against it."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence

@@ -94,14 +94,12 @@ class RateSearch(MLRsearch):
 
     Both lose connections. At the upper bound's rate, twice the time establishes about twice as many connections through
     a device that limits their rate, and no more through one whose table is full.
-
-    Attributes:
-        longest_trial: Seconds that the longer trial takes at most; 0: there is none.
-        most_connections: Connections that it opens at most.
     """
 
     longest_trial = 0.0
+    """Seconds that the longer trial takes at most; 0: there is none."""
     most_connections = 0
+    """Connections that it opens at most."""
 
     def last_question(self) -> tuple[TrialInput, Purpose] | None:
         """The longer trial, behind those of MLRsearch."""

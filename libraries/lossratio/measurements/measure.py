@@ -1,8 +1,4 @@
-"""The one way through a measurement: from the request, by a controller's trials, to the result file.
-
-A warm-up comes before it, with traffic of its own. A kind that plans all trials before the first one has the controller
-`PlannedTrials`.
-"""
+"""The one way through a measurement: from the request, by a warm-up and a controller's trials, to the result file."""
 
 from __future__ import annotations
 
@@ -48,11 +44,7 @@ def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str |
 
 
 def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
-    """Performs a warm-up at a load per interface, and returns a remark on it for the reader of the numbers.
-
-    Raises:
-        LossRatioError: If its traffic cannot be generated, or does not get through.
-    """
+    """Performs a warm-up at a load per interface, and returns a remark on it for the reader of the numbers."""
     with testbed.ready_for(warm_up.profile) as ready:
         output = ready.measurer.measure(TrialInput(warm_up.duration, load))
     return (

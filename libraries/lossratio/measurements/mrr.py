@@ -1,9 +1,4 @@
-"""Maximum receive rate: the forwarding rate while the generator sends at maximum load.
-
-FD.io CSIT's definition: ten trials of 1 s at maximum load; each value is the number of frames forwarded over the time
-really spent; mean and population standard deviation. Frames that the generator could not send do not change the rate;
-they are reported, and are no loss.
-"""
+"""Maximum receive rate, as FD.io CSIT defines it: the forwarding rate while the generator sends at maximum load."""
 
 from __future__ import annotations
 

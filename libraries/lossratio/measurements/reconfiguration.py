@@ -116,11 +116,8 @@ def measure_reconfiguration_loss(
 ) -> ReconfigurationResult:
     """Searches for a load, sends at it while the DUTs are being reconfigured, and writes the result file.
 
-    The search has a result file of its own, with `` search`` behind the test's name.
-
-    Raises:
-        LossRatioError: If the search, the traffic or the reconfiguration failed, or the generator could not send the
-            load meanwhile. Unless the search failed, the result file has the error.
+    The search has a result file of its own, with `` search`` behind the test's name. Unless the search failed, the
+    result file has the error of what failed, also of a generator that could not send the load meanwhile.
     """
     from lossratio.testbed import start_traffic
     from lossratio.traffic import FALTERING

@@ -1,9 +1,8 @@
-"""Reset: the time without forwarding after a reset (RFC 6201), by both of its methods.
+"""Reset: the time without forwarding after a reset (RFC 6201), by time stamps and by frame loss.
 
-Time stamp method: ``B - A``, A the receipt of the last frame before the loss, B of the first one after it. A
-device may keep some frames while it is reset, and send them when it goes on. Then these come right before the gap, and
-A is the receipt of the last frame before the silence in which frames were lost. Frame loss method: frames lost over the
-rate. Where there are several outages, both methods give the longest one.
+By time stamps it is ``B - A``, A the receipt of the last frame before the loss, B of the first one after it. A device
+may keep some frames while it is reset, and send them when it goes on. Then these come right before the gap, and A is
+the receipt of the last frame before the silence in which frames were lost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Compares two sets of runs of the same tests, test by test: regressions, progressions, and undecided quantities.
-
-A comparison is shown as a table for people, or as JUnit cases for CI systems.
-"""
+"""Compares two sets of runs of the same tests: regressions, progressions, undecided; a table, or JUnit cases."""
 
 import math
 import statistics

@@ -1,8 +1,7 @@
 """Results as metrics: OpenMetrics for Prometheus, OTLP as JSON for OpenTelemetry, and Bencher's format.
 
-A sample is a number with a name and labels. Irregular values are left out, as a chart would not show that they are.
-Samples of findings have the unit in their names, as Prometheus asks for.
-Rates are aggregates of all directions, in frames per second. CSIT's telemetry has the same samples of the DUTs.
+Irregular values are left out, as a chart would not show that they are. Samples of findings have the unit in their
+names, as Prometheus asks for. Rates are aggregates. CSIT's telemetry has the same samples of the DUTs.
 """
 
 import json

@@ -1,7 +1,6 @@
 """The page of a comparison: one HTML file, in the design of the page of a run.
 
-The headline says what was compared, where and when. The first numbers are changes with their intervals; an undecided
-quantity has its reason in place of a number. Each quantity has a section with every single value.
+An undecided quantity has its reason in place of a number, and each one a section with every single value.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

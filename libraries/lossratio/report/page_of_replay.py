@@ -1,8 +1,4 @@
-"""The page of searches on recorded trials: which goals repeat on these SUTs, and at what price.
-
-The first table has a line for each goal, over all records. The overview has a row for each record and goal, and each
-record has a picture of the bounds that its searches found.
-"""
+"""The page of searches on recorded trials: which goals repeat on these SUTs, and at what price."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,12 +70,9 @@ _COLUMNS: tuple[Column[_Row], ...] = (
 
 
 def replay_page(searches: Any, titles: Mapping[str, str], title: str) -> str:
-    """Makes the page.
+    """Makes the page of searches, a data frame with `lossratio.arena.Row`'s columns.
 
-    Args:
-        searches: A data frame with `lossratio.arena.Row`'s columns.
-        titles: What the sets of goals are, by their short names.
-        title: The title of the page.
+    The titles of the sets of goals are by their short names.
     """
     records = list(dict.fromkeys(searches.family))
     several = searches.algorithm.nunique() > 1

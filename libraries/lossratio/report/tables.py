@@ -1,7 +1,4 @@
-"""Formats runs as text for programs and for people: JSON, CSV and Markdown.
-
-The overview of a run has one row for each goal of each test, in words.
-"""
+"""Formats runs as text for programs and for people: JSON, CSV and Markdown."""
 
 import csv
 import io

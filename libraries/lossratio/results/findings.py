@@ -1,7 +1,6 @@
 """The common face of results of all kinds: the message of a test, and findings, their aspects and doubts.
 
 In a message, every number has its unit and the name of its quantity beside it, so that each line can be read alone.
-Tables, comparisons and trends use findings.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
 """The common fields of results of all kinds, as in their files in the run directory: format ``lossratio-result/2``.
 
-The further fields of a kind of measurement are in its own class, which `lossratio.results.kinds` finds by the ``kind``
-in the file. A failed or irregular test has an outcome of its own: no number in the file replaces a missing one.
+A failed or irregular test has an outcome of its own: no number in the file replaces a missing one.
 """
 
 from __future__ import annotations

@@ -152,9 +152,7 @@ def run_robot(
 ) -> tuple[int, tuple[TestVerdict, ...], tuple[str, ...]]:
     """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run in order.
 
-    Returns:
-        Robot Framework's return code, the verdict of each test that was begun, and messages about files that a disk did
-        not take.
+    Returns its return code, the verdict of each test that was begun, and messages about files that a disk did not take.
     """
     files, verdicts = _Files(), VerdictListener(FailureRecord(directory))
     # The page is written below, when Robot Framework has ended.

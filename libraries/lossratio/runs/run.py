@@ -215,14 +215,7 @@ def run(request: RunRequest) -> RunOutcome:
 
 @_in_outcome
 def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: Limits = NO_LIMITS) -> RunOutcome:
-    """Resumes a run. An error before the first test is in the outcome, with its exit status.
-
-    Args:
-        directory: Its directory.
-        force: Whether it is resumed although its conditions have changed.
-        wait: Seconds to wait for the testbed at most.
-        limits: How long tests, suites and the run may take.
-    """
+    """Resumes the run in a directory; with force, although its conditions have changed. For the rest see `run`."""
     record = read_record(directory)
     repair = f"Save the good part, and then resume the run: lossratio repair {directory}"
     _refuse(directory, "files of it are damaged", damages_in(directory), repair)

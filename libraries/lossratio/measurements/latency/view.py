@@ -1,7 +1,5 @@
 """The view of latency: over percentile, a line for each load and direction; and over load, a line for each percentile.
 
-The axis of percentiles is logarithmic in the share of frames above: 90 %, 99 % and 99.9 % are equally far apart.
-
 CSIT has latency at 90, 50 and 10 % of PDR and at the minimum load, in whole microseconds, one for each way. Where there
 are several links, CSIT's latency is the latency of all frames which went this way.
 """

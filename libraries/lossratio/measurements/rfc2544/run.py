@@ -1,8 +1,4 @@
-"""The six tests of RFC 2544 over frame sizes: what is measured with which settings, the forecast, and the run.
-
-Each test of each frame size is a measurement with files of its own. So a run that was interrupted continues in the
-middle.
-"""
+"""The six tests of RFC 2544 over frame sizes: what is measured with which settings, the forecast, and the run."""
 
 from __future__ import annotations
 
@@ -179,13 +175,9 @@ def run_rfc2544(
 ) -> Rfc2544Run:
     """Performs all tests. A test that fails does not end the others; its reason is in the answer.
 
-    Args:
-        testbed: The testbed.
-        request: What to measure.
-        place: The test, and the directory of its files. The name of each measurement has frame size and test behind it.
-        on_forecast: Called before the first test, with the number of measurements and the time that they will take.
-        on_progress: Called after each trial.
-        on_part: Called after each test of each frame size.
+    Each test of each frame size has files of its own, with both behind the name of the place's test. So a run that was
+    interrupted continues in the middle. The functions are called before the first test, with the number of measurements
+    and the time that they will take; after each trial; and after each test of each frame size.
 
     Raises:
         LossRatioError: If the request makes no sense; nothing was measured then.

@@ -1,7 +1,4 @@
-"""Conditional throughput: a search with MLRsearch on a testbed, from the request to the result file.
-
-Earlier searches of the same test are hints; they are read from the directories of runs, or from journals.
-"""
+"""Conditional throughput: a search with MLRsearch on a testbed, from the request to the result file."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 """The pictures of a search: load over trials, loss over load, and performance spectra (RFC 9971).
 
-Over the trials, colour and shape show the loss, and each goal's bounds close as a band. A light band lies between the
-bounds that the trials so far point at, a dark one between those that are proved.
-
-Over load, there are every trial, the loss that each goal allows, and the relevant bounds. Loss ratios are on a
-logarithmic axis; trials without loss are on a line of their own below it.
+Over the trials, each goal's bounds close as a band: a light one between the bounds that the trials so far point at, a
+dark one between those that are proved. Over load, trials without loss are on a line of their own below the axis.
 
 A load's spectrum shows for each forwarding rate the share of the trials' time with this rate. The conditional
 throughput is one of its quantiles, so the spectrum shows how much that number hides. A search stops measuring at a load

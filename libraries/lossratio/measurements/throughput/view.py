@@ -1,8 +1,4 @@
-"""The view of a search for conditional throughput: in words, pictures and tables, and in CSIT's form.
-
-Whether a goal result is an RFC 2544 throughput follows from RFC 9971's conditions on the goal, and from other
-departures from RFC 2544.
-"""
+"""The view of a search for conditional throughput: in words, pictures and tables, and in CSIT's form."""
 
 import math
 import statistics
@@ -75,7 +71,7 @@ _SEARCH_PICTURES = (
 
 
 class Compliance(str, Enum):
-    """How far a search goal complies with RFC 2544 throughput (RFC 9971, compliance)."""
+    """How far a search goal complies with RFC 2544 throughput, by RFC 9971's conditions and other departures."""
 
     UNCONDITIONAL = "unconditionally compliant with RFC 2544"
     """No loss in any trial of 60 s."""
