@@ -62,7 +62,6 @@ _NODE_COLUMNS = (
     ),
 )
 OF_NODES = frozenset(column.quantity for column in _NODE_COLUMNS)
-"""The quantities of graph nodes."""
 
 _OF_ALL_CPUS = (
     "cycles_per_frame",
@@ -252,7 +251,6 @@ class SeriesKey:
 
 _KEPT_APART = (*SeriesKey.__dataclass_fields__, "seconds", "lossratio_version", "run_started", "latency", "readings")
 _FIELDS = [name for name in Entry.__dataclass_fields__ if name not in _KEPT_APART]
-"""What a series holds of its entries."""
 
 
 @dataclass(frozen=True)
@@ -340,7 +338,6 @@ TOP_NODES = 8
 _OF_READINGS = ["started", "measured_as", "generator", "run", "tags", "frame_size_bytes", "latency", "readings"]
 _Key = tuple[str, str]
 _Result = tuple[Mapping[str, Any], Mapping[str, Mapping[_Key, Reading]]]
-"""The entry of a result, and its readings by their sources."""
 
 
 def series_of_readings(

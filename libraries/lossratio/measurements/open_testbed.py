@@ -151,20 +151,7 @@ def open_testbed(
 ) -> OpenTestbed:
     """Opens a testbed, sets up its DUTs, and measures on it; close it in the end, best by a ``with`` block.
 
-    Args:
-        topology: The topology file.
-        dut: Kind of the DUTs, e.g. ``linux_bridge``; None: the DUTs stay as they are.
-        options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
-        results: Directory of the results of the methods that measure.
-        duts: How many DUTs are on the path, in the order of the file; None: all.
-        nic: NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``; None: any.
-        links: Number of parallel paths that the traffic takes at once.
-        credentials: What to log in with on all nodes; None: keys, and the environment.
-        recovery: How often and how long faults of the infrastructure are repaired; None: as usual.
-
-    Raises:
-        LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
-            be set up (changes made until then are undone).
+    The methods that measure write into the directory of `results`. For all else see `lossratio.testbed.open_testbed`.
     """
     settings: dict[str, Any] = {"duts": duts, "nic": nic, "links": links}
     settings |= {} if credentials is None else {"credentials": credentials}

@@ -33,7 +33,6 @@ _TRIAL_DURATION = "trial duration"
 _UNIT = "unit"
 _DIGEST_LENGTH = 16
 _COLUMNS = 100
-"""Columns of the console."""
 
 
 def message(result: TestResult) -> str:

@@ -38,7 +38,6 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-"""No part of a run has a limit."""
 
 
 class Watchdog:

@@ -112,12 +112,9 @@ def duration_after_search(goals: Iterable[SearchGoal], usual: float) -> float:
 
 
 def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
-    """Makes a search goal from a user's description.
+    """Makes a search goal from a preset's name in any case, e.g. ``NDR``; or from a goal's fields (`GoalFields`).
 
-    Args:
-        description: A preset's name in any case, e.g. ``NDR``; or a goal's fields, e.g. ``{"loss_ratio": "0.1 %",
-            "duration_sum": "5 s"}``, as a mapping or as text. Fields are `SearchGoal`'s; fields that are left
-            out are as in CSIT's NDR and PDR, except for ``loss_ratio``, which must be there.
+    The fields are a mapping, or text such as ``{"loss_ratio": "0.1 %", "duration_sum": "5 s"}``.
 
     Raises:
         SearchError: If there is no such preset or field, or a value does not parse or is out of range.
@@ -154,11 +151,7 @@ def _fault(item: Any) -> str:
 
 
 def goal_set_from(description: str) -> GoalSet:
-    """Makes a set of search goals from a user's description.
-
-    Args:
-        description: The name of a set (``csit``, ``quick``, ``sequential``); presets by name (``NDR, TST009``); or a
-            file of goals.
+    """Makes a set of search goals from its name (``csit``), from presets by name (``NDR, TST009``), or from a file.
 
     Raises:
         SearchError: If there is no such set, preset or file, or the file is wrong.

@@ -67,7 +67,6 @@ _SEARCH_PICTURES = (
         "(one less the exceed ratio) at which the\nconditional throughput is read.",
     ),
 )
-"""The pictures of a search, not drawn yet."""
 
 
 class Compliance(str, Enum):
