@@ -10,48 +10,18 @@ from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.measurements import MeasurementKeywords
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
-from lossratio.keywords.session import Keywords, Session
-from lossratio.keywords.testbed import ReservationKeywords, TestbedKeywords
-from lossratio.keywords.tester import TesterKeywords, TrafficKeywords
-from lossratio.keywords.throughput import LatencyKeywords, RegressionKeywords, ThroughputKeywords
+from lossratio.keywords.session import Session
+from lossratio.keywords.testbed import TestbedKeywords
+from lossratio.keywords.tester import TesterKeywords
+from lossratio.keywords.throughput import ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals
 from lossratio.report import ReportFormat, write_reports
 from lossratio.version import __version__
 
 
-class ReportKeywords(Keywords):
-    """Reports on demand."""
-
-    @keyword
-    def write_report(self, *formats: ReportFormat) -> None:
-        """Writes reports of what the run has measured so far into its output directory.
-
-        ``formats`` are ``html`` (the page ``lossratio.html``; the default), ``json``, ``csv``, ``markdown`` and
-        ``junit``. The page is written at the end of the run in any case.
-
-        | `Write Report`    html    junit
-        """
-        directory = self.session.directory
-        paths = () if directory is None else write_reports(directory.path, formats or (ReportFormat.HTML,))
-        if not paths:
-            raise ReportError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
-        for path in paths:
-            logger.console(f"lossratio: {path}")
-
-
 @library(scope="SUITE", version=__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
 class LossRatio(
-    TestbedKeywords,
-    ReservationKeywords,
-    ThroughputKeywords,
-    MeasurementKeywords,
-    LatencyKeywords,
-    Rfc2544Keywords,
-    TrafficKeywords,
-    TesterKeywords,
-    DeviceKeywords,
-    RegressionKeywords,
-    ReportKeywords,
+    TestbedKeywords, ThroughputKeywords, MeasurementKeywords, Rfc2544Keywords, TesterKeywords, DeviceKeywords
 ):
     """Keywords that benchmark the data plane throughput of software networking: NDR, PDR, any RFC 9971 goal, and MRR.
 
@@ -114,3 +84,19 @@ class LossRatio(
         CSIT's tests do.
         """
         super().__init__(Session(goals, resume, measures_latency=latency, collects_telemetry=telemetry))
+
+    @keyword
+    def write_report(self, *formats: ReportFormat) -> None:
+        """Writes reports of what the run has measured so far into its output directory.
+
+        ``formats`` are ``html`` (the page ``lossratio.html``; the default), ``json``, ``csv``, ``markdown`` and
+        ``junit``. The page is written at the end of the run in any case.
+
+        | `Write Report`    html    junit
+        """
+        directory = self.session.directory
+        paths = () if directory is None else write_reports(directory.path, formats or (ReportFormat.HTML,))
+        if not paths:
+            raise ReportError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
+        for path in paths:
+            logger.console(f"lossratio: {path}")

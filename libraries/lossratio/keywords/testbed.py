@@ -16,8 +16,10 @@ from lossratio.testbed import candidate, open_testbed, reserved, threads_and_cor
 from lossratio.topology import load_topology
 
 
-class ReservationKeywords(Keywords):
-    """Reservation for longer than a set-up."""
+class TestbedKeywords(Keywords):
+    """Set-up and tear-down, and reservation for longer than these."""
+
+    __test__ = False
 
     @typed_keyword()
     def reserve_testbed(
@@ -61,12 +63,6 @@ class ReservationKeywords(Keywords):
         reservation, self.session.reservation = self.session.reservation, None
         if reservation is not None:
             reservation.close()
-
-
-class TestbedKeywords(Keywords):
-    """Set-up and tear-down."""
-
-    __test__ = False
 
     @with_option_values
     @typed_keyword()

@@ -19,7 +19,7 @@ from lossratio.trials import Integrity
 
 
 class TesterKeywords(Keywords):
-    """The self-test of the tester."""
+    """The self-test of the tester, and traffic that flows around other keywords."""
 
     @asks(SelfTestRequest)
     @typed_keyword()
@@ -49,10 +49,6 @@ class TesterKeywords(Keywords):
         logger.info(str(test), also_console=True)
         self.session.last_result = test.result
         return test
-
-
-class TrafficKeywords(Keywords):
-    """Traffic that flows around other keywords."""
 
     @typed_keyword()
     def start_traffic(

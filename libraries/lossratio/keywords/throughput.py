@@ -22,9 +22,11 @@ from lossratio.measurements import TestPlace, latency as latencies, throughput
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.mlrsearch import SearchGoal
 
+_SHARES = tuple(Share(share) for share in latencies.LATENCY_SHARES)
+
 
 class ThroughputKeywords(Keywords):
-    """Searches, MRR, and demands."""
+    """Searches, latency after them or at given loads, and demands against a rate or the history of results."""
 
     @asks(throughput.SearchRequest, without="goals warm_up_duration fail_fast")
     @typed_keyword("Find NDR And PDR")
@@ -115,49 +117,6 @@ class ThroughputKeywords(Keywords):
         """
         throughput.require_throughput(self.session.last_result, least, goal)
 
-    def _asked_search(self, frame_size: FrameSize, profile: str, fields: dict[str, Any]) -> throughput.SearchRequest:
-        """The search; a warm-up with the same traffic is its first trial."""
-        if fields.get("warm_up_profile") is None:
-            fields["warm_up_duration"] = fields.pop("warm_up", None)
-        return request_of(self.session, throughput.SearchRequest, frame_size, profile, fields)
-
-    @contextmanager
-    def _more(self, what: str, *, is_asked_for: bool) -> Iterator[None]:
-        """A measurement after the search. Unless a test asks for it, its failure is a warning: the search is whole."""
-        try:
-            yield
-        except LossRatioError as error:
-            if is_asked_for:
-                raise
-            logger.warn(f"{self.session.test_name}: {what} was not measured after the search. {error}")
-            if BuiltIn().get_variable_value("${TEST NAME}") is not None:
-                BuiltIn().set_test_message(f"{what} was not measured: {error}", append=True, separator="\n")
-
-    def _search(
-        self, request: throughput.SearchRequest, resume: Path | None, times: int = 1, *, must_find: bool
-    ) -> throughput.ThroughputResult:
-        results: list[throughput.ThroughputResult] = []
-
-        def begin() -> TestPlace:
-            announce(f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}")
-            return self.session.place(resume)
-
-        def keep(result: throughput.ThroughputResult, place: TestPlace) -> None:
-            self.session.remember_search(result, request.profile, place)
-            show_result(result, place.directory)
-            results.append(result)
-
-        testbed = self.session.ready_testbed()
-        with live_view(testbed) as show:
-            last = throughput.repeat_search(testbed, request, begin, times, on_progress=show, on_result=keep)
-        for result in results if must_find else ():
-            throughput.require_lower_bounds(result)
-        return last
-
-
-class RegressionKeywords(Keywords):
-    """Demands against the history of results."""
-
     @keyword
     def throughput_should_not_have_regressed(
         self,
@@ -183,13 +142,6 @@ class RegressionKeywords(Keywords):
         for trend in trends:
             log = logger.warn if trend.verdict in NO_VERDICT else logger.info
             log(describe_trend(trend))
-
-
-_SHARES = tuple(Share(share) for share in latencies.LATENCY_SHARES)
-
-
-class LatencyKeywords(Keywords):
-    """Latency after a search, or at given loads."""
 
     @asks(latencies.LatencyRequest)
     @typed_keyword()
@@ -240,11 +192,50 @@ class LatencyKeywords(Keywords):
         _check(result.latency, request.repeats)
         return result
 
+    def _asked_search(self, frame_size: FrameSize, profile: str, fields: dict[str, Any]) -> throughput.SearchRequest:
+        """The search; a warm-up with the same traffic is its first trial."""
+        if fields.get("warm_up_profile") is None:
+            fields["warm_up_duration"] = fields.pop("warm_up", None)
+        return request_of(self.session, throughput.SearchRequest, frame_size, profile, fields)
+
+    @contextmanager
+    def _more(self, what: str, *, is_asked_for: bool) -> Iterator[None]:
+        """A measurement after the search. Unless a test asks for it, its failure is a warning: the search is whole."""
+        try:
+            yield
+        except LossRatioError as error:
+            if is_asked_for:
+                raise
+            logger.warn(f"{self.session.test_name}: {what} was not measured after the search. {error}")
+            if BuiltIn().get_variable_value("${TEST NAME}") is not None:
+                BuiltIn().set_test_message(f"{what} was not measured: {error}", append=True, separator="\n")
+
+    def _search(
+        self, request: throughput.SearchRequest, resume: Path | None, times: int = 1, *, must_find: bool
+    ) -> throughput.ThroughputResult:
+        results: list[throughput.ThroughputResult] = []
+
+        def begin() -> TestPlace:
+            announce(f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}")
+            return self.session.place(resume)
+
+        def keep(result: throughput.ThroughputResult, place: TestPlace) -> None:
+            self.session.remember_search(result, request.profile, place)
+            show_result(result, place.directory)
+            results.append(result)
+
+        testbed = self.session.ready_testbed()
+        with live_view(testbed) as show:
+            last = throughput.repeat_search(testbed, request, begin, times, on_progress=show, on_result=keep)
+        for result in results if must_find else ():
+            throughput.require_lower_bounds(result)
+        return last
+
 
 def latency_after_search(
     session: Session, goal: str | None = None, shares: Sequence[float] = latencies.LATENCY_SHARES, **fields: Any
 ) -> throughput.ThroughputResult:
-    """Measures latency at shares of what the last search found; see `LatencyKeywords.measure_latency`."""
+    """Measures latency at shares of what the last search found; see `ThroughputKeywords.measure_latency`."""
     search = session.last_search
     if search is None or search.test_name != session.test_name:
         raise SearchError(
