@@ -198,8 +198,7 @@ class PLRsearch:
         """
         if self._usable >= self._selection.needs_posterior_from - 1:
             self._follow()
-        latest = self._latest(0.0)
-        if latest is not None and self._may_end(latest):
+        if (latest := self._latest(0.0)) is not None and self._may_end(latest):
             # What the choice asks of it is computed here, and kept in it.
             judged = self._exact()
             judged.interval(), judged.misfit
@@ -272,8 +271,7 @@ class PLRsearch:
         self._follow()
         if self._tracked > self._described:
             self._described = self._tracked
-            latest = self._latest(self.elapsed)
-            if latest is not None:
+            if (latest := self._latest(self.elapsed)) is not None:
                 self.history += (latest,)
                 if self._may_end(latest):
                     self._stopped_by = self._reason_to_stop(latest)

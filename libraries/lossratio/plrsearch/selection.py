@@ -1,9 +1,6 @@
 """The load of the next trial: by the draft's rule, or where a trial is expected to reduce the uncertainty most.
 
-The expected information of a trial is by how much it reduces the variance of the critical load. The posterior is a
-cloud of points, each with its critical load c. The logarithm y of the mean loss differs from point to point, too. If it
-is correlated with log c, a count reduces the variance of log c: by linear regression, by cov(log c, y)^2 / (var(y) +
-noise). In overload a count shows the capacity: of these, trials at equal loads say how many are needed.
+In overload a count shows the capacity: of these, trials at equal loads say how many are needed.
 """
 
 from dataclasses import dataclass, replace
@@ -293,8 +290,9 @@ def clamped(load: float, question: CriticalLoadQuestion) -> float:
 
 
 def _gains(known: Description, loads: Array, duration: float, own_noise: float) -> Array:
-    """Expected reduction of the variance of log c by a trial's count at each load, if counts are near their mean.
+    """Expected reduction of the variance of log c, the critical load's logarithm, by a trial's count at each load.
 
+    By linear regression with the logarithm y of the mean loss: cov(log c, y)^2 / (var(y) + noise) over the posterior.
     Counts have a squared relative scatter in addition to Poisson's. Where the curve is known to hold near the target
     only, its error grows with the distance from it, and is the same in all trials there: the more there are, the less
     one more of them shows.

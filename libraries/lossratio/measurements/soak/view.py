@@ -86,21 +86,13 @@ class SoakView(View[SoakResult]):
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
         """The critical load, with its interval as bounds."""
-        critical_load = result.critical_load
-        if critical_load is None:
+        found = result.critical_load
+        if found is None:
             yield Finding(result, CRITICAL_LOAD, Outcome.FAILED, result.error)
         else:
-            yield Finding(
-                result,
-                CRITICAL_LOAD,
-                result.outcome,
-                critical_load.reason,
-                critical_load.stated,
-                critical_load.least_95,
-                critical_load.most_95,
-                critical_load.stdev,
-                is_at_limit=not critical_load.misfit and critical_load.limit is SoakLimit.AT_LEAST,
-            )
+            rates = found.stated, found.least_95, found.most_95, found.stdev
+            is_at_limit = not found.misfit and found.limit is SoakLimit.AT_LEAST
+            yield Finding(result, CRITICAL_LOAD, result.outcome, found.reason, *rates, is_at_limit=is_at_limit)
 
     def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The target loss ratio."""

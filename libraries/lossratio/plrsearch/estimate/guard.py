@@ -98,19 +98,16 @@ class LossBounds:
 
         None: no number would, because the loss ratio so far is not below the target.
         """
+        sent = max(self.frames, 1.0)
 
         def shows(factor: float) -> bool:
-            trials, lossy, frames = factor * self.trials, factor * self.lossy, factor * max(self.frames, 1.0)
-            return _most(trials, lossy, frames, factor * self.lost, self.burst) <= target
+            counts = factor * self.trials, factor * self.lossy, factor * sent, factor * self.lost
+            return _most(*counts, self.burst) <= target
 
-        low, high = 1.0, 2.0
-        if shows(low):
+        if shows(1.0):
             return 0.0
-        while not shows(high):
-            low, high = high, 2.0 * high
-            if high * max(self.frames, 1.0) > _MOST_FRAMES:
-                return None
-        return _turning_point(shows, low, high)[1] * max(self.frames, 1.0) - self.frames
+        most = _MOST_FRAMES / sent
+        return _turning_point(shows, 1.0, most)[1] * sent - self.frames if shows(most) else None
 
 
 def _turning_point(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
@@ -123,10 +120,8 @@ def _turning_point(holds: Callable[[float], bool], low: float, high: float) -> t
 
 def _burst(frames: Array, lost: Array) -> float:
     all_lost = float(lost.sum())
-    if len(frames) < 2:
+    if len(frames) < 2 or not all_lost:
         return max(1.0, all_lost)
-    if not all_lost:
-        return 1.0
     expected = frames * (all_lost / frames.sum())
     return max(1.0, float(np.sum((lost - expected) ** 2 / expected)) / (len(frames) - 1.0))
 

@@ -202,12 +202,10 @@ def _rare(counts: TrialCounts) -> list[str]:
 def rare_stalls(description: Description) -> str | None:
     """That stalls which alone lose the target may be in none of the trials, where the capacity is constant."""
     counts, target = description.counts, description.best.question.target_loss_ratio
-    if description.lack_of_fit is None or description.bursts is not None:
-        return None
     every = min(_RARE_S, _STALL_S / target)
     shown = counts.lost <= _QUIET * target * counts.load * counts.exposure
     seconds, needed = float(counts.exposure[shown].sum()), _NONE_SEEN * every
-    if seconds >= needed:
+    if description.lack_of_fit is None or description.bursts is not None or seconds >= needed:
         return None
     return (
         f"Rare stalls are open: none is in the {seconds:,.0f} s of trials that would show one, and {needed:,.0f} s are "

@@ -291,11 +291,9 @@ class CriticalLoadEstimate:
     @property
     def is_surely_at_most_min_load(self) -> bool:
         """Whether the trials show without any model that more than the target is lost at the minimum load."""
-        at_min = self.combined.p_at_min > 1.0 - _LIMIT_SHARE
-        is_refuted = (
-            self.guard.verdict is Verdict.VERIFIED and self.guard.least_loss_ratio > self.question.target_loss_ratio
-        )
-        return at_min and is_refuted
+        if self.combined.p_at_min <= 1.0 - _LIMIT_SHARE or self.guard.verdict is not Verdict.VERIFIED:
+            return False
+        return self.guard.least_loss_ratio > self.question.target_loss_ratio
 
     @property
     def limits(self) -> str | None:

@@ -80,14 +80,8 @@ class Bursts:
         known = np.cumsum(np.exp(gains - gains[best]).ravel()[order])
         parts = np.searchsorted(known, known[-1] * (np.arange(_PARTS) + 0.5) / _PARTS)
         known_ratio = ratio.ravel()[order][parts]
-        return cls(
-            float(gains[best]),
-            float(share[best[0]]),
-            float(size[best[1]]),
-            seen,
-            known_ratio,
-            more=bool(known_ratio[-1] > 0.5 * _MOST_RATIO * target),
-        )
+        more = bool(known_ratio[-1] > 0.5 * _MOST_RATIO * target)
+        return cls(float(gains[best]), float(share[best[0]]), float(size[best[1]]), seen, known_ratio, more)
 
     def added(self, posterior: Posterior) -> Posterior:
         """The posterior of the critical load at which curve and bursts together lose the target.
@@ -108,14 +102,11 @@ class Bursts:
         share /= load(question.target_loss_ratio)
         curves = Curves(posterior.function, nodes.spread, nodes.deviation)
         loads = np.outer(share, critical_load(curves, beyond, nodes.mrr)).ravel()
-        points = Nodes(
-            np.tile(nodes.mrr, _PARTS),
-            np.tile(nodes.spread, _PARTS),
-            np.tile(nodes.deviation, _PARTS),
-            np.clip(loads, question.min_load, question.max_load),
-            np.tile(nodes.mass, _PARTS) / _PARTS,
-            nodes.likeliest,
+        loads = np.clip(loads, question.min_load, question.max_load)
+        mrrs, spreads, deviations, masses = (
+            np.tile(column, _PARTS) for column in (nodes.mrr, nodes.spread, nodes.deviation, nodes.mass / _PARTS)
         )
+        points = Nodes(mrrs, spreads, deviations, loads, masses, nodes.likeliest)
         return Posterior(posterior.function, question, points, posterior.log_evidence, posterior.error)
 
     def __str__(self) -> str:
