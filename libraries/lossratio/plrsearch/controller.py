@@ -158,16 +158,13 @@ class PLRsearch:
         self.history: tuple[IntervalPoint, ...] = ()
         self._rows: list[Row] = []
         self._time = 0.0
-        self._set_aside = 0
+        self._set_aside = self._usable = self._described = self._tracked = 0
         self._given: int | None = None
-        self._usable = 0
-        self._described = 0
         self._next: tuple[TrialInput, Choice] | None = None
         self._stopped_by: StopReason | None = None
         # The draft's choice follows each trial (4.3.2), and CSIT's.
         self._follows_draft = name is not SelectionName.POSTERIOR
         self._step = 1.0 if self._follows_draft else _STEP
-        self._tracked = 0
         self._known: Description | None = None
         self._estimate: CriticalLoadEstimate | None = None
         self._judged: CriticalLoadEstimate | None = None

@@ -89,8 +89,7 @@ class DraftSelection:
         self._question = question
         self._lossy_loads = [question.max_load]
         self._drained = 0.0
-        self._quiet = 0
-        self._trials = 0
+        self._quiet = self._trials = 0
         self._forwarding_rate = question.max_load
 
     def record(self, result: TrialResult) -> None:
@@ -204,8 +203,7 @@ class PosteriorSelection:
         self._question = question
         self._own_noise = 1.0 if likelihood is LikelihoodName.GEOMETRIC else 0.0
         self._varies = likelihood is LikelihoodName.VARYING
-        self._trials = 0
-        self._overloads = 0
+        self._trials = self._overloads = 0
         self._guarding = Guarding(question)
         self._forwarding_rate = question.max_load
         self._overloading = False

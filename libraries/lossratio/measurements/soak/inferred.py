@@ -39,9 +39,7 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
 
 def limit_in_words(guard: GuardStatement, stated_fps: float) -> str:
     """The verdict, the load that it is about, and what it leaves open, in a few words: they go beside the number."""
-    rare = (
-        "" if not guard.unseen_burst_trials else f" losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
-    )
+    rare = f" losses in fewer than one of {guard.unseen_burst_trials:.2g} trials" if guard.unseen_burst_trials else ""
     if guard.verdict is Verdict.EXTRAPOLATED:
         line = "extrapolated: the frames or trials at the critical load are too few to verify it"
         return f"{line}, and{rare} are open" if rare else line

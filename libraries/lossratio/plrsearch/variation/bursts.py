@@ -64,8 +64,7 @@ class Bursts:
         least = max(_LEAST_RATIO * target * sent / _MOST_TRIALS, 1.0)
         size = np.geomspace(least, max(_MOST_RATIO * target * sent / share[0], 2.0 * least), _SIZES)
         likelier = _likelier(counts.lost[near], mean, size)
-        log_share = np.log(share)[:, None, None]
-        gains = np.logaddexp(np.log1p(-share)[:, None, None], log_share + likelier).sum(axis=-1)
+        gains = np.logaddexp(np.log1p(-share)[:, None, None], np.log(share)[:, None, None] + likelier).sum(axis=-1)
         ratio = share[:, None] * size / sent
         gains[(ratio < _LEAST_RATIO * target) | (ratio > _MOST_RATIO * target)] = -np.inf
         best = np.unravel_index(int(np.argmax(gains)), gains.shape)
