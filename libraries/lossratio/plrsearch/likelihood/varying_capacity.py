@@ -177,8 +177,12 @@ class VaryingCapacityLikelihood:
     def _steps(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices) -> Array:
         """No losses: the probability that the capacity is above a smooth step."""
         capacity = self._nodes(function, at, rows, trials, np.zeros_like(trials))
-        log_tail = scipy.special.log_ndtr((at.mrr[rows] - capacity) / at.deviation[rows])
-        return _log_sum(log_tail + np.log(_WEIGHTS[0]))
+        distance = (at.mrr[rows] - capacity) / at.deviation[rows]
+        tail = scipy.special.ndtr(distance) @ _WEIGHTS[0]
+        log_tail, tiny = np.log(np.maximum(tail, _TINY)), tail < _TINY
+        if tiny.any():
+            log_tail[tiny] = _log_sum(scipy.special.log_ndtr(distance[tiny]) + np.log(_WEIGHTS[0]))
+        return np.asarray(log_tail)
 
     def _skewed(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices) -> Array:
         """Few losses: the normal density, averaged over the capacities that explain the count."""
