@@ -14,7 +14,7 @@ from lossratio.plrsearch.likelihood import (
     Prior,
     VaryingCapacityLikelihood,
 )
-from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, LikelihoodName, TrialCounts
+from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, FittingFunction, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import constant_capacity, sampling
 from lossratio.plrsearch.quadrature.posterior import (
     Mode as Mode,
@@ -34,12 +34,13 @@ def posteriors(
     *,
     for_selection: bool = False,
     share: float = 1.0,
+    functions: tuple[FittingFunction, ...] = FUNCTIONS,
 ) -> tuple[Posterior, ...]:
     """The posterior of each fitting function, a rough one to choose a load by; each trial counts as a share of one."""
     prior = Prior(question.max_load / 2.0)
     if likelihood is LikelihoodName.VARYING:
         varying = VaryingCapacityLikelihood(counts, share)
-        models = [Model(function, varying, prior) for function in FUNCTIONS]
+        models = [Model(function, varying, prior) for function in functions]
         return sampling.sampled(models, question, *(sampling.ROUGH if for_selection else sampling.EXACT))
     bound = PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
     tolerance = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
@@ -50,5 +51,5 @@ def posteriors(
             constant_capacity.integrate(Model(function, bound, prior), question, tolerance),
             bound.constant,
         )
-        for function in FUNCTIONS
+        for function in functions
     )

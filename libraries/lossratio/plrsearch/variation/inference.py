@@ -16,6 +16,7 @@ from lossratio.plrsearch.model import (
     Array,
     CriticalLoadQuestion,
     Curves,
+    FittingFunction,
     LikelihoodName,
     TrialCounts,
     Weighting,
@@ -130,7 +131,7 @@ def _of_varying(
         return Description(known, counts, likelihood, replicates)
     order, rates = order_of(_capacities(known, counts)), [0.0] * len(known)
     if order.drift or order.swing:
-        order = _settled(order, counts, question)
+        order = _settled(order, counts, question, _best(known).function)
     if order.drift:
         order, rates = _likeliest_drift(order, counts, question)
     steady = _steadied(counts, order)
@@ -198,14 +199,15 @@ def _best(known: Sequence[Posterior]) -> Posterior:
     return max(known, key=lambda posterior: posterior.log_evidence)
 
 
-def _settled(order: Order, counts: TrialCounts, question: CriticalLoadQuestion) -> Order:
-    """Drift or sine by the knee that is seen without it, until it changes no more.
+def _settled(order: Order, counts: TrialCounts, question: CriticalLoadQuestion, function: FittingFunction) -> Order:
+    """Drift or sine by the knee of a function that is seen without it, until it changes no more.
 
     Without it, also more trials are certain to lose.
     """
     for _ in range(_ROUNDS):
         steady = _steadied(counts, order)
-        left = _capacities(posteriors(steady, question, LikelihoodName.VARYING, for_selection=True), steady)
+        known = posteriors(steady, question, LikelihoodName.VARYING, for_selection=True, functions=(function,))
+        left = _capacities(known, steady)
         again = order_of(replace(left, place=(1.0 + left.place) * order.scale(left.time) - 1.0))
         if not (again.drift or again.swing):
             break
