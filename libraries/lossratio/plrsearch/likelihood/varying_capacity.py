@@ -16,6 +16,7 @@ skewed to the left.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cache
 
 import numpy as np
 import scipy
@@ -178,10 +179,10 @@ class VaryingCapacityLikelihood:
         """No losses: the probability that the capacity is above a smooth step."""
         capacity = self._nodes(function, at, rows, trials, np.zeros_like(trials))
         distance = (at.mrr[rows] - capacity) / at.deviation[rows]
-        tail = scipy.special.ndtr(distance) @ _WEIGHTS[0]
+        tail = scipy.special.ndtr(distance) @ _rules()[1][0]
         log_tail, tiny = np.log(np.maximum(tail, _TINY)), tail < _TINY
         if tiny.any():
-            log_tail[tiny] = _log_sum(scipy.special.log_ndtr(distance[tiny]) + np.log(_WEIGHTS[0]))
+            log_tail[tiny] = _log_sum(scipy.special.log_ndtr(distance[tiny]) + np.log(_rules()[1][0]))
         return np.asarray(log_tail)
 
     def _skewed(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices) -> Array:
@@ -190,12 +191,13 @@ class VaryingCapacityLikelihood:
         capacity = self._nodes(function, at, rows, trials, counts)
         steepness = -function.log_loss(self.groups.load[trials][:, None], capacity, at.spread[rows]).slope
         distance = (capacity - at.mrr[rows]) / deviation
-        log_factor = np.log(_WEIGHTS[counts] / (steepness * deviation * counts[:, None])) - _LOG_ROOT_TAU
+        weights = _rules()[1][counts]
+        log_factor = np.log(weights / (steepness * deviation * counts[:, None])) - _LOG_ROOT_TAU
         return _log_sum(log_factor - 0.5 * distance**2) - self._at_mean[trials]
 
     def _nodes(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices, counts: Indices) -> Array:
         """Capacities at which the mean is one of the bump's nodes, shape (pairs, nodes)."""
-        log_rate = _NODES[counts] - self._log_exposure[trials][:, None]
+        log_rate = _rules()[0][counts] - self._log_exposure[trials][:, None]
         spread = at.spread[rows]
         return np.maximum(function.explaining_mrr(self.groups.load[trials][:, None], log_rate, spread), spread)
 
@@ -289,8 +291,11 @@ def _rule(shape: int) -> tuple[Array, Array]:
     return nodes, vectors[0] ** 2
 
 
-_RULES = [_rule(max(count, 1)) for count in range(_MAX_COUNT + 1)]
-_NODES = np.stack([nodes for nodes, _ in _RULES])
-"""Logarithms of the mean at the nodes, shape (counts, nodes)."""
-_WEIGHTS = np.stack([weights for _, weights in _RULES])
-"""Their weights, shape (counts, nodes); each count's sum is 1."""
+@cache
+def _rules() -> tuple[Array, Array]:
+    """For each count, logarithms of the mean at the nodes, and their weights, whose sum is 1; shapes (counts, nodes).
+
+    They are computed once they are needed: with OpenBLAS's threads that takes a third of all imports of lossratio.
+    """
+    nodes, weights = zip(*(_rule(max(count, 1)) for count in range(_MAX_COUNT + 1)), strict=True)
+    return np.stack(nodes), np.stack(weights)
