@@ -77,7 +77,7 @@ class Kind(ABC, Generic[ResultT]):
     def _take(cls, name: str, kind: type[object]) -> None:
         """Takes a class that the kind does not state from the brackets behind its base."""
         parts = (part for base in vars(cls).get("__orig_bases__", ()) for part in get_args(base))
-        found = [part for part in parts if isinstance(part, type) and issubclass(part, kind)]
+        found = [part for part in parts if isinstance(part, type) and not get_args(part) and issubclass(part, kind)]
         if found and name not in vars(cls):
             setattr(cls, name, found[0])
 

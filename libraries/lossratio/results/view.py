@@ -99,7 +99,8 @@ def _declared(kind: type[Record]) -> tuple[tuple[tuple[str, ...], Shown], ...]:
     for name, field in kind.model_fields.items():
         found += [((name,), item) for item in field.metadata if isinstance(item, Shown)]
         for part in (field.annotation, *get_args(field.annotation)):
-            if isinstance(part, type) and issubclass(part, Record):
+            # Python 3.10 takes `tuple[int]` for a type.
+            if isinstance(part, type) and not get_args(part) and issubclass(part, Record):
                 found += [((name, *path), item) for path, item in _declared(part)]
     return tuple(found)
 
