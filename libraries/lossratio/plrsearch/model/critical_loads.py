@@ -56,7 +56,9 @@ class Curves:
         varying = deviation > 0.0
         narrow, wide = varying & (deviation < _NARROW * spread), varying & (deviation >= _NARROW * spread)
         parts = np.empty((3, len(load)))
-        for chosen, compute in ((~varying, _constant_stretch), (narrow, _narrow_stretch), (wide, _wide_stretch)):
+        constant = _plain(STRETCH, load[~varying], mrr[~varying], spread[~varying])
+        parts[:, ~varying] = constant.log_rate, constant.load_slope, constant.mrr_slope
+        for chosen, compute in ((narrow, _narrow_stretch), (wide, _wide_stretch)):
             if chosen.any():
                 parts[:, chosen] = compute(load[chosen], mrr[chosen], spread[chosen], deviation[chosen])
         return CurvePoint(parts[0], parts[1], parts[2])
@@ -81,11 +83,6 @@ class Curves:
 def _plain(function: FittingFunction, load: Array, mrr: Array, spread: Array) -> CurvePoint:
     loss = function.log_loss(load, mrr, spread)
     return CurvePoint(loss.log_rate, function.load_slope(load, mrr, spread), loss.slope)
-
-
-def _constant_stretch(load: Array, mrr: Array, spread: Array, deviation: Array) -> Array:
-    point = _plain(STRETCH, load, mrr, spread)
-    return np.stack([point.log_rate, point.load_slope, point.mrr_slope])
 
 
 def _narrow_stretch(load: Array, mrr: Array, spread: Array, deviation: Array) -> Array:
