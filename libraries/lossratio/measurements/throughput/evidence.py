@@ -352,7 +352,8 @@ class SearchKind(results.Kind[ResultT]):
         """
         try:
             about = _About.model_validate_json(json.dumps(journal.about), strict=True)
-            created = datetime.fromisoformat(journal.created)
+            # Python 3.10 does not read the letter.
+            created = datetime.fromisoformat(journal.created.replace("Z", "+00:00"))
             controller = replayed(journal)
         except (ValueError, SearchError):
             return None
