@@ -55,7 +55,7 @@ def ask(tmp_path, monkeypatch):
 @needs_testbed
 def test_enter_alone_makes_a_lab_that_is_measured_at_once(ask, tmp_path, monkeypatch):
     # One trial measures; ten of a second at full rate cost half a minute of CPU.
-    monkeypatch.setattr("lossratio.measurements.mrr.PlannedTrials", lambda trials: PlannedTrials(trials[:1]))
+    monkeypatch.setattr("lossratio.measurements.PlannedTrials", lambda trials: PlannedTrials(trials[:1]))
     shown = ask("\n" * 8 + "n\n", "labs")
     assert "lossratio check labs/lab1.yaml\n  lossratio run --job labs/lab1-job.yaml" in shown
     assert load_topology("labs/lab1.yaml").path().hops[0].node_name == "DUT1"
