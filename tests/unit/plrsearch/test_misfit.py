@@ -48,6 +48,7 @@ def test_the_number_of_few_trials_is_provisional_even_if_nothing_varies_in_them(
     assert "135 trials are too few" in few.misfit.provisional
     assert not few.misfit.is_wrong
     assert "Rare stalls are open" in enough.misfit.provisional
+    assert "900 s are needed (a longer timeout)" in enough.misfit.provisional
 
 
 def test_stalls_are_seen():

@@ -209,7 +209,8 @@ def rare_stalls(description: Description) -> str | None:
         return None
     return (
         f"Rare stalls are open: none is in the {seconds:,.0f} s of trials that would show one, and {needed:,.0f} s are "
-        f"needed. Stalls of {target * every:.2g} s that come once in {every:,.0f} s lose the target by themselves."
+        f"needed (a longer timeout). Stalls of {target * every:.2g} s, once in {every:,.0f} s, lose "
+        "the target by themselves."
     )
 
 

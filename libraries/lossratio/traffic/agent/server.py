@@ -26,7 +26,7 @@ _ABILITIES = {
     "connect": "open connections",
     "schedule": "send bursts or schedules",
     "start_watched": "locate losses of running traffic in time",
-    "watched_trial": "watch the counters of a running trial, as early_verdict needs",
+    "watched_trial": "watch the counters of a running trial (or measure with early_verdict=off)",
 }
 """What methods of generators are for that some do not have."""
 
