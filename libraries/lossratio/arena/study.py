@@ -36,7 +36,7 @@ def families_of(family_set: str) -> Mapping[str, Family]:
 
 
 def algorithm_named(name: str) -> Algorithm:
-    """An algorithm of lossratio's, or of a module, ``module:NAME``; SearchError: names those that there are."""
+    """An algorithm of lossratio's, or of a module, ``module:NAME``. SearchError names those that there are."""
     try:
         found = {**ALGORITHMS, **HINT_ALGORITHMS}[name] if ":" not in name else resolve_name(name)
     except (LookupError, ImportError, AttributeError, ValueError) as cause:
@@ -202,7 +202,7 @@ def run_study(
     """Runs the unfinished cells, and stores each one as soon as it is finished.
 
     So many `jobs` are processes, and -1 is one for each core; with the address of a Dask scheduler, its workers run the
-    cells, and need lossratio (SearchError: Dask is not installed). `on_progress` gets the number of finished cells, at
+    cells, and need lossratio (without Dask, SearchError is raised). `on_progress` gets the number of finished cells, at
     first and after each one.
     """
     from joblib import Parallel, delayed

@@ -64,7 +64,7 @@ class Bisection:
 
         It ends if an answer has the probability `certainty`, and where the ends certainly differ by less than the least
         change, a share of the throughput, unless it is clear by then that they do differ; and after `limit`
-        measurements. SearchError: a value is out of range.
+        measurements. Raises SearchError if a value is out of range.
         """
         if len(revisions) < 2 or len(set(revisions)) < len(revisions):
             raise SearchError("A bisection needs two different revisions at least, each of them once.")
@@ -102,13 +102,13 @@ class Bisection:
         return self._revisions[best]
 
     def record(self, revision: str, value: float) -> None:
-        """Takes in a revision's throughput, in any unit; SearchError: no such revision, or no throughput."""
+        """Takes in a revision's throughput, in any unit. Raises SearchError if it is none, or the revision unknown."""
         if not 0.0 <= value < math.inf:
             raise SearchError(f"A throughput is a number from 0, not {value!r}.")
         self._measured.append((self._index(revision), value))
 
     def skip(self, revision: str) -> None:
-        """Takes in that a revision cannot be measured; SearchError: no such revision, or the first or the last one."""
+        """Leaves a revision out that cannot be measured. Raises SearchError if it is unknown, the first or the last."""
         index = self._index(revision)
         if index in (0, len(self._revisions) - 1):
             raise SearchError(f"Revision {revision} cannot be left out: the search begins or ends with it.")

@@ -81,7 +81,7 @@ class AbRequest:
 
 
 class BuildComparison:
-    """Compares two builds: asks for measurements of one or the other; SearchError: the request is out of range."""
+    """Asks for measurements of two builds, and compares them. Raises SearchError if the request is out of range."""
 
     def __init__(self, request: AbRequest) -> None:
         least_change, limit, certainty = request.least_change, request.limit, request.certainty
@@ -110,7 +110,7 @@ class BuildComparison:
         return block[index]
 
     def record(self, value: float) -> None:
-        """Takes in the throughput of the build of `next_build`, in any unit; SearchError: it is none."""
+        """Takes in the throughput of `next_build`'s build, in any unit. Raises SearchError if it is none."""
         if self.next_build() is None:
             raise SearchError("The comparison has ended, and takes no further measurement.")
         if not 0.0 <= value < math.inf:

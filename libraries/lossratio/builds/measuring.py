@@ -38,7 +38,7 @@ class Bench:
     """Sets builds up."""
 
     def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
-        """Runs the command that sets a build up; False: its exit status is `SKIP`. BuildError: it failed."""
+        """Runs the command that sets a build up. Returns False if that ends with `SKIP`, or raises BuildError."""
         environment, shell = {**os.environ, variable: build}, ["sh", "-c", command]
         done = subprocess.run(
             shell, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
@@ -155,7 +155,7 @@ class TrialBench(Bench):
         self._opened = ExitStack()
 
     def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
-        """Exchanges the build, unless it is there; LossRatioError: the command, the DUT or the testbed fails."""
+        """Exchanges the build, unless it is there. Raises LossRatioError if the command, DUT or testbed fails."""
         if build == self._present:
             return True
         if not super().set_up(command, build, variable):
@@ -168,7 +168,7 @@ class TrialBench(Bench):
         return True
 
     def measure(self, directory: Path) -> Values:
-        """Measures the build that is set up, by trials; BuildError: they show the generator's limit."""
+        """Measures the build that is set up, by trials. Raises BuildError if they show the generator's limit."""
         name = f"{self._profile.name} {self._profile.frame_size} forwarding rate"
         rates = sorted(self._forwarding_rate(name) for _ in range(_TRIALS))
         return {name: fmean(rates[-_BEST:]) * self._profile.load_factor}
@@ -225,7 +225,7 @@ class BuildRecord:
     """The measurements in a directory, one JSON object per line, behind a header with the request."""
 
     def __init__(self, directory: Path, asked: Mapping[str, Any]) -> None:
-        """Begins a record, or continues the one there; JobError: it has another request, or cannot be read."""
+        """Begins a record, or goes on with it. Raises JobError if it has another request, or cannot be read."""
         self.directory = directory
         self._path = directory / _FILE
         header = {"format": FORMAT, "asked": json.loads(json.dumps(asked))}

@@ -194,7 +194,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
 
 def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None:
-    """Serves a site until it is interrupted; ReportError: the port cannot be had."""
+    """Serves a site until it is interrupted. Raises ReportError if the port cannot be had."""
     try:
         server = ThreadingHTTPServer((HOST, port), partial(_Handler, directory=str(folder.resolve())))
     except OSError as error:

@@ -184,7 +184,7 @@ class ConnectionTable(ABC):
         """Seconds after which an idle connection is forgotten: of TCP in a state, or (None) of UDP."""
 
     def check(self, wanted: Established) -> None:
-        """Checks before any traffic that it can keep connections until a trial ends; DutError: says why not."""
+        """Checks before any traffic that it keeps connections until a trial ends. DutError says why it does not."""
         if self.most is not None and wanted.connections > self.most:
             raise DutError(f"{wanted.text}: {self.node_name} keeps {self.most:,} at once (most_connections).")
         timeout = self.timeout_of(wanted.tcp_state)
@@ -246,7 +246,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def check(self) -> None:
-        """Checks, without a change, that it can be set up; DutError: what is missing or in use, and what to do."""
+        """Checks, without a change, that it can be set up. DutError says what is missing or in use, and what to do."""
 
     @abstractmethod
     def set_up(self, west_mac: str, east_mac: str) -> None:
@@ -261,7 +261,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def verify(self) -> None:
-        """Checks that it is as it was set up; DutError: a reboot, an interface down, configuration that is gone."""
+        """Checks that it is as it was set up. DutError tells of a reboot, of an interface, of lost configuration."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -319,7 +319,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         return None
 
     def check_reconfigure(self, entries: int) -> None:
-        """Checks, before anything is measured, that `reconfigure` is possible; DutError: there is no such table."""
+        """Checks, before anything is measured, that it has this table to change. Raises DutError if it has not."""
         if type(self).reconfigure is Dut.reconfigure:
             self.reconfigure(entries)
 
@@ -339,7 +339,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         )
 
     def restart(self) -> None:
-        """Resets the DUT by software amid traffic (RFC 6201, section 4.2) until it forwards; DutError: it cannot."""
+        """Resets it by software amid traffic (RFC 6201, section 4.2) until it forwards. DutError says why it cannot."""
         raise DutError(
             f"{self.hop.node_name}: a {self.kind} has nothing to restart. Give a command or a keyword that resets the "
             "device."

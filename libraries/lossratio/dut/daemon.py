@@ -33,7 +33,7 @@ class Daemon:
         return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, command)
 
     def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:
-        """Starts the program as a change, and waits until it answers; DutError: shows its last output."""
+        """Starts the program as a change, and waits until it answers. DutError shows its last output."""
         changes.run(*self.program.start, undo=self.program.stop())
         deadline = time.monotonic() + READY_TIMEOUT
         while not is_ready():

@@ -61,13 +61,13 @@ class Analysis:
 
 
 def analyse(history: History, request: TrendRequest) -> Analysis:
-    """Computes the trends of a history; ReportError: the history or the known changes cannot be read."""
+    """Computes the trends of a history. Raises ReportError if it or the known changes cannot be read."""
     known = known_changes(history, request.annotations)
     return analyse_entries(history.read(testbed=request.testbed, readings=request.readings), known, request)
 
 
 def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest) -> Analysis:
-    """Computes the trends of entries that were read; ReportError: there is no such test or quantity."""
+    """Computes the trends of entries that were read. Raises ReportError if there is no such test or quantity."""
     whole = list(series_of(stored.table, request.last))
     # The latest is the last, and stays.
     newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
@@ -95,7 +95,7 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
 
 
 def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
-    """The known changes of a history; ReportError: the file cannot be read."""
+    """The known changes of a history. Raises ReportError if the file cannot be read."""
     default = history.path / ANNOTATIONS_NAME
     chosen = file or (default if default.exists() else None)
     return () if chosen is None else load_known_changes(chosen)

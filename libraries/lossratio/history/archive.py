@@ -44,7 +44,7 @@ class ObjectStore:
         return without_secrets(self.url)
 
     def put(self, file: Path, name: str) -> None:
-        """Stores a file under a name, as a whole or not at all, in place of another; ArchiveError: it is not taken."""
+        """Stores a file, as a whole or not at all, in place of another. Raises ArchiveError if it is not taken."""
         with self._errors(f"take {name}"):
             files, root = self._opened
             path = f"{root}/{name}"
@@ -58,7 +58,7 @@ class ObjectStore:
                 files.put_file(str(file), path)
 
     def get(self, name: str, file: Path) -> None:
-        """Fetches an object into a file, as a whole or not at all; ArchiveError: the store does not give it."""
+        """Fetches an object into a file, as a whole or not at all. Raises ArchiveError if the store refuses."""
         with self._errors(f"give {name}"):
             files, root = self._opened
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
 
 
 def put_annotations(url: str, history: History) -> None:
-    """Stores the known changes of an archive's mirror in the archive; ArchiveError: it does not take them."""
+    """Stores the known changes of an archive's mirror in the archive. Raises ArchiveError if it takes none."""
     ObjectStore(url).put(history.path / ANNOTATIONS_NAME, f"{HISTORY}/{ANNOTATIONS_NAME}")
 
 

@@ -94,7 +94,7 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
             self._problem = str(error)
 
     def start_suite(self, suite: TestSuite) -> bool | None:
-        """Expands a suite, if it has tests to expand; DataError: an argument is wrong, and no test is left in it."""
+        """Expands a suite's tests. If an argument is wrong, it raises DataError, and leaves no test in the suite."""
         if self._expander is None:
             suite.tests.clear()
             suite.suites.clear()

@@ -58,7 +58,7 @@ class ConfirmationRequest(Request):
 
     @property
     def planned_trials(self) -> int:
-        """Number of trials that decide, if no more than two frames are lost; SearchError: they take too long."""
+        """Number of trials that decide, if at most two frames are lost. Raises SearchError if they take too long."""
         trials = max(_LEAST_TRIALS, math.ceil(_ROOM * _FRAMES / self.loss_ratio / (self.load * self.trial_duration)))
         if trials * self.trial_duration > self.longest:
             raise SearchError(

@@ -118,7 +118,7 @@ class RateSearch(MLRsearch):
         return TrialInput(duration, load), purpose
 
     def record(self, result: TrialResult) -> None:
-        """Takes in a trial's result; DutError: it shows that the device's table is full."""
+        """Takes in a trial's result. Raises DutError if it shows that the device's table is full."""
         super().record(result)
         entries = connections.full_table(self.evidence, self._goals_longest)
         if entries is not None:

@@ -86,7 +86,7 @@ class TeardownMeasurer:
         self._table = table
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs a trial; DutError: the device has not all connections then, or keeps some."""
+        """Performs a trial. Raises DutError if the device has not all connections then, or keeps some."""
         output = self._measurer.measure(trial)
         wanted, opened = round(trial.load * trial.duration), self._table.count()
         if output.loss_ratio or opened != wanted:

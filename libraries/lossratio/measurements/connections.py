@@ -176,7 +176,7 @@ class OpeningRequest(Request):
     def check_tables(self, testbed: Testbed, connections: int, rate: float) -> None:
         """Checks, before any trial, that devices have room for connections, and keep them for long enough.
 
-        They are the most connections of a trial, at so many per second. DutError: there is no room, or no time.
+        They are the most connections of a trial, at so many per second. Raises DutError if one has too little.
         """
         from lossratio.dut import Established
 
@@ -224,7 +224,7 @@ class TableMeasurer:
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs a trial. The longer one behind it opens as many connections, and is part of its time.
 
-        DutError: the device's table is full.
+        Raises DutError if the device's table is full.
         """
         output = self._measurer.measure(trial)
         duration = LONGER * trial.duration
@@ -252,8 +252,8 @@ class OpeningMeasurer:
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs a trial.
 
-        SearchError: a device would forget the first connection before the last one is answered. DutError: it does not
-        keep the connections that were established through it.
+        Raises SearchError if a device would forget the first connection before the last one is answered, and DutError
+        if it does not keep the connections that were established through it.
         """
         seconds = trial.duration * self._rounds
         for name, timeout in self._timeouts.items():

@@ -157,7 +157,7 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
 
     @abstractmethod
     def controller(self, request: RequestT, loads: LoadRange) -> ControllerT:
-        """Makes the controller; SearchError: the request makes no sense."""
+        """Makes the controller. Raises SearchError if the request makes no sense."""
 
     def inputs(self, request: RequestT, loads: LoadRange, controller: ControllerT) -> Mapping[str, Any]:
         """The settings that trials depend on, besides the traffic, as JSON data: a continued journal has the same."""

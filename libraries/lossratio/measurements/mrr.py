@@ -100,7 +100,7 @@ class MrrResult(measurements.FoundResult):
 
 
 def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) -> Mrr:
-    """Computes the maximum receive rate from trials at maximum load; SearchError: there are none, or loads differ."""
+    """Computes the maximum receive rate from trials. Raises SearchError if there are none, or their loads differ."""
     loads = sorted({trial.load for trial in trials})
     if len(loads) != 1:
         raise SearchError(f"A maximum receive rate needs trials, all at one load; these have the loads {loads}.")

@@ -97,7 +97,7 @@ def _ours(testbed: Testbed) -> Sequence[Dut[DutOptions]]:
 
 
 def reconfigure_duts(testbed: Testbed, entries: int) -> None:
-    """Adds entries (routes, rules, addresses) to the tables of each DUT; DutError: one refuses, or has none."""
+    """Adds entries (routes, rules, addresses) to each DUT's tables. Raises DutError if one refuses, or has none."""
     for dut in _ours(testbed):
         dut.reconfigure(entries)
 

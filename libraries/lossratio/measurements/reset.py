@@ -289,7 +289,7 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
         return measurements.PlannedTrials([TrialInput(request.lead + request.limit, load)] * request.repeats, is_gone)
 
     def measurer(self, request: ResetRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Resets each device that lossratio set up, or a simulated one, in each trial; DutError: there is neither."""
+        """Resets the devices that lossratio set up, or a simulated one, in each trial. Raises DutError without any."""
         source, model = ready.source, getattr(ready.source, "reset", None)
         if request.reset is not None:
             return ResettingMeasurer(source, request.reset, request)

@@ -66,7 +66,7 @@ def render(report_format: ReportFormat, runs: Sequence[Run]) -> str:
 
 
 def write_report(path: Path, text: str) -> None:
-    """Writes a report, as a whole or not at all; StorageError: it cannot be written, e.g. because the disk is full."""
+    """Writes a report, as a whole or not at all. Raises StorageError if it cannot, e.g. because the disk is full."""
     with storing(f"write the report {path}", "Make room, and write it with: lossratio report"):
         write_whole(path, text.encode("utf-8", "replace"))
 
@@ -97,7 +97,7 @@ class RunReport:
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self, *formats: str) -> None:
-        """Takes the formats to write; without formats, only the page. ValueError: there is no such format."""
+        """Takes the formats to write; without formats, only the page. Raises ValueError if there is no such format."""
         # Robot Framework closes the listener of a global library at the end of the outermost suite.
         self.ROBOT_LIBRARY_LISTENER = self
         self._formats = [ReportFormat(name) for name in formats] or [ReportFormat.HTML]

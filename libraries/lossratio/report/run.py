@@ -66,7 +66,7 @@ def cycles_left_alone() -> Iterator[None]:
 
 
 def read_run(path: Path) -> Run:
-    """Reads all readable files in the directory of a run; ReportError: it is none, or none of them can be read."""
+    """Reads all readable files in the directory of a run. Raises ReportError if there is none, or no directory."""
     if not RunDirectory(path).has_files:
         raise ReportError(f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it.")
     results: list[TestResult] = []
@@ -102,7 +102,7 @@ def read_run(path: Path) -> Run:
 
 
 def runs_in(path: Path) -> list[Path]:
-    """The run directories of a path: itself, or those in it, sorted by name; ReportError: there is none."""
+    """The run directories of a path: itself, or those in it, sorted by name. Raises ReportError if there is none."""
     if RunDirectory(path).has_files:
         return [path]
     runs = sorted(child for child in path.iterdir() if RunDirectory(child).has_files) if path.is_dir() else []

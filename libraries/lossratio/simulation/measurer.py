@@ -49,7 +49,7 @@ class FrameFaults:
 
 
 def faults_from(data: object) -> FrameFaults:
-    """Reads faults from data such as ``{"duplicated": "1 %"}``; ValueError: a field is unknown or out of range."""
+    """Reads faults such as ``{"duplicated": "1 %"}``. Raises ValueError if a field is unknown or out of range."""
     try:
         return TypeAdapter(FrameFaults).validate_python(data)
     except ValidationError as error:

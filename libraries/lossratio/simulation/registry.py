@@ -35,7 +35,7 @@ SUT_MODELS: Mapping[str, type] = MappingProxyType(
 
 
 def sut_from(data: Mapping[str, Any]) -> Sut:
-    """Builds a SUT model from data such as ``{"model": "policer", "rate": "50 kfps"}``; ValueError: all problems."""
+    """Builds a SUT model from data: ``{"model": "policer", "rate": "50 kfps"}``. ValueError names all problems."""
     arguments = dict(data)
     name = arguments.pop("model", None)
     if not isinstance(name, str) or name not in SUT_MODELS:

@@ -351,7 +351,7 @@ def open_testbed(
 
 
 def check_sut_model(model: dict[str, Any]) -> None:
-    """Checks the model of a SUT in a topology file; ValueError: there is no such model, or no such parameters."""
+    """Checks the model of a SUT in a topology file. Raises ValueError if it or a parameter is unknown."""
     # As above: a check of a lab needs no scipy.
     from lossratio.testbed.simulated import sut_of
 

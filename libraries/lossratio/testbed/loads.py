@@ -84,7 +84,7 @@ def read_record(file: Path) -> SelfTestRecord:
 
 
 def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None:
-    """The record that a topology file names for its generator, or None; TopologyError: it is none, or another's."""
+    """The record that a topology file names for its generator, or None. TopologyError says why it cannot be used."""
     generator = topology.nodes[topology.tg_name].generator
     if generator is None or generator.self_test is None:
         return None

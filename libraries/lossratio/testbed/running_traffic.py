@@ -49,7 +49,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
         self._opened.__exit__(*failure)
 
     def close(self) -> None:
-        """Stops the traffic if it still flows, without its counters; LossRatioError: agent lost, testbed changed."""
+        """Stops traffic that still flows, without its counters. Raises LossRatioError if the agent is lost."""
         if self._flows:
             self._end(0.0)
 

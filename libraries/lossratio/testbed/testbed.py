@@ -36,7 +36,7 @@ class DutRequest:
 
 
 def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | None:
-    """Checks kind and options of the DUTs; None: no kind is given, and they stay as they are. DutError: it is wrong."""
+    """Checks kind and options of the DUTs, which stay as they are if no kind is given. DutError says what is wrong."""
     if kind is not None:
         return DutRequest(kind, parse_options(kind, options))
     if options:
@@ -77,7 +77,7 @@ class TestbedRequest:
 
     @property
     def paths(self) -> tuple[TrafficPath, ...]:
-        """The parallel paths of the test traffic; TopologyError: there are none, or facts of the TG's ports lack."""
+        """Parallel paths of test traffic. Raises TopologyError if there are none, or facts of the TG's ports lack."""
         try:
             paths = self.topology.paths(self.links, duts=self.duts, nic=self.nic)
         except TopologyError as error:
@@ -184,7 +184,7 @@ class Testbed(ABC):
         return self.generator.load_step * math.lcm(*(share.limit_denominator(_FINEST).denominator for share in shares))
 
     def exchange(self) -> None:
-        """Has the DUTs take up another build of their programs, in the place of the last; DutError: one does not."""
+        """Has the DUTs take up another build of their programs, in place of the last. Raises DutError if one fails."""
         for dut in self.duts:
             dut.restart()
 
@@ -197,7 +197,7 @@ class Testbed(ABC):
         self._see = see
 
     def close(self) -> None:  # noqa: B027  (a simulated testbed has nothing to put back)
-        """Stops all traffic, and puts the nodes back (LossRatioError: one cannot be); a second call does nothing."""
+        """Stops all traffic, and puts the nodes back, once. Raises LossRatioError if a node cannot be put back."""
 
     def __enter__(self: TestbedT) -> TestbedT:
         return self

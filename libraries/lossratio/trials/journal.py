@@ -181,7 +181,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def begin(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> "Journal":
-        """Starts a journal as `open` does, in place of an earlier file of that name; StorageError: it cannot."""
+        """Starts a journal as `open` does, in place of an earlier file. Raises StorageError if it cannot."""
         with _opening(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with cls(path, [], path.open("wb", buffering=0), "") as journal:

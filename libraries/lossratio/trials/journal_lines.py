@@ -105,7 +105,7 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
 
 
 def read_line(line: bytes, before: str) -> tuple[JournalEntry | Addition | Verification, str]:
-    """Reads a line after the header: what it holds, and its digest. ValueError: it is damaged, or does not follow."""
+    """Reads what a line after the header holds, and its digest. Raises ValueError if it is damaged, or out of turn."""
     text, digest = take_digest(line, before)
     try:
         data = parse_json(text)

@@ -50,7 +50,7 @@ Microseconds = Annotated[float, _NotNegative()]
 
 
 def read_record(kind: type[RecordT], text: bytes | str) -> RecordT:
-    """Reads a record from its JSON; ValueError: names fields that are unknown, missing, or of other types."""
+    """Reads a record from its JSON. ValueError names fields that are unknown, missing, or of other types."""
     from pydantic import ValidationError
 
     try:

@@ -32,7 +32,7 @@ def check_traffic(what: str, duration: float, load: float) -> None:
 
 @dataclass(frozen=True)
 class Step(Observed):
-    """A part of a trial with a constant load; SearchError: a value is not a positive, finite number."""
+    """A part of a trial with a constant load. Raises SearchError if a value is not a positive, finite number."""
 
     duration: float
     """Seconds."""

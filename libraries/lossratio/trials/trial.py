@@ -101,14 +101,14 @@ class TrialInput(Observed):
 
     @classmethod
     def burst(cls, frames: int, load: float) -> "TrialInput":
-        """Frames of a burst at a load (RFC 9004), both per transmitting interface; SearchError: one is not positive."""
+        """Frames of a burst at a load (RFC 9004), each per transmitting interface, and positive (else SearchError)."""
         if frames < 1:
             raise SearchError(f"A burst has one frame or more, not {frames}.")
         return cls(frames / load if load > 0 else math.nan, load, frames=frames)
 
     @classmethod
     def schedule(cls, *steps: Step) -> "TrialInput":
-        """Steps of load that follow each other without a gap; SearchError: there are none."""
+        """Steps of load that follow each other without a gap. Raises SearchError if there are none."""
         if not steps:
             raise SearchError("A schedule has one step or more.")
         duration = sum(step.duration for step in steps)
@@ -396,7 +396,7 @@ class Measurer(Protocol):
     """Performs trials."""
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial; LossRatioError: it could not be performed, or cannot be trusted."""
+        """Performs one trial. Raises LossRatioError if it could not be performed, or cannot be trusted."""
 
 
 def run_search(

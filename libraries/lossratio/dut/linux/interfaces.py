@@ -25,7 +25,7 @@ done
 
 
 def read_links(node: DutNode, *names: str) -> dict[str, Link]:
-    """All interfaces of the node by name, with addresses and 64-bit counters; DutError: one of the names is missing."""
+    """All interfaces of a node by name, with addresses and 64-bit counters. Raises DutError if a name is missing."""
     answer = node.json("ip", "-json", "-details", "-statistics", "address", "show") or []
     links = {link["ifname"]: link for link in answer if "ifname" in link}
     for name in names:
@@ -62,7 +62,7 @@ def read_routes(node: DutNode, *protocols: str) -> list[dict[str, Any]]:
 
 
 def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
-    """Checks that the node has these interfaces, and uses none, e.g. for the SSH session; DutError: names the use."""
+    """Checks that the node has these interfaces, and uses none, e.g. for SSH. DutError names what is wrong."""
     links = read_links(node, *interfaces)
     lifelines = dict(_lifelines(node))
     for name in interfaces:

@@ -74,7 +74,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     @property
     def uses_cards(self) -> bool:
-        """Whether it takes cards from the kernel; DutError: the topology file makes one interface alone a card."""
+        """Whether it takes cards from the kernel. Raises DutError if only one of its interfaces is a card."""
         west, east = map(self.hop.is_card, self.hop.ports)
         if west != east:
             raise DutError(
@@ -170,7 +170,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         return {"cores": {**asdict(cores), **lists, "described": describe_cores(cores)}, "cards": cards}
 
     def own_macs(self) -> DestinationMacs:
-        """MAC addresses of its own interfaces; DutError: a card has another driver, and no ``mac_address``."""
+        """MAC addresses of its own interfaces. Raises DutError if a card has another driver, and no ``mac_address``."""
         return DestinationMacs(from_west=self._mac(self.hop.west), from_east=self._mac(self.hop.east))
 
     def _mac(self, port: Port) -> str:
@@ -251,7 +251,7 @@ def card_driver(driver: str | None, uio_driver: str | None) -> str:
 
 
 def check_pci(node: DutNode, address: str, driver: str) -> None:
-    """Checks that a card can be taken from the kernel, and has no other use; DutError: what is missing, or the use."""
+    """Checks that a card can be taken from the kernel, and has no other use. DutError names what is wrong."""
     if node.attempt("test", "-d", f"{_DEVICES}/{address}").exit_status != 0:
         raise DutError(f"{node.name} has no PCI device {address}. Correct it in the topology file (see lspci -D).")
     if node.attempt("test", "-d", f"/sys/bus/pci/drivers/{driver}").exit_status != 0:

@@ -313,8 +313,8 @@ def earlier_searches(
 ) -> tuple[EarlierSearch, ...]:
     """Finds earlier searches of a test with the same traffic, oldest first, besides those in some runs' directories.
 
-    The path is the directory of a run, a folder of such directories, or a journal. SearchError: there is nothing, or
-    the journal cannot be read; ReportError: a result file cannot be read.
+    The path is the directory of a run, a folder of such directories, or a journal. Raises SearchError if there is
+    nothing, or a journal cannot be read, and ReportError if a result file cannot be read.
     """
     if not (path.is_file() or path.is_dir()):
         raise SearchError(

@@ -193,7 +193,7 @@ class GoalsResult(TestResult):
         return self
 
     def goal_named(self, name: str) -> GoalReport:
-        """A goal of the search, by its name in any case; SearchError: there is none, and the message names them."""
+        """A goal of the search, by its name in any case. SearchError names those that there are."""
         for report in self.goals:
             if report.goal.name.casefold() == name.casefold():
                 return report

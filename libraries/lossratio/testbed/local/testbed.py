@@ -255,7 +255,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
 
     @classmethod
     def use(cls, topology: Topology) -> "LocalTestbed":
-        """Joins this topology's testbed that is up to stay, or builds one; TopologyError: it is another one."""
+        """Joins this topology's testbed that is up to stay, or builds one. TopologyError tells that another is up."""
         running = find(topology.name)
         if running is None:
             return cls.up(topology)

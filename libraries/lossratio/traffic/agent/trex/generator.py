@@ -178,7 +178,7 @@ class TrexGenerator:
         return self._burst(load, duration, check)
 
     def start_watched(self, load: float) -> None:
-        """Raises AgentError: see `TimedGenerator.start_watched`."""
+        """Raises AgentError as `TimedGenerator.start_watched` does."""
         raise unsupported(_NO_TIMES)
 
     def latency(self, load: float, duration: float, check: Check) -> Message:
