@@ -60,12 +60,12 @@ def parse_frame_rate(text: str | float) -> float:
 
 
 def parse_bit_rate(text: str | float) -> float:
-    """Reads a bit rate such as ``10 Gbps`` or ``100 Mbit/s``, in bits per second; a ValueError if it is not above 0."""
+    """Reads a bit rate such as ``10 Gbps``, in bits per second. Raises ValueError if it is not above 0."""
     return _parse_scaled(text, _BIT_RATE, "a bit rate", "10 Gbps")
 
 
 def parse_ratio(text: str | float) -> float:
-    """Reads a ratio such as ``0.5 %`` or ``0.005``; a ValueError if it is not a finite number."""
+    """Reads a ratio such as ``0.5 %`` or ``0.005``. Raises ValueError if it is not a finite number."""
     if isinstance(text, int | float) and not isinstance(text, bool):
         value = float(text) if abs(text) <= _LARGEST_FLOAT else math.nan
     else:
@@ -77,7 +77,7 @@ def parse_ratio(text: str | float) -> float:
 
 
 def parse_bytes(text: str | int) -> int:
-    """Reads a size such as ``64B`` or ``1518``, in bytes; a ValueError if it is not a whole number of them."""
+    """Reads a size such as ``64B`` or ``1518``, in bytes. Raises ValueError if it is not a whole number of them."""
     match = _BYTES.fullmatch(str(text))
     if not match or not float(match[1]).is_integer():
         raise ValueError(f"{text!r} is not a size in bytes; write it like '64B'.")

@@ -102,7 +102,7 @@ class Bisection:
         return self._revisions[best]
 
     def record(self, revision: str, value: float) -> None:
-        """Takes in a revision's throughput, in any unit. Raises SearchError if it is none, or the revision unknown."""
+        """Takes in a revision's throughput, in any unit. Raises SearchError if either makes no sense."""
         if not 0.0 <= value < math.inf:
             raise SearchError(f"A throughput is a number from 0, not {value!r}.")
         self._measured.append((self._index(revision), value))

@@ -110,7 +110,10 @@ class BuildComparison:
         return block[index]
 
     def record(self, value: float) -> None:
-        """Takes in the throughput of `next_build`'s build, in any unit. Raises SearchError if it is none."""
+        """Takes in the throughput of `next_build`'s build, in any unit.
+
+        Raises SearchError if the comparison has ended, the value is no throughput, or build A forwards nothing.
+        """
         if self.next_build() is None:
             raise SearchError("The comparison has ended, and takes no further measurement.")
         if not 0.0 <= value < math.inf:

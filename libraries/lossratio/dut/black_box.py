@@ -294,7 +294,7 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         self._counters = DutCounters({}, {}, {})
 
     def check(self) -> None:
-        """Refuses a reset before each trial without a hook for it, and hooks that lack something; DutError."""
+        """Raises DutError for a reset before each trial without a hook for it, and for hooks that lack something."""
         self.hooks.check()
         if self.options.reset and not self.hooks.has("reset"):
             raise DutError(

@@ -192,7 +192,7 @@ class OpeningRequest(Request):
 
 
 def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None:
-    """Checks that traffic has addresses and ports for so many connections; else SearchError, with the way out."""
+    """Checks that traffic has addresses and ports for so many connections. SearchError names the way out."""
     if connections > profile.flows:
         raise SearchError(
             f"The addresses and ports of {profile.name} make {profile.flows:,} connections, and {connections:,} would "

@@ -178,7 +178,7 @@ class Channel:
         return os.read(file, size) if self._ready(file, select.POLLIN, timeout) else b""
 
     def _ready(self, file: int, event: int, timeout: float | None) -> bool:
-        """Waits until a file can be read or written; False: the channel is closed."""
+        """Waits until a file can be read or written. Returns False if the channel is closed."""
         poll = select.poll()
         poll.register(file, event)
         poll.register(self._woken, select.POLLIN)

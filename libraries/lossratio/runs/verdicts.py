@@ -87,7 +87,7 @@ class FailureRecord:
             self._path.unlink(missing_ok=True)
 
     def add(self, test: str, kind: FailureKind) -> None:
-        """Records why a test failed; OSError if the disk does not take the line."""
+        """Records why a test failed. Raises OSError if the disk does not take the line."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"test": test, "failure": kind.value}) + "\n")
 

@@ -81,7 +81,7 @@ def describe_trial(entry: JournalEntry) -> bytes:
 def read_header(line: bytes) -> tuple[dict[str, Any], str]:
     """Reads the header: what was searched for, when it began, and its digest.
 
-    Raises `UnknownFormatError` if it is intact, and its format is unknown here; ValueError if it is damaged.
+    Raises `UnknownFormatError` if it is intact, and its format is unknown here, and ValueError if it is damaged.
     """
     try:
         data = parse_json(line)

@@ -104,4 +104,4 @@ def test_a_number_is_provisional_until_trials_show_that_stalls_of_once_in_five_m
     assert found.misfit.fits == (times == 3 or target > TARGET)
     if not found.misfit.fits:
         assert found.misfit.reasons == (found.misfit.provisional,)
-        assert "Stalls of 3e-05 s that come once in 300 s lose the target" in found.misfit.provisional
+        assert "Stalls of 3e-05 s, once in 300 s, lose the target" in found.misfit.provisional

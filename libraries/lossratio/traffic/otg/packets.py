@@ -56,7 +56,7 @@ class Notation:
     """How the models write a value."""
 
     read: Callable[[Any], int]
-    """From a model's value to the number; a ValueError if it is none."""
+    """From a model's value to the number. Raises ValueError if the value stands for no number."""
     write: Callable[[int], Any]
     """From the number to the model's value."""
 
