@@ -34,6 +34,7 @@ class SiteRequest:
     """What a site shows."""
 
     title: str
+    """Its title."""
     trend: TrendRequest = field(default_factory=TrendRequest)
     """The trends, as in `lossratio.history.analyse`; a site has all testbeds and tests."""
     runs: str | None = None
@@ -45,6 +46,7 @@ class Site:
     """A site that was written."""
 
     page: Path
+    """Its page."""
     results: int
     """Number of results that it shows."""
     series: int

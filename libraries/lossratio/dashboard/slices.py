@@ -38,6 +38,7 @@ class Job:
     """A run, as far as it was on one testbed; or, in files of earlier versions, the results of a day."""
 
     testbed: str
+    """Name of the testbed."""
     name: str | None
     """Name of the run's directory; None: not known."""
     started: int

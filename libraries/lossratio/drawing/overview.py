@@ -42,6 +42,7 @@ class Column(Generic[RowT]):
     """A column of an overview."""
 
     head: str
+    """Its head."""
     text: Callable[[RowT], str]
     """The value of a row in words; `NOTHING` or empty: there is none."""
     number: Callable[[RowT], float | None] | None = None
@@ -70,6 +71,7 @@ class Overview(Generic[RowT]):
     """The rows of a page, with their cards, filters and sections."""
 
     rows: Sequence[RowT]
+    """The rows."""
     columns: Sequence[Column[RowT]]
     """The columns; the page leaves out those without any value."""
     filters: Mapping[str, tuple[str, Callable[[RowT], str]]]

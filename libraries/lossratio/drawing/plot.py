@@ -70,7 +70,9 @@ class Mark:
     shape: str
     """``circle``, ``triangle`` (on its tip), ``square`` or ``cross``."""
     colour: str
+    """Colour of the shape."""
     is_filled: bool = True
+    """Whether the shape is filled."""
 
 
 WARM_UP = Mark("warm-up", "warm-up, not counted", "cross", "#777777", is_filled=False)
@@ -109,7 +111,9 @@ class Axis:
     """An axis: the positions of values in a drawing."""
 
     low: float
+    """The smallest value."""
     high: float
+    """The largest value."""
     start: float
     """Position of the smallest value, pixels."""
     end: float

@@ -148,6 +148,7 @@ class Alerts:
     """The alerts of a file."""
 
     alerts: tuple[Alert, ...]
+    """The alerts."""
     memory: Path
     """The file of the alerts that were sent."""
     sent: Mapping[str, Mapping[str, datetime]]

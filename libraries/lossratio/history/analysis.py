@@ -44,6 +44,7 @@ class Analysis:
     trends: tuple[Trend, ...]
     """The trends, by testbed, test and quantity."""
     known: tuple[KnownChange, ...]
+    """Known changes."""
     problems: tuple[str, ...]
     """Files that could not be read."""
     readings: tuple[Trend, ...] = ()

@@ -160,6 +160,7 @@ class Outbox:
     path: Path
     """The folder of the files, in the archive's own layout."""
     store: ObjectStore
+    """The archive."""
 
     @classmethod
     def of(cls, url: str) -> "Outbox":

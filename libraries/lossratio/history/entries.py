@@ -35,6 +35,7 @@ class Reading:
     place: str
     """Where it was counted, e.g. ``DUT1 ip4-lookup``; of a latency the load, e.g. ``90 % of PDR``."""
     value: float
+    """Its value."""
     unit: str
     """Its unit, e.g. ``cycles``."""
 
@@ -183,6 +184,7 @@ class Entry:
     run_started: datetime | None = None
     """When the first test of the run began, which distinguishes runs of one name; None: likewise."""
     tags: tuple[str, ...] = ()
+    """The tags of the test."""
     frame_size_bytes: float | None = None
     """Average frame size; None: likewise."""
     build: str | None = None
@@ -238,8 +240,11 @@ class SeriesKey:
     """The testbed, test and quantity of a series."""
 
     testbed: str
+    """Name of the testbed."""
     test: str
+    """Full name of the test."""
     quantity: str
+    """Name of the goal, or MRR."""
 
     def __str__(self) -> str:
         return f"{self.test}, {self.quantity}, on {self.testbed}"
@@ -258,6 +263,7 @@ class Series:
     """One quantity of one test on one testbed."""
 
     key: SeriesKey
+    """Its testbed, test and quantity."""
     columns: Mapping[str, Sequence[Any]]
     """Fields of its entries (see `Entry`) by their names: of each an item for each result."""
     is_reading: bool = False

@@ -96,6 +96,7 @@ class Trend:
     steps: tuple[Step, ...]
     """Its steps, in the order of time."""
     verdict: TrendVerdict
+    """The verdict."""
     change: Change | None
     """The newest change, if it is fresh; else the regression that is open; None: there is neither."""
     new_kinds: tuple[str, ...]

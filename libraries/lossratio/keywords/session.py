@@ -28,8 +28,11 @@ class Search:
     """A search of this suite."""
 
     result: ThroughputResult
+    """Its result."""
     profile: TrafficProfile
+    """What the traffic was."""
     place: TestPlace
+    """Which test it belongs to."""
     test_name: str
     """Name of the running test when it was made."""
 

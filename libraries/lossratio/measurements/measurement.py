@@ -64,6 +64,7 @@ class TestPlace:
     test: TestIdentity
     """The test; no two measurements of a run have the same full name."""
     directory: RunDirectory
+    """The directory of the run."""
     resume: RunDirectory | None = None
     """The directory of an earlier run, whose journal of the same test is continued if there is one."""
     forced: str | None = None
@@ -75,9 +76,11 @@ class Measurement(Generic[ResultT]):
     """The trials and the conclusion of a measurement, also of one that failed."""
 
     run: TestRun
+    """The test, its time and its conditions."""
     result: ResultT
     """The controller's conclusion from all trials there are."""
     entries: tuple[trials.JournalEntry, ...]
+    """All trials there are."""
     failure: BaseException | None
     """The exception that stopped the measurement; None if nothing did."""
 
@@ -151,6 +154,7 @@ class Course:
     inputs: Mapping[str, Any]
     """The controller's settings, as JSON data; a journal is continued only with the same settings."""
     remarks: tuple[str, ...]
+    """Further remarks for the reader of the numbers."""
     measurer: Callable[[Ready], trials.Measurer]
     """Makes what performs the trials on the testbed that is ready."""
     seen: Callable[[trials.TrialResult], None]

@@ -229,9 +229,11 @@ class Observation:
     """A DUT's report on the traffic of a ``with`` block; complete when the block has ended."""
 
     dut: Dut[DutOptions]
+    """The DUT."""
     answers: dict[str, Any]
     """The DUT's answers, by topic."""
     counted: DutCounters
+    """Frames that the DUT counted."""
 
     def add(self, answers: Mapping[str, Any]) -> None:
         """Adds the answers about another trial; their statistics have names of their own."""

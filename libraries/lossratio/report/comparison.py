@@ -28,6 +28,7 @@ class Sample:
     """Results of repeated runs of one test."""
 
     values: tuple[float, ...]
+    """The values, in any unit."""
 
     @property
     def mean(self) -> float:
@@ -172,9 +173,11 @@ class ComparedQuantity:
     p_value: float | None
     """Probability, adjusted for the number of compared quantities; None: no statistical test."""
     verdict: Verdict
+    """The verdict."""
     note: str = ""
     """Reason of the verdict and caveats of the values; may be empty."""
     unit: Unit = FRAMES_PER_SECOND
+    """The unit of the values."""
     findings_before: tuple[results.Finding, ...] = ()
     """The findings before, also those without a value."""
     findings_after: tuple[results.Finding, ...] = ()
@@ -186,6 +189,7 @@ class Comparison:
     """A comparison of two sets of runs."""
 
     testbed: str
+    """The testbed of all runs."""
     quantities: tuple[ComparedQuantity, ...]
     """The quantities, in the order of the tests."""
     problems: tuple[str, ...]

@@ -182,6 +182,7 @@ class CsitExport:
     """A result as a file for CSIT."""
 
     names: CsitNames
+    """The names of the test."""
     job: str
     """Name of the job for the result, see `csit_job`."""
     case: Mapping[str, Any]

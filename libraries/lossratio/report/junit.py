@@ -21,13 +21,17 @@ class Case:
     """A test case of a JUnit file."""
 
     suite: str
+    """Name of the suite."""
     name: str
+    """Name of the test."""
     seconds: float = 0.0
+    """Duration of the test."""
     state: str = "passed"
     """``passed``, ``failure``, ``error`` or ``skipped``."""
     message: str = ""
     """Why the test did not pass."""
     output: str = ""
+    """Further text."""
     properties: tuple[tuple[str, str], ...] = ()
     """Pairs of name and value, e.g. rates."""
 

@@ -36,9 +36,11 @@ class Sample:
     help: str
     """The meaning of the metric, in a few words."""
     value: float
+    """The number."""
     time: datetime
     """The time that the number belongs to."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels by name."""
 
     def csit(self) -> str:
         """The sample as a line of CSIT's telemetry: single quotes, and the time in milliseconds.

@@ -35,6 +35,7 @@ class Run:
     """The contents of a run's directory."""
 
     path: Path
+    """The directory."""
     results: tuple[TestResult, ...]
     """The readable results, in the order in which their tests began."""
     cut_off: tuple[CutOff, ...] = ()

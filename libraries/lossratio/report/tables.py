@@ -36,6 +36,7 @@ class FindingRow:
     """A row of a run's tables: one goal of one test, its MRR, or another value."""
 
     finding: Finding
+    """The finding."""
     number: int = 1
     """Position of the row's test among all tests of the page, from 1."""
     doubts: tuple[str, ...] = ()

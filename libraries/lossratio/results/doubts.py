@@ -75,6 +75,7 @@ class Doubt:
     """A doubt about one result."""
 
     kind: DoubtKind
+    """Kind of the doubt."""
     reason: str
     """The observation, in words."""
 
@@ -290,6 +291,7 @@ class Offered(NamedTuple):
     load: float
     """Intended load, frames per second per interface."""
     sent: int
+    """Frames sent."""
     unsent: int
     """Frames that it could not send."""
 

@@ -161,13 +161,17 @@ class TestRun:
     __test__ = False
 
     test: TestIdentity
+    """The identity of the test."""
     started: datetime
     """Time when the test began, with a time zone."""
     ended: datetime
     """Time when the test ended, with a time zone."""
     conditions: Conditions
+    """The conditions of the measurement."""
     remarks: tuple[str, ...] = ()
+    """Further facts for a reader of the numbers."""
     error: str | None = None
+    """Why the measurement failed; None if it did not fail."""
     late_frames: int | None = None
     """Frames of the last trial that came back too late; None: not known."""
     guilty: str | None = None

@@ -52,8 +52,11 @@ class Repair:
     """The repair of one file."""
 
     path: Path
+    """The file."""
     damage: str | None
+    """The damage of the file; None: none."""
     done: str
+    """The repair, in words."""
     is_known: bool = True
     """Whether the file is a journal or a result that this version can read, apart from the damage. Any other file stays
     unchanged."""

@@ -25,6 +25,7 @@ class Finding:
     """One quantity of one test: one row of tables, comparisons, trends and exports."""
 
     result: TestResult
+    """The result with the quantity."""
     quantity: str
     """Name of the goal, or another name that the kind of measurement chooses, e.g. ``MRR``."""
     outcome: Outcome
@@ -80,6 +81,7 @@ class Shown:
     """
 
     quantity: str
+    """The name of the quantity."""
     unit: Unit = FRAMES_PER_SECOND
     """The unit; a value in frames per second is a `lossratio.records.Rate`, any other a number."""
 
@@ -110,6 +112,7 @@ class Picture:
     """A picture of a result, with its texts on the page."""
 
     title: str
+    """Heading of the picture."""
     svg: str
     """The picture as one ``<svg>`` element; empty: nothing to draw."""
     about: str = ""

@@ -96,7 +96,9 @@ class Testbed:
     __test__ = False
 
     file: Path
+    """Its topology file."""
     topology: Topology
+    """The topology in it."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,11 @@ class Job:
     """A job. Paths in it are relative to the job file."""
 
     path: Path
+    """The job file."""
     file: JobFile
+    """Its content."""
     testbeds: tuple[Testbed, ...]
+    """Its testbeds."""
 
     def testbed(self, name_or_file: str | Path) -> Testbed:
         """One of its testbeds, by the topology's name or file."""
@@ -311,11 +316,15 @@ class Assignment:
     name: str
     """Name of the job, or of the suites."""
     file: Path
+    """The topology file."""
     topology: Topology
+    """The topology in it."""
     suites: tuple[Path, ...]
+    """Files and directories with suites."""
     modifier: SuiteVisitor
     """Expands the suites, and chooses their tests."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables of Robot Framework."""
     check: Callable[[], None] = lambda: None
     """Checks that the reserved testbed is fit, and raises an error if it is not."""
 

@@ -42,6 +42,7 @@ class Share:
     """The tests of one testbed."""
 
     testbed: str
+    """Name of the testbed."""
     tests: tuple[PlannedTest, ...]
     """Its tests, in the order of the job or the suites."""
 
@@ -56,6 +57,7 @@ class Plan:
     """A night's plan."""
 
     shares: tuple[Share, ...]
+    """The tests of each testbed."""
 
     @property
     def seconds(self) -> float:

@@ -147,6 +147,7 @@ class RunOutcome:
     """The outcome of a run."""
 
     status: ExitStatus
+    """Its exit status."""
     directory: Path | None = None
     """The directory of its output; None: it never began."""
     verdicts: tuple[TestVerdict, ...] = ()

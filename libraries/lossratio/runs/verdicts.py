@@ -44,6 +44,7 @@ class TestVerdict:
     status: str
     """Robot Framework's status: PASS, FAIL or SKIP."""
     message: str
+    """Robot Framework's message."""
     failure: FailureKind | None
     """Why the test failed; None if it did not."""
 

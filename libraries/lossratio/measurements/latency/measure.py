@@ -191,6 +191,7 @@ class Measured:
     """The outcome at one load."""
 
     point: LatencyPoint
+    """The point."""
     outcome: LatencyOutput | str
     """The trial's output, or the error."""
     trial: TrialResult | None

@@ -53,6 +53,7 @@ class Requirement:
     level: Level
     """How much it is required."""
     text: str
+    """The requirement in short."""
     status: Status
     """What the run made of it."""
     why: str

@@ -44,6 +44,7 @@ class Chapter:
     about: str
     """What the numbers are."""
     test: Rfc2544Test
+    """The test."""
     cells: Mapping[str, Callable[[Any], str]]
     """The cell for a part of a result, by the head of its column; before them is the frame size."""
     parts: Callable[[Any], Iterable[Any]] = lambda result: (result,)

@@ -78,6 +78,7 @@ class Rfc2544Request:
     tests: Sequence[Rfc2544Test] = ALL_TESTS
     """The tests; throughput is always among them, as the others need it."""
     settings: Rfc2544Settings = field(default_factory=lambda: FULL)
+    """The settings of the tests."""
     max_load: float | None = None
     """The largest load, frames per second per interface; None: the most that generator, links and NICs can do."""
     reset: Callable[[], object] | None = None
@@ -121,7 +122,9 @@ class Rfc2544Part:
     frame_size: str
     """The frame size, e.g. ``64B``."""
     test: Rfc2544Test
+    """The test."""
     result: TestResult | None
+    """The result; None: there is none."""
     problem: str | None = None
     """Why there is no result; None: there is one."""
 
@@ -137,12 +140,15 @@ class Rfc2544Run:
     started: datetime
     """When the run began, UTC; a run that was continued, when it was continued."""
     ended: datetime
+    """When it ended."""
     forecast: Forecast
     """The time that was forecast, in seconds."""
     parts: tuple[Rfc2544Part, ...]
     """The tests, in their order."""
     modifier: Modifier | None = None
+    """The modifier; None: there is none."""
     modifier_report: ModifierReport | None = None
+    """What the modifier did; None: there is none."""
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -102,6 +102,7 @@ class GoalSet:
     """Search goals that are searched for at once."""
 
     goals: tuple[SearchGoal, ...]
+    """The goals."""
     early_verdict: bool = False
     """Whether trials end as soon as their verdict is certain, unless the test says otherwise."""
 

@@ -46,7 +46,9 @@ class Window:
     """A range of loads, in frames per second per interface."""
 
     low: float
+    """Smallest load."""
     high: float
+    """Largest load."""
     goals: tuple[int, ...]
     """The goals whose last bounds are in the middle of the window, by their place among the goals."""
     is_logarithmic: bool = False
@@ -332,6 +334,7 @@ class Level:
     share: float
     """The share of time with this rate: of the goal's duration sum, or of all trials if they took longer."""
     trials: int
+    """Number of trials."""
 
 
 @dataclass(frozen=True)
@@ -341,9 +344,11 @@ class Spectrum:
     goal: int
     """Place of the goal among the goals."""
     report: GoalReport
+    """The goal."""
     bound: str
     """``lower bound`` or ``upper bound``."""
     load: Rate
+    """The load."""
     levels: tuple[Level, ...]
     """The forwarding rates, from the highest to the lowest."""
 

@@ -26,6 +26,7 @@ class SweepRow:
     throughput: Rate | None
     """Conditional throughput; None: there is none."""
     is_regular: bool
+    """Whether the goal result is regular."""
     is_mix: bool
     """Whether the frame size is the average of several sizes."""
     theoretical_maximum: Rate | None
@@ -39,8 +40,11 @@ class Sweep:
     name: str
     """The tests' name, with ``*`` in place of the part that differs."""
     goal: str
+    """Name of the goal."""
     protocol: str
+    """The protocols of the frames."""
     testbed: str
+    """Name of the testbed."""
     rows: tuple[SweepRow, ...]
     """The rows, from the smallest frame or the fewest cores."""
 

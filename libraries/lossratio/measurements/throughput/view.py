@@ -85,7 +85,9 @@ class ComplianceStatement:
     """A report's statement on a goal and RFC 2544."""
 
     goal: str
+    """Name of the goal."""
     compliance: Compliance
+    """The degree of compliance."""
     reasons: tuple[str, ...]
     """Why compliance is not unconditional, and departures from RFC 2544 that do not depend on the goal."""
 
