@@ -23,6 +23,7 @@ class Algorithm:
     """One way to search."""
 
     name: str
+    """Its name in tables."""
     search: Callable[[Goals, Subject, Measurer], Outcome]
     """Runs one search."""
     applies: Callable[[Goals], bool] = lambda goals: True

@@ -82,6 +82,7 @@ class Figure:
     """A number, and the demands on it."""
 
     name: str
+    """Its name."""
     goals: str
     """The goal set; ``all`` for all together."""
     value: float

@@ -28,9 +28,11 @@ class Change:
     """A change of a SUT before the examined search."""
 
     name: str
+    """Its name in tables."""
     factor: Callable[[np.random.Generator], float] = lambda rng: 1.0
     """Draws the factor by which the SUT is faster in the examined search."""
     nights: int = EARLIER_SEARCHES
+    """Number of earlier nights."""
     drift: float = 0.0
     """Relative growth of the SUT's capacity with each of these nights."""
     is_nonsense: bool = False

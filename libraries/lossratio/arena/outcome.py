@@ -16,6 +16,7 @@ class Outcome:
     """A search's result and its cost."""
 
     result: SearchResult
+    """The result."""
     trials: tuple[TrialResult, ...]
     """All trials, in the order measured."""
     controller_seconds: float

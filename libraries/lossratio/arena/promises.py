@@ -40,6 +40,7 @@ class Kept:
     """What became of a goal's promise."""
 
     goal: SequentialGoal
+    """The goal."""
     searches: int
     """Number of searches, each on another SUT."""
     wrong_lower: int

@@ -33,7 +33,9 @@ class GoalSet:
     name: str
     """Short name for tables."""
     title: str
+    """Description."""
     goals: tuple[SearchGoal, ...]
+    """The search goals."""
     countable_overhead: bool = True
     """Whether the overhead of a trial may count towards the goals' duration sums. False where a trial of 60 s would
     count 60.5 s of a sum of 120 s: one trial would decide, and verify no loss."""
@@ -66,6 +68,7 @@ class Row:
     """The result of a search for one goal. Loads are in frames per second, times in seconds."""
 
     goal_set: str
+    """Name of the goal set."""
     family: str
     """Name of the SUT's family."""
     seed: int
@@ -77,12 +80,15 @@ class Row:
     counted: bool
     """Whether that counted towards the duration sums."""
     algorithm: str
+    """Name of the algorithm."""
     goal: str
+    """Name of the goal."""
     goal_number: int
     """Its place in the goal set. The attributes below, up to `faults`, are the same for all goals of a search."""
     elapsed: float
     """Search time: sum of durations and overheads of all trials; NaN for a search that failed."""
     trials: int
+    """Number of trials."""
     controller_seconds: float
     """Processor time of all decisions."""
     certificate: float
@@ -168,6 +174,7 @@ class Certificate:
     elapsed: float
     """Seconds that its trials took in all, on the measurer's clock."""
     trials: int
+    """Number of its trials."""
     proved: bool
     """Whether every load was classified as in the result."""
 

@@ -67,11 +67,15 @@ class Cell:
     family_set: str
     """Name of the set of families, or a directory of records."""
     family: str
+    """Name of the family."""
     goal_set: str
+    """Name of the goal set."""
     overhead: Overhead
+    """The overhead of each trial."""
     algorithm: str
     """Name of the algorithm, see `algorithm_named`."""
     seeds: tuple[int, ...]
+    """Seeds of the SUTs."""
     repeats: int
     """Searches on each SUT."""
 
@@ -101,6 +105,7 @@ class Study:
     algorithms: tuple[str, ...]
     """Names of algorithms; each takes part where it applies."""
     overheads: tuple[Overhead, ...]
+    """The overheads of trials."""
     seeds: tuple[int, ...]
     """Seeds of the SUTs of each family."""
     repeats: int

@@ -52,8 +52,11 @@ class Subject:
     """A SUT that all algorithms search on."""
 
     family: str
+    """Name of its family."""
     seed: int
+    """Seed of its parameters."""
     sut: Sut
+    """The model."""
     min_load: float
     """Smallest load of a search, in frames per second."""
     max_load: float
@@ -79,6 +82,7 @@ class Family:
     """SUTs of one kind, with other parameters for each seed."""
 
     name: str
+    """Its name in tables."""
     group: str
     """``quiet``, ``jittery``, ``mix`` or ``recorded``."""
     make: Callable[[Draw, float, Overload], Sut]
@@ -154,6 +158,7 @@ class Scaled:
     """A SUT that is another one, made faster by a factor, as a new version of its software may be."""
 
     part: Sut
+    """The other SUT."""
     factor: float
     """How much faster this one is; above 0."""
 

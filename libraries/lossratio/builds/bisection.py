@@ -49,9 +49,11 @@ class BisectionResult:
     """The revisions that are most probably the first with the change; more than one where those between them could not
     be measured. Empty if there was no change."""
     probability: float
+    """Probability of the verdict."""
     change: float | None
     """The change as a share of the throughput before; None if it is not known."""
     measurements: int
+    """Number of measurements."""
 
 
 class Bisection:

@@ -65,6 +65,7 @@ class BuildBench(Bench):
     warn: Callable[[str], None] = lambda caveat: None
     """Called with a line of text for each doubt about a value."""
     run_suites: Callable[[RunRequest], RunOutcome] = run
+    """Runs suites."""
 
     def measure(self, directory: Path) -> Values:
         """Measures the build that is set up: aggregate throughput, by ``<full name> <quantity>`` of tests.
@@ -129,6 +130,7 @@ class InPlace:
     """What is measured of builds that are exchanged in place: what they forward of the largest load."""
 
     topology: Path
+    """The topology file."""
     frame_size: str
     """Bytes of a frame with FCS, or a mix."""
     profile: str

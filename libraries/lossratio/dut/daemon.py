@@ -18,7 +18,9 @@ class Daemon:
     """A program, and the directory of all its files on the node."""
 
     node: DutNode
+    """The node."""
     directory: str
+    """The directory."""
     name: str
     """Name of the program, and the beginning of its files' names."""
     command: tuple[str, ...]

@@ -73,7 +73,9 @@ class OvsControl:
     """A private Open vSwitch."""
 
     node: DutNode
+    """The node that it runs on."""
     directory: str
+    """Its directory there."""
 
     @property
     def database(self) -> Daemon:

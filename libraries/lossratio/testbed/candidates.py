@@ -23,6 +23,7 @@ class Candidate:
     """A testbed that a run may use."""
 
     file: Path
+    """Its topology file."""
     topology: Topology
     """The topology, complete with how the nodes are reached."""
     claim: Claim | None

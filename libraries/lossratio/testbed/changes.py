@@ -182,6 +182,7 @@ class Way:
     """The path of the test traffic, as far as fingerprints see it."""
 
     tg_name: str
+    """The TG."""
     links: tuple[tuple[End, End], ...]
     """The two ends of each link."""
     is_local: bool = False

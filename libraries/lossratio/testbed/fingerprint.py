@@ -81,6 +81,7 @@ class ThreadPrint:
     """A thread of a DUT's program."""
 
     name: str
+    """Its name."""
     waited: float
     """Seconds since its start in which it could have run, and had no CPU."""
 
@@ -126,7 +127,9 @@ class Fingerprint:
     """The state of the whole testbed between two trials."""
 
     nodes: Mapping[str, NodePrint]
+    """The nodes, by name."""
     controller: ControllerPrint
+    """The controller."""
 
 
 def read_controller() -> ControllerPrint:

@@ -170,6 +170,7 @@ class NodeReport:
     """The findings of an inspection of a node."""
 
     name: str
+    """The node."""
     facts: NodeFacts | None
     """Facts of the node; None: it could not be reached."""
     interfaces: Mapping[str, InterfaceState]

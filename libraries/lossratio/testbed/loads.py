@@ -105,6 +105,7 @@ class LoadLimit:
     load: float
     """The largest load that the limit allows, frames per second of the interface that sends most."""
     origin: LoadOrigin
+    """What limits the load."""
     reason: str
     """How the limit is computed, for people."""
 
@@ -196,7 +197,9 @@ class LoadRange:
     """The loads of a measurement, per interface, in frames per second."""
 
     min_load: float
+    """The smallest load."""
     max_load: float
+    """The largest load."""
     origin: LoadOrigin
     """Where the largest load came from."""
     limits: tuple[LoadLimit, ...] = ()

@@ -156,6 +156,7 @@ class LiveLink:
     """One of the parallel paths, its DUTs set up."""
 
     path: TrafficPath
+    """The path of its traffic."""
     duts: tuple[Dut[DutOptions], ...]
     """Its DUTs, from west to east; empty if lossratio did not set them up."""
     destinations: DestinationMacs | None
@@ -204,11 +205,13 @@ class LiveSetUp:
     ports: tuple[PortState, ...]
     """The states of all ports on them."""
     generator: traffic.Generator[RealGenerator]
+    """The generator."""
     lease: Lease | None
     """The lease of the testbed; None: this testbed is never reserved."""
     sessions: Mapping[str, NodeSession]
     """The log-ins, by node."""
     facts: Mapping[str, NodeFacts]
+    """Facts of the nodes, by name."""
     descriptions: Mapping[str, dict[str, Any]]
     """Whole configuration of each DUT that was set up, by its label."""
 

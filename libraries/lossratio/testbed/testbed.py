@@ -28,7 +28,9 @@ class DutRequest:
     """Kind and options of a testbed's DUTs. Make it with `dut_request`."""
 
     kind: str
+    """Kind of the DUTs."""
     options: DutOptions
+    """Options of this kind."""
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON data, with all defaults."""
@@ -67,7 +69,9 @@ class TestbedRequest:
     __test__ = False
 
     topology: Topology
+    """The topology, as its file has it."""
     file: Path
+    """The topology file."""
     dut: DutRequest | None = None
     credentials: Credentials = NO_CREDENTIALS
     duts: int | None = None
@@ -145,9 +149,11 @@ class Testbed(ABC):
     """A testbed with its DUTs set up. As a context manager it is closed at the end of the block."""
 
     request: TestbedRequest
+    """The request that it was opened with."""
     duts: tuple[Dut[DutOptions], ...] = ()
     """The DUTs that were set up, link by link, from west to east; empty if none were, or the testbed is simulated."""
     generator: GeneratorSettings
+    """The settings of the generator."""
     _see: Callable[[int, int], None] | None = None
 
     @abstractmethod

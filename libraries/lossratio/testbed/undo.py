@@ -145,6 +145,7 @@ class LastWill(Will):
     """The commands that undo the changes to a DUT, kept by a process on its node."""
 
     session: NodeSession
+    """The log-in on the node."""
     _lines: list[str] = field(default_factory=list)
     _process: NodeProcess | None = None
     _pid: str = ""

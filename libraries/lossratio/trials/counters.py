@@ -75,6 +75,7 @@ class LatencyOutput:
     directions: tuple[DirectionCounters, ...]
     """The counters of all frames, of the load and for latency together."""
     latency: tuple[LatencyCounters, ...]
+    """The latency of each direction."""
 
 
 IN_FLIGHT = 20e-6

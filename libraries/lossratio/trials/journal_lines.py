@@ -26,6 +26,7 @@ class JournalEntry:
     """One line of a journal."""
 
     result: TrialResult
+    """The trial's result."""
     purpose: str | None = None
     """Why the trial was chosen, in words; None: the controller gave no purpose."""
     rule: str | None = None

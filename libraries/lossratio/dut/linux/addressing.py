@@ -54,6 +54,7 @@ class RouterSide:
     """One side of a router: its interface, and the network behind the neighbour on that link."""
 
     interface: str
+    """Name of the interface."""
     network: IPv4Network | IPv6Network
     """The network. Its last addresses are the router's and its neighbour's."""
 

@@ -75,6 +75,7 @@ class SetUp:
     """A completed set-up."""
 
     changes: Changes
+    """The changes that it made."""
     neighbours: tuple[str, str]
     """MAC addresses of the neighbours, west and east."""
     interfaces: tuple[str, ...]

@@ -30,6 +30,7 @@ class ClockReading:
     """The CPU's time stamp and the system's time at the same moment, or the stamp a little later."""
 
     stamp: int
+    """The time stamp."""
     seconds: float
     """The system's time, in seconds."""
 

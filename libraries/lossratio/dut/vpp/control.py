@@ -17,6 +17,7 @@ class VppControl:
     """A running VPP."""
 
     node: DutNode
+    """The node that it runs on."""
     home: str
     """Directory that it is installed in."""
     directory: str

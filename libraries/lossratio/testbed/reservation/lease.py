@@ -47,6 +47,7 @@ class Claim:
     seconds: float
     """Seconds that the lease lasts unless it is renewed."""
     owner: str
+    """The owner of the lease."""
     purpose: str = ""
     """Its purpose, in the owner's words."""
     token: str | None = None
@@ -113,6 +114,7 @@ class Holder:
     process: int
     """Process id of the controller on the owner's machine."""
     purpose: str
+    """Purpose of the lease."""
     started: str
     """Start of the lease by the clock of the owner's machine, RFC 3339."""
     held: float | None
