@@ -15,6 +15,7 @@ from lossratio.report import replay_page
 PACKAGES = ("joblib", "pandas", "pyarrow")
 """The packages that only studies need."""
 REPLAY_PAGE = "replay.html"
+"""Name of the page of searches on recorded trials."""
 QUICK_SEEDS, FULL_SEEDS = range(2), range(20)
 QUICK_REPEATS, FULL_REPEATS = 2, 3
 

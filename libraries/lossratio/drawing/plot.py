@@ -88,6 +88,7 @@ LOSSY = (
 """Marks of trials that lost frames, each with the largest loss ratio that it is used for."""
 
 MARKS = (LOSSLESS, *(mark for _, mark in LOSSY), UNSENT, WARM_UP, SET_ASIDE)
+"""All marks, in the order of the legend."""
 _SERIES_COLOURS = ("#009E73", "#CC79A7", "#56B4E9", "#D9A400", "#777777")
 
 

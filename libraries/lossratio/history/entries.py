@@ -63,6 +63,7 @@ _NODE_COLUMNS = (
     ),
 )
 OF_NODES = frozenset(column.quantity for column in _NODE_COLUMNS)
+"""The quantities of graph nodes."""
 
 _OF_ALL_CPUS = (
     "cycles_per_frame",

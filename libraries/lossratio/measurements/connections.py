@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lossratio.traffic import TrafficProfile
 
 CONNECTIONS_PER_SECOND = Unit("connections/s")
+"""The unit of connection rates."""
 LONGER, OF_LONGEST = 2.0, 0.9
 """The trial that tells a full table from a limited rate: in trials of the measurement; and at most in those after which
 a device forgets."""

@@ -58,6 +58,7 @@ _WRITERS: Mapping[ReportFormat, tuple[str, Callable[[Sequence[Run]], str]]] = {
     ReportFormat.BENCHER: ("lossratio.bencher.json", bencher_report),
 }
 FILE_NAMES = {report_format: name for report_format, (name, _) in _WRITERS.items()}
+"""File names of the reports in the directory of a run."""
 
 
 def render(report_format: ReportFormat, runs: Sequence[Run]) -> str:

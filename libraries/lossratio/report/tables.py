@@ -26,6 +26,7 @@ from lossratio.results import (
 from lossratio.units import Unit, format_bit_rate, format_ratio
 
 REPORT_FORMAT = "lossratio-report/1"
+"""Format of the JSON report."""
 _INTEGRITY = ("arrived", "examined", "duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
 """Attributes of `lossratio.results.frame_integrity.FrameIntegrity` with a column of their own."""
 _VALUE = "conditional throughput (or other value)"

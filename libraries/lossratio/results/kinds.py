@@ -22,6 +22,7 @@ from lossratio.results.view import ResultT, View
 from lossratio.trials import Addition, JournalContents, TrialResult
 
 GROUP = "lossratio.measurement"
+"""Group of the entry points."""
 
 _BUILT_IN: Mapping[str, str] = {
     "back_to_back": "BackToBack",

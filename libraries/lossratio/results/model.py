@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lossratio.results.view import Picture
 
 FORMAT: Literal["lossratio-result/2"] = "lossratio-result/2"
+"""Format of the files."""
 INTERRUPTED = "somebody stopped the run by force"
 """The error of a measurement that somebody interrupted."""
 TERMINATED = "Execution terminated by signal"

@@ -31,6 +31,7 @@ REPAIRED = (
     "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "
     "what was found follows from them; what it says about the testbed, its times, tags and errors could not be checked"
 )
+"""The remark on a repaired result."""
 
 COMPLETED = (
     "the run was cut off before this result was written for the last time; latency and telemetry are those of its "

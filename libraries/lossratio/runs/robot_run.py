@@ -38,6 +38,7 @@ class Limits:
 
 
 NO_LIMITS = Limits()
+"""No part of a run has a limit."""
 
 
 class Watchdog:

@@ -20,6 +20,7 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 _VARIATION = "99.9"
 """The percentile whose distance from the smallest latency is the variation of the delay."""
 PURPOSE = "latency"
+"""The purpose of a latency trial."""
 LEAST_RECORDED = 0.999
 """Share of the frames received that a generator's own histogram must hold, so that it has the percentiles of all."""
 _DIGITS = 3

@@ -25,6 +25,7 @@ from lossratio.results import MaxLoad, findings_of, message, number_of, write_wh
 from lossratio.units import format_milliseconds, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
+"""Format of the JSON file."""
 NAME = "rfc2544"
 """Name of the files, without their suffix."""
 

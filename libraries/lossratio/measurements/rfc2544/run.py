@@ -47,6 +47,7 @@ class Rfc2544Test(str, Enum):
 
 
 ALL_TESTS = tuple(Rfc2544Test)
+"""All tests."""
 
 
 Rfc2544Settings = Mapping[Rfc2544Test, Mapping[str, Any]]

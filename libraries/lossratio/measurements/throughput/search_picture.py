@@ -27,6 +27,7 @@ from lossratio.results import Trial, format_interval
 from lossratio.units import format_frame_rate, format_ratio
 
 BANDS = {"bounds so far": 0.2, "proved": 0.5}
+"""Opacities of the bands."""
 _WIDTH = 900.0
 _LEFT, _RIGHT = 78.0, 690.0
 _OVERVIEW, _CLOSE_UP = 105.0, 260.0
