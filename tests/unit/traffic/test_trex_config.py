@@ -212,6 +212,8 @@ def test_each_pair_of_ports_has_its_cores():
     pairs = [{"socket": 0, "threads": [2, 3]}, {"socket": 1, "threads": [4, 5]}]
     trex = generator(master_core=0, latency_core=1, cores=pairs)
     assert configuration(trex, count=4)["platform"]["dual_if"] == pairs
+    with pytest.raises(TopologyError, match="are for 2 pairs of ports, and the traffic uses 1"):
+        configuration(trex)
 
 
 def test_too_few_cpus_are_an_error_before_anything_is_started():
@@ -264,7 +266,9 @@ def opened(trex, **interface):
     return open_generator(trex, GeneratorNode(Nobody(), MACS, 8), path)
 
 
-def test_a_card_needs_its_address_in_the_topology():
+def test_a_card_needs_its_addresses_in_the_topology():
+    with pytest.raises(TopologyError, match="TRex needs the port's 'mac_address'"):
+        opened(generator(), pci_address="0000:3b:00.0")
     with pytest.raises(TopologyError, match=r"TG\.port0: TRex .* needs the port's 'pci_address'"):
         opened(generator(), name="eth0", mac_address="02:00:00:00:00:01")
 

@@ -120,7 +120,9 @@ class Otg(Generator[OtgTester]):
 
     def mac_address(self, port: Port) -> str:
         """That in the topology file."""
-        return str(port.interface.mac_address).lower()
+        if port.interface.mac_address is None:
+            raise TopologyError(f"{port}: the tester needs the port's 'mac_address' in the topology file.")
+        return port.interface.mac_address.lower()
 
     def _config(self, configuration: Configuration, ports: Mapping[str, str]) -> dict[str, Any]:
         macs = {self.port_name(port): self.mac_address(port) for port in self.ports}

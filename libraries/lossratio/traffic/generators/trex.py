@@ -54,7 +54,7 @@ def choose_server(
     generator: TrexGenerator, ports: Sequence[Port], cpus: int, hardware: Hardware | None = None
 ) -> ServerChoice:
     """Chooses cores and memory of a server as FD.io CSIT does, as far as the TG has them."""
-    _check_cores(generator, cpus)
+    _check_cores(generator, len(ports), cpus)
     low_end = generator.low_end if generator.low_end is not None else not generator.cores and cpus < _FEW_CPUS
     reasons = []
     if low_end and generator.low_end is None:
@@ -152,9 +152,14 @@ def _with_memory(
     return replace(choice, limit_memory=limit, mbuf_factor=factor)
 
 
-def _check_cores(generator: TrexGenerator, cpus: int) -> None:
+def _check_cores(generator: TrexGenerator, ports: int, cpus: int) -> None:
     if not generator.cores:
         return
+    if len(generator.cores) != ports // 2:
+        raise TopologyError(
+            f"The generator's 'cores' are for {len(generator.cores)} pairs of ports, and the traffic uses "
+            f"{ports // 2}. Give an entry for each pair."
+        )
     threads = [thread for pair in generator.cores for thread in pair.threads]
     largest = max(*threads, generator.master_core or 0, generator.latency_core or 0)
     if largest >= cpus:
@@ -320,7 +325,9 @@ class Trex(Generator[TrexGenerator]):
         """That of the Linux interface; of a card that DPDK drives, the one in the topology file."""
         if self.settings.software:
             return super().mac_address(port)
-        return str(port.interface.mac_address).lower()
+        if port.interface.mac_address is None:
+            raise TopologyError(f"{port}: TRex needs the port's 'mac_address' in the topology file.")
+        return port.interface.mac_address.lower()
 
     def explain(self, error: TrafficError) -> None:
         """See `Generator.explain`: a server that has ended is the cause, unless it never started."""
