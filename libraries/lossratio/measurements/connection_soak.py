@@ -56,7 +56,7 @@ class ConnectionSoakView(SoakView):
             return
         state = "regular" if found.reason is None else f"irregular: {found.reason}"
         yield f"critical connection rate ({format_target(result.target_loss_ratio)} lost in the long run): {state}"
-        for name, rate in (("stated", found.stated), ("standard deviation", found.stdev)):
+        for name, rate in ((found.stated_as, found.stated), ("standard deviation", found.stdev)):
             yield value_line(name, rate.per_interface_fps, self.measured_in)
         yield value_line("95 % interval, from", found.least_95.per_interface_fps, self.measured_in)
         yield value_line("95 % interval, to", found.most_95.per_interface_fps, self.measured_in)

@@ -341,3 +341,11 @@ def test_a_file_of_before_there_was_latency_stays_readable():
     data = RESULT.dump_python(throughput(), mode="json")
     del data["latency"]
     assert RESULT.validate_python(data).latency == ()
+
+
+def test_the_stated_load_is_named_by_what_it_is():
+    older = soak()
+    median = conditions().rate(MEAN - STDEV)
+    newer = older.model_copy(update={"critical_load": older.critical_load.model_copy(update={"median": median})})
+    assert [line.split()[:2] for line in str(older).splitlines()[1:2]] == [["mean", "150,000"]]
+    assert [line.split()[:2] for line in str(newer).splitlines()[1:2]] == [["median", f"{MEAN - STDEV:,.0f}"]]

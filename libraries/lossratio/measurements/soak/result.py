@@ -132,6 +132,11 @@ class CriticalLoad(Record):
         return self.median or self.mean
 
     @property
+    def stated_as(self) -> str:
+        """What the stated load is, in a word."""
+        return "mean" if self.median is None else "median"
+
+    @property
     def reason(self) -> str | None:
         """Why the result is irregular; None if it is regular."""
         if self.limit is SoakLimit.BEYOND_TRIALS:

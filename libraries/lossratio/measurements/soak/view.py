@@ -48,7 +48,7 @@ class SoakView(View[SoakResult]):
             stated_fps = critical_load.stated.per_interface_fps
             state = "regular" if guard is None else f"regular, {limit_in_words(guard, stated_fps)}"
         yield f"critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run): {state}"
-        yield value_line("stated", critical_load.stated)
+        yield value_line(critical_load.stated_as, critical_load.stated)
         yield value_line("standard deviation", critical_load.stdev)
         yield value_line("95 % interval, from", critical_load.least_95)
         yield value_line("95 % interval, to", critical_load.most_95)

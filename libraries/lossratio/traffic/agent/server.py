@@ -26,7 +26,7 @@ _ABILITIES = {
     "connect": "open connections",
     "schedule": "send bursts or schedules",
     "start_watched": "locate losses of running traffic in time",
-    "watched_trial": "watch the counters of a running trial (or measure with early_verdict=off)",
+    "watched_trial": "watch the counters of a running trial",
 }
 """What methods of generators are for that some do not have."""
 
@@ -250,10 +250,11 @@ class Agent:
         """The idle generator, if it has a method; else an error that says what it cannot do."""
         generator = self._idle_generator()
         if not hasattr(generator, method):
+            way_out = "Measure with early_verdict=off, or use" if method == "watched_trial" else "Use"
             raise AgentError(
                 "unsupported",
-                f"This generator cannot {_ABILITIES[method]}: its program has no method {method!r}. Use 'kind: "
-                "afpacket'.",
+                f"This generator cannot {_ABILITIES[method]}: its program has no method {method!r}. {way_out} "
+                "'kind: afpacket'.",
             )
         return cast(AbleGenerator, generator)
 

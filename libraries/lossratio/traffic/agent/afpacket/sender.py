@@ -251,6 +251,7 @@ class Sender:
     def __init__(self, setup: SenderSetup) -> None:
         context = multiprocessing.get_context("fork")
         self.progress = Progress.from_buffer(mmap.mmap(-1, ctypes.sizeof(Progress)))
+        self.progress.begin()
         self._interface = setup.interface
         self._permit = Permit()
         self.connection, theirs = context.Pipe()
