@@ -38,7 +38,7 @@ from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.quadrature.constant_capacity import integrate
-from lossratio.plrsearch.quadrature.posterior import PanelPosterior
+from lossratio.plrsearch.quadrature.posterior import Posterior
 from lossratio.plrsearch.variation.order import FEW_CYCLES
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
@@ -145,7 +145,7 @@ def monte_carlo_beside(_: argparse.Namespace) -> None:
     """
     counts = collect(_trials(150))
     model = Model(STRETCH, PoissonLikelihood(counts), Prior(MAX_LOAD / 2.0))
-    exact = PanelPosterior.of(STRETCH, QUESTION, integrate(model, QUESTION), 0.0).moments
+    exact = Posterior.of(STRETCH, QUESTION, integrate(model, QUESTION), 0.0).moments
     seconds = _least_time(lambda: integrate(model, QUESTION))
     trials = list(zip(counts.load.tolist(), counts.exposure.tolist(), counts.lost.astype(int).tolist(), strict=True))
     print(f"quadrature: {1e3 * seconds:.0f} ms of CPU, within {QUADRATURE_ERROR:g} stdev", flush=True)

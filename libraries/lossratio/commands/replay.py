@@ -103,7 +103,7 @@ def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
         f"Critical load (loss ratio {format_target(result.question.target_loss_ratio)} in the long run), "
         f"{result.likelihood.value} likelihood, functions weighted by {result.weighting.value}; per interface:"
     )
-    for function, weight in zip(result.combined.functions, result.combined.weights, strict=True):
+    for function, weight in zip(result.functions.values(), result.weights, strict=True):
         numbers = _numbers(function.mean, function.stdev, function.interval(0.95))
         yield f"  {function.name:<9} {numbers}  weight {weight:.3g}"
     yield f"  {'combined':<9} {_numbers(result.mean, result.stdev, result.interval(0.95))}"

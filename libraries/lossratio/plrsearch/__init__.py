@@ -26,7 +26,6 @@ same trials.
 from lossratio.plrsearch.controller import TIMEOUT as TIMEOUT, PLRsearch as PLRsearch, WarmStart as WarmStart
 from lossratio.plrsearch.csit import csit_estimates as csit_estimates
 from lossratio.plrsearch.estimate import (
-    CombinedEstimate as CombinedEstimate,
     CriticalLoadEstimate as CriticalLoadEstimate,
     CsitEstimate as CsitEstimate,
     FitCheck as FitCheck,

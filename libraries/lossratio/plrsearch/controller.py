@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
-import numpy as np
-
 from lossratio.errors import SearchError
 from lossratio.plrsearch.csit import CsitSelection
 from lossratio.plrsearch.estimate import (
@@ -33,7 +31,6 @@ from lossratio.plrsearch.model import (
     from_rows,
     why_set_aside,
 )
-from lossratio.plrsearch.quadrature import quantiles_of_nodes
 from lossratio.plrsearch.selection import Choice, DraftSelection, PosteriorSelection, Selection
 from lossratio.plrsearch.variation import Description, Replicates, described
 from lossratio.trials import TrialInput, TrialResult
@@ -278,15 +275,14 @@ class PLRsearch:
         """The estimate that is shown; None before the first."""
         if self._known is None:
             return None
-        shown, weights = self._known.reported, self._known.weights(self._weighting)
-        low, middle, high = quantiles_of_nodes(shown, weights, np.array([0.025, 0.5, 0.975])).tolist()
-        mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, shown, strict=True))
+        shown = self._known.mixed(self._weighting)
+        low, middle, high = shown.rough_quantiles([0.025, 0.5, 0.975]).tolist()
         if (factor := self._stopping_factor(self._tracked)) != 1.0:
             low = max(middle - factor * (middle - low), self._question.min_load)
             high = min(middle + factor * (high - middle), self._question.max_load)
         if (tails := tails_of(self._known)) is not None:
             low = max(low - (1.0 - tails.share) * middle, self._question.min_load)
-        return IntervalPoint(self._tracked, elapsed, float(mean), low, high, middle)
+        return IntervalPoint(self._tracked, elapsed, shown.mean, low, high, middle)
 
     def _may_end(self, latest: IntervalPoint) -> bool:
         """Whether the search may end early, so that the exact estimate has to be known."""

@@ -295,11 +295,10 @@ def _gains(known: Description, loads: Array, duration: float, own_noise: float) 
     only, its error grows with the distance from it, and is the same in all trials there: the more there are, the less
     one more of them shows.
     """
-    posterior = known.best
-    nodes, steps = posterior.nodes, (np.arange(_POINTS) + 0.5) / _POINTS
-    at = np.minimum(np.searchsorted(np.cumsum(nodes.mass), steps), len(nodes.mass) - 1)
-    loss = posterior.function.log_loss(loads[:, None], nodes.mrr[at], nodes.spread[at])
-    scatter = (loss.slope * nodes.deviation[at]).mean(axis=1) ** 2
+    posterior, steps = known.best, (np.arange(_POINTS) + 0.5) / _POINTS
+    at = np.minimum(np.searchsorted(np.cumsum(posterior.mass), steps), len(posterior.mass) - 1)
+    loss = posterior.function.log_loss(loads[:, None], posterior.mrr[at], posterior.spread[at])
+    scatter = (loss.slope * posterior.deviation[at]).mean(axis=1) ** 2
     log_mean = loss.log_rate.mean(axis=1)
     noise = np.exp(np.clip(-log_mean, -300.0, 300.0)) / duration + scatter + own_noise + _MODEL_ERROR**2
     if known.below is not None:
@@ -309,7 +308,7 @@ def _gains(known: Description, loads: Array, duration: float, own_noise: float) 
         trials = np.sum(np.abs(there - log_mean[:, None]) < _ALIKE, axis=1)
         noise = (noise + trials * (_LOCAL_ERROR * distance) ** 2) ** 2 / noise
     centred = loss.log_rate - log_mean[:, None]
-    log_load = np.log(nodes.critical_load[at])
+    log_load = np.log(posterior.critical_load[at])
     covariance = centred @ (log_load - log_load.mean()) / _POINTS
     gains = covariance**2 / np.maximum(np.mean(centred**2, axis=1) + noise, 1e-300)
     return np.where(scatter > 1.0, 0.0, gains)

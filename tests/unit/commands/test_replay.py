@@ -61,7 +61,7 @@ def test_other_likelihoods_and_weightings_are_taken_when_asked_for(searched):
     path, _ = searched
     estimate = estimate_of(path, likelihood="poisson", weighting="equal")
     assert (estimate.likelihood, estimate.weighting) == (LikelihoodName.POISSON, Weighting.EQUAL)
-    assert estimate.combined.weights == (0.5, 0.5)
+    assert estimate.weights == (0.5, 0.5)
 
 
 def test_a_search_for_something_else_needs_a_target(tmp_path):

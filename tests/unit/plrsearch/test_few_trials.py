@@ -61,5 +61,5 @@ def test_trials_that_count_half_show_less():
     counts = counts_of([(load, 2.0, 2.0 * (load - 17.9e6)) for load in np.linspace(18e6, 18.5e6, 30)])
     question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
     whole, half = (posteriors(counts, question, LikelihoodName.VARYING, share=share)[0] for share in (1.0, 0.5))
-    widths = [np.sqrt(np.cov(np.log(known.nodes.deviation), aweights=known.nodes.mass)) for known in (whole, half)]
+    widths = [np.sqrt(np.cov(np.log(known.deviation), aweights=known.mass)) for known in (whole, half)]
     assert widths[1] > 1.1 * widths[0]

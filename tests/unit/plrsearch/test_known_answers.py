@@ -74,7 +74,7 @@ def test_estimates_agree_with_known_answers(case, likelihood):
     low, high = (math.exp(mean_log + sign * mixed_stdev(logs, 0.5)) for sign in (-1.0, 1.0))
     assert 0.5 * (low + high) == pytest.approx(combined["log_mean"], rel=3e-5)
     assert 0.5 * (high - low) == pytest.approx(combined["log_stdev"], rel=1e-4, abs=2e-6)
-    assert evidence.weights[0] == pytest.approx(combined["weight_stretch"], abs=1e-6)
+    assert estimate.weights[0] == pytest.approx(combined["weight_stretch"], abs=1e-6)
     assert evidence.mean == pytest.approx(combined["evidence_mean"], rel=tolerance["mean"])
     weight = combined["weight_stretch"]
     assert evidence.stdev == pytest.approx(mixed_stdev(expected, weight), rel=tolerance["stdev"], abs=nothing)

@@ -20,7 +20,6 @@ _BELOW_TARGET = 0.01
 def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Conditions) -> CriticalLoad:
     """The estimate in the form of result files, with the points of its curves."""
     low, high = estimate.interval(0.95)
-    combined = estimate.combined
     curves = _curve_loads(estimate)
     return CriticalLoad(
         mean=conditions.rate(estimate.mean),
@@ -42,7 +41,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
                 at_min_ratio=min(1.0, function.p_at_min),
                 at_max_ratio=min(1.0, function.p_at_max),
             )
-            for function, weight in zip(combined.functions, combined.weights, strict=True)
+            for function, weight in zip(estimate.functions.values(), estimate.weights, strict=True)
         ),
         history=estimate.history,
         ended_by=None if estimate.stopped_by is None else estimate.stopped_by.value,

@@ -9,7 +9,6 @@
 from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, LossBounds, Verdict
 from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, FitCheck, Misfit, rare_stalls, tails_of
 from lossratio.plrsearch.estimate.result import (
-    CombinedEstimate,
     CriticalLoadEstimate,
     CsitEstimate,
     IntervalPoint,

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
-import numpy as np
-
 from lossratio.plrsearch.estimate.guard import GuardStatement, Verdict, guard
 from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, Misfit, check, tails_of
 from lossratio.plrsearch.estimate.tails import Tails
@@ -19,7 +17,7 @@ from lossratio.plrsearch.model import (
     chosen,
     collect,
 )
-from lossratio.plrsearch.quadrature import Posterior, mixture_quantiles, posteriors
+from lossratio.plrsearch.quadrature import Distribution, Posterior, posteriors
 from lossratio.plrsearch.variation import CapacityVariation, Description, described
 from lossratio.trials import Frames, Observed, Seconds, TrialResult
 from lossratio.units import format_target
@@ -32,54 +30,6 @@ _UNKNOWN_ORDER = 0.5
 
 _WIDE = 0.5
 """An interval that reaches down to a smaller share of the stated load is provisional."""
-
-
-@dataclass(frozen=True)
-class CombinedEstimate:
-    """The critical load under several fitting functions together; loads in frames per second."""
-
-    functions: tuple[Posterior, ...] = field(repr=False)
-    """The posteriors that are combined."""
-    weights: tuple[float, ...]
-    """Their weights; the sum is 1."""
-
-    @property
-    def mean(self) -> float:
-        """Mean critical load."""
-        return self._mixed[0]
-
-    @property
-    def stdev(self) -> float:
-        """Its standard deviation, the functions' disagreement included."""
-        return self._mixed[1]
-
-    def quantile(self, probability: float) -> float:
-        """The load in frames per second that the critical load is below with this probability."""
-        return float(mixture_quantiles(self.functions, self.weights, [probability])[0])
-
-    def interval(self, probability: float = 0.95) -> tuple[float, float]:
-        """Loads in frames per second that enclose the critical load with this probability, tails being equal."""
-        return self.quantile(0.5 - 0.5 * probability), self.quantile(0.5 + 0.5 * probability)
-
-    @property
-    def p_at_min(self) -> float:
-        """Probability that the critical load is the minimum load or less."""
-        return self._sum(function.p_at_min for function in self.functions)
-
-    @property
-    def p_at_max(self) -> float:
-        """Probability that it is the maximum load or more."""
-        return self._sum(function.p_at_max for function in self.functions)
-
-    def _sum(self, values: Iterable[float]) -> float:
-        return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
-
-    @cached_property
-    def _mixed(self) -> tuple[float, float]:
-        """Mean and standard deviation, around the first mean so that no digits are lost."""
-        means, stdevs = np.array([(function.mean, function.stdev) for function in self.functions]).T
-        mean = float(means[0] + self._sum(means - means[0]))
-        return mean, float(np.sqrt(self._sum(stdevs**2 + (means - mean) ** 2)))
 
 
 @dataclass(frozen=True)
@@ -164,10 +114,9 @@ class CriticalLoadEstimate:
         return MappingProxyType({function.name: function for function in self.description.reported})
 
     @cached_property
-    def combinations(self) -> Mapping[Weighting, CombinedEstimate]:
+    def combinations(self) -> Mapping[Weighting, Distribution]:
         """Both ways to combine the functions."""
-        functions, weights = tuple(self.functions.values()), self.description.weights
-        return MappingProxyType({way: CombinedEstimate(functions, weights(way)) for way in Weighting})
+        return MappingProxyType({way: self.description.mixed(way) for way in Weighting})
 
     @cached_property
     def guard(self) -> GuardStatement:
@@ -228,7 +177,12 @@ class CriticalLoadEstimate:
         return misfit
 
     @property
-    def combined(self) -> CombinedEstimate:
+    def weights(self) -> tuple[float, ...]:
+        """The functions' weights by `weighting`."""
+        return self.description.weights(self.weighting)
+
+    @property
+    def combined(self) -> Distribution:
         """The functions combined by `weighting`: the distribution of the critical load."""
         return self.combinations[self.weighting]
 

@@ -16,14 +16,7 @@ from lossratio.plrsearch.likelihood import (
 )
 from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, FittingFunction, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import constant_capacity, sampling
-from lossratio.plrsearch.quadrature.posterior import (
-    Mode as Mode,
-    Nodes as Nodes,
-    PanelPosterior,
-    Posterior as Posterior,
-    mixture_quantiles as mixture_quantiles,
-    quantiles_of_nodes as quantiles_of_nodes,
-)
+from lossratio.plrsearch.quadrature.posterior import Distribution as Distribution, Mode as Mode, Posterior as Posterior
 from lossratio.plrsearch.quadrature.sampling import even_points as even_points
 
 
@@ -45,7 +38,7 @@ def posteriors(
     bound = PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
     tolerance = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
     return tuple(
-        PanelPosterior.of(
+        Posterior.of(
             function,
             question,
             constant_capacity.integrate(Model(function, bound, prior), question, tolerance),

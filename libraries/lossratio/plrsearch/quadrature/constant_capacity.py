@@ -21,7 +21,7 @@ from lossratio.plrsearch.quadrature.panels import (
     node_positions,
     roughness,
 )
-from lossratio.plrsearch.quadrature.posterior import PanelPosterior, quantiles_of_nodes
+from lossratio.plrsearch.quadrature.posterior import Posterior
 from lossratio.plrsearch.quadrature.rows import (
     DROP,
     FEW_LOADS,
@@ -108,8 +108,8 @@ class _Quadrature:
         return self._halve_blocks(self._rough_blocks(moments)) or (self.tolerance < ROUGH and self._refine_quantiles())
 
     def _refine_quantiles(self) -> bool:
-        posterior = PanelPosterior.of(self.model.function, self.question, self.panels, 0.0)
-        loads = np.unique(quantiles_of_nodes([posterior], [1.0], np.array(_PROBABILITIES)))
+        posterior = Posterior.of(self.model.function, self.question, self.panels, 0.0)
+        loads = np.unique(posterior.rough_quantiles(_PROBABILITIES))
         loads = loads[(loads > self.question.min_load) & (loads < self.question.max_load)]
         if not len(loads):
             return False

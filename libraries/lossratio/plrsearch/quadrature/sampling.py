@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lossratio.plrsearch.likelihood import GRID, Bumps, Model, Points, VaryingCapacityLikelihood, wright_omega
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, TrialCounts, critical_load
-from lossratio.plrsearch.quadrature.posterior import Nodes, Posterior
+from lossratio.plrsearch.quadrature.posterior import Posterior
 
 _SLICES, _SPREADS = 11, 17
 """Values of log s, and of log a at each of them, at which the ridge is looked for at a time."""
@@ -124,9 +124,19 @@ def _summed(
     loads = critical_load(Curves(model.function, spread, deviation), question, mrr)
     log_total = float(scipy.special.logsumexp(log_mass))
     masses = np.exp(log_mass[kept] - log_total)
-    nodes = Nodes(mrr, spread, deviation, loads, masses / masses.sum(), int(np.searchsorted(kept, likeliest)))
-    error = _error(loads, masses, order[kept] % 2 == 0)
-    return Posterior(model.function, question, nodes, log_total + likelihood.constant, error)
+    return Posterior(
+        question,
+        loads,
+        masses / masses.sum(),
+        1,
+        function=model.function,
+        mrr=mrr,
+        spread=spread,
+        deviation=deviation,
+        likeliest=int(np.searchsorted(kept, likeliest)),
+        log_evidence=log_total + likelihood.constant,
+        error=_error(loads, masses, order[kept] % 2 == 0),
+    )
 
 
 def _pieces(number: int, model: Model[VaryingCapacityLikelihood]) -> list[slice]:

@@ -13,7 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, Curves, TrialCounts, critical_load
-from lossratio.plrsearch.quadrature import Nodes, Posterior
+from lossratio.plrsearch.quadrature import Posterior
 
 _FAR = 1000.0
 """Largest loss ratio of trials that may show bursts, in targets."""
@@ -87,7 +87,7 @@ class Bursts:
 
         It changes by as much as that of the likeliest curve does.
         """
-        question, nodes, mode = posterior.question, posterior.nodes, posterior.mode
+        question, mode = posterior.question, posterior.mode
         beyond = replace(question, max_load=_BEYOND * question.max_load)
         curve = Curves(posterior.function, np.array([mode.spread]), np.array([mode.deviation]))
         mrr = np.array([mode.mrr])
@@ -99,14 +99,14 @@ class Bursts:
 
         share = np.array([load(question.target_loss_ratio - ratio) for ratio in self.ratio])
         share /= load(question.target_loss_ratio)
-        curves = Curves(posterior.function, nodes.spread, nodes.deviation)
-        loads = np.outer(share, critical_load(curves, beyond, nodes.mrr)).ravel()
+        curves = Curves(posterior.function, posterior.spread, posterior.deviation)
+        loads = np.outer(share, critical_load(curves, beyond, posterior.mrr)).ravel()
         loads = np.clip(loads, question.min_load, question.max_load)
-        mrrs, spreads, deviations, masses = (
-            np.tile(column, _PARTS) for column in (nodes.mrr, nodes.spread, nodes.deviation, nodes.mass / _PARTS)
+        mrr, spread, deviation, mass = (
+            np.tile(column, _PARTS)
+            for column in (posterior.mrr, posterior.spread, posterior.deviation, posterior.mass / _PARTS)
         )
-        points = Nodes(mrrs, spreads, deviations, loads, masses, nodes.likeliest)
-        return Posterior(posterior.function, question, points, posterior.log_evidence, posterior.error)
+        return replace(posterior, critical_load=loads, mass=mass, order=1, mrr=mrr, spread=spread, deviation=deviation)
 
     def __str__(self) -> str:
         """What they lose, in words."""

@@ -22,7 +22,7 @@ from lossratio.plrsearch.model import (
     Weighting,
     merged,
 )
-from lossratio.plrsearch.quadrature import Posterior, even_points, posteriors
+from lossratio.plrsearch.quadrature import Distribution, Posterior, even_points, posteriors
 from lossratio.plrsearch.variation.bursts import Bursts
 from lossratio.plrsearch.variation.order import NO_ORDER, Capacities, Order, order_of
 from lossratio.plrsearch.variation.replicates import AfterOverload, LackOfFit, Replicates
@@ -90,6 +90,10 @@ class Description:
             return tuple(1.0 / len(self.posteriors) for _ in self.posteriors)
         shares = np.exp([posterior.log_evidence - self.best.log_evidence for posterior in self.posteriors])
         return tuple(float(share) for share in shares / shares.sum())
+
+    def mixed(self, weighting: Weighting) -> Distribution:
+        """The critical load under both functions together."""
+        return Distribution.mixed(self.reported, self.weights(weighting))
 
     @property
     def independent_trials(self) -> float:
@@ -254,21 +258,20 @@ def _of_sine(posterior: Posterior, swing: float) -> Array:
     That of the likeliest point is a root. Others differ by as much as if the loss ratio were exponential in the load,
     as exp(k load): by log(I0(k swing)) / k, with the Bessel function I0.
     """
-    nodes, function, target = posterior.nodes, posterior.function, posterior.question.target_loss_ratio
-    slope = Curves(function, nodes.spread, nodes.deviation).at(
-        nodes.critical_load, nodes.mrr, np.arange(len(nodes.mass))
-    )
-    steep = np.maximum(slope.load_slope * nodes.critical_load - 1.0, 1.0)
+    function, loads, target = posterior.function, posterior.critical_load, posterior.question.target_loss_ratio
+    curves = Curves(function, posterior.spread, posterior.deviation)
+    slope = curves.at(loads, posterior.mrr, np.arange(len(loads))).load_slope
+    steep = np.maximum(slope * loads - 1.0, 1.0)
     below = swing + np.log(scipy.special.i0e(steep * swing)) / steep
     # From the capacity's lowest on: there most is lost, in a short time if the knee is sharp.
     phase = (np.arange(_PHASES) + 0.5) / _PHASES
     weight, capacity = 4.0 * phase**3 / _PHASES, 1.0 - swing * np.cos(np.pi * phase**4)
-    which, likeliest = np.zeros(_PHASES, dtype=np.intp), nodes.likeliest
-    curve = Curves(function, nodes.spread[[likeliest]], nodes.deviation[[likeliest]])
+    likeliest = posterior.likeliest
+    which = np.full(_PHASES, likeliest)
 
     def excess(share: float) -> float:
-        load = share * nodes.critical_load[likeliest] / capacity
-        log_ratio = curve.at(load, np.full(_PHASES, nodes.mrr[likeliest]), which).log_rate - np.log(load)
+        load = share * loads[likeliest] / capacity
+        log_ratio = curves.at(load, posterior.mrr[which], which).log_rate - np.log(load)
         return float(scipy.special.logsumexp(log_ratio, b=weight) - np.log(target))
 
     root = float(scipy.optimize.brentq(excess, 1.0 - swing, 1.0 + swing, xtol=1e-12))
@@ -283,11 +286,10 @@ def _at_end(posterior: Posterior, order: Order, rate: float) -> Posterior:
         order: The drift or sine.
         rate: Change of the critical load with the drift, as a share.
     """
-    nodes, question = posterior.nodes, posterior.question
+    loads, question = posterior.critical_load, posterior.question
     if order.swing:
         share, stdev = _of_sine(posterior, order.swing), order.swing_stdev
     else:
         share, stdev = order.scale(np.array(1.0)), rate * order.drift_stdev
-    moved = nodes.critical_load * (share + stdev * scipy.special.ndtri(even_points(len(nodes.mass), 1)[:, 0]))
-    moved = np.clip(moved, question.min_load, question.max_load)
-    return replace(posterior, nodes=replace(nodes, critical_load=moved))
+    moved = loads * (share + stdev * scipy.special.ndtri(even_points(len(loads), 1)[:, 0]))
+    return replace(posterior, critical_load=np.clip(moved, question.min_load, question.max_load))
