@@ -3,7 +3,7 @@
 In overload a count shows the capacity: of these, trials at equal loads say how many are needed.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -177,14 +177,12 @@ class Guarding:
         if known.bursts is not None:
             with_bursts = known.bursts.added(posterior).quantile(0.5)
             self.load = with_bursts if with_bursts > self._question.min_load else self.load
-        curves = Curves(posterior.function, np.array([mode.spread]), np.array([mode.deviation]))
-        stricter = replace(self._question, target_loss_ratio=_JUST_BELOW * self._question.target_loss_ratio)
-        ratios = [critical_load(curves, asked, np.array([mode.mrr]))[0] for asked in (self._question, stricter)]
+        spread, deviation, mrr = (np.full(2, value) for value in (mode.spread, mode.deviation, mode.mrr))
+        targets = self._question.target_loss_ratio * np.array([1.0, _JUST_BELOW])
+        there, below = critical_load(Curves(posterior.function, spread, deviation), self._question, mrr, targets)
         stdev = max(share, 1e-9) * self.load
         step = 2.0 ** np.floor(np.log2(stdev))
-        near, below = (
-            float(step * np.floor(load / step)) for load in (self.load - stdev, self.load * ratios[1] / ratios[0])
-        )
+        near, below = (float(step * np.floor(load / step)) for load in (self.load - stdev, self.load * below / there))
         self._guards = near, min(near, below)
 
 

@@ -27,7 +27,7 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
     "described_below_fps": ("trials are described below", "fps: closer to the target a function fits", ",.1f"),
     "chi_squared_per_trial": (
         "chi-squared per trial around the best Poisson curve",
-        "(about 1: counts scatter by chance only; more: the capacity varies, or the shape is another)",
+        "(about 1: counts scatter by chance only; more: the shape is another)",
         ".3g",
     ),
     "function_distance_stdevs": ("distance of the functions", "standard deviations", ".3g"),

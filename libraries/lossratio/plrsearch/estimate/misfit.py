@@ -20,7 +20,7 @@ import scipy
 
 from lossratio.plrsearch.estimate.tails import Tails
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
-from lossratio.plrsearch.quadrature import Posterior
+from lossratio.plrsearch.quadrature import Posterior, posteriors
 from lossratio.plrsearch.variation import ENOUGH, FEW_CYCLES, Capacities, Description, Replicates, normal_scores
 from lossratio.trials import Observed
 
@@ -63,7 +63,8 @@ class FitCheck(Observed):
     """How well the model fits the trials; a value beyond its limit is among the reasons of a misfit."""
 
     chi_squared_per_trial: float | None
-    """Chi-squared per trial around the likeliest Poisson curve; null: too few trials lost frames."""
+    """Chi-squared per trial around the likeliest Poisson curve; null: the capacity varies, or too few trials lost
+    frames."""
     function_distance_stdevs: float
     """Distance of the functions' mean critical loads, in their standard deviations. Large in nearly all healthy runs
     under the Poisson likelihood, so no reason by itself."""
@@ -129,12 +130,16 @@ def tails_of(description: Description) -> Tails | None:
     return Tails.of(shown, description.best) if enough else None
 
 
-def check(description: Description, poisson: Sequence[Posterior], trials: int, tails: Tails | None = None) -> Misfit:
+def check(description: Description, trials: int, tails: Tails | None = None) -> Misfit:
     """Checks the model against the trials; `trials` is the number of all, also of those that are not described."""
     best, order, counts = description.best, description.order, description.counts
-    around_poisson = max(poisson, key=lambda posterior: posterior.log_evidence)
-    expected, provisional = _expected(around_poisson, counts), None
-    chi_squared = ((counts.lost - expected) ** 2 / np.maximum(expected, 1.0))[expected > 1.0]
+    provisional, chi_squared = None, np.zeros(0)
+    if description.likelihood is LikelihoodName.GEOMETRIC:
+        known = posteriors(counts, best.question, LikelihoodName.POISSON, for_selection=True)
+        best = max(known, key=lambda posterior: posterior.log_evidence)
+    if description.likelihood is not LikelihoodName.VARYING:
+        expected = _expected(best, counts)
+        chi_squared = ((counts.lost - expected) ** 2 / np.maximum(expected, 1.0))[expected > 1.0]
     one, other = (posterior.moments for posterior in description.posteriors)
     stdev = max(float(np.hypot(one.stdev, other.stdev)), 1e-300 * one.mean)
     if description.lack_of_fit is not None:
@@ -147,7 +152,7 @@ def check(description: Description, poisson: Sequence[Posterior], trials: int, t
         if len(shown):
             reasons += [*_shape(shown), *_tails(tails), *_curve(loads, shown)]
     else:
-        reasons = [*_spread(chi_squared), *_surprise(around_poisson, counts)]
+        reasons = [*_spread(chi_squared), *_surprise(best, counts)]
     is_steady = description.lack_of_fit is not None
     return Misfit(
         reasons=tuple(reasons) if provisional is None else (*reasons, provisional),

@@ -17,7 +17,7 @@ from lossratio.plrsearch.model import (
     chosen,
     collect,
 )
-from lossratio.plrsearch.quadrature import Distribution, Posterior, posteriors
+from lossratio.plrsearch.quadrature import Distribution, Posterior
 from lossratio.plrsearch.variation import CapacityVariation, Description, described
 from lossratio.trials import Frames, Observed, Seconds, TrialResult
 from lossratio.units import format_target
@@ -158,11 +158,7 @@ class CriticalLoadEstimate:
 
         Below the minimum load no model is needed: the trials there show the loss. Then nothing speaks against it.
         """
-        poisson = self.description.posteriors
-        if self.description.likelihood is not LikelihoodName.POISSON:
-            steady = self.description.counts
-            poisson = posteriors(steady, self.question, LikelihoodName.POISSON, for_selection=True)
-        misfit = check(self.description, poisson, len(self._evidence), self.tails)
+        misfit = check(self.description, len(self._evidence), self.tails)
         if self.is_surely_at_most_min_load:
             return replace(misfit, reasons=(), provisional=None)
         if self.guard.verdict is Verdict.CONTRADICTED:

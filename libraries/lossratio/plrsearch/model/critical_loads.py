@@ -139,17 +139,17 @@ class CriticalLoadQuestion:
             )
 
 
-def critical_load(curves: Curves, question: CriticalLoadQuestion, mrr: Array) -> Array:
+def critical_load(curves: Curves, question: CriticalLoadQuestion, mrr: Array, targets: Array | None = None) -> Array:
     """The load in frames per second at which the mean loss ratio is the target, clamped to the limits.
 
-    The excess of log r - log b over log t increases with the load.
+    The excess of log r - log b over log t increases with the load. With `targets`, each curve has its own.
     """
-    log_target = np.log(question.target_loss_ratio)
+    log_target = np.log(np.full(mrr.shape, question.target_loss_ratio) if targets is None else targets)
 
     def excess(load: Array, which: Indices) -> tuple[Array, Array]:
         point = curves.at(load, mrr[which], which)
         slope = np.maximum(point.load_slope - 1.0 / load, 1e-12 / load)
-        return point.log_rate - np.log(load) - log_target, slope
+        return point.log_rate - np.log(load) - log_target[which], slope
 
     start = mrr - curves.explaining_mrr(np.zeros(()), log_target + np.log(mrr))
     low, high = np.full(mrr.shape, question.min_load), np.full(mrr.shape, question.max_load)

@@ -89,16 +89,12 @@ class Bursts:
         """
         question, mode = posterior.question, posterior.mode
         beyond = replace(question, max_load=_BEYOND * question.max_load)
-        curve = Curves(posterior.function, np.array([mode.spread]), np.array([mode.deviation]))
-        mrr = np.array([mode.mrr])
-
-        def load(target: float) -> float:
-            if target <= 0.0:
-                return 0.0
-            return float(critical_load(curve, replace(beyond, target_loss_ratio=target), mrr)[0])
-
-        share = np.array([load(question.target_loss_ratio - ratio) for ratio in self.ratio])
-        share /= load(question.target_loss_ratio)
+        left = question.target_loss_ratio - np.append(self.ratio, 0.0)
+        some = left > 0.0
+        spread, deviation, mrr = (np.full(some.sum(), value) for value in (mode.spread, mode.deviation, mode.mrr))
+        share = np.zeros(len(left))
+        share[some] = critical_load(Curves(posterior.function, spread, deviation), beyond, mrr, left[some])
+        share = share[:-1] / share[-1]
         curves = Curves(posterior.function, posterior.spread, posterior.deviation)
         loads = np.outer(share, critical_load(curves, beyond, posterior.mrr)).ravel()
         loads = np.clip(loads, question.min_load, question.max_load)

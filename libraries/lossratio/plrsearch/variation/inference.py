@@ -8,6 +8,7 @@ successive trials are considered. Where trials right after one in overload diffe
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -71,7 +72,7 @@ class Description:
     bursts: Bursts | None = None
     """Bursts of lost frames at any load; the posteriors are those without them. None: none are seen."""
 
-    @property
+    @cached_property
     def reported(self) -> tuple[Posterior, ...]:
         """The posteriors of the critical load with all losses: those of bursts, too."""
         return self.posteriors if self.bursts is None else tuple(map(self.bursts.added, self.posteriors))
