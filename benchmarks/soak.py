@@ -82,7 +82,7 @@ def main() -> None:
         "--timeout", type=float, default=1800.0, help="seconds of a search for coverage (default: 1800)"
     )
     parser.add_argument("--likelihood", default="varying", choices=[likelihood.value for likelihood in LikelihoodName])
-    parser.add_argument("--selection", default="posterior", choices=["posterior", "draft"])
+    parser.add_argument("--selection", default="posterior", choices=["posterior", "csit"])
     parser.add_argument("--store", type=Path, help="JSON lines file that keeps the searches")
     arguments = parser.parse_args()
     unknown = set(arguments.sections) - set(sections)
@@ -177,15 +177,14 @@ def _least_time(task: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def sooner(arguments: argparse.Namespace) -> None:
-    """Errors after some seconds of search: with the draft's selection, and with ours.
+    """Errors after some seconds of search: with CSIT's selection, and with ours.
 
     No trial depends on how long the search will go on, so the shorter searches are beginnings of the longest one.
     """
     ways = {
-        "the draft's": ({"selection": "draft", "likelihood": "poisson", "weighting": Weighting.EQUAL}),
-        "draft, exact": ({"selection": "draft", "likelihood": "poisson"}),
-        "poisson": ({"selection": "posterior", "likelihood": "poisson"}),
-        "varying": ({"selection": "posterior", "likelihood": "varying"}),
+        "csit": {"selection": "csit", "likelihood": "geometric", "weighting": Weighting.EQUAL},
+        "poisson": {"likelihood": "poisson"},
+        "varying": {"likelihood": "varying"},
     }
     print(f"{'SUT':16} {'way':12} " + " ".join(f"{f'rms at {int(t)} s, %':>18}" for t in TIMES))
     for name in ("stretch", "erf"):

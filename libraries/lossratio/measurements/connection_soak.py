@@ -1,9 +1,8 @@
 """The rate of connections at which a device loses a given share of them in the long run, by PLRsearch."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from lossratio.measurements import NOT_IN_FILES
 from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, as_cps, in_connections
 from lossratio.measurements.soak.measure import SoakRequest, SoakSearch
 from lossratio.measurements.soak.result import SoakResult
@@ -24,8 +23,6 @@ class ConnectionSoakRequest(OpeningRequest, SoakRequest):
 
     trial_duration: Duration = 1.0
     """Seconds of each trial."""
-    trial_growth: Annotated[Duration, NOT_IN_FILES] = 0.0
-    """Trials do not grow: each opens as many connections as its rate says."""
 
 
 class ConnectionSoakResult(SoakResult):

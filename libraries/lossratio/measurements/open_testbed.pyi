@@ -174,7 +174,6 @@ class OpenTestbed(Testbed):
         weighting: Weighting = ...,
         selection: SelectionName = ...,
         trial_duration: float | str | None = ...,
-        trial_growth: float | str | None = ...,
         warm_start: Any = ...,
         dut: str | None = None,
         options: AnyOptions | None = None,

@@ -31,7 +31,7 @@ from lossratio.plrsearch.model import (
     from_rows,
     why_set_aside,
 )
-from lossratio.plrsearch.selection import Choice, DraftSelection, PosteriorSelection, Selection
+from lossratio.plrsearch.selection import Choice, PosteriorSelection, Selection
 from lossratio.plrsearch.variation import Description, Replicates, described
 from lossratio.trials import TrialInput, TrialResult
 
@@ -72,10 +72,6 @@ WarmStart: TypeAlias = Iterable[float] | Mapping[object, Bounds]
 """Loads in frames per second; or an MLRsearch result of the same SUT under the same traffic."""
 
 
-_DURATIONS = {SelectionName.CSIT: (5.1, 0.1), SelectionName.DRAFT: (5.1, 0.1), SelectionName.POSTERIOR: (2.0, 0.0)}
-"""Seconds of the first trial, and by how much each is longer than the last."""
-
-
 class PLRsearch:
     """Searches for the critical load; a `lossratio.trials.trial.Controller`.
 
@@ -102,7 +98,6 @@ class PLRsearch:
         weighting: Weighting | str = Weighting.EVIDENCE,
         selection: SelectionName | str = SelectionName.POSTERIOR,
         initial_duration: float | None = None,
-        duration_increment: float | None = None,
         warm_start: WarmStart = (),
     ) -> None:
         """Prepares a search.
@@ -120,8 +115,7 @@ class PLRsearch:
             likelihood: How counts are distributed.
             weighting: How the fitting functions are combined.
             selection: How loads are chosen.
-            initial_duration: Seconds of the first trial; None: 2 for the selection by posteriors, else 5.1.
-            duration_increment: Seconds that each trial is longer than the last; None: 0 likewise, else 0.1.
+            initial_duration: Seconds of the first trial; None: 2, or 5.1 as in CSIT, where each is 0.1 longer.
             warm_start: Loads of the first trials in frames per second, or an MLRsearch result of the same SUT.
 
         Raises:
@@ -132,24 +126,15 @@ class PLRsearch:
             raise SearchError(f"A search's timeout must be a positive number of seconds, not {timeout!r}.")
         if precision is not None and not 0.0 < precision < 1.0:
             raise SearchError(f"A precision is a share of the load, between 0 and 1, not {precision!r}.")
-        name = chosen(SelectionName, selection, "selection")
-        initial, increment = _DURATIONS[name]
-        self._duration = initial if initial_duration is None else initial_duration
-        self._increment = increment if duration_increment is None else duration_increment
-        if not (0.0 < self._duration < math.inf and 0.0 <= self._increment < math.inf):
-            raise SearchError(
-                f"Trial durations must be positive and must not shrink, but {self._duration!r} s and then "
-                f"{self._increment!r} s more each time were asked for."
-            )
+        if initial_duration is not None and not 0.0 < initial_duration < math.inf:
+            raise SearchError(f"A trial's duration must be a positive number of seconds, not {initial_duration!r}.")
         self._timeout, self._precision, self._stop_on_misfit = timeout, precision, stop_on_misfit
         self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
         self._weighting = chosen(Weighting, weighting, "weighting")
-        self._csit = CsitSelection(self._question) if name is SelectionName.CSIT else None
-        self._selection: Selection = self._csit or (
-            DraftSelection(self._question)
-            if name is SelectionName.DRAFT
-            else PosteriorSelection(self._question, self._likelihood)
-        )
+        is_csits = chosen(SelectionName, selection, "selection") is SelectionName.CSIT
+        self._csit = CsitSelection(self._question) if is_csits else None
+        self._selection: Selection = self._csit or PosteriorSelection(self._question, self._likelihood)
+        self._duration = initial_duration or self._selection.duration
         self._warm_loads = _warm_loads(warm_start, self._question)
         self.elapsed = 0.0
         self.history: tuple[IntervalPoint, ...] = ()
@@ -159,9 +144,6 @@ class PLRsearch:
         self._given: int | None = None
         self._next: tuple[TrialInput, Choice] | None = None
         self._stopped_by: StopReason | None = None
-        # The draft's choice follows each trial (4.3.2), and CSIT's.
-        self._follows_draft = name is not SelectionName.POSTERIOR
-        self._step = 1.0 if self._follows_draft else _STEP
         self._known: Description | None = None
         self._estimate: CriticalLoadEstimate | None = None
         self._judged: CriticalLoadEstimate | None = None
@@ -233,7 +215,7 @@ class PLRsearch:
         return self._judged
 
     def _decide(self, own_trials: int) -> None:
-        wanted = self._duration + self._increment * own_trials
+        wanted = self._duration + self._selection.growth * own_trials
         left = self._timeout - self.elapsed
         if self._csit is not None:
             left = wanted if left > 0.0 else 0.0
@@ -250,7 +232,7 @@ class PLRsearch:
     def _follow(self) -> None:
         """Describes the trials that choices are based on, if enough of them are new."""
         rows = self._rows[: self._usable]
-        if self._known is not None and len(rows) < max(self._tracked + 1.0, self._step * self._tracked):
+        if self._known is not None and len(rows) < max(self._tracked + 1.0, _STEP * self._tracked):
             return
         counts, lossy = from_rows(rows), sum(row[2] > 0.0 for row in rows)
         few = lossy and (len(rows) < _FEW_TRIALS or lossy < _FEW_LOSSY)
@@ -299,7 +281,7 @@ class PLRsearch:
         rows = self._rows[: self._usable][-_TRIALS_AT_MIN:]
         lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost, _ in rows]
         is_low = latest.most_95_per_interface_fps <= self._question.min_load
-        return not self._follows_draft and sum(lost_all) == _TRIALS_AT_MIN and is_low
+        return self._csit is None and sum(lost_all) == _TRIALS_AT_MIN and is_low
 
     def _reason_to_stop(self, latest: IntervalPoint) -> StopReason | None:
         """The reason to end the search early, if any."""

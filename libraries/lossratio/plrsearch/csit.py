@@ -18,7 +18,7 @@ import scipy
 from lossratio.errors import SearchError
 from lossratio.plrsearch.estimate import CsitEstimate
 from lossratio.plrsearch.model import CriticalLoadQuestion
-from lossratio.plrsearch.selection import Choice, clamped, drawn
+from lossratio.plrsearch.selection import Choice, clamped
 from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
@@ -297,6 +297,7 @@ class CsitSelection:
     """
 
     needs_posterior_from = 4
+    duration, growth = 5.1, 0.1
 
     def __init__(self, question: CriticalLoadQuestion, samples: int = SAMPLES) -> None:
         """Prepares the first choice.
@@ -341,7 +342,7 @@ class CsitSelection:
             self._next = Choice(clamped(self._drawn(mean), self._question), f"CSIT's estimate, {mean:,.0f} frames/s")
 
     def choose(self, known: Description | None, duration: float) -> Choice:
-        """See `Selection.choose`; the description is the draft's, and CSIT's estimate is another."""
+        """See `Selection.choose`; CSIT's estimate is another than the description."""
         return self._next
 
     def _drawn(self, mean: float) -> float:
@@ -349,4 +350,5 @@ class CsitSelection:
         lossy = self._lossy_loads[0]
         if self._quiet and len(self._lossy_loads) > 3:
             del self._lossy_loads[:3]
-        return drawn(mean, lossy, self._quiet)
+        weight = 2.0 ** (1 - self._quiet)
+        return (lossy + weight * mean) / (1.0 + weight) if self._quiet and lossy > mean else mean

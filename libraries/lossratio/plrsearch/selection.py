@@ -1,4 +1,4 @@
-"""The load of the next trial: by the draft's rule, or where a trial is expected to reduce the uncertainty most.
+"""The load of the next trial: where a trial is expected to reduce the uncertainty most.
 
 In overload a count shows the capacity: of these, trials at equal loads say how many are needed.
 """
@@ -13,8 +13,6 @@ from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Likel
 from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
-_COPIES, _DRAINED = 4, 3
-"""Copies of a lossy load that the draft keeps, and how many a trial without loss uses up."""
 _OVERLOAD = 5.0
 """How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
 _IN_OVERLOAD, _IF_CONSTANT, _IF_VARYING = 0.15, 0.05, 0.7
@@ -63,6 +61,10 @@ class Selection(Protocol):
 
     needs_posterior_from: int
     """After so many trials a choice is based on a description, of all but the last one: it is made while that runs."""
+    duration: float
+    """Seconds of the first trial."""
+    growth: float
+    """Seconds that each trial is longer than the one before."""
 
     def record(self, result: TrialResult) -> None:
         """Takes in a result."""
@@ -74,51 +76,6 @@ class Selection(Protocol):
             known: The description of the trials that the choice may be based on; None if there is none yet.
             duration: Duration of the next trial, in seconds.
         """
-
-
-class DraftSelection:
-    """The rule of the draft, sections 5.6 and 4.3.2.
-
-    After trials without loss, a list of loads with the target loss ratio or more draws the next load upwards: else many
-    such trials would follow each other. The list begins with the maximum load.
-    """
-
-    needs_posterior_from = 4
-
-    def __init__(self, question: CriticalLoadQuestion) -> None:
-        self._question = question
-        self._lossy_loads = [question.max_load]
-        self._drained = 0.0
-        self._quiet = self._trials = 0
-        self._forwarding_rate = question.max_load
-
-    def record(self, result: TrialResult) -> None:
-        """See `Selection.record`."""
-        self._trials += 1
-        self._forwarding_rate = result.forwarding_rate
-        if result.loss_ratio >= self._question.target_loss_ratio:
-            self._lossy_loads = sorted(self._lossy_loads + [result.load] * _COPIES)
-        if result.output.lost_frames:
-            self._quiet = 0
-            return
-        self._quiet += 1
-        self._drained = self._lossy_loads[0]
-        if len(self._lossy_loads) > _DRAINED:
-            del self._lossy_loads[:_DRAINED]
-
-    def choose(self, known: Description | None, duration: float) -> Choice:
-        """See `Selection.choose`."""
-        question = self._question
-        if self._trials == 0:
-            return Choice(0.5 * (question.min_load + question.max_load), "the middle of the loads")
-        if self._trials == 1:
-            return Choice(question.max_load, "the maximum load")
-        if known is None:
-            load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
-            return Choice(clamped(load, question), "the forwarding rate of the last trial")
-        mean = float(np.mean([posterior.moments.mean for posterior in known.posteriors]))
-        load = drawn(mean, self._drained, self._quiet)
-        return Choice(clamped(load, question), f"the estimate, {mean:,.0f} frames/s")
 
 
 class Guarding:
@@ -196,6 +153,7 @@ class PosteriorSelection:
     """
 
     needs_posterior_from = 5
+    duration, growth = 2.0, 0.0
 
     def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName) -> None:
         self._question = question
@@ -267,12 +225,6 @@ class PosteriorSelection:
         loads = loads if len(loads) else np.array([mean])
         loads = np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
         return float(loads[np.argmax(_gains(known, loads, duration, self._own_noise))])
-
-
-def drawn(mean: float, lossy: float, quiet: int) -> float:
-    """The mean, drawn towards a larger lossy load if so many trials before were quiet."""
-    weight = 2.0 ** (1 - quiet)
-    return (lossy + weight * mean) / (1.0 + weight) if quiet and lossy > mean else mean
 
 
 def _in_whole_frames(load: float, duration: float, question: CriticalLoadQuestion) -> float:

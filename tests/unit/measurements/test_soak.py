@@ -9,7 +9,7 @@ from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements.soak.measure import SoakPreset, SoakRequest, find_critical_load, warm_start_from
 from lossratio.measurements.soak.result import SoakLimit
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
-from lossratio.plrsearch import CapacityVariation, LikelihoodName, SelectionName
+from lossratio.plrsearch import CapacityVariation, LikelihoodName
 from lossratio.results.findings import caveats_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
@@ -177,7 +177,7 @@ def test_a_critical_load_outside_of_the_limits_is_irregular_and_says_on_which_si
 
 @pytest.mark.long
 def test_a_policers_truth_is_in_the_interval_or_the_model_does_not_fit(tmp_path):
-    request = SoakRequest(profile=ONE_WAY, timeout=25.0, trial_duration=1.0, trial_growth=0.0)
+    request = SoakRequest(profile=ONE_WAY, timeout=25.0, trial_duration=1.0)
     result = find_critical_load(policed(police="50 kfps", burst="1000"), request, place(tmp_path))
     critical_load = result.critical_load
     inside = critical_load.least_95.per_interface_fps <= 51e3 <= critical_load.most_95.per_interface_fps
@@ -208,12 +208,6 @@ def test_a_warm_start_needs_a_search_with_the_same_traffic(soak, tmp_path):
         warm_start_from(soak[0], PROFILE)
 
 
-def test_the_drafts_selection_and_durations_can_be_asked_for(tmp_path):
-    request = SoakRequest(profile=ONE_WAY, timeout=20.0, selection=SelectionName.DRAFT)
-    result = find_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
-    assert [trial.duration_s for trial in result.trials[:3]] == pytest.approx([5.1, 5.2, 5.3])
-
-
 @pytest.mark.long
 def test_the_preset_csit_measures_as_csit_does_and_shows_its_estimate(tmp_path):
     request = SoakRequest(profile=ONE_WAY, timeout=6.0).preset(SoakPreset.CSIT)
@@ -226,9 +220,7 @@ def test_the_preset_csit_measures_as_csit_does_and_shows_its_estimate(tmp_path):
     assert "as CSIT computes it" in message(result)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"precision": 0.1}, {"likelihood": LikelihoodName.POISSON}, {"selection": SelectionName.DRAFT}]
-)
+@pytest.mark.parametrize("settings", [{"precision": 0.1}, {"likelihood": LikelihoodName.POISSON}])
 def test_a_preset_refuses_other_settings_of_what_it_chooses(settings):
     with pytest.raises(SearchError, match=f"preset=csit chooses {next(iter(settings))} itself"):
         SoakRequest(profile=ONE_WAY, **settings).preset(SoakPreset.CSIT)

@@ -1,7 +1,6 @@
 import re
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +9,6 @@ from soak_trials import trial
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, MLRsearch
 from lossratio.plrsearch import LikelihoodName, PLRsearch, StopReason, Verdict
-from lossratio.plrsearch.model import CriticalLoadQuestion
-from lossratio.plrsearch.selection import DraftSelection
 from lossratio.plrsearch.variation import described
 from lossratio.simulation import PerformanceSpectrum, SharpKnee, SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
@@ -19,8 +16,6 @@ from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_sea
 HEALTHY = SmoothKnee(mrr=18e6, spread=5e4)
 CRITICAL_LOAD = 17_487_000.0
 LIMITS = (1e4, 30e6)
-
-each_selection = pytest.mark.parametrize("selection", ["posterior", "draft"])
 
 
 def search(sut=HEALTHY, *, seed=1, **arguments):
@@ -31,9 +26,8 @@ def search(sut=HEALTHY, *, seed=1, **arguments):
 
 
 @pytest.mark.long
-@each_selection
-def test_a_search_finds_the_critical_load_in_time(selection):
-    estimate, results = search(selection=selection)
+def test_a_search_finds_the_critical_load_in_time():
+    estimate, results = search()
     assert estimate.stopped_by is StopReason.TIMEOUT
     assert estimate.mean == pytest.approx(CRITICAL_LOAD, rel=0.01)
     assert sum(result.duration for result in results) <= 45.0
@@ -42,10 +36,9 @@ def test_a_search_finds_the_critical_load_in_time(selection):
 
 
 @pytest.mark.long
-@each_selection
-def test_the_same_results_lead_to_the_same_trials(selection):
-    _, first = search(selection=selection, timeout=30.0)
-    _, second = search(selection=selection, timeout=30.0)
+def test_the_same_results_lead_to_the_same_trials():
+    _, first = search(timeout=30.0)
+    _, second = search(timeout=30.0)
     assert first == second
 
 
@@ -54,51 +47,10 @@ def test_asking_again_changes_nothing():
     assert controller.next_trial() == controller.next_trial()
 
 
-def test_the_first_trials_of_the_draft_are_those_of_the_draft():
-    _, results = search(selection="draft", timeout=40.0)
-    assert [result.load for result in results[:2]] == [0.5 * sum(LIMITS), LIMITS[1]]
-    assert [result.load for result in results[2:4]] == pytest.approx(
-        [result.forwarding_rate for result in results[1:3]]
-    )
-    assert [result.duration for result in results[:4]] == pytest.approx([5.1, 5.2, 5.3, 5.4])
-
-
-def test_the_draft_keeps_four_copies_of_lossy_loads_and_three_go_with_each_trial_without_loss():
-    selection = DraftSelection(CriticalLoadQuestion(1e-3, 1.0, 1000.0))
-
-    def next_load(load, lost):
-        selection.record(trial(load, lost, sent=100_000))
-        posterior = SimpleNamespace(moments=SimpleNamespace(mean=500.0))
-        return selection.choose(SimpleNamespace(posteriors=[posterior]), 5.0).load
-
-    next_load(900.0, 1000)
-    assert next_load(600.0, 1000) == 500.0
-    # Three of the four copies of 600 go, then the last one with two of 900; the weight of the drained load doubles.
-    assert next_load(500.0, 0) == pytest.approx((600.0 + 500.0) / 2.0)
-    assert next_load(550.0, 0) == pytest.approx((2.0 * 600.0 + 500.0) / 3.0)
-    assert next_load(566.0, 0) == pytest.approx((4.0 * 900.0 + 500.0) / 5.0)
-    # Some loss, but less than the target: neither lossy nor without loss (5.6).
-    assert next_load(820.0, 1) == 500.0
-    assert next_load(500.0, 0) == pytest.approx((900.0 + 500.0) / 2.0)
-
-
 @pytest.mark.long
-def test_the_drafts_estimate_follows_each_trial():
-    estimate, results = search(selection="draft", timeout=300.0, initial_duration=10.0, duration_increment=0.0)
-    assert len(results) > 25
-    assert [point.trials for point in estimate.history] == list(range(3, len(results) - 1))
-
-
-def test_durations_and_their_growth_are_arguments():
-    _, results = search(initial_duration=4.0, duration_increment=2.0)
-    assert [result.duration for result in results[:3]] == [4.0, 6.0, 8.0]
-
-
-@pytest.mark.long
-@each_selection
-def test_the_last_trial_is_no_shorter_than_the_others(selection):
+def test_the_last_trial_is_no_shorter_than_the_others():
     for timeout in (28.0, 29.3, 30.6):
-        estimate, results = search(selection=selection, timeout=timeout, initial_duration=3.0, duration_increment=0.0)
+        estimate, results = search(timeout=timeout, initial_duration=3.0)
         assert {result.duration for result in results} == {3.0}
         assert timeout - 3.5 < sum(result.elapsed for result in results) <= timeout + 0.5
         assert estimate.stopped_by is StopReason.TIMEOUT
@@ -284,7 +236,6 @@ def test_a_search_can_begin_where_another_one_ended():
         {"weighting": "none"},
         {"selection": "random"},
         {"initial_duration": 0.0},
-        {"duration_increment": -1.0},
         {"warm_start": [0.0]},
     ],
     ids=str,

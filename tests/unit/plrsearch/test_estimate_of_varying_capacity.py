@@ -37,5 +37,5 @@ def test_an_integral_that_is_too_rough_is_no_good_model():
     question = CriticalLoadQuestion(1e-7, 1e3, 2e6)
     known = estimate_from_counts(counts, question, LikelihoodName.VARYING, Weighting.EVIDENCE).description
     rough = replace(known, posteriors=tuple(replace(posterior, error=np.inf) for posterior in known.posteriors))
-    assert any("too rough for the integral" in reason for reason in check(rough, known.posteriors, 5).reasons)
-    assert not any("too rough" in reason for reason in check(known, known.posteriors, 5).reasons)
+    assert any("too rough for the integral" in reason for reason in check(rough, 5).reasons)
+    assert not any("too rough" in reason for reason in check(known, 5).reasons)

@@ -60,7 +60,7 @@ _OF_CSIT: Mapping[str, Any] = {
     "weighting": Weighting.EQUAL,
     "selection": SelectionName.CSIT,
 }
-_USUAL = ("precision", "stop_on_misfit", "trial_duration", "trial_growth", "warm_start")
+_USUAL = ("precision", "stop_on_misfit", "trial_duration", "warm_start")
 """Settings that presets leave as they are by default."""
 
 
@@ -90,11 +90,9 @@ class SoakRequest(Request):
     weighting: Weighting = Weighting.EVIDENCE
     """The way of combining the fitting functions: by their ``evidence``, or ``equal``, as in the Internet draft."""
     selection: SelectionName = SelectionName.POSTERIOR
-    """The way of choosing loads: ``posterior``, ``draft`` as in the Internet draft, or ``csit``."""
+    """The way of choosing loads: ``posterior``, or ``csit``."""
     trial_duration: Duration | None = None
-    """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=draft`` or ``csit``."""
-    trial_growth: Duration | None = None
-    """Seconds by which each trial is longer than the one before; None: the selection's default."""
+    """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=csit``, where each is 0.1 s longer."""
     warm_start: Annotated[tuple[FrameRate, ...], Audience.SCRIPTS] = ()
     """Loads of the first trials, frames per second per interface: they should be near the knee."""
 
@@ -127,7 +125,6 @@ class SoakRequest(Request):
             weighting=self.weighting,
             selection=self.selection,
             initial_duration=self.trial_duration,
-            duration_increment=self.trial_growth,
             warm_start=self.warm_start,
         )
 

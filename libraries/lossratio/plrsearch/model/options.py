@@ -31,8 +31,6 @@ class SelectionName(str, Enum):
 
     POSTERIOR = "posterior"
     """Where a trial is expected to reduce the uncertainty most; some trials in overload, which show the capacity."""
-    DRAFT = "draft"
-    """The draft's rule (5.6): at the estimate, drawn towards known loss after trials without."""
     CSIT = "csit"
     """The rule, the Monte Carlo and the fitting functions of FD.io CSIT's code."""
 
