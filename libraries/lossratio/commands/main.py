@@ -101,6 +101,7 @@ def main() -> None:
                 "\nError: The input ended before this question was answered: give a line for each one.", err=True
             )
             sys.exit(ExitStatus.BAD_INPUT)
+        click.echo("Stopped.", err=True)
         sys.exit(ExitStatus.INTERRUPTED)
     except click.ClickException as error:
         error.show()

@@ -89,17 +89,19 @@ def run(
     status = outcome.status
     if results is not None and outcome.directory is not None and not _is_kept(outcome.directory, results):
         status = with_trouble(status)
-    for trouble in outcome.troubles:
-        click.echo(f"Error: {trouble}", err=True)
-    if outcome.status is ExitStatus.INTERRUPTED and outcome.directory is not None:
-        click.echo(
-            f"To go on with it: {shlex.join(['lossratio', 'run', '--resume', str(outcome.directory)])}", err=True
-        )
+    _show_problems(outcome)
     if outcome.error is None:
         click.echo(_summary(outcome.verdicts, int(status)), err=True)
-    else:
-        click.echo(f"Error: {outcome.error}", err=True)
     sys.exit(int(status))
+
+
+def _show_problems(outcome: RunOutcome) -> None:
+    """Shows what went wrong in a run, and how to go on with one that was stopped."""
+    for problem in (*outcome.troubles, *filter(None, (outcome.error,))):
+        click.echo(f"Error: {problem}", err=True)
+    if outcome.status is ExitStatus.INTERRUPTED and outcome.directory is not None:
+        way_on = shlex.join(["lossratio", "run", "--resume", str(outcome.directory)])
+        click.echo(f"All trials are kept in {outcome.directory}. To go on with it: {way_on}", err=True)
 
 
 def _is_kept(directory: Path, url: str) -> bool:
@@ -139,7 +141,9 @@ _OF_THIS_MACHINE = (ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNA
 
 
 @command()
-def demo(output: Path = option("Directory for the results.", default=Path("results/demo"), metavar="DIR")) -> None:
+def demo(
+    output: Path | None = option("Directory for the results; a new one, results/demo, unless given.", metavar="DIR"),
+) -> None:
     """Measure this machine's Linux bridge with real frames, behind a policer whose truth is known.
 
     The testbed is made of network namespaces, and vanishes in the end. Where this machine cannot build it, or is too
@@ -147,20 +151,18 @@ def demo(output: Path = option("Directory for the results.", default=Path("resul
 
     Exit status: that of `lossratio run`.
     """
-    from lossratio.runs import RunRequest
+    from lossratio.runs import RunRequest, check_directory
 
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=output).close()
-    except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}. Choose another directory: --output DIR", str(output)) from error
-    real = RunRequest((Path("local"),), (), (), ("--outputdir", str(output)), job=_JOB)
+    check_directory(output or Path("results"), "--output")
+    robot_options = () if output is None else ("--outputdir", str(output))
+    real = RunRequest((Path("local"),), (), (), robot_options, job=_JOB, name="demo")
     outcome = measured_or_simulated(real, replace(real, topologies=(Path("simulated"),)))
+    _show_problems(outcome)
     if outcome.directory is not None and outcome.status is ExitStatus.PASSED:
-        _show_truth(outcome.directory)
-        click.echo(f"The page of this measurement: {(outcome.directory / 'lossratio.html').resolve()}")
-    elif outcome.error is not None:
-        click.echo(f"Error: {outcome.error}", err=True)
+        try:
+            _show_truth(outcome.directory)
+        finally:
+            click.echo(f"The page of this measurement: {(outcome.directory / 'lossratio.html').resolve()}")
     sys.exit(int(outcome.status))
 
 

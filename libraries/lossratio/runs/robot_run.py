@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from robot.api import logger
+from robot.conf import RobotSettings
 from robot.errors import FRAMEWORK_ERROR, DataError, Information
+from robot.model import ModelModifier
+from robot.output import LOGGER
 from robot.run import RobotFramework
+from robot.running import TestSuiteBuilder
 from robot.utils import secs_to_timestr, timestr_to_secs
 
 from lossratio.errors import LossRatioError, ReportError, StorageError
@@ -128,6 +132,8 @@ class RunRequest:
     """The job file with the tests for the testbed; None: there is no job."""
     limits: Limits = NO_LIMITS
     """How long tests, suites and the run may take."""
+    name: str = ""
+    """Name of its directory in ``results``; empty: the testbed's name and the time."""
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites."""
@@ -139,6 +145,26 @@ class RunRequest:
         except DataError as error:
             raise RobotOptionsError(f"The options for Robot Framework are wrong: {error.message}") from error
         return {name: value for name, value in options.items() if value not in (None, [], "")}, list(map(str, sources))
+
+
+def check_selection(options: Mapping[str, Any], suites: Sequence[str], modifier: object) -> None:
+    """Raises RobotOptionsError if Robot Framework cannot read the suites, or the options select none of their tests."""
+    tags: list[str] = []
+    try:
+        settings = RobotSettings({**options, "prerunmodifier": [*_listed(options.get("prerunmodifier")), modifier]})
+        root = TestSuiteBuilder(
+            included_extensions=settings.extension,
+            included_files=settings.parse_include,
+            custom_parsers=settings.parsers,
+            lang=settings.languages,
+            allow_empty_suite=settings.run_empty_suite,
+        ).build(*suites)
+        root.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
+        tags += sorted({str(tag) for test in root.all_tests for tag in test.tags} if settings.include else ())
+        root.configure(**settings.suite_config)
+    except DataError as error:
+        known = f" Their tags are: {', '.join(tags)}." if tags else ""
+        raise RobotOptionsError(f"Nothing was run: {error.message}{known}") from error
 
 
 def run_robot(
@@ -191,6 +217,8 @@ def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
         yield str(error)
     except ReportError as error:
         print(f"The run has no report. {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(f"The run has no report, as it was stopped. To write it: lossratio report {directory}", file=sys.stderr)
 
 
 class _Robot(RobotFramework):  # type: ignore[misc]

@@ -10,13 +10,14 @@ import hashlib
 import io
 import json
 import os
+import tempfile
 import xml.parsers.expat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import wraps
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, ParamSpec
 
@@ -25,18 +26,19 @@ from robot.api import ExecutionResult, ResultWriter, SuiteVisitor
 from robot.errors import DataError
 from robot.result import Result, TestSuite
 
-from lossratio.errors import LossRatioError, NodeError, storing
+from lossratio.errors import JobError, LossRatioError, NodeError, storing
 from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.records import Record
 from lossratio.results import damages_in, result_stems, results_lost, results_set_aside, write_whole
 from lossratio.runs.job import Assignment, assignments_of
-from lossratio.runs.robot_run import NO_LIMITS, Limits, RunRequest, run_robot
+from lossratio.runs.robot_run import NO_LIMITS, Limits, RunRequest, check_selection, run_robot
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 from lossratio.version import __version__
 
 _FILE = "run.json"
+_RESULTS = Path("results")
 _SOURCES = (".robot", ".resource", ".yaml", ".yml", ".py")
 
 
@@ -83,7 +85,6 @@ class RunRecord(Record):
         """Writes the record into the directory of a run."""
         way_out = "Nothing was measured; make room, or choose another directory: -- --outputdir DIR"
         with storing(f"write {directory / _FILE}", way_out):
-            directory.mkdir(parents=True, exist_ok=True)
             write_whole(directory / _FILE, self.model_dump_json(indent=1).encode() + b"\n")
 
     def differences(self, now: "RunRecord") -> tuple[str, ...]:
@@ -167,6 +168,9 @@ def _in_outcome(perform: Callable[_P, RunOutcome]) -> Callable[_P, RunOutcome]:
             return perform(*args, **settings)
         except LossRatioError as error:
             return RunOutcome(status_of_kinds({failure_kind(error, FailureKind.BAD_INPUT)}), error=str(error))
+        except KeyboardInterrupt:
+            stopped = "The run was stopped while no test was running. Nothing that was measured is lost."
+            return RunOutcome(ExitStatus.INTERRUPTED, error=stopped)
 
     return performed
 
@@ -191,6 +195,10 @@ def run(request: RunRequest) -> RunOutcome:
     assignments = assignments_of(request)
     # Wrong options are found before the wait for a testbed.
     commands = {assignment.file: request.robot_command(assignment.suites) for assignment in assignments}
+    for assignment in assignments:
+        check_selection(*commands[assignment.file], assignment.modifier)
+    given = next(iter(commands.values()))[0].get("outputdir")
+    check_directory(Path(given or _RESULTS), "-- --outputdir")
     purpose = request.purpose or assignments[0].name
     candidates = [candidate(assignment.file, assignment.topology, purpose=purpose) for assignment in assignments]
     with reserved(candidates, request.wait) as chosen:
@@ -198,11 +206,11 @@ def run(request: RunRequest) -> RunOutcome:
         options, suites = commands[chosen.file]
         assignment = next(assignment for assignment in assignments if assignment.file == chosen.file)
         assignment.check()
-        new = f"{chosen.topology.name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
-        directory = Path(options.get("outputdir") or Path("results") / new)
-        make_record(request, assignment, kernels).write(directory)
-        FailureRecord(directory).clear()
-        with _lease_kept(directory, chosen.token):
+        new = request.name or f"{chosen.topology.name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+        directory = Path(given) if given else _new_directory(new)
+        with _kept_for_this_run(directory, chosen.token):
+            make_record(request, assignment, kernels).write(directory)
+            FailureRecord(directory).clear()
             return_code, verdicts, troubles = run_robot(
                 options,
                 suites,
@@ -230,12 +238,12 @@ def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: L
         now = make_record(original, assignment, _check_nodes(chosen))
         differences = record.differences(now)
         _check_conditions(directory, differences, force=force)
-        now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
         forced = "; ".join(differences) or "it was not compared with the earlier results" if force else ""
         ours = {"TOPOLOGY": chosen.file, "RESUME": directory, "RESUME_FORCED": forced}
         # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
         alone = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
-        with _lease_kept(directory, chosen.token):
+        with _kept_for_this_run(directory, chosen.token):
+            now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
             _keep_newest(directory)
             return_code, _, troubles = run_robot(
                 {**options, **alone},
@@ -271,20 +279,47 @@ def _refuse(directory: Path, why: str, reasons: Iterable[object], way_out: str) 
         raise ResumeError(f"The run in {directory} is not resumed: {why}.{listed}\n{way_out}")
 
 
-@contextmanager
-def _lease_kept(directory: Path, token: str | None) -> Iterator[None]:
-    """Keeps the token during the block; a lock on its file shows that this process lives.
+def check_directory(directory: Path, option: str) -> None:
+    """Checks that a run can write to a directory, and leaves nothing. Raises OSError that shows the option."""
+    try:
+        there = next(place for place in (directory, *directory.parents) if place.exists())
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        why = f"{error.strerror}. Choose another directory: {option} DIR"
+        raise OSError(error.errno, why, str(directory)) from error
 
-    The kernel drops the lock when this process dies. Processes that it has forked do not have the lock.
+
+def _new_directory(name: str) -> Path:
+    """Makes a directory in ``results`` that no other run has, with a number behind its name if there is one already."""
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    while True:
+        directory = _RESULTS / next(names)
+        with storing(f"make {directory}"), suppress(FileExistsError):
+            directory.mkdir(parents=True)
+            return directory
+
+
+@contextmanager
+def _kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
+    """Makes a directory if need be, and keeps other runs out of it during the block; keeps the token of a lease, too.
+
+    A lock on a file shows that this process lives. The kernel drops the lock when this process dies. Processes that it
+    has forked do not have the lock.
     """
-    if token is None:
-        yield
-        return
     file = directory / _LEASE_FILE
     with storing(f"write to {directory}"):
-        file.unlink(missing_ok=True)
-        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            with suppress(FileNotFoundError), open(file, "r+b") as of_killed_run:
+                fcntl.lockf(of_killed_run, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not os.fstat(of_killed_run.fileno()).st_nlink:
+                    raise BlockingIOError("another run was sooner")
+                file.unlink()
+            fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, FileExistsError) as error:
+            way_out = "Wait until it has ended, or choose another directory: -- --outputdir DIR"
+            raise JobError(f"Another run writes to {directory}. {way_out}") from error
         os.write(fd, json.dumps({"token": token, "boot": _boot()}).encode())
     try:
         yield
@@ -303,7 +338,7 @@ def _lease_left_behind(directory: Path) -> str | None:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             kept = json.load(file)
             # A lock of another machine may be invisible here.
-            return str(kept["token"]) if kept["boot"] == _boot() else None
+            return kept["token"] if kept["boot"] == _boot() else None
     return None
 
 

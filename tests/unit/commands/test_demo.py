@@ -58,6 +58,14 @@ def test_a_demo_that_is_stopped_or_cannot_write_is_not_simulated(status, tmp_pat
     assert "Simulated" not in done.output
 
 
+def test_a_demo_that_is_stopped_shows_what_is_kept_and_how_to_go_on(lossratio, monkeypatch):
+    stopped = RunOutcome(ExitStatus.INTERRUPTED, Path("results/my demo"))
+    monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
+    monkeypatch.setattr("lossratio.runs.run", lambda request: stopped)
+    shown = "All trials are kept in results/my demo. To go on with it: lossratio run --resume 'results/my demo'\n"
+    assert lossratio("demo") == (ExitStatus.INTERRUPTED, "", shown)
+
+
 @pytest.mark.parametrize("output", ["/proc/nope", "file", "file/x"])
 def test_a_directory_that_takes_no_files_is_refused_before_a_testbed_is_built(output, lossratio, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
@@ -75,7 +83,7 @@ def test_a_full_disk_stays_a_failure_of_the_infrastructure(lossratio, monkeypatc
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     status, _, err = lossratio("demo")
     assert status == ExitStatus.INFRASTRUCTURE
-    assert err == "Error: results/demo: No space left on device. Choose another directory: --output DIR.\n"
+    assert err == "Error: results: No space left on device. Choose another directory: --output DIR.\n"
 
 
 @pytest.mark.parametrize(

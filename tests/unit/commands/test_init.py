@@ -146,7 +146,7 @@ def test_an_input_that_ends_too_early_is_bad_input_and_no_ctrl_c(lossratio, tmp_
 
 def test_ctrl_c_at_a_question_is_an_interrupt(lossratio, monkeypatch):
     monkeypatch.setattr("sys.stdin.readline", lambda *size: signal.raise_signal(signal.SIGINT), raising=False)
-    assert lossratio("init", "our-lab")[::2] == (130, "")
+    assert lossratio("init", "our-lab")[::2] == (130, "Stopped.\n")
 
 
 def test_nothing_is_overwritten(ask, tmp_path):

@@ -9,6 +9,7 @@ from runner_examples import SIMULATED, write_suite
 
 from lossratio.errors import ArchiveError, DutError, NodeError
 from lossratio.exit_status import ExitStatus, FailureKind
+from lossratio.runs import RunRequest, run
 from lossratio.runs.run import merged, verdicts_of
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
 from lossratio.traffic import AgentRefusalError
@@ -62,16 +63,43 @@ def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
         (["suite.robot"], "--topology FILE"),
         (["--topology", SIMULATED, "--wait", "soon", "suite.robot"], "soon"),
         (["--any-of", SIMULATED, "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
-        (["--topology", SIMULATED, "--include", "absent", "suite.robot"], "no tests matching tag"),
+        (["--topology", SIMULATED, "--include", "absent", "suite.robot"], "tag 'absent'. Their tags are: a."),
+        (["--topology", SIMULATED, "suite.robot", "--", "--test", "absent"], "no tests matching name 'absent'"),
+        (
+            ["--topology", SIMULATED, "suite.robot", "--", "--outputdir", "suite.robot"],
+            "Error: suite.robot: Not a directory. Choose another directory: -- --outputdir DIR.\n",
+        ),
     ],
 )
 def test_bad_input_is_one_message_and_touches_nothing(lossratio, tmp_path, arguments, message):
-    write_suite(tmp_path, PASSES)
+    write_suite(tmp_path, "Passes\n    [Tags]    a\n    No Operation\n")
     done = lossratio("run", *arguments)
     assert done.status == 2
     assert message in done.err
     assert "Traceback" not in done.err
-    assert not (tmp_path / "output.xml").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["suite.robot"]
+
+
+def test_a_run_has_a_directory_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    request = RunRequest(
+        (SIMULATED,), (write_suite(tmp_path, PASSES),), name="night", robot_options=("--console", "none")
+    )
+    assert [str(run(request).directory) for _ in range(3)] == [f"results/night{end}" for end in ("", "-2", "-3")]
+    assert len(list(tmp_path.glob("results/*/run.json"))) == 3
+
+
+def test_a_run_that_is_stopped_before_its_tests_says_that_nothing_is_lost(lossratio, tmp_path, monkeypatch):
+    monkeypatch.setattr("lossratio.runs.robot_run.TestSuiteBuilder", lambda **given: signal.raise_signal(signal.SIGINT))
+    done = lossratio("run", "--topology", SIMULATED, write_suite(tmp_path, PASSES))
+    assert (done.status, "Nothing that was measured is lost" in done.err) == (130, True), done.err
+
+
+def test_a_run_that_is_stopped_while_its_page_is_written_says_how_to_write_it(lossratio, tmp_path, monkeypatch):
+    monkeypatch.setattr("lossratio.runs.robot_run.write_reports", lambda *given: signal.raise_signal(signal.SIGINT))
+    out = tmp_path / "out"
+    done = lossratio("run", "--topology", SIMULATED, write_suite(tmp_path, PASSES), "--", "--outputdir", out)
+    assert f"To write it: lossratio report {out}\n" in done.err
 
 
 def test_options_behind_the_dashes_are_robots(lossratio, tmp_path):

@@ -112,7 +112,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("size", "trials"), [("20k", 30), ("76k", 40)], ids=["in a journal", "in a result"])
+@pytest.mark.parametrize(("size", "trials"), [("24k", 30), ("80k", 40)], ids=["in a journal", "in a result"])
 def test_results_on_a_full_disk_are_kept_and_the_run_goes_on(tmp_path, small_disk, size, trials):
     done = small_disk(size, begin(write_suite(tmp_path, trials), tmp_path / "disk" / "out"))
     assert "status: 69" in done.stdout, done.stdout + done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
-from runner_examples import ROOT, write_suite
+from runner_examples import ROOT, SIMULATED, write_suite
 from waiting import wait_until
 
 from lossratio.testbed.local import LocalTestbed
@@ -83,7 +83,7 @@ def running(testbeds, tmp_path):
         stdout=subprocess.DEVNULL,
     )
     try:
-        wait_until((tmp_path / "out" / ".lease.json").exists)
+        wait_until((tmp_path / "out" / "run.json").exists)
         yield process, tmp_path / "out"
     finally:
         process.kill()
@@ -111,6 +111,18 @@ def test_a_run_that_lives_keeps_its_lease_although_somebody_resumes_it(lossratio
     assert process.poll() is None
     (directory.parent / "go").write_text("")
     assert process.wait(240) == 0
+
+
+def test_no_other_run_writes_into_the_directory_of_a_run_that_lives(lossratio, running, tmp_path):
+    process, directory = running
+    before = (directory / "run.json").read_bytes()
+    other = write_suite(tmp_path, PASSES)
+    done = lossratio("run", "--topology", SIMULATED, other, "--", "--outputdir", directory)
+    assert (done.status, f"Another run writes to {directory}. " in done.err) == (2, True), done.err
+    assert (directory / "run.json").read_bytes() == before
+    process.kill()
+    process.wait()
+    assert lossratio("run", "--topology", SIMULATED, other, "--", "--outputdir", directory).status == 0
 
 
 def test_the_lease_of_a_run_that_may_live_elsewhere_is_waited_for(lossratio, running, testbeds):
