@@ -63,11 +63,14 @@ def repair(paths: tuple[Path, ...] = argument("PATH...", required=True)) -> None
     """
     statuses = {ExitStatus.PASSED}
     for path in paths:
+        repaired = None
         for repaired in repair_files(path):
             click.echo(f"{repaired.path}: {repaired.done}.")
             if repaired.damage is not None:
                 statuses.add(ExitStatus.FAILED if repaired.is_known else ExitStatus.BAD_INPUT)
                 click.echo(repaired.damage, err=True)
+        if repaired is None:
+            click.echo(f"{path}: nothing to repair; it has no journal (trials/*.jsonl) and no result (results/*.json).")
     sys.exit(max(statuses))
 
 

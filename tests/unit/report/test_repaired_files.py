@@ -287,6 +287,12 @@ def test_what_is_neither_is_refused(tmp_path, name):
         list(repair_files(tmp_path / name))
 
 
+def test_where_there_is_nothing_to_repair_this_is_said(lossratio, tmp_path):
+    (tmp_path / "trials").mkdir()
+    expected = f"{tmp_path}: nothing to repair; it has no journal (trials/*.jsonl) and no result (results/*.json).\n"
+    assert lossratio("repair", tmp_path) == (0, expected, "")
+
+
 def test_where_there_is_no_room_the_original_stays(journal, monkeypatch):
     damaged = damage(journal, b'"load":4', b'"load":5')
     monkeypatch.setattr(os, "fsync", no_space_left)
