@@ -2,7 +2,7 @@
 
 import atexit
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -151,7 +151,8 @@ class LiveTestbed(Testbed):
         with ignored_interruption():
             for will in last_wills(self._set_up.managed):
                 will.execute_at_end()
-        self.close()
+        with suppress(KeyboardInterrupt):
+            self.close()
 
     def _restore(self) -> None:
         """Logs in again where a connection was lost, and checks that the testbed is ours."""
