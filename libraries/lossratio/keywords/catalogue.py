@@ -14,11 +14,9 @@ from robot.variables import Variables
 from lossratio.errors import LossRatioError, TopologyError
 from lossratio.shipped import names_near
 from lossratio.topology import NicModel, Topology, TrafficPath, load_topology
-from lossratio.traffic import parse_frame_size
+from lossratio.traffic import RFC2544_FRAME_SIZES, parse_frame_size
 
-RFC2544_FRAME_SIZES = ("64B", "128B", "256B", "512B", "1024B", "1280B", "1518B")
-"""Frame sizes of RFC 2544, section 9.1."""
-FRAME_SIZES = (*RFC2544_FRAME_SIZES, "IMIX")
+FRAME_SIZES = (*(f"{size}B" for size in RFC2544_FRAME_SIZES), "IMIX")
 """Frame sizes of suites that name none."""
 _FRAME_SIZE = "${FRAME_SIZE}"
 _CORES = "${CORES}"

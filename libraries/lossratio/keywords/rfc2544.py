@@ -6,17 +6,16 @@ from robot.api import logger
 
 from lossratio.errors import TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
-from lossratio.keywords.catalogue import RFC2544_FRAME_SIZES
 from lossratio.keywords.live_view import live_view
 from lossratio.keywords.measurements import reset_of
 from lossratio.keywords.session import Keywords, announce
 from lossratio.measurements import rfc2544, seconds_in_words
 from lossratio.mlrsearch import Forecast
 from lossratio.results import message
-from lossratio.traffic import load_profile
+from lossratio.traffic import RFC2544_FRAME_SIZES, load_profile
 from lossratio.trials import Integrity
 
-_FRAME_SIZES = tuple(FrameSize(size) for size in RFC2544_FRAME_SIZES)
+_FRAME_SIZES = tuple(FrameSize(f"{size}B") for size in RFC2544_FRAME_SIZES)
 
 
 class Rfc2544Keywords(Keywords):

@@ -41,6 +41,7 @@ from lossratio.traffic.probe import (
     vlans_of as vlans_of,
 )
 from lossratio.traffic.profile import (
+    RFC2544_FRAME_SIZES as RFC2544_FRAME_SIZES,
     TrafficDirection as TrafficDirection,
     TrafficProfile as TrafficProfile,
     address_span as address_span,

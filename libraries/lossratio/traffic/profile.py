@@ -324,6 +324,10 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
         return load_yaml_file(path, ProfileFile, TrafficError)
 
 
+RFC2544_FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
+"""Frame sizes of RFC 2544, section 9.1."""
+
+
 def parse_frame_size(frame_size: int | str) -> int | str:
     """Reads bytes of a frame with FCS (``64``, ``64B``); anything else is the name of a mix of sizes.
 

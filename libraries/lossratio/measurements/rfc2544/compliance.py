@@ -15,9 +15,8 @@ from lossratio.measurements.rfc2544.modifiers import Modifier
 from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.results import Conditions, TestResult, integrity_of
+from lossratio.traffic import RFC2544_FRAME_SIZES
 
-ETHERNET_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
-"""Frame sizes of RFC 2544, section 9.1."""
 _RUN_SECONDS, _STREAM_SECONDS = 60.0, 120.0
 _SAME = 1e-6
 
@@ -287,7 +286,7 @@ _GENERAL: tuple[_Row, ...] = (
     ("8", _S, "frames of Appendix C (UDP echo)", _always(_DIFFERENT, "frames of the traffic profile; see conditions")),
     ("9", _S, "at least 5 frame sizes", lambda f: _met(len(f.sizes) >= 5, f"{len(f.sizes)}: {', '.join(f.sizes)}")),
     ("9", _S, "the smallest and the largest legal frame size", lambda f: _sizes(f, {64, 1518})),
-    ("9.1", _S, "64, 128, 256, 512, 1024, 1280 and 1518 bytes", lambda f: _sizes(f, ETHERNET_SIZES)),
+    ("9.1", _S, "64, 128, 256, 512, 1024, 1280 and 1518 bytes", lambda f: _sizes(f, RFC2544_FRAME_SIZES)),
     ("10", _S, "only test frames count, and their length is checked", _examined("frames have a tag")),
     ("10", _S, "sequence numbers; frames out of order, duplicates and gaps are reported", _examined("in each result")),
     (
