@@ -77,16 +77,12 @@ class Generator(Protocol):
 
 @dataclass(frozen=True)
 class Exchange:
-    """What goes over each connection that frames have opened."""
+    """What goes over each connection that frames have opened: `lossratio.trials.Exchange`, as this program reads it."""
 
     answer_ratio: float
-    """Rate of all frames but the first ones, as a multiple of the load."""
-    data_frames: int = 0
-    """Further frames in each direction, one after the other."""
-    closing: str | None = None
-    """How connections of TCP end: ``fin`` or ``rst``; None: they stay open."""
-    established: bool = False
-    """Whether devices have all of these connections before, and keep them: it is their throughput that is measured."""
+    data_frames: int
+    closing: str | None
+    established: bool
 
 
 class ConnectingGenerator(Protocol):
