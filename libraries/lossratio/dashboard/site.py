@@ -17,7 +17,16 @@ from urllib.parse import quote
 from lossratio.dashboard.slices import NEWEST, Job, Results, as_script, slices
 from lossratio.drawing import html_fragment
 from lossratio.errors import ReportError, StorageError
-from lossratio.history import RUNS, TELEMETRY, History, TrendRequest, analyse_entries, known_changes, series_of_readings
+from lossratio.history import (
+    RUNS,
+    TELEMETRY,
+    History,
+    TrendRequest,
+    address_of_run,
+    analyse_entries,
+    known_changes,
+    series_of_readings,
+)
 from lossratio.report import LEAST_CHANGE, SIGNIFICANCE
 from lossratio.results import INTERRUPTED, TERMINATED
 from lossratio.version import __version__
@@ -127,13 +136,12 @@ def _check_folder(folder: Path) -> None:
 def _links(history: History, folder: Path, runs: str | None, jobs: Sequence[Job]) -> Mapping[Job, str]:
     """Addresses of runs: their pages, or else their files in the archive that the history is in."""
     links = {}
-    archive = history.path.parent / RUNS
+    archive, address = history.path.parent / RUNS, address_of_run(runs, {})
     for job in dict.fromkeys(jobs):
         if job.name is None:
             continue
-        if runs is not None:
-            name = quote(job.name, safe="")
-            links[job] = runs.replace("{run}", name) if "{run}" in runs else f"{runs.rstrip('/')}/{name}/lossratio.html"
+        if (page := address(job.name)) is not None:
+            links[job] = page
         else:
             began = datetime.fromtimestamp(job.started, tz=timezone.utc)
             place = archive / f"testbed={quote(job.testbed, safe=' ')}" / f"date={began:%Y-%m-%d}"

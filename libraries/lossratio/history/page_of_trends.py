@@ -147,7 +147,7 @@ def address_of_run(pages: str | None, added: Mapping[str, str]) -> Callable[[str
     def address(run: str) -> str | None:
         if pages is None:
             return added.get(run)
-        name = quote(run)
+        name = quote(run, safe="")
         return pages.replace("{run}", name) if "{run}" in pages else f"{pages.rstrip('/')}/{name}/lossratio.html"
 
     return address
