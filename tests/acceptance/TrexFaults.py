@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from lossratio import traffic
 from lossratio.nodes import NodeSession
 from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed import cabling
@@ -206,7 +207,7 @@ class TrexFaults:
         with (
             patch.object(cabling, "takes_cards", lambda _: True),
             patch.object(cabling, "taken_cards", lambda *_: nullcontext()),
-            patch.object(cabling, "open_generator", opened),
+            patch.object(traffic, "open_generator", opened),
         ):
             report = cabling.probe_cabling(
                 load_topology(topology), links, duts=None, nic=None, profile="ethip4-udp", frame_sizes=["64B", "1518B"]
