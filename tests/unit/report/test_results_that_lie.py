@@ -59,7 +59,7 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
         assert {found.pop(name) for name in ("median", "guard", "csit", "variation")} == {None}
         assert found.pop("stopping_factor") == 1.0
         newer = ("replicates_chi_squared", "replicates_freedom", "described_below_fps")
-        newer += ("largest_variation_ratio", "tail_freedom")
+        newer += ("largest_variation_ratio", "heavy_tails_ratio")
         assert {found["fit"].pop(name) for name in newer} == {None}
         assert {point.pop("median_per_interface_fps") for point in found["history"]} == {None}
         assert {function.pop(name) for function in found["functions"] for name in INFERRED} == {None}

@@ -24,7 +24,7 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
     "replicates_chi_squared": ("chi-squared per degree of freedom of trials at equal loads", "(by chance: 1)", ".3g"),
     "largest_variation_ratio": ("capacities of these trials differ by a standard deviation of", "or less", ".2g"),
     "replicates_freedom": ("degrees of freedom of trials at equal loads", "", "d"),
-    "described_below_fps": ("trials are described below", "fps: closer to the target a function fits", ",.1f"),
+    "described_below_fps": ("trials are described below", "fps only: neither function fits all of them", ",.1f"),
     "chi_squared_per_trial": (
         "chi-squared per trial around the best Poisson curve",
         "(about 1: counts scatter by chance only; more: the shape is another)",
@@ -33,6 +33,7 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
     "function_distance_stdevs": ("distance of the functions", "standard deviations", ".3g"),
     "drift_ratio": ("drift from the first to the last trial, share of the capacity", "", "+.2g"),
     "drift_stdev_ratio": ("standard deviation of the drift", "", ".2g"),
+    "heavy_tails_ratio": ("probability of heavier tails than a normal distribution's", "", ".2g"),
 }
 """Fields of the fit, likewise."""
 
@@ -59,9 +60,6 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
         yield "as CSIT computes it", str(critical_load.csit)
     if critical_load.variation is not None:
         yield "order of the trials", str(critical_load.variation)
-    if critical_load.fit.tail_freedom is not None:
-        heavy = f"those of Student's distribution with {critical_load.fit.tail_freedom:.3g} degrees of freedom"
-        yield "tails", f"not even {heavy} are excluded: the interval reaches down to the critical load with them"
     if critical_load.ended_by is not None:
         wider = critical_load.stopping_factor
         note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"

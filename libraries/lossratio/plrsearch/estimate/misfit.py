@@ -78,15 +78,14 @@ class FitCheck(Observed):
     replicates_freedom: int | None = None
     """Its degrees of freedom; null: by an earlier version."""
     described_below_fps: float | None = None
-    """The functions describe the trials below that load (of each transmitting interface) only, as neither has the shape
-    of the loss above; null: they describe all, or an earlier version."""
+    """The functions describe the trials below that load (of each transmitting interface) only, as neither fits all of
+    them; null: they describe all, or an earlier version."""
     largest_variation_ratio: float | None = None
     """By how much capacities of trials at equal loads may differ without being seen (standard deviation as a share,
     97.5 %); null: they differ by more than chance, are too few, or an earlier version."""
-    tail_freedom: float | None = None
-    """Degrees of freedom of Student's distribution, the heaviest tails of the capacity that the trials do not exclude:
-    the interval reaches down to the critical load with these; null: they exclude heavy tails, show a constant capacity
-    or are too few, or an earlier version."""
+    heavy_tails_ratio: float | None = None
+    """Probability that the capacity has heavier tails than a normal distribution: the interval reaches down to the
+    critical load with these; null: the trials show a constant capacity or are too few, or an earlier version."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def _residuals(description: Description) -> tuple[Array, Array]:
 
 
 def tails_of(description: Description) -> Tails | None:
-    """Heavy tails of the capacity that trials do not exclude; None: they do, or are so few as to be provisional."""
+    """Tails of the capacity, by trials that show how it is distributed; None: they are so few as to be provisional."""
     _, shown = _residuals(description)
     enough = len(description.counts) >= TRIALS_FOR_TAILS and len(shown)
     return Tails.of(shown, description.best) if enough else None
@@ -165,7 +164,7 @@ def check(description: Description, trials: int, tails: Tails | None = None) -> 
             replicates_freedom=description.replicates.freedom,
             described_below_fps=description.below,
             largest_variation_ratio=Replicates.largest_variation(best, counts) if is_steady else None,
-            tail_freedom=None if tails is None else tails.freedom,
+            heavy_tails_ratio=None if tails is None else tails.probability,
         ),
         provisional=provisional,
     )
@@ -313,8 +312,8 @@ def _tails(tails: Tails | None) -> list[str]:
     if tails is None or not tails.are_seen:
         return []
     return [
-        f"The capacity has heavier tails than a normal distribution: Student's explains the trials better, by "
-        f"{tails.gain:.3g} nats. So they do not show how low it gets."
+        f"The capacity has heavier tails than a normal distribution (probability {tails.probability:.4g}). So the "
+        f"trials do not show how low it gets."
     ]
 
 

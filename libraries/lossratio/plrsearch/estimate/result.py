@@ -202,11 +202,11 @@ class CriticalLoadEstimate:
 
         Each end is farther out than in the model by one frame in the longest trial, but within the limits: a trial
         cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` widens it, too. And
-        it reaches down to the critical load with heavy tails of the capacity, unless the trials exclude them.
+        it reaches down to the critical load with heavier tails of the capacity, as far as these are probable.
         """
         low, high = self._interval(probability)
         if self.tails is not None:
-            low = max(low - (1.0 - self.tails.share) * self.median, self.question.min_load)
+            low = min(low, max(self.tails.quantile(0.5 - 0.5 * probability) * self.median, self.question.min_load))
         return low, high
 
     def _interval(self, probability: float) -> tuple[float, float]:
@@ -230,12 +230,12 @@ class CriticalLoadEstimate:
 
     @property
     def is_at_least_max_load(self) -> bool:
-        """Whether the critical load may well be above the maximum load: then the number is "at least" only."""
+        """Whether the critical load may well be above the maximum load: the interval ends there."""
         return self.combined.p_at_max > _LIMIT_SHARE and not self.is_beyond_trials
 
     @property
     def is_at_most_min_load(self) -> bool:
-        """Whether the critical load may well be below the minimum load: then the number is "at most" only."""
+        """Whether the critical load may well be below the minimum load: the interval ends there."""
         return self.combined.p_at_min > _LIMIT_SHARE and not self.is_beyond_trials
 
     @property

@@ -1,7 +1,8 @@
 """Whether capacities may have heavier tails than a normal distribution's, and how low the critical load is then.
 
 A loss ratio of 1e-7 is deep in the tail: with Student's distribution of 5 degrees of freedom it is four times as far
-from the middle. So the likelihoods of some such distributions are compared with the normal one's.
+from the middle. So such distributions compete with the normal one by evidence, and all of them together say how low the
+critical load may be.
 """
 
 from __future__ import annotations
@@ -14,73 +15,81 @@ import scipy
 from lossratio.plrsearch.model import Array, Curves, critical_load
 from lossratio.plrsearch.quadrature import Posterior
 
-_FREEDOM = np.array([[3.0], [4.0], [5.0], [7.0], [10.0]])
-"""Degrees of freedom of Student's distributions; half an hour does not exclude the last one of a normal capacity."""
-_EXCLUDED, _SEEN = -2.0, 4.0
-"""Nats by which one is likelier than the normal distribution, if it is not excluded; and if chance does not explain it:
-3 of 1,000 normal samples have as many."""
+_FREEDOM = 22.0 / (np.arange(8) + 0.5)[:, None, None]
+"""Degrees of freedom of Student's distributions, from 44 to 2.9: their reciprocals are evenly apart."""
+_NORMAL = 0.6
+"""Probability of the normal distribution before the trials; these share the rest."""
+_SEEN = 0.95
+"""Probability of heavier tails that are certain: fewer than 1 of 500 normal samples have it."""
 _ROUNDS = 40
-_QUANTILE = 1.96
-"""Standard deviations by which the logarithm of the width may be larger than the likeliest one."""
-_PLACES = np.sinh(np.linspace(-9.0, 3.0, 481))
-"""Capacities over which the loss is averaged, in widths of the distribution."""
+_WIDTHS = scipy.special.ndtri((np.arange(5) + 0.5) / 5)[:, None]
+"""Widths that are equally probable, in standard deviations of their logarithm."""
+_PLACES = np.sinh(np.linspace(-9.0, 3.0, 241))
+"""Capacities over which the loss is averaged, in standard deviations of the likeliest curve."""
+_LOWER = np.geomspace(1.0, 1e-7, 97)
+"""How much lower than with the normal distribution the critical load may be, as shares of the way to the least load."""
 
 
 @dataclass(frozen=True)
 class Tails:
-    """Tails that are heavier than a normal distribution's."""
+    """Critical loads with tails that are heavier than a normal distribution's, and how probable they are."""
 
-    freedom: float
-    """Degrees of freedom of Student's distribution with the heaviest tails that the trials do not exclude."""
-    gain: float
-    """Nats by which the likeliest of these distributions is likelier than the normal one."""
-    share: float
-    """The critical load with these tails, as wide as they may be, as a share of that with the normal distribution."""
+    shares: Array
+    """These loads, as shares of that with the normal distribution, in order."""
+    known: Array
+    """The probability of each of these and of all lower ones."""
+
+    @property
+    def probability(self) -> float:
+        """That the tails are heavier."""
+        return float(self.known[-1])
 
     @property
     def are_seen(self) -> bool:
-        """Whether chance does not explain the tails."""
-        return self.gain > _SEEN
+        """Whether the tails are certain to be heavier."""
+        return self.probability > _SEEN
+
+    def quantile(self, probability: float) -> float:
+        """The critical load's quantile, as a share of that with the normal distribution; 1 if it is one with that."""
+        return float(np.append(self.shares, 1.0)[np.searchsorted(self.known, probability)])
 
     @classmethod
-    def of(cls, residuals: Array, posterior: Posterior) -> Tails | None:
-        """What residuals of independent trials leave open, beside the likeliest curve; None: no heavy tails."""
-        number, variance = len(residuals), np.full(_FREEDOM.shape, residuals.var())
-        normal = -0.5 * number * (np.log(2.0 * np.pi * residuals.var()) + 1.0)
-        middle: Array = np.full(_FREEDOM.shape, np.median(residuals))
+    def of(cls, residuals: Array, posterior: Posterior) -> Tails:
+        """What residuals of independent trials show, beside the likeliest curve."""
+        number, deviation = len(residuals), residuals.std()
+        middle, width = np.full(_FREEDOM.shape, np.median(residuals)), np.full(_FREEDOM.shape, deviation)
         for _ in range(_ROUNDS):
             # The likeliest by expectation and maximization: what is far from the middle counts less.
-            weight = (_FREEDOM + 1.0) / (_FREEDOM + (residuals - middle) ** 2 / variance)
-            middle = np.average(np.broadcast_to(residuals, weight.shape), axis=1, weights=weight, keepdims=True)
-            variance = np.mean(weight * (residuals - middle) ** 2, axis=1, keepdims=True)
-        half, gammaln = 0.5 * (_FREEDOM + 1.0), scipy.special.gammaln
-        each = gammaln(half) - gammaln(half - 0.5) - 0.5 * np.log(_FREEDOM * np.pi * variance)
-        each = each - half * np.log1p((residuals - middle) ** 2 / (_FREEDOM * variance))
-        gain = each.sum(axis=1) - normal
-        is_open = gain > np.append(np.full(len(gain) - 1, _EXCLUDED), _SEEN)
-        if not is_open.any():
-            return None
-        heaviest = int(np.argmax(is_open))
-        freedom, width = float(_FREEDOM[heaviest, 0]), float(np.sqrt(variance[heaviest, 0]))
-        width *= np.exp(_QUANTILE * np.sqrt(0.5 * (freedom + 3.0) / (freedom * number)))
-        capacities = float(middle[heaviest, 0]) + width * _PLACES
-        weights = (1.0 + _PLACES**2 / freedom) ** (-0.5 * (freedom + 1.0)) * np.gradient(_PLACES)
-        return cls(freedom, float(gain.max()), _share(posterior, capacities, weights / weights.sum()))
+            weight = (_FREEDOM + 1.0) / (_FREEDOM + ((residuals - middle) / width) ** 2)
+            middle = np.sum(weight * residuals, axis=-1, keepdims=True) / weight.sum(axis=-1, keepdims=True)
+            width = np.sqrt(np.mean(weight * (residuals - middle) ** 2, axis=-1, keepdims=True))
+        # Evidence beside the normal distribution's, both by Laplace's method over middle and width.
+        normal = -0.5 * number * (np.log(2.0 * np.pi * deviation**2) + 1.0)
+        gain = _log_density(residuals, middle, width).sum(axis=-1, keepdims=True) - normal
+        gain += np.log(width / deviation * (_FREEDOM + 3.0) / np.sqrt(_FREEDOM * (_FREEDOM + 1.0)))
+        prior = np.log(_NORMAL / (1.0 - _NORMAL) * len(_FREEDOM))
+        probabilities = scipy.special.softmax(np.append(prior, gain))[1:]
+        widths = width * np.exp(_WIDTHS * np.sqrt(0.5 * (_FREEDOM + 3.0) / (_FREEDOM * number)))
+        shares = _shares(posterior, np.exp(_log_density(_PLACES, middle, widths)) * np.gradient(_PLACES))
+        order = np.argsort(shares)
+        return cls(shares[order], np.repeat(probabilities / len(_WIDTHS), len(_WIDTHS))[order].cumsum())
 
 
-def _share(posterior: Posterior, places: Array, weights: Array) -> float:
-    """The critical load of the likeliest curve with capacities at these places, as a share of that with normal ones."""
-    mode, target, function = posterior.mode, posterior.question.target_loss_ratio, posterior.function
+def _log_density(values: Array, middle: Array, width: Array) -> Array:
+    """Of Student's distributions."""
+    half, gammaln = 0.5 * (_FREEDOM + 1.0), scipy.special.gammaln
+    constant = gammaln(half) - gammaln(half - 0.5) - 0.5 * np.log(_FREEDOM * np.pi)
+    return np.asarray(constant - np.log(width) - half * np.log1p(((values - middle) / width) ** 2 / _FREEDOM))
+
+
+def _shares(posterior: Posterior, weights: Array) -> Array:
+    """Critical loads of the likeliest curve by weights of its capacities, as shares of that with normal ones."""
+    mode, function, question = posterior.mode, posterior.function, posterior.question
     mrr, spread, deviation = (np.array([value]) for value in (mode.mrr, mode.spread, mode.deviation))
-    normal = float(critical_load(Curves(function, spread, deviation), posterior.question, mrr)[0])
-    capacity = np.maximum(mrr + deviation * places, spread)
-
-    def excess(share: float) -> float:
-        load = np.array([share * normal])
-        ratio = np.minimum(np.exp(function.log_loss_rate(load, capacity, spread)) / load, 1.0)
-        return float(weights @ ratio / target) - 1.0
-
-    least = posterior.question.min_load / normal
-    if least >= 1.0 or excess(1.0) <= 0.0:
-        return 1.0
-    return least if excess(least) >= 0.0 else float(scipy.optimize.brentq(excess, least, 1.0, xtol=1e-8))
+    normal = critical_load(Curves(function, spread, deviation), question, mrr)
+    loads = normal - _LOWER * (normal - question.min_load)
+    rates = np.exp(function.log_loss_rate(loads, np.maximum(mrr + deviation * _PLACES, spread)[:, None], spread))
+    ratios = (weights / weights.sum(axis=-1, keepdims=True)).reshape(-1, len(_PLACES)) @ np.minimum(rates / loads, 1.0)
+    target = np.log(question.target_loss_ratio)
+    lower = [np.interp(target, row, np.log(_LOWER)) for row in np.log(np.maximum(ratios, 1e-300))]
+    return np.asarray(1.0 - np.exp(lower) * (1.0 - question.min_load / normal))
