@@ -303,7 +303,7 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
             not follows and bool(case.traits & {"memory", "drift"})
         )
     if described.below is not None:
-        found["described below a load"] = "curve" in case.traits
+        found["described below a load"] = bool(case.traits & {"curve", "bursts", "varies", "memory"})
     if (bursts := described.bursts) is not None:
         # Far below the knee a SUT loses only what it loses at any load.
         least, most = bursts.ratio[0], math.inf if bursts.more else bursts.ratio[-1]
@@ -324,9 +324,10 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
     if guard.verdict is Verdict.VERIFIED:
         found["verified"] = not case.is_falsely_verified_by(guard, seconds) or case.is_bounded_by(guard, seconds)
     truth = case.critical_load_after(seconds)
-    if estimated.is_at_least_max_load and truth is not None:
+    # These have a probability: they are said for sure from .95 on.
+    if estimated.combined.p_at_max > 0.95 and truth is not None:
         found["at least the maximum load"] = truth > 0.95 * MAX_LOAD
-    if estimated.is_at_most_min_load and truth is not None:
+    if estimated.combined.p_at_min > 0.95 and truth is not None:
         found["at most the minimum load"] = truth < 1.05 * MIN_LOAD
     return found
 

@@ -160,8 +160,8 @@ def test_a_critical_load_is_found_with_its_interval():
             {"misfit": ("losses come in bursts", "loss grows with time")},
             "rely on the number: losses come in bursts; loss",
         ),
-        ({"limit": SoakLimit.AT_LEAST}, "may be above the maximum load: it is at least what is given"),
-        ({"limit": SoakLimit.AT_MOST}, "may be below the minimum load: it is at most what is given"),
+        ({"limit": SoakLimit.AT_LEAST}, "may be above the maximum load, where its interval ends"),
+        ({"limit": SoakLimit.AT_MOST}, "may be below the minimum load, where its interval ends"),
         ({"limit": SoakLimit.BEYOND_TRIALS}, "beyond the trials: they sent too few frames to show it"),
     ],
 )

@@ -147,8 +147,8 @@ class CriticalLoad(Record):
 
 
 _LIMITS = {
-    SoakLimit.AT_LEAST: "the critical load may be above the maximum load: it is at least what is given",
-    SoakLimit.AT_MOST: "the critical load may be below the minimum load: it is at most what is given",
+    SoakLimit.AT_LEAST: "the critical load may be above the maximum load, where its interval ends",
+    SoakLimit.AT_MOST: "the critical load may be below the minimum load, where its interval ends",
     SoakLimit.BEYOND_TRIALS: "the target loss ratio is beyond the trials: they sent too few frames to show it",
 }
 

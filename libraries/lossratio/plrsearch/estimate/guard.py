@@ -24,7 +24,10 @@ NEAR = 0.05
 _TAIL = 0.025
 """Probability beyond each bound: together they are a 95 % interval."""
 _LEAST_TRIALS = 10
-"""Trials that verify a load, at least. Bursts in one of three trials may be in none of fewer, whatever these sent."""
+"""Trials that verify a load or contradict it, at least. Bursts in one of three trials may be in none of fewer, whatever
+these sent, and two trials may have bursts of the same size."""
+_RESULTS = 25
+"""Results of which all lower bounds that contradict hold at once: those that did not would be most of the few."""
 _ROUNDING = 1e-9
 """Relative distance of equal loads."""
 _MOST_FRAMES = 1e18
@@ -43,7 +46,7 @@ class Verdict(str, Enum):
     EXTRAPOLATED = "extrapolated"
     """The frames or trials there are too few to decide: the reported load rests on the functions."""
     CONTRADICTED = "contradicted"
-    """Below the 95 % interval more than the target is lost (probability 97.5 %)."""
+    """Below the 95 % interval more than the target is lost (probability 99.9 %)."""
 
 
 @dataclass(frozen=True)
@@ -280,7 +283,7 @@ def guard(
     loads = counts.load[counts.load >= (1.0 - NEAR) * highest]
     below = _starts(loads[loads <= lowest * (1.0 + _ROUNDING)])
     for start in below:
-        refuting = _between(counts, start, lowest, len(below))
+        refuting = _between(counts, start, lowest, _RESULTS * len(below))
         if refuting.least > target:
             at_min = highest <= question.min_load * (1.0 + _ROUNDING)
             verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
@@ -301,7 +304,7 @@ def _starts(loads: Array) -> list[float]:
     """Loads from which trials are asked: all trials, half of them, a quarter ... but 10 or more, or somewhat more."""
     starts: list[float] = []
     ordered, number = np.sort(loads), len(loads)
-    while number >= (_LEAST_TRIALS if starts else 1):
+    while number >= _LEAST_TRIALS:
         starts.append(float(ordered[-number]))
         number = min(number // 2, int(np.count_nonzero(ordered > starts[-1])))
     return starts
