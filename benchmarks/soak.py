@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from soak_cases import CASES, DRIFT_TIME, MAX_LOAD, MIN_LOAD, TARGET, Case
+from soak_cases import CASES, MAX_LOAD, MIN_LOAD, TARGET, Case
 from soak_monte_carlo import monte_carlo
 
 from lossratio.plrsearch import (
@@ -33,7 +33,7 @@ from lossratio.plrsearch import (
 from lossratio.plrsearch.controller import stopping_factor
 from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
 from lossratio.plrsearch.likelihood.density import Model, Prior
-from lossratio.plrsearch.model.counts import TrialCounts, collect
+from lossratio.plrsearch.model.counts import collect
 from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
@@ -264,10 +264,8 @@ SENTENCES = (
     ("Trials at equal loads differ", "varies bursts memory drift"),
     ("Counts of lost frames scatter", "varies bursts memory drift curve"),
     ("Neither function has", "curve bursts varies memory"),
-    ("More frames are lost below", "curve bursts varies"),
     ("heavier tails than a normal", "tails skewed bands bursts memory"),
     ("normal distribution of the capacity", "tails skewed bands bursts memory"),
-    ("Capacities in overload differ by", "tails skewed bands bursts memory"),
     ("Successive trials are alike", "memory drift"),
     ("lost frames at loads at which", "curve bursts varies memory"),
 )
@@ -308,17 +306,8 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
         # Far below the knee a SUT loses only what it loses at any load.
         least, most = bursts.ratio[0], math.inf if bursts.more else bursts.ratio[-1]
         found["bursts lose a ratio of"] = "bursts" in case.traits and least <= case.losses(MIN_LOAD)[0] <= most
-    rested = described.after_overload is not None
-    if rested:
+    if described.after_overload is not None:
         found["after overload"] = "overload" in case.traits
-    largest = estimated.misfit.fit.largest_variation_ratio
-    if largest is not None:
-        steady = not case.traits & {"varies", "memory"} or (rested and "overload" in case.traits)
-        found["equal loads: capacities differ by at most"] = steady or (
-            bool(case.drift)
-            and "varies" not in case.traits
-            and _drift_at_equal_loads(case, described.counts) <= largest
-        )
     if guard.trials:
         found[f"{guard.verdict.value}: ratio in the bounds"] = case.is_bounded_by(guard, seconds)
     if guard.verdict is Verdict.VERIFIED:
@@ -330,15 +319,6 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
     if estimated.combined.p_at_min > 0.95 and truth is not None:
         found["at most the minimum load"] = truth < 1.05 * MIN_LOAD
     return found
-
-
-def _drift_at_equal_loads(case: Case, counts: TrialCounts) -> float:
-    """Standard deviation of the capacities of trials at equal loads by the drift alone, as a share."""
-    _, group, trials = np.unique(counts.load, return_inverse=True, return_counts=True)
-    lossy = np.bincount(group, counts.lost) >= trials
-    left = counts.time - (np.bincount(group, counts.time) / trials)[group]
-    left = left[((trials > 1) & lossy)[group]]
-    return abs(case.drift) / DRIFT_TIME * float(np.sqrt(np.mean(left**2)))
 
 
 def stopping(arguments: argparse.Namespace) -> None:

@@ -55,23 +55,6 @@ def test_counts_at_equal_loads_tell_a_constant_capacity_from_one_that_varies():
     assert varying.ratio > 1e3
 
 
-def test_capacities_at_equal_loads_differ_by_no_more_than_the_result_says():
-    rng, said = np.random.default_rng(2), []
-    loads = np.repeat(np.linspace(18.1e6, 19e6, 5), 6)
-    curve = SimpleNamespace(function=STRETCH, mode=Mode(CAPACITY, 1e3, 0.0))
-    for deviation in np.repeat([0.0, 2e-5, 5e-5, 1e-4, 1e-3], 40):
-        counts = counts_at(loads, CAPACITY * (1.0 + deviation * rng.standard_normal(30)), rng)
-        largest = Replicates.largest_variation(curve, counts)
-        if largest is not None:
-            said.append((deviation, largest))
-    steady = [largest for deviation, largest in said if not deviation]
-    assert len(steady) >= 38
-    assert np.median(steady) < 1e-4
-    assert np.mean([deviation <= largest for deviation, largest in said]) > 0.95
-    assert all(deviation < 1e-3 for deviation, _ in said)
-    assert Replicates.largest_variation(curve, counts_at(loads[:5], np.full(5, CAPACITY), rng)) is None
-
-
 def test_trials_at_different_loads_decide_nothing():
     rng = np.random.default_rng(1)
     found = Replicates.of(counts_at(np.linspace(18.1e6, 19e6, 60), np.full(60, CAPACITY), rng))
@@ -101,7 +84,7 @@ def test_a_shape_that_is_no_functions_anywhere_is_flagged_and_not_for_a_capacity
     found = estimated(background, likelihood="varying", max_load=30e6)
     assert found.description.likelihood is LikelihoodName.POISSON
     reason, too_few = found.misfit.reasons
-    assert "below the knee" in reason
+    assert "Neither function has the shape" in reason
     assert too_few == found.misfit.provisional
 
 
@@ -151,7 +134,6 @@ def test_loss_at_one_load_is_not_hidden_among_that_of_many_quiet_ones():
     far = (17956864.0, 0.0046, 10.0)
     assert not LackOfFit.of(curve, counts_of(quiet)).is_certain
     assert LackOfFit.of(curve, counts_of([*quiet, far])).is_certain
-    assert not LackOfFit.of(curve, counts_of([*quiet, far])).is_below
 
 
 def memory_of(trials, slower, rng, *, number=300, capacities=None):

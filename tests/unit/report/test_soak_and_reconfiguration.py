@@ -15,14 +15,7 @@ from lossratio.errors import ReportError
 from lossratio.measurements import Measurement
 from lossratio.measurements.latency.result import LatencyAtLoad, direction_latency
 from lossratio.measurements.reconfiguration import ReconfigurationResult, reconfiguration_loss
-from lossratio.measurements.soak.result import (
-    Combination,
-    CriticalLoad,
-    CurvePoint,
-    FittedFunction,
-    SoakLimit,
-    SoakResult,
-)
+from lossratio.measurements.soak.result import CriticalLoad, CurvePoint, FittedFunction, SoakLimit, SoakResult
 from lossratio.measurements.soak.view import draw_soak
 from lossratio.plrsearch import FitCheck, GuardStatement, IntervalPoint, Verdict, why_set_aside
 from lossratio.report.csit import csit_export
@@ -191,7 +184,7 @@ GUARD = {
 
 def whole():
     """A soak test with everything that was inferred."""
-    result, rate = soak(), conditions().rate
+    result = soak()
     found = result.critical_load
     inferred = {
         "mrr_per_interface_fps": MEAN + 100.0,
@@ -203,10 +196,6 @@ def whole():
     }
     more = {
         "functions": tuple(function.model_copy(update=inferred) for function in found.functions),
-        "combinations": (
-            Combination(weighting="evidence", mean=rate(MEAN), stdev=rate(STDEV)),
-            Combination(weighting="equal", mean=rate(MEAN + 1.0), stdev=rate(777.0)),
-        ),
         "guard": GuardStatement(**GUARD),
     }
     return result.model_copy(update={"critical_load": found.model_copy(update=more)})
@@ -248,7 +237,7 @@ def test_the_page_quotes_no_extrapolated_load_without_saying_so():
 
 def test_the_page_shows_everything_that_was_inferred():
     page = report_page([Run(Path("a-run"), (whole(),))], "a run")
-    for shown in ("ln of the evidence", "-321.50", "150,100.0", "equal weights", "777 fps", "about 1: counts scatter"):
+    for shown in ("ln of the evidence", "-321.50", "150,100.0", "about 1: counts scatter"):
         assert shown in page
     assert "ln of the evidence" not in report_page([Run(Path("a-run"), (soak(),))], "a run")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lossratio.measurements.soak.result import Combination, CriticalLoad, CurvePoint, FittedFunction, SoakLimit
+from lossratio.measurements.soak.result import CriticalLoad, CurvePoint, FittedFunction, SoakLimit
 from lossratio.plrsearch import CriticalLoadEstimate, GuardStatement, Posterior
 from lossratio.results import Conditions
 
@@ -48,10 +48,6 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         limit=_limit(estimate),
         misfit=estimate.misfit.reasons,
         fit=estimate.misfit.fit,
-        combinations=tuple(
-            Combination(weighting=weighting.value, mean=conditions.rate(both.mean), stdev=conditions.rate(both.stdev))
-            for weighting, both in estimate.combinations.items()
-        ),
         guard=timed(estimate.guard, conditions),
         csit=estimate.csit,
         stopping_factor=estimate.stopping_factor,

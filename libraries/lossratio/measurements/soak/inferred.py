@@ -22,7 +22,6 @@ _OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
 """Fields of each fitting function: words, unit, format."""
 _OF_FIT: Mapping[str, tuple[str, str, str]] = {
     "replicates_chi_squared": ("chi-squared per degree of freedom of trials at equal loads", "(by chance: 1)", ".3g"),
-    "largest_variation_ratio": ("capacities of these trials differ by a standard deviation of", "or less", ".2g"),
     "replicates_freedom": ("degrees of freedom of trials at equal loads", "", "d"),
     "described_below_fps": ("trials are described below", "fps only: neither function fits all of them", ",.1f"),
     "chi_squared_per_trial": (
@@ -76,15 +75,12 @@ def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
     ]
     rows += [
         f"<tr><td>{xml_text(name)}</td><td colspan='{len(functions) + 1}'>{xml_text(value)}</td></tr>"
-        for name, value in _of_both(result, critical_load)
+        for name, value in _of_all(result, critical_load)
     ]
     return f"<table>{''.join(rows)}</table>"
 
 
-def _of_both(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
-    for both in critical_load.combinations:
-        shown = f"{_shown(both.mean, ',.1f')} fps, standard deviation {_shown(both.stdev, ',.4g')} fps"
-        yield f"both functions, {both.weighting} weights", shown
+def _of_all(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
     for name, (words, unit, form) in _OF_FIT.items():
         yield words, f"{_shown(getattr(critical_load.fit, name), form)} {unit}".rstrip()
     yield from in_words(result, critical_load)

@@ -75,17 +75,6 @@ class FittedFunction(Record):
     """Probability that the critical load is the maximum load or more."""
 
 
-class Combination(Record):
-    """Both fitting functions together, by one way of weighting them."""
-
-    weighting: str
-    """``evidence``: by the probability of the trials under each function; ``equal``: half each."""
-    mean: Rate
-    """Mean critical load."""
-    stdev: Rate
-    """Its standard deviation, the functions' disagreement included."""
-
-
 class CriticalLoad(Record):
     """The critical load: the load at which the long-term loss ratio is the target loss ratio."""
 
@@ -115,8 +104,6 @@ class CriticalLoad(Record):
 
     fit: FitCheck
     """How well the model fits."""
-    combinations: tuple[Combination, ...] = ()
-    """Both ways of weighting the fitting functions; empty: by an earlier version."""
     guard: GuardStatement | None = None
     """What frames at and just below the stated load say by themselves; null: by an earlier version."""
     csit: CsitEstimate | None = None

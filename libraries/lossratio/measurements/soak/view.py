@@ -58,7 +58,7 @@ class SoakView(View[SoakResult]):
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, the fit around the knee, and how the interval narrowed."""
         critical_load = result.critical_load
-        known = critical_load is not None and critical_load.combinations
+        known = critical_load is not None and critical_load.functions[0].log_evidence is not None
         yield Picture(
             "Critical load",
             draw_soak(result),

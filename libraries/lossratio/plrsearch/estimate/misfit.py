@@ -7,7 +7,7 @@ of these:
 
 - *spread*: around the best Poisson curve a healthy SUT's counts have a chi-squared of about 1 per trial;
 - *shape*: where the capacity varies, it has to vary normally;
-- *curve*: residuals that go along with the load, because the loss has another shape;
+- *curve*: where it is constant, lost frames at each load that neither function explains;
 - *surprise*: a trial that loses frames where (nearly) none can be lost;
 - *order*: so few independent trials that they show little.
 """
@@ -21,7 +21,7 @@ import scipy
 from lossratio.plrsearch.estimate.tails import Tails
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Posterior, posteriors
-from lossratio.plrsearch.variation import ENOUGH, FEW_CYCLES, Capacities, Description, Replicates, normal_scores
+from lossratio.plrsearch.variation import ENOUGH, FEW_CYCLES, Capacities, Description, Replicates
 from lossratio.trials import Observed
 
 _ENOUGH = 4
@@ -32,14 +32,10 @@ _IMPROBABLE = 0.002
 """Largest probability of a flagged sample under the model, for each check."""
 _NOT_NORMAL = 1.32
 """Anderson and Darling's distance of a normal sample, but for a share `_IMPROBABLE` of them."""
-_LIKE = 3.29
-"""Correlation of neighbours, in its standard deviations, that one sample in 2,000 has."""
 _VERY_IMPROBABLE = 1e-4
 _STEADY = 0.3
 """Standard deviation of residuals; if it is smaller, the SUT's loss varies less than chance, and has no shape: e.g. a
 simulated SUT whose loss is the same in each trial, but for whole frames."""
-_NARROW = 0.7
-"""Standard deviation of residuals in overload, at most, if it contradicts the model's."""
 TRIALS_FOR_TAILS = 150
 """Trials that show whether 2 % of all trials are unusually slow (Hanley and Lippman-Hand 1983)."""
 _NONE_SEEN = 3.0
@@ -80,9 +76,6 @@ class FitCheck(Observed):
     described_below_fps: float | None = None
     """The functions describe the trials below that load (of each transmitting interface) only, as neither fits all of
     them; null: they describe all, or an earlier version."""
-    largest_variation_ratio: float | None = None
-    """By how much capacities of trials at equal loads may differ without being seen (standard deviation as a share,
-    97.5 %); null: they differ by more than chance, are too few, or an earlier version."""
     heavy_tails_ratio: float | None = None
     """Probability that the capacity has heavier tails than a normal distribution: the interval reaches down to the
     critical load with these; null: the trials show a constant capacity or are too few, or an earlier version."""
@@ -110,21 +103,19 @@ class Misfit:
         return any(reason != self.provisional for reason in self.reasons)
 
 
-def _residuals(description: Description) -> tuple[Array, Array]:
-    """Loads and residuals of trials that show how a varying capacity is distributed; empty if they are too few."""
-    best, order, nothing = description.best, description.order, np.zeros(0)
+def _residuals(description: Description) -> Array:
+    """Residuals of trials that show how a varying capacity is distributed; empty if they are too few."""
+    best = description.best
     if description.likelihood is not LikelihoodName.VARYING:
-        return nothing, nothing
+        return np.zeros(0)
     capacities = Capacities.of(best.function, best.mode, description.counts)
-    shown = capacities.residuals(best.mode.deviation, order.correlation)
-    if len(shown) < ENOUGH or np.std(shown) < _STEADY:
-        return nothing, nothing
-    return description.counts.load[capacities.certain], shown
+    shown = capacities.residuals(best.mode.deviation, description.order.correlation)
+    return np.zeros(0) if len(shown) < ENOUGH or np.std(shown) < _STEADY else shown
 
 
 def tails_of(description: Description) -> Tails | None:
     """Tails of the capacity, by trials that show how it is distributed; None: they are so few as to be provisional."""
-    _, shown = _residuals(description)
+    shown = _residuals(description)
     enough = len(description.counts) >= TRIALS_FOR_TAILS and len(shown)
     return Tails.of(shown, description.best) if enough else None
 
@@ -145,14 +136,13 @@ def check(description: Description, trials: int, tails: Tails | None = None) -> 
         reasons, provisional = _constant(description), _provisional(description, trials)
     elif description.likelihood is LikelihoodName.VARYING:
         provisional = _provisional(description, trials)
-        loads, shown = _residuals(description)
+        shown = _residuals(description)
         reasons = [*_uncertified(description.posteriors), *_few(description), *_surprise(best, counts)]
-        reasons += [*_narrow(description), *_rare(counts)]
+        reasons += [] if order.swing else _rare(counts)
         if len(shown):
-            reasons += [*_shape(shown), *_tails(tails), *_curve(loads, shown)]
+            reasons += [*_shape(shown), *_tails(tails)]
     else:
         reasons = [*_spread(chi_squared), *_surprise(best, counts)]
-    is_steady = description.lack_of_fit is not None
     return Misfit(
         reasons=tuple(reasons) if provisional is None else (*reasons, provisional),
         fit=FitCheck(
@@ -163,7 +153,6 @@ def check(description: Description, trials: int, tails: Tails | None = None) -> 
             replicates_chi_squared=description.replicates.ratio,
             replicates_freedom=description.replicates.freedom,
             described_below_fps=description.below,
-            largest_variation_ratio=Replicates.largest_variation(best, counts) if is_steady else None,
             heavy_tails_ratio=None if tails is None else tails.probability,
         ),
         provisional=provisional,
@@ -179,11 +168,6 @@ def _constant(description: Description) -> list[str]:
         ]
     if lack is None or not lack.is_certain:
         return []
-    if lack.is_below:
-        return [
-            f"More frames are lost below the knee than either function has: {lack.quiet_lost:,.0f} where the likeliest "
-            f"curve loses {lack.quiet_expected:.2g}."
-        ]
     near = "" if description.below is None else f", not even at the loads below {description.below:,.10g} frames/s"
     return [
         f"Neither function has the shape of the SUT's loss{near}: chi-squared is {lack.deviance / lack.freedom:.3g} "
@@ -292,40 +276,12 @@ def _shape(values: Array) -> list[str]:
     ]
 
 
-def _narrow(description: Description) -> list[str]:
-    """Whether capacities in overload differ as much as the model has it: elsewhere slow trials may have widened it."""
-    best, order = description.best, description.order
-    capacities = Capacities.of(best.function, best.mode, description.counts)
-    deviation = best.mode.deviation / capacities.reference
-    shown = capacities.place[capacities.certain & (capacities.blur < _STEADY * deviation)] / deviation
-    if len(shown) < ENOUGH or order.correlation or np.std(shown) > _NARROW:
-        return []
-    if scipy.special.chdtr(len(shown) - 1.0, len(shown) * np.var(shown)) > _IMPROBABLE:
-        return []
-    return [
-        f"Capacities in overload differ by {np.std(shown):.2g} of the standard deviation that explains all trials: "
-        f"others are unusually slow, and the trials do not show how often, and by how much."
-    ]
-
-
 def _tails(tails: Tails | None) -> list[str]:
     if tails is None or not tails.are_seen:
         return []
     return [
         f"The capacity has heavier tails than a normal distribution (probability {tails.probability:.4g}). So the "
         f"trials do not show how low it gets."
-    ]
-
-
-def _curve(loads: Array, values: Array) -> list[str]:
-    """Whether neighbours in load have similar residuals: by the correlation of their ranks."""
-    scores = normal_scores(values[np.argsort(loads, kind="stable")])
-    likeness = float(np.corrcoef(scores[1:], scores[:-1])[0, 1])
-    if likeness * np.sqrt(len(scores) - 1.0) < _LIKE:
-        return []
-    return [
-        f"Neither function has the shape of the SUT's loss: trials at neighbouring loads err to the same side "
-        f"(correlation {likeness:.2f})."
     ]
 
 

@@ -20,8 +20,6 @@ _IMPROBABLE = 1e-3
 """Largest probability of counts that chance does not explain."""
 _LARGEST = 0.2
 """Share of the trials at a load of which bursts may be."""
-_TAIL = 0.025
-"""Probability of a larger variation than the largest one."""
 _LEAST_MEAN = 1.0
 """Mean lost frames at a load, at least: scatter of fewer shows little, and is not that of a chi-squared."""
 _LEAST_EXPECTED = 5.0
@@ -53,9 +51,12 @@ class Replicates:
     @classmethod
     def of(cls, counts: TrialCounts) -> Replicates:
         """The scatter of trials at equal loads."""
-        expected, used = _expected(counts)
-        chi_squared = float(np.sum((counts.lost[used] - expected[used]) ** 2 / expected[used]))
-        return cls(chi_squared, int(used.sum() - len(np.unique(counts.load[used]))))
+        _, group, trials = np.unique(counts.load, return_inverse=True, return_counts=True)
+        lost, exposure = (np.bincount(group, column) for column in (counts.lost, counts.exposure))
+        used = (trials > 1) & (lost >= _LEAST_MEAN * trials)
+        expected = ((lost / exposure)[group] * counts.exposure)[used[group]]
+        chi_squared = float(np.sum((counts.lost[used[group]] - expected) ** 2 / expected))
+        return cls(chi_squared, int((trials - 1)[used].sum()))
 
     @classmethod
     def without_largest(cls, counts: TrialCounts) -> Replicates:
@@ -80,30 +81,6 @@ class Replicates:
     def are_alike(self) -> bool:
         """Whether trials at equal loads are enough, and do not differ by more than chance: none is seen to vary."""
         return self.freedom >= _ENOUGH and not self.differ
-
-    @classmethod
-    def largest_variation(cls, posterior: Posterior, counts: TrialCounts) -> float | None:
-        """By how much capacities of trials at equal loads may differ without being seen (standard deviation, 97.5 %).
-
-        It is a share. A capacity that differs changes a count as much as in the likeliest curve. None: they are too
-        few, or differ.
-        """
-        found = cls.of(counts)
-        if not found.are_alike:
-            return None
-        expected, used = _expected(counts)
-        mode = posterior.mode
-        slope = posterior.function.log_loss(counts.load[used], np.array(mode.mrr), np.array(mode.spread)).slope
-        seen = max(found.chi_squared, found.freedom) / float(scipy.special.chdtri(found.freedom, 1.0 - _TAIL))
-        return float(np.sqrt((seen - 1.0) / np.mean(expected[used] * slope**2)) / mode.mrr)
-
-
-def _expected(counts: TrialCounts) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Lost frames of each trial by the mean of its load, and which trials are compared with others at their loads."""
-    _, group, trials = np.unique(counts.load, return_inverse=True, return_counts=True)
-    lost, exposure = (np.bincount(group, column) for column in (counts.lost, counts.exposure))
-    used = (trials > 1) & (lost >= _LEAST_MEAN * trials)
-    return (lost / exposure)[group] * counts.exposure, used[group]
 
 
 @dataclass(frozen=True)
@@ -180,10 +157,6 @@ class LackOfFit:
     """Deviance of the counts, a chi-squared."""
     freedom: int
     """Its degrees of freedom: loads less parameters, and at least 1, as not all parameters are probable."""
-    quiet_lost: float
-    """Lost frames at the loads at which the curve loses (nearly) none, all together."""
-    quiet_expected: float
-    """Those that the curve has there."""
 
     @classmethod
     def of(cls, posterior: Posterior, counts: TrialCounts) -> LackOfFit:
@@ -194,20 +167,14 @@ class LackOfFit:
         rate = posterior.function.log_loss_rate(np.maximum(near, 1e-9), np.array(mode.mrr), np.array(mode.spread))
         least, expected, most = np.exp(rate) * exposure
         few = expected < _LEAST_EXPECTED
-        quiet = float(lost[few].sum()), float(expected[few].sum())
         few &= scipy.special.gammainc(np.maximum(lost, 1e-9), most) > _IMPROBABLE
         seen = np.append(lost[~few], lost[few].sum())
         least, most = (np.maximum(np.append(column[~few], column[few].sum()), 1e-9) for column in (least, most))
         mean = np.clip(seen, least, most)
         deviance = 2.0 * float(np.sum(scipy.special.xlogy(seen, seen / mean) - seen + mean))
-        return cls(deviance, max(int(np.sum(~few)) + bool(few.any()) - _PARAMETERS, 1), *quiet)
+        return cls(deviance, max(int(np.sum(~few)) + bool(few.any()) - _PARAMETERS, 1))
 
     @property
     def is_certain(self) -> bool:
         """Whether chance does not explain the distance."""
         return bool(scipy.special.chdtrc(self.freedom, self.deviance) < _IMPROBABLE)
-
-    @property
-    def is_below(self) -> bool:
-        """Whether more is lost where the curve loses (nearly) nothing than chance explains."""
-        return bool(scipy.special.gammainc(max(self.quiet_lost, 1e-9), self.quiet_expected) < _IMPROBABLE)
