@@ -23,7 +23,7 @@ is FD.io CSIT's own search, which differs from all that: `csit_estimates` comput
 same trials.
 """
 
-from lossratio.plrsearch.controller import TIMEOUT as TIMEOUT, PLRsearch as PLRsearch, WarmStart as WarmStart
+from lossratio.plrsearch.controller import TIMEOUT as TIMEOUT, PLRsearch as PLRsearch
 from lossratio.plrsearch.csit import csit_estimates as csit_estimates
 from lossratio.plrsearch.estimate import (
     CriticalLoadEstimate as CriticalLoadEstimate,

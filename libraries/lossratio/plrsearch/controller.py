@@ -4,9 +4,8 @@ Meanwhile the posteriors are kept up to date, at little cost for each trial.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.csit import CsitSelection
@@ -56,22 +55,6 @@ def stopping_factor(trials: float | Array) -> float | Array:
     return _STOPPING[0] + _STOPPING[1] / trials
 
 
-class Bounds(Protocol):
-    """The bounds of a search goal, as an MLRsearch result has them; in frames per second, None if there is none."""
-
-    @property
-    def relevant_lower_bound(self) -> float | None:
-        """The largest load that meets the goal."""
-
-    @property
-    def relevant_upper_bound(self) -> float | None:
-        """The smallest load that does not."""
-
-
-WarmStart: TypeAlias = Iterable[float] | Mapping[object, Bounds]
-"""Loads in frames per second; or an MLRsearch result of the same SUT under the same traffic."""
-
-
 class PLRsearch:
     """Searches for the critical load; a `lossratio.trials.trial.Controller`.
 
@@ -98,7 +81,7 @@ class PLRsearch:
         weighting: Weighting | str = Weighting.EVIDENCE,
         selection: SelectionName | str = SelectionName.POSTERIOR,
         initial_duration: float | None = None,
-        warm_start: WarmStart = (),
+        warm_start: Iterable[float] = (),
     ) -> None:
         """Prepares a search.
 
@@ -116,7 +99,7 @@ class PLRsearch:
             weighting: How the fitting functions are combined.
             selection: How loads are chosen.
             initial_duration: Seconds of the first trial; None: 2, or 5.1 as in CSIT, where each is 0.1 longer.
-            warm_start: Loads of the first trials in frames per second, or an MLRsearch result of the same SUT.
+            warm_start: Loads of the first trials in frames per second, e.g. the bounds of an MLRsearch result.
 
         Raises:
             SearchError: If a value makes no sense.
@@ -300,17 +283,13 @@ class PLRsearch:
         return 1.0 if self._precision is None else float(stopping_factor(max(trials, _MIN_TRIALS_TO_STOP)))
 
 
-def _warm_loads(given: WarmStart, question: CriticalLoadQuestion) -> tuple[float, ...]:
+def _warm_loads(given: Iterable[float], question: CriticalLoadQuestion) -> tuple[float, ...]:
     """Loads of the first trials, the highest first; the question's limits replace loads beyond them.
 
     Raises:
         SearchError: If a load is not a positive number.
     """
-    if isinstance(given, Mapping):
-        bounds = [bound for goal in given.values() for bound in (goal.relevant_lower_bound, goal.relevant_upper_bound)]
-        loads = [float(bound) for bound in bounds if bound]
-    else:
-        loads = [float(load) for load in given]
+    loads = [float(load) for load in given]
     if not all(load > 0.0 for load in loads):
         raise SearchError(f"A warm start needs positive loads in frames per second, not {loads!r}.")
     return tuple(sorted({min(max(load, question.min_load), question.max_load) for load in loads}, reverse=True))

@@ -218,8 +218,8 @@ def test_a_journal_continues_a_search():
 def test_a_search_can_begin_where_another_one_ended():
     goals = MLRsearch([NDR], *LIMITS)
     bounds = run_search(goals, SimulatedMeasurer(HEALTHY, seed=2))
-    _, results = search(warm_start=bounds, timeout=30.0)
     expected = {bounds[NDR].relevant_upper_bound, bounds[NDR].relevant_lower_bound}
+    _, results = search(warm_start=expected, timeout=30.0)
     assert {result.load for result in results[:2]} == expected
     _, results = search(warm_start=[17e6, 99e6], timeout=30.0)
     assert [result.load for result in results[:2]] == [30e6, 17e6]
