@@ -53,12 +53,8 @@ class Curves:
         spread, deviation = self.spread[which], self.deviation[which]
         if self.function is ERF or not deviation.any():
             return _plain(self.function, load, mrr, self._widened(which))
-        varying = deviation > 0.0
-        narrow, wide = varying & (deviation < _NARROW * spread), varying & (deviation >= _NARROW * spread)
-        parts = np.empty((3, len(load)))
-        constant = _plain(STRETCH, load[~varying], mrr[~varying], spread[~varying])
-        parts[:, ~varying] = constant.log_rate, constant.load_slope, constant.mrr_slope
-        for chosen, compute in ((narrow, _narrow_stretch), (wide, _wide_stretch)):
+        narrow, parts = deviation < _NARROW * spread, np.empty((3, len(load)))
+        for chosen, compute in ((narrow, _narrow_stretch), (~narrow, _wide_stretch)):
             if chosen.any():
                 parts[:, chosen] = compute(load[chosen], mrr[chosen], spread[chosen], deviation[chosen])
         return CurvePoint(parts[0], parts[1], parts[2])

@@ -9,17 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lossratio.plrsearch.likelihood import RowDensity, Score
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, mrr_of_critical_load
 
 DROP = 28.0
 """Nats below a row's maximum at which its support ends; 1e-14 of the mass lies beyond."""
-FEW_LOADS = 8
-"""With so few distinct loads, single trials may give the density a shape far from a Gaussian."""
-_CANDIDATES = 6
-_STEPS = 6
 _ITERATIONS = 80
 _GAIN = 0.1
 """Nats by which a row's maximum may be missed."""
@@ -58,15 +53,10 @@ class Rows:
     """Log m at which the support begins."""
     high: Array
     """Log m at which it ends."""
-    log_mass: Array
-    """Logarithm of the row's integral over log m, roughly."""
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
-    """Finds each row's maximum and about its integral: with many trials, that of the Gaussian of the same curvature."""
-    if len(density.model.likelihood.groups) <= FEW_LOADS:
-        rows = find_rows(density, starts)
-        return Modes(density.log_spread, rows.mode, rows.log_mass)
+    """Finds each row's maximum and about its integral: that of the Gaussian of the same curvature."""
     ceiling, starts = _domain(density, starts, DROP)
     mode, peak, information = _maximum(density, starts, density.score(starts), ceiling, _HOPELESS)
     return Modes(density.log_spread, mode, peak - 0.5 * np.log(information))
@@ -76,12 +66,8 @@ def find_rows(density: RowDensity, starts: Array, drop: float = DROP) -> Rows:
     """Finds mode and support of each row."""
     ceiling, starts = _domain(density, starts, drop)
     scores = density.score(starts)
-    mode, peak, _ = maximum = _maximum(density, starts, scores, ceiling)
-    low, high = _crossings(density, maximum, ceiling, drop)
-    inside = scores.value > (peak - drop)[:, None]
-    low = np.minimum(low, -_next_outside(-starts, inside, -low, -density.log_spread))
-    high = np.maximum(high, _next_outside(starts, inside, high, ceiling))
-    return Rows(mode, low, high, peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(drop))
+    mode, _, _ = maximum = _maximum(density, starts, scores, ceiling)
+    return Rows(mode, *_crossings(density, maximum, ceiling, drop))
 
 
 def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Array]:
@@ -91,7 +77,7 @@ def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Arr
 
 
 def explaining_starts(density: RowDensity) -> Array:
-    """Starts without other rows: mrrs that explain single trials, from the smallest such mrr to the largest."""
+    """Starts without other rows: the smallest and the largest mrr that explain single trials."""
     groups, model = density.model.likelihood.groups, density.model
     lossy = groups.lost > 0
     middle = np.broadcast_to(np.log(model.prior.scale), (len(density.log_spread), 1))
@@ -100,9 +86,8 @@ def explaining_starts(density: RowDensity) -> Array:
     log_rate = np.log(groups.lost[lossy] / groups.exposure[lossy])
     spread = np.exp(density.log_spread)[:, None]
     mrr = model.function.explaining_mrr(groups.load[lossy], log_rate, spread)
-    mrr = np.sort(np.maximum(mrr, spread), axis=1)
-    chosen = np.unique(np.linspace(0, mrr.shape[1] - 1, _CANDIDATES).astype(int))
-    return np.concatenate([np.log(mrr[:, chosen]), middle], axis=1)
+    mrr = np.log(np.maximum(mrr, spread))
+    return np.column_stack([mrr.min(axis=1), mrr.max(axis=1), middle])
 
 
 def neighbouring_starts(known: Modes, log_spread: Array) -> Array:
@@ -115,15 +100,12 @@ def neighbouring_starts(known: Modes, log_spread: Array) -> Array:
 
 
 def steps_of(density: RowDensity, question: CriticalLoadQuestion) -> Array:
-    """Log m at which the critical load is the minimum, the maximum and some loads between, shape (rows, steps).
-
-    The critical load has kinks at its limits, and is very steep near the minimum.
-    """
+    """Log m at which the critical load is the minimum and the maximum, where it has kinks, shape (rows, 2)."""
     ceiling = float(np.exp(density.model.prior.highest_log_mrr(DROP) + DROP))
-    loads = np.tile(np.geomspace(question.min_load, question.max_load, _STEPS), len(density.log_spread))
-    spread = np.repeat(density.spread, _STEPS)
+    loads = np.tile([question.min_load, question.max_load], len(density.log_spread))
+    spread = np.repeat(density.spread, 2)
     curves = Curves(density.model.function, spread, np.zeros_like(spread))
-    return np.log(mrr_of_critical_load(curves, question, loads, ceiling)).reshape(-1, _STEPS)
+    return np.log(mrr_of_critical_load(curves, question, loads, ceiling)).reshape(-1, 2)
 
 
 def _maximum(
@@ -201,11 +183,3 @@ def _crossings(
         at_end[active] = finished
         active = active[~finished.all(axis=1)]
     return x[:, 0], x[:, 1]
-
-
-def _next_outside(starts: Array, inside: NDArray[np.bool_], high: Array, end: Array) -> Array:
-    """The support's end, moved outwards beyond candidates that lie in the support of another maximum."""
-    beyond = inside & (starts > high[:, None])
-    outermost = np.where(beyond, starts, -np.inf).max(axis=1, keepdims=True)
-    nearest = np.where(starts > outermost, starts, np.inf).min(axis=1)
-    return np.where(beyond.any(axis=1), np.where(np.isfinite(nearest), nearest, end), high)
