@@ -39,6 +39,7 @@ from lossratio.version import __version__
 
 _FILE = "run.json"
 _RESULTS = Path("results")
+_MAKE_ROOM = "Nothing that was measured is lost; make room, and repeat the command."
 _SOURCES = (".robot", ".resource", ".yaml", ".yml", ".py")
 
 
@@ -83,8 +84,7 @@ class RunRecord(Record):
 
     def write(self, directory: Path) -> None:
         """Writes the record into the directory of a run."""
-        way_out = "Nothing was measured; make room, or choose another directory: -- --outputdir DIR"
-        with storing(f"write {directory / _FILE}", way_out):
+        with storing(f"write {directory / _FILE}", _MAKE_ROOM):
             write_whole(directory / _FILE, self.model_dump_json(indent=1).encode() + b"\n")
 
     def differences(self, now: "RunRecord") -> tuple[str, ...]:
@@ -294,7 +294,7 @@ def _new_directory(name: str) -> Path:
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     while True:
         directory = _RESULTS / next(names)
-        with storing(f"make {directory}"), suppress(FileExistsError):
+        with storing(f"make {directory}", _MAKE_ROOM), suppress(FileExistsError):
             directory.mkdir(parents=True)
             return directory
 
@@ -307,7 +307,7 @@ def _kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
     has forked do not have the lock.
     """
     file = directory / _LEASE_FILE
-    with storing(f"write to {directory}"):
+    with storing(f"write to {directory}", _MAKE_ROOM):
         directory.mkdir(parents=True, exist_ok=True)
         try:
             with suppress(FileNotFoundError), open(file, "r+b") as of_killed_run:
@@ -320,12 +320,16 @@ def _kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
         except (BlockingIOError, FileExistsError) as error:
             way_out = "Wait until it has ended, or choose another directory: -- --outputdir DIR"
             raise JobError(f"Another run writes to {directory}. {way_out}") from error
-        os.write(fd, json.dumps({"token": token, "boot": _boot()}).encode())
     try:
+        with storing(f"write to {directory}", _MAKE_ROOM):
+            os.write(fd, json.dumps({"token": token, "boot": _boot()}).encode())
         yield
     finally:
         file.unlink(missing_ok=True)
         os.close(fd)
+        # A run that could not write anything leaves nothing.
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def _lease_left_behind(directory: Path) -> str | None:
@@ -362,7 +366,7 @@ def _keep_newest(directory: Path) -> None:
     whole = salvage(directory / _OUTPUT)
     if whole is not None:
         folder = directory / _ATTEMPTS
-        with storing(f"write to {folder}", "Nothing is lost; make room, and resume the run again."):
+        with storing(f"write to {folder}", _MAKE_ROOM):
             folder.mkdir(exist_ok=True)
             write_whole(folder / f"{len(_outputs(directory)) + 1:03}.xml", whole)
 

@@ -149,6 +149,15 @@ def test_a_page_that_does_not_fit_is_an_error_of_the_disk(lossratio, tmp_path, m
     assert len(RunDirectory(out).results()) == 2
 
 
+def test_a_run_that_could_not_begin_leaves_nothing(lossratio, tmp_path):
+    out = tmp_path / "out"
+    with little_room():
+        done = lossratio(*begin(write_suite(tmp_path, 2), out))
+    way_out = "Nothing that was measured is lost; make room, and repeat the command."
+    assert (done.status, done.err) == (69, f"Error: Cannot write {out}/run.json: File too large. {way_out}\n")
+    assert not out.exists()
+
+
 @pytest.mark.long
 def test_an_outbox_that_is_full_is_an_error_of_the_disk_and_the_run_is_whole(tmp_path, small_disk):
     pytest.importorskip("pyarrow")
