@@ -11,6 +11,7 @@ import click
 from lossratio import arena
 from lossratio.commands.parameters import OneOf, command, option
 from lossratio.report import replay_page
+from lossratio.shipped import names_near
 
 PACKAGES = ("joblib", "pandas", "pyarrow")
 """The packages that only studies need."""
@@ -100,7 +101,8 @@ def study(
     known = arena.families_of(family_set)
     unknown = [name for name in families if name not in known]
     if unknown:
-        raise click.BadParameter(f"the {family_set} families are {', '.join(known)}, not {unknown}.")
+        near = names_near(unknown[0], known)
+        raise click.BadParameter(f"The {family_set} families lack {unknown[0]}; they are {near}", param_hint="--family")
     compared = [arena.CHANGES[name] for name in changes]
     of_changes = tuple(name for change in compared for name in (change.with_hints, change.without_hints))
     plan = arena.Study(
