@@ -1,6 +1,7 @@
 """The `lossratio` command: its commands by group, each imported when it is used, and how errors end it."""
 
 import ast
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -114,3 +115,9 @@ def main() -> None:
             raise
         click.echo(f"Error: {error.filename}: {error.strerror}.", err=True)
         sys.exit(status_of_error(error))
+    finally:
+        try:
+            print(end="", flush=True)
+        except OSError:
+            # Nobody reads the output any more. Python would try once more, and end with a status of its own.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from robot.api import logger
 from robot.api.deco import keyword, library
 
 from lossratio.errors import ReportError
 from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.devices import DeviceKeywords
+from lossratio.keywords.live_view import say
 from lossratio.keywords.measurements import MeasurementKeywords
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
 from lossratio.keywords.session import Session
@@ -99,4 +99,4 @@ class LossRatio(
         if not paths:
             raise ReportError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
         for path in paths:
-            logger.console(f"lossratio: {path}")
+            say(f"lossratio: {path}")

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -42,9 +42,10 @@ def is_verbose() -> bool:
 
 
 def say(text: str) -> None:
-    """Shows text on the console, if it shows what happens within tests."""
+    """Shows text on the console, if it shows what happens within tests. A console that is gone fails no measurement."""
     if is_verbose():
-        logger.console(text)
+        with suppress(OSError):
+            logger.console(text)
 
 
 @contextmanager
@@ -55,7 +56,7 @@ def live_view(testbed: Testbed) -> Iterator[Show]:
         if not is_verbose():
             yield lambda progress: None
         elif stdout is None or not stdout.isatty():
-            yield lambda progress: logger.console(progress.line())
+            yield lambda progress: say(progress.line())
         else:
             with Terminal(stdout).moving() as terminal:
                 testbed.watch_trials(terminal.see)
@@ -130,8 +131,9 @@ class Terminal:
             self._write("")
 
     def _write(self, text: str) -> None:
-        self._stream.write(_CLEAR + text)
-        self._stream.flush()
+        with suppress(OSError):
+            self._stream.write(_CLEAR + text)
+            self._stream.flush()
 
     def _status(self, width: int) -> str:
         if self._progress is None:

@@ -6,7 +6,7 @@ from robot.api import logger
 
 from lossratio.errors import TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
-from lossratio.keywords.live_view import live_view
+from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import reset_of
 from lossratio.keywords.session import Keywords, announce
 from lossratio.measurements import rfc2544, seconds_in_words
@@ -78,7 +78,7 @@ class Rfc2544Keywords(Keywords):
             )
         for path in rfc2544.write_rfc2544_report(run, place.directory.path):
             logger.info(f'Report: <a href="{path.name}">{path.name}</a>', html=True)
-            logger.console(f"lossratio: {path}")
+            say(f"lossratio: {path}")
         if run.problems:
             listed = "; ".join(run.problems)
             raise TrafficError(f"{len(run.problems)} of {len(run.parts)} tests have no result: {listed}")

@@ -212,7 +212,8 @@ def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
     try:
         for path in write_reports(directory, [ReportFormat.HTML]):
             if is_shown:
-                logger.console(f"lossratio: {path}")
+                with suppress(OSError):
+                    logger.console(f"lossratio: {path}")
     except StorageError as error:
         yield str(error)
     except ReportError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pty
@@ -133,6 +134,41 @@ def run_robot(tmp_path, *options):
         os.close(main)
     assert done.wait(60) == 0
     return shown.decode()
+
+
+@pytest.mark.long
+def test_where_nobody_reads_the_console_any_more_the_run_goes_on(tmp_path):
+    file = write_suite(tmp_path, "One\n    Measure MRR    64B    trials=2\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [
+        sys.executable,
+        "-m",
+        "lossratio",
+        "run",
+        "--topology",
+        SIMULATED,
+        file,
+        "--",
+        "--outputdir",
+        tmp_path / "out",
+    ]
+    paths = {**os.environ, "PYTHONPATH": f"{ROOT / 'libraries'}"}
+    done = subprocess.run(
+        list(map(str, command)), stdout=writer, stderr=subprocess.PIPE, text=True, check=False, env=paths
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "lossratio run: 1 of 1 tests passed. Exit status 0.\n")
+    assert (tmp_path / "out" / "lossratio.html").exists()
+
+
+def test_a_terminal_that_is_gone_fails_no_measurement():
+    class Gone(io.StringIO):
+        def flush(self):
+            raise OSError(errno.EIO, "Input/output error")
+
+    with Terminal(Gone(), columns=lambda: 80).moving() as terminal:
+        terminal.show(progress())
 
 
 @pytest.mark.long
