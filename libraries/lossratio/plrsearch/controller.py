@@ -116,7 +116,8 @@ class PLRsearch:
         self._weighting = chosen(Weighting, weighting, "weighting")
         is_csits = chosen(SelectionName, selection, "selection") is SelectionName.CSIT
         self._csit = CsitSelection(self._question) if is_csits else None
-        self._selection: Selection = self._csit or PosteriorSelection(self._question, self._likelihood)
+        posterior = PosteriorSelection(self._question, self._likelihood, self._weighting)
+        self._selection: Selection = self._csit or posterior
         self._duration = initial_duration or self._selection.duration
         self._warm_loads = _warm_loads(warm_start, self._question)
         self.elapsed = 0.0

@@ -3,13 +3,13 @@
 In overload a count shows the capacity: of these, trials at equal loads say how many are needed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from lossratio.plrsearch.estimate import NEAR
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, LikelihoodName, critical_load
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, LikelihoodName, Weighting, critical_load
 from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
@@ -85,9 +85,9 @@ class Guarding:
         load: The load about to be reported, in frames per second; None: it is not known well enough to be guarded.
     """
 
-    def __init__(self, question: CriticalLoadQuestion) -> None:
-        """Begins without trials; the question has target and limits."""
-        self._question = question
+    def __init__(self, question: CriticalLoadQuestion, weighting: Weighting = Weighting.EVIDENCE) -> None:
+        """Begins without trials; the question has target and limits, and the weighting is that of the stated load."""
+        self._question, self._weighting = question, weighting
         self._loads: list[float] = []
         self._given = 0
         self._known: Description | None = None
@@ -121,8 +121,8 @@ class Guarding:
     def _place(self, known: Description) -> None:
         """The load to guard, and those of guard trials: one standard deviation below it, and where loss is rare.
 
-        They are on a grid, so that equal loads are frequent. Bursts lower the load, unless they alone lose the target:
-        then there is no load to guard, and trials where the curve loses it show the bursts best.
+        They are on a grid, so that equal loads are frequent. The load is the stated one. Where bursts alone lose the
+        target, there is none: then trials where the curves lose it show the bursts best.
         """
         posterior = known.best
         moments, mode = posterior.moments, posterior.mode
@@ -130,10 +130,9 @@ class Guarding:
         self.load = None
         if share > _KNOWN:
             return
-        self.load = moments.mean
-        if known.bursts is not None:
-            with_bursts = known.bursts.added(posterior).quantile(0.5)
-            self.load = with_bursts if with_bursts > self._question.min_load else self.load
+        shown = (known, replace(known, bursts=None))
+        with_bursts, without = (float(each.mixed(self._weighting).rough_quantiles([0.5])[0]) for each in shown)
+        self.load = with_bursts if with_bursts > self._question.min_load else without
         spread, deviation, mrr = (np.full(2, value) for value in (mode.spread, mode.deviation, mode.mrr))
         targets = self._question.target_loss_ratio * np.array([1.0, _JUST_BELOW])
         there, below = critical_load(Curves(posterior.function, spread, deviation), self._question, mrr, targets)
@@ -155,12 +154,12 @@ class PosteriorSelection:
     needs_posterior_from = 5
     duration, growth = 2.0, 0.0
 
-    def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName) -> None:
+    def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting) -> None:
         self._question = question
         self._own_noise = 1.0 if likelihood is LikelihoodName.GEOMETRIC else 0.0
         self._varies = likelihood is LikelihoodName.VARYING
         self._trials = self._overloads = 0
-        self._guarding = Guarding(question)
+        self._guarding = Guarding(question, weighting)
         self._forwarding_rate = question.max_load
         self._overloading = False
         self._overload: float | None = None
