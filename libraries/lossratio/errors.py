@@ -20,6 +20,10 @@ class TrafficError(LossRatioError):
     """The traffic agent or its generator failed, or a trial's counters cannot be trusted."""
 
 
+class ProfileError(TrafficError):
+    """A traffic profile cannot be read, or describes no frames."""
+
+
 class TesterError(TrafficError):
     """The TG changed during a trial. The trial's counters say nothing about the SUT."""
 

@@ -59,8 +59,8 @@ _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
     (FailureKind.REGRESSION, (errors.RegressionError,)),
     (FailureKind.UNAVAILABLE, (errors.ReservationError,)),
     (FailureKind.TEST, (errors.DutError,)),
+    (FailureKind.BAD_INPUT, (errors.TopologyError, errors.ProfileError)),
     (FailureKind.INFRASTRUCTURE, (errors.NodeError, errors.TrafficError, errors.StorageError, errors.ArchiveError)),
-    (FailureKind.BAD_INPUT, (errors.TopologyError,)),
 )
 _STATUSES = {
     FailureKind.INTERRUPTED: ExitStatus.INTERRUPTED,

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, computed_field, field_validator, model_validator
 
-from lossratio.errors import TrafficError
+from lossratio.errors import ProfileError
 from lossratio.records import FileModel
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.shipped import did_you_mean
@@ -267,7 +267,7 @@ def load_profile(
     The frame size is bytes with FCS (``64`` or ``64B``), or the name of a mix of sizes: ``IMIX_v4_1``, or one of the
     profile's own. Whether both ports transmit, the profile says, unless it is given.
 
-    A `TrafficError` if there is no such profile, the file does not describe one (with file, line and field of each
+    A `ProfileError` if there is no such profile, the file does not describe one (with file, line and field of each
     problem), or the frame size is impossible.
     """
     profile = _read_profile(name_or_path)
@@ -282,9 +282,9 @@ def load_profile(
         # A check of the whole profile belongs to no field.
         where = "".join(f"{field}: " for field in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ")
-        raise TrafficError(f"Traffic profile {shown}, frame size {frame_size}: {where}{message}.") from error
+        raise ProfileError(f"Traffic profile {shown}, frame size {frame_size}: {where}{message}.") from error
     except ValueError as error:
-        raise TrafficError(f"Traffic profile {shown}, frame size: {error}") from error
+        raise ProfileError(f"Traffic profile {shown}, frame size: {error}") from error
 
 
 def profile_names() -> tuple[str, ...]:
@@ -295,7 +295,7 @@ def profile_names() -> tuple[str, ...]:
 
 def _read_profile(name_or_path: str | Path) -> ProfileFile:
     if isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
-        return load_yaml_file(name_or_path, ProfileFile, TrafficError)
+        return load_yaml_file(name_or_path, ProfileFile, ProfileError)
     if counted := _COUNTED.fullmatch(name_or_path):
         fields = _read_profile(f"{counted['stem']}N{counted['end']}").model_dump()
         count, destinations = int(counted["count"]), fields["ipv4"]["destination"]
@@ -316,12 +316,12 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
     if name_or_path not in profile_names():
         names = profile_names()
         near = get_close_matches(name_or_path, names, n=6, cutoff=0.3) or names
-        raise TrafficError(
+        raise ProfileError(
             f"There is no traffic profile {name_or_path!r}; among others there are {', '.join(near)}. "
             f"A file of your own is given by its path.{did_you_mean(name_or_path, names)}"
         )
     with as_file(files("lossratio").joinpath(_PROFILES).joinpath(f"{name_or_path}.yaml")) as path:
-        return load_yaml_file(path, ProfileFile, TrafficError)
+        return load_yaml_file(path, ProfileFile, ProfileError)
 
 
 RFC2544_FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)

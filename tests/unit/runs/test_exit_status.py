@@ -37,6 +37,7 @@ def raises(error):
         (raises("TesterError") + FAILS, 69),
         (raises("LinkError"), 69),
         (raises("TopologyError"), 2),
+        (raises("ProfileError"), 2),
         ("No keyword of this name\n    Nonsense\n", 1),
     ],
 )

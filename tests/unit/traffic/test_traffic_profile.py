@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from lossratio.errors import TrafficError
+from lossratio.errors import ProfileError, TrafficError
 from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.profile import addresses, frame_format, ip_versions, modifiers
 
@@ -53,7 +53,7 @@ def test_a_profile_can_be_sent_one_way_only():
 
 
 def test_an_unknown_name_says_which_ones_there_are():
-    with pytest.raises(TrafficError, match=r"no traffic profile 'ethip5'; among others there are .*ethip4-udp"):
+    with pytest.raises(ProfileError, match=r"no traffic profile 'ethip5'; among others there are .*ethip4-udp"):
         load_profile("ethip5", frame_size=64)
 
 
