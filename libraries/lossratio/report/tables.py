@@ -259,6 +259,11 @@ def json_report(runs: Sequence[Run]) -> str:
     return json.dumps(data, indent=1) + "\n"
 
 
+def _plain(cell: object) -> object:
+    """A cell without characters that tear a row apart, or that Python 3.10 does not write."""
+    return cell.replace("\0", "\N{REPLACEMENT CHARACTER}").replace("\r", "\n") if isinstance(cell, str) else cell
+
+
 def csv_report(runs: Sequence[Run]) -> str:
     """Makes a CSV table with a row for each finding. The header has the units; a missing value is an empty field."""
     file = io.StringIO()
@@ -267,7 +272,8 @@ def csv_report(runs: Sequence[Run]) -> str:
     for run in runs:
         name = run.path.resolve().name
         for row in rows_of(run):
-            writer.writerow({column: value(replace(row, run=name)) for column, value in _CSV.items()})
+            cells = {column: value(replace(row, run=name)) for column, value in _CSV.items()}
+            writer.writerow({column: _plain(cell) for column, cell in cells.items()})
         for test in run.cut_off:
             writer.writerow({"run": name, "test": test.name, "outcome": "cut off", "trials": test.trials})
     return file.getvalue()

@@ -55,6 +55,13 @@ def test_json_has_whole_results_and_doubts(whole):
     assert [RESULT.validate_python(entry["result"]) for entry in run["results"]] == list(whole.results)
 
 
+def test_no_character_of_an_error_tears_a_row_of_csv(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.write(throughput(error='50 %\r100 %\r\n\x00,"', trials=5))
+    ndr, pdr = csv.DictReader(io.StringIO(render(ReportFormat.CSV, [read_run(tmp_path)]), newline=""))
+    assert ndr["reason"] == pdr["reason"] == '50 %\n100 %\n\n\ufffd,"'
+
+
 def test_csv_has_a_row_for_each_goal_in_plain_units(whole):
     rows = list(csv.DictReader(io.StringIO(render(ReportFormat.CSV, [whole]))))
     assert [(row["test"], row["goal"], row["outcome"]) for row in rows] == [
