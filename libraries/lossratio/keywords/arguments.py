@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from robot.api.deco import keyword
 from robot.api.types import Secret
@@ -123,7 +123,7 @@ def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
         types = {}
         for argument, hint in hints.items():
             rest = tuple(option for option in get_args(hint) if option is not type(None))
-            types[argument] = rest[0] if isinstance(hint, UnionType) and len(rest) == 1 else hint
+            types[argument] = rest[0] if get_origin(hint) in (Union, UnionType) and len(rest) == 1 else hint
         marked: FunctionT = keyword(name, types=types)(method)
         return marked
 
