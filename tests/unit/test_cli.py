@@ -228,6 +228,7 @@ def test_the_page_on_exit_statuses_has_those_of_the_table():
         (JobError("no such suite"), 2),
         (FileNotFoundError(2, "No such file", "lab.yaml"), 2),
         (OSError(28, "No space left on device", "report.md"), 69),
+        (OSError(28, "No space left on device"), 69),
         (NodeError("TG: no connection"), 69),
         (StorageError("the disk is full"), 69),
         (ArchiveError("s3://bucket does not answer"), 69),

@@ -111,9 +111,9 @@ def main() -> None:
         click.echo(f"Error: {error}", err=True)
         sys.exit(status_of_error(error))
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and status_of_error(error) is not ExitStatus.INFRASTRUCTURE:
             raise
-        click.echo(f"Error: {error.filename}: {error.strerror}.", err=True)
+        click.echo(f"Error: {': '.join(filter(None, (error.filename, error.strerror)))}.", err=True)
         sys.exit(status_of_error(error))
     finally:
         try:
