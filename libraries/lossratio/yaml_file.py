@@ -65,7 +65,11 @@ def load_yaml_file(
         try:
             loaded = model.model_validate(convert(data, path))
         except ValidationError as cause:
-            found = cause.errors()
+            places = [item["loc"] for item in cause.errors()]
+            # A list that was left without its wrong items is not too short.
+            found = [
+                item for item in cause.errors() if item["type"] != "too_short" or not _has_more(item["loc"], places)
+            ]
             # A message looks for the field that was meant, so only those that are shown have one.
             problems = [(item["loc"], _message(item, model)) for item in found[:_MOST_PROBLEMS]]
             problems += [(item["loc"], "") for item in found[_MOST_PROBLEMS:]]
@@ -77,6 +81,11 @@ def load_yaml_file(
     shown = [_describe(path, lines, location, text) for location, text in problems[:_MOST_PROBLEMS]]
     more = len(problems) - len(shown)
     raise error("\n".join([*shown, *([f"{path}: and {more} more problems"] if more else [])]))
+
+
+def _has_more(place: Location, places: Sequence[Location]) -> bool:
+    """Whether some of these places are inside a place."""
+    return any(len(each) > len(place) and each[: len(place)] == place for each in places)
 
 
 def describe_problem(path: str | Path, location: Location, text: str) -> str:

@@ -64,6 +64,12 @@ def test_faults_of_a_job_are_reported_with_their_place(tmp_path, tests, message)
         load_job(write_job(tmp_path, tests))
 
 
+def test_a_list_without_its_wrong_entries_is_no_second_fault(tmp_path):
+    with pytest.raises(JobError) as caught:
+        load_job(write_job(tmp_path, "- {suites: [bridge.robot], frame_size: 64B}"))
+    assert len(str(caught.value).splitlines()) == 1
+
+
 def test_tests_that_select_nothing_are_an_error_before_the_night(tmp_path):
     job = load_job(write_job(tmp_path, "- {suites: [bridge.robot]}\n- {suites: [bridge.robot], include: [typo]}"))
     with pytest.raises(JobError, match="entry 2 of the tests on one selects no test"):
