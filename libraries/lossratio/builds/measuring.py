@@ -81,8 +81,8 @@ class BuildBench(Bench):
         outcome = self.run_suites(replace(self.request, robot_options=options))
         # A demand that was not met is a verdict about the build, whose throughput was measured.
         if outcome.status not in (ExitStatus.PASSED, ExitStatus.FAILED, ExitStatus.REGRESSION):
-            reason = outcome.error or f"see {directory}"
-            raise BuildError(f"The run failed with exit status {int(outcome.status)}: {reason}.", outcome.status)
+            reason = f"exit status {int(outcome.status)}: {(outcome.error or f'see {directory}').rstrip('.')}"
+            raise BuildError(f"The run ended with {reason}. The same command goes on from here.", outcome.status)
         values = self._values(directory)
         if not values:
             called = "" if self.quantity is None else f" called {self.quantity}"

@@ -243,6 +243,7 @@ def self_test(
     from lossratio.measurements import Progress, TestPlace
     from lossratio.measurements.self_test import SelfTestRequest, check_cable, find_tester_limit
     from lossratio.results import RunDirectory, TestIdentity
+    from lossratio.runs import check_directory
     from lossratio.testbed import open_testbed
     from lossratio.topology import load_topology
     from lossratio.traffic import load_profile
@@ -250,6 +251,7 @@ def self_test(
     def tell(progress: Progress) -> None:
         click.echo(Progress(progress.number, progress.trial, progress.bounds, None).line(), err=True)
 
+    check_directory(output, "--output")
     traffics = [load_profile(profile, frame_size=size, bidirectional=False if one_way else None) for size in sizes]
     described = load_topology(topology)
     check_cable(topology, described, described.path())

@@ -130,7 +130,8 @@ def test_a_set_up_that_fails_ends_it_with_what_was_printed(lab, run_ab):
 def test_a_run_that_fails_ends_it_with_its_exit_status(lab, run_ab):
     result = run_ab(lab, set_capacity(lab, 150), f"echo nonsense > '{lab}'")
     assert result.status == 2
-    assert "The run failed with exit status 2" in result.err
+    assert "The run ended with exit status 2" in result.err
+    assert result.err.endswith(". The same command goes on from here.\n")
 
 
 def test_a_quantity_that_nothing_measures_is_an_error(lab, run_ab):

@@ -105,6 +105,12 @@ def test_a_simulated_tester_is_not_tested(tmp_path):
         find_tester_limit(policed(police="10 kfps"), SelfTestRequest(profile=PROFILE), place(tmp_path))
 
 
+def test_results_have_no_place_in_a_file(lossratio, tmp_path):
+    (tmp_path / "file").touch()
+    expected = "Error: file: Not a directory. Choose another directory: --output DIR.\n"
+    assert lossratio("self-test", "local-cable", "--output", "file") == (2, "", expected)
+
+
 def test_with_a_device_in_between_the_command_touches_nothing(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["lossratio", "self-test", str(LOCAL)])
     with pytest.raises(SystemExit, match="2"):
