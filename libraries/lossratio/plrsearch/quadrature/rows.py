@@ -114,8 +114,7 @@ def _maximum(
     """Climbs from each row's best candidate: position, height and information of the maximum.
 
     A density that is concave between x and the bracket's end gains at most slope times distance there. When that is
-    little, x is near enough to the maximum. Near a step of the density the curvature makes Newton's steps too short;
-    such steps become longer and longer. Rows that cannot come within `depth` nats of the highest row are left out.
+    little, x is near enough to the maximum. Rows that cannot come within `depth` nats of the highest row are left out.
     """
     rows = np.arange(len(starts))
     best = np.argmax(scores.value, axis=1)
@@ -126,7 +125,6 @@ def _maximum(
     low = np.where(slope > 0, x, np.maximum(below, density.log_spread))
     high = np.where(slope > 0, np.minimum(above, ceiling), x)
     top, top_peak, top_information = x.copy(), peak.copy(), information.copy()
-    small_steps = np.zeros(len(x))
     active = rows
     for _ in range(_ITERATIONS):
         end = np.where(slope > 0, high, low)
@@ -135,12 +133,7 @@ def _maximum(
         active = active[promising[active] & (gain[active] > _GAIN) & ((high - low)[active] > 1e-14 * np.abs(x[active]))]
         if not len(active):
             break
-        width = 1.0 / np.sqrt(information[active])
-        step = slope[active] / information[active]
-        small = np.abs(step) < 0.3 * width
-        step = np.where(small, np.sign(slope[active]) * width * 8.0 ** small_steps[active], step)
-        small_steps[active] = np.where(small, small_steps[active] + 1, 0)
-        target = x[active] + step
+        target = x[active] + slope[active] / information[active]
         outside = (target <= low[active]) | (target >= high[active])
         target = np.where(outside, 0.5 * (low[active] + high[active]), target)
         score = density.score(target[:, None], active)
