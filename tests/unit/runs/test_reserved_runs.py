@@ -113,7 +113,7 @@ def test_a_run_that_lives_keeps_its_lease_although_somebody_resumes_it(lossratio
     assert process.wait(240) == 0
 
 
-def test_no_other_run_writes_into_the_directory_of_a_run_that_lives(lossratio, running, tmp_path):
+def test_no_other_run_writes_into_the_directory_of_a_run_that_lives(lossratio, running, testbeds, tmp_path):
     process, directory = running
     before = (directory / "run.json").read_bytes()
     other = write_suite(tmp_path, PASSES)
@@ -123,6 +123,7 @@ def test_no_other_run_writes_into_the_directory_of_a_run_that_lives(lossratio, r
     process.kill()
     process.wait()
     assert lossratio("run", "--topology", SIMULATED, other, "--", "--outputdir", directory).status == 0
+    lossratio("release", testbeds[0], "--force")
 
 
 def test_the_lease_of_a_run_that_may_live_elsewhere_is_waited_for(lossratio, running, testbeds):
