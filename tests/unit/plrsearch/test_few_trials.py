@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 from soak_trials import counts_of
 
+from lossratio.plrsearch import PLRsearch
 from lossratio.plrsearch.likelihood import Model, Prior, VaryingCapacityLikelihood
 from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, LikelihoodName
 from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.quadrature.sampling import sampled
+from lossratio.simulation import SimulatedMeasurer
+from lossratio.simulation.sut import SutWithoutMemory
+from lossratio.trials.trial import run_search
 
 STORE = Path(__file__).parent / "data" / "brute-force.jsonl"
 LISTS = [json.loads(line) for line in STORE.read_text().splitlines()]
@@ -63,3 +67,22 @@ def test_trials_that_count_half_show_less():
     whole, half = (posteriors(counts, question, LikelihoodName.VARYING, share=share)[0] for share in (1.0, 0.5))
     widths = [np.sqrt(np.cov(np.log(known.deviation), aweights=known.mass)) for known in (whole, half)]
     assert widths[1] > 1.1 * widths[0]
+
+
+class EarlyDrop(SutWithoutMemory):
+    """From 1 % below the capacity on the loss ratio grows with the square of the load."""
+
+    def loss_ratio(self, load):
+        return min(1.0, max(0.0, load / 18e6 - 0.99) ** 2 + max(0.0, 1.0 - 18e6 / load))
+
+    def truth(self, **_):
+        return 18e6 * (0.99 + 1e-7**0.5)
+
+    def _lost_frames(self, traffic, rng):
+        return int(rng.binomial(traffic.frames, self.loss_ratio(traffic.load)))
+
+
+def test_a_minute_finds_a_knee_that_neither_function_has():
+    search = PLRsearch(1e-7, min_load=1e4, max_load=30e6, timeout=60.0)
+    found = run_search(search, SimulatedMeasurer(EarlyDrop(), seed=310000, overhead=0.5))
+    assert found.median == pytest.approx(EarlyDrop().truth(), rel=2e-3)

@@ -24,6 +24,7 @@ from lossratio.plrsearch.quadrature.panels import (
 from lossratio.plrsearch.quadrature.posterior import Posterior
 from lossratio.plrsearch.quadrature.rows import (
     DROP,
+    FEW_LOADS,
     Modes,
     explaining_starts,
     find_modes,
@@ -44,8 +45,6 @@ _ROUNDS = 200
 _INNER = 0.02
 """Errors in log m must be smaller than those in log a by this factor: else they look like roughness in log a."""
 _QUANTILE_ERROR = 1e-7
-_FEW_LOADS = 8
-"""With so few distinct loads, single trials may give the density a shape far from a Gaussian."""
 _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 
 
@@ -219,7 +218,7 @@ def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, 
 def _knees(density: RowDensity) -> Array:
     """Log m around which single trials may make the density steep, if trials are so few that it is broad elsewhere."""
     groups = density.model.likelihood.groups
-    loads = groups.load if len(groups) <= _FEW_LOADS else groups.load[groups.lost == 0][-1:]
+    loads = groups.load if len(groups) <= FEW_LOADS else groups.load[groups.lost == 0][-1:]
     reach = 20.0 * np.exp(density.log_spread)[:, None]
     return np.asarray(
         np.log(np.maximum(np.concatenate([loads - reach, loads + 0.0 * reach, loads + reach], axis=1), 1.0))

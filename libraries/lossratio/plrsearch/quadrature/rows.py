@@ -15,6 +15,8 @@ from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, mrr_o
 
 DROP = 28.0
 """Nats below a row's maximum at which its support ends; 1e-14 of the mass lies beyond."""
+FEW_LOADS = 8
+"""With so few distinct loads, single trials may give the density a shape far from a Gaussian."""
 _ITERATIONS = 80
 _GAIN = 0.1
 """Nats by which a row's maximum may be missed."""
@@ -53,10 +55,15 @@ class Rows:
     """Log m at which the support begins."""
     high: Array
     """Log m at which it ends."""
+    log_mass: Array
+    """Logarithm of the row's integral over log m, roughly."""
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
-    """Finds each row's maximum and about its integral: that of the Gaussian of the same curvature."""
+    """Finds each row's maximum and about its integral: with many trials, that of the Gaussian of the same curvature."""
+    if len(density.model.likelihood.groups) <= FEW_LOADS:
+        rows = find_rows(density, starts)
+        return Modes(density.log_spread, rows.mode, rows.log_mass)
     ceiling, starts = _domain(density, starts, DROP)
     mode, peak, information = _maximum(density, starts, density.score(starts), ceiling, _HOPELESS)
     return Modes(density.log_spread, mode, peak - 0.5 * np.log(information))
@@ -66,8 +73,9 @@ def find_rows(density: RowDensity, starts: Array, drop: float = DROP) -> Rows:
     """Finds mode and support of each row."""
     ceiling, starts = _domain(density, starts, drop)
     scores = density.score(starts)
-    mode, _, _ = maximum = _maximum(density, starts, scores, ceiling)
-    return Rows(mode, *_crossings(density, maximum, ceiling, drop))
+    mode, peak, _ = maximum = _maximum(density, starts, scores, ceiling)
+    low, high = _crossings(density, maximum, ceiling, drop)
+    return Rows(mode, low, high, peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(drop))
 
 
 def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Array]:
