@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import median
+
+import numpy as np
 
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.posterior import LOSSY, NOTHING_EXPECTED, Counts, Plan, Posterior, Rise
 from lossratio.mlrsearch.stages import Stages
 from lossratio.trials import TrialResult
 
@@ -31,9 +35,23 @@ SPREADS = 2.0
 A picture: in five nights it was between 99.9 and 100.2 kfps, and tonight it is 102 kfps. The pair moves up by 2 %.
 """
 
+MOST = 4.0
+"""Trials of tonight that all trials of earlier searches at one load count for at most.
 
-HINT_SCALE = 0.4
-"""Steps that the load where loss begins may be off, besides the distance of the loads found earlier."""
+A picture: in five nights 55 trials at 100 kfps passed, and count as 3.7. Three that passed would count as 1.7.
+"""
+
+STEADY = 0.3
+"""Steps around an expected move within which half of all curves are."""
+
+MOVED_ANYWHERE = 0.1
+"""Probability that a curve has moved by any distance instead."""
+
+SURE = 0.5
+"""Earlier trials count if it is as probable as this that one knows how far the curve has moved, to a step."""
+
+EDGE = 10.0
+"""Steps around the loads where earlier trials passed and failed, from which on a curve hardly changes."""
 
 
 @dataclass(frozen=True)
@@ -49,24 +67,29 @@ class Hint:
     """The smallest and the largest load at which it stopped."""
     overloads: tuple[float, ...] = ()
     """Where the forwarding rates of the earlier searches' first trials, at maximum load, are on the grid."""
+    trials: tuple[TrialResult, ...] = ()
+    """All trials of the earlier searches."""
 
-    @property
-    def begins(self) -> tuple[float, float]:
-        """Where on the grid loss is expected to begin, and how sure that is, in steps."""
-        return self.lower + 0.5, HINT_SCALE + (self.stops[1] - self.stops[0]) / 4.0
+    def shifts(self, overload: float) -> tuple[int, ...]:
+        """By how many steps the SUT may have moved since, by its forwarding rate at maximum load (a place on the grid).
 
-    def moved(self, overload: float, top: int) -> Hint:
-        """The hint for a SUT whose forwarding rate at maximum load (`overload`, on the grid) has moved since.
-
-        The same hint if it has not, or is no measure of the bound: some SUTs forward far less in overload.
+        By as much as that rate has; or not at all, where that rate was no measure of the bound: some SUTs forward far
+        less in overload.
         """
         if not self.overloads:
-            return self
+            return (0,)
         usual, spread = median(self.overloads), max(self.overloads) - min(self.overloads)
-        if abs(usual - self.start) > NEAR_OVERLOAD or abs(overload - usual) < LEAST_SHIFT + SPREADS * spread:
-            return self
+        if abs(overload - usual) < LEAST_SHIFT + SPREADS * spread:
+            return (0,)
         # A bound is the grid load below the rate.
         shift = math.floor(overload) - math.floor(usual)
+        return (0, shift) if abs(usual - self.start) > NEAR_OVERLOAD else (shift,)
+
+    def moved(self, overload: float, top: int) -> Hint:
+        """The hint for that forwarding rate at maximum load; the same hint if the SUT may not have moved."""
+        shift = self.shifts(overload)[0]
+        if not shift:
+            return self
         lower, start, *stops = (min(top, max(0, index + shift)) for index in (self.lower, self.start, *self.stops))
         return Hint(lower, start, (stops[0], stops[1]))
 
@@ -85,15 +108,64 @@ def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialRe
     None if none of the last searches found a lower bound.
     """
     searches = [
-        (*found, overload_of(grid, night[0])) for night in earlier if (found := _bounds(goal, grid, night)) is not None
+        (*found, overload_of(grid, night[0]), night)
+        for night in earlier
+        if (found := _bounds(goal, grid, night)) is not None
     ]
     if not (last := searches[-EARLIER_SEARCHES:]):
         return None
-    lower = sorted(lower for _, lower, _ in last)[-2:][0]
-    stops = sorted(stop for stop, _, _ in last)
+    lower = sorted(lower for _, lower, *_ in last)[-2:][0]
+    stops = sorted(stop for stop, *_ in last)
     start = stops[(len(stops) - 1) // 2] if goal.first_duration < goal.final_trial_duration else lower
-    overloads = tuple(overload for _, _, overload in last if overload is not None)
-    return Hint(lower, start, (stops[0], stops[-1]), overloads if len(overloads) == len(last) else ())
+    overloads = tuple(overload for *_, overload, _ in last if overload is not None)
+    trials = tuple(chain.from_iterable(night for *_, night in last))
+    return Hint(lower, start, (stops[0], stops[-1]), overloads if len(overloads) == len(last) else (), trials)
+
+
+class EarlierCurve:
+    """What the trials of earlier searches say about the curve of `lossratio.mlrsearch.posterior`, wherever it is now.
+
+    A picture: in earlier nights a third of the trials at 100 kfps were lossy, and all of them at 100.5 kfps. Tonight
+    103 kfps passed and 103.5 kfps failed. So a third of the trials is expected to be lossy at 103 kfps.
+
+    Attributes:
+        shifts: Steps by which the curve is expected to have moved; see `Hint.shifts`.
+    """
+
+    def __init__(self, goal: SearchGoal, grid: LoadGrid, rise: Rise, trials: Iterable[TrialResult]) -> None:
+        self.shifts: tuple[int, ...] = (0,)
+        plan = Plan(goal, grid, Posterior(grid.top, rise))
+        for trial in trials:
+            plan.add(trial)
+        self._counts = {}
+        for place in plan.posterior.measured:
+            low, high = plan.posterior.counts(place)
+            weight = MOST / (MOST + low + high)
+            self._counts[place] = weight * low, weight * high
+        ends = max(plan.passed), min(plan.lowest_failure, grid.top)
+        self._top, self._first = grid.top, math.floor(min(ends) - EDGE)
+        places = np.arange(self._first, max(ends) + EDGE)
+        earlier = Posterior(grid.top, rise)
+        earlier.earlier = self._counts
+        curves = earlier.curves(NOTHING_EXPECTED, places)
+        self._chances = curves.chances[np.searchsorted(curves.positions, places)]
+
+    def tonight(self, posterior: Posterior) -> Counts:
+        """What the earlier trials count for where the curve is now; nothing if that is not known."""
+        moves = np.arange(-self._top, self._top + 1)
+        near = (1.0 / (1.0 + (np.subtract.outer(self.shifts, moves) / STEADY) ** 2)).sum(axis=0)
+        logs = np.log((1.0 - MOVED_ANYWHERE) * near / near.sum() + MOVED_ANYWHERE / len(moves))
+        for position in posterior.measured:
+            low, high = posterior.counts(position)
+            rows = (round(position) - self._first - moves).clip(0, len(self._chances) - 1)
+            logs += np.log(self._chances @ ((1.0 - LOSSY) ** low * LOSSY**high))[rows]
+        chances = np.exp(logs - logs.max())
+        best = int(chances.argmax())
+        share = chances[max(0, best - 1) : best + 2].sum() / chances.sum()
+        if share < SURE:
+            return {}
+        now = ((place + moves[best], counts) for place, counts in self._counts.items())
+        return {place: (share * low, share * high) for place, (low, high) in now if 0 <= place <= self._top}
 
 
 def overload_of(grid: LoadGrid, trial: TrialResult) -> float | None:

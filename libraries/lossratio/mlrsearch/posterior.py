@@ -7,9 +7,10 @@ steps of the grid of loads.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.trials import TrialResult
 
 Floats = NDArray[np.float64]
+Counts = Mapping[float, Sequence[float]]
 
 LEVELS = (0.004, 0.03, 0.1, 0.22, 0.36, 0.5, 0.64, 0.78, 0.9, 0.97, 0.996)
 """Probabilities of a lossy trial that a curve may have after it left its floor."""
@@ -57,9 +59,6 @@ EXACT, NEAR = 0.45, 0.25
 EXACT_SCALE, NEAR_SCALE = 0.5, 0.1
 """Distance to the bound in the one case, in steps; in the other, as a share of the distance of the overload."""
 
-HINTED = 0.7
-"""Probability that loss begins where earlier searches found it."""
-
 FADED = 0.6
 """Otherwise, the probability that it begins where the loss of lossy trials fades away."""
 
@@ -92,20 +91,14 @@ class Expected(NamedTuple):
     """How often a load there or below was lossy although it was expected not to be."""
     faded: tuple[float, float] | None
     """Where the loss of lossy trials fades away, and how sure that is, in steps."""
-    hinted: tuple[float, float] | None = None
-    """Where earlier searches found that it begins, and how sure that is, in steps."""
 
     def begins_below(self, positions: Floats, top: int) -> Floats:
         """The probability that loss begins below each position."""
         below, left = np.zeros(len(positions)), 1.0
         belief = 0.0
-        if self.hinted is not None:
-            centre, scale = self.hinted
-            below += HINTED * _cauchy((positions - centre) / scale)
-            left -= HINTED
         if self.overload is not None:
             centre, gap = self.overload
-            belief = left / (1.0 + self.misses) ** 2
+            belief = 1.0 / (1.0 + self.misses) ** 2
             below += belief * EXACT * _cauchy((positions - centre) / EXACT_SCALE)
             below += belief * NEAR * _cauchy((positions - centre) / (1.0 + NEAR_SCALE * gap))
             left -= belief * (EXACT + NEAR)
@@ -115,7 +108,7 @@ class Expected(NamedTuple):
             below += share * _cauchy((positions - centre) / scale)
             left -= share
         # Otherwise all loads up to the highest of these places have the same probability.
-        places = (place[0] for place in (self.hinted, self.overload, self.faded) if place is not None)
+        places = (place[0] for place in (self.overload, self.faded) if place is not None)
         highest = max(0.0, max(places, default=float(top)))
         return below + left * np.clip((positions + 2.0) / (highest + 4.0), 0.0, 1.0)
 
@@ -128,9 +121,14 @@ def _cauchy(off: Floats) -> Floats:
 
 
 class Posterior:
-    """The posterior over curves."""
+    """The posterior over curves.
+
+    Attributes:
+        earlier: What earlier searches count for: low-loss and high-loss trials by position, not whole ones.
+    """
 
     def __init__(self, top: int, rise: Rise = JUMPS) -> None:
+        self.earlier: Counts = {}
         self._top = top
         self._rise = rise
         self._counts: dict[float, list[int]] = {}
@@ -151,9 +149,9 @@ class Posterior:
 
     def curves(self, expected: Expected, positions: NDArray[np.float64]) -> "Curves":
         """The curves at these loads and at all measured ones."""
-        together = np.union1d(positions, [*self._counts])
+        together = np.union1d(positions, [*self._counts, *self.earlier])
         begun = expected.begins_below(together, self._top)
-        return Curves(self._counts, together, np.clip(1.0 - begun, 1e-9, 1.0), self._rise)
+        return Curves((self._counts, self.earlier), together, np.clip(1.0 - begun, 1e-9, 1.0), self._rise)
 
 
 class Curves:
@@ -164,18 +162,18 @@ class Curves:
         chances: The probability of each state at each of them.
 
     Args:
-        counts: Low-loss and high-loss trials by position.
+        counts: Low-loss and high-loss trials by position, of this search and of earlier ones.
         positions: The positions, ascending, all measured ones among them.
         later: The probability that loss begins above each of them.
         rise: How they go on then.
     """
 
-    def __init__(self, counts: Mapping[float, list[int]], positions: Floats, later: Floats, rise: Rise) -> None:
+    def __init__(self, counts: Iterable[Counts], positions: Floats, later: Floats, rise: Rise) -> None:
         self.positions = positions
         self._moves = _moves(np.diff(positions), later[1:] / later[:-1], rise)
         self._likely = np.ones((len(positions), len(LOSSY)))
-        for position, (low, high) in counts.items():
-            self._likely[np.searchsorted(positions, position)] = (1.0 - LOSSY) ** low * LOSSY**high
+        for position, (low, high) in chain.from_iterable(each.items() for each in counts):
+            self._likely[np.searchsorted(positions, position)] *= (1.0 - LOSSY) ** low * LOSSY**high
         floors = np.array([*FLOORS.values()])
         begun = floors @ _over(_LONGEST / 20.0, rise)[1]
         self._forward, self._backward = np.empty_like(self._likely), np.ones_like(self._likely)
@@ -251,8 +249,6 @@ class Plan:
     posterior: Posterior
     passed: set[float] = field(default_factory=set)
     """Positions of loads with a lossless trial."""
-    hinted: tuple[float, float] | None = None
-    """See `Expected`."""
     expected: Expected = NOTHING_EXPECTED
     """Where loss is expected to begin."""
     misses: int = 0
@@ -303,7 +299,7 @@ class Plan:
             is_passed = position is not None and any(position + PASSED <= passed < lossy for passed in self.passed)
             if position is not None and position > 0.0 and not is_passed:
                 overload = position, abs(lossy - position)
-        self.expected = Expected(overload, self.misses, faded, self.hinted)
+        self.expected = Expected(overload, self.misses, faded)
 
     def _faded(self, upper: float) -> tuple[float, float] | None:
         """Where a line through the logarithms of losses, by load, falls to the goal's loss ratio, or to one frame."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 from mlrsearch_suts import drive, knee, measured, noisy, policer
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch, SearchGoal
 from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.hints import EARLIER_SEARCHES, Hint, hint_of
+from lossratio.mlrsearch.hints import EARLIER_SEARCHES, MOST, EarlierCurve, Hint, hint_of
+from lossratio.mlrsearch.posterior import JUMPS, Posterior
 from lossratio.mlrsearch.rules import GoalView, hint
 from lossratio.trials.trial import TrialOutput, TrialResult
 
@@ -80,8 +83,44 @@ def test_a_hint_moves_by_as_much_as_the_rate_at_maximum_load_and_only_beyond_its
 def test_a_rate_far_from_the_bound_moves_no_hint():
     collapse = Hint(500, 505, (503, 508), (400.0,) * 5)
     assert collapse.moved(380.0, 1000) is collapse
+    assert collapse.shifts(380.0) == (0, -20)
     unknown = Hint(500, 505, (503, 508))
     assert unknown.moved(380.0, 1000) is unknown
+
+
+def curve_of(searches):
+    return EarlierCurve(NDR, GRID, JUMPS, chain.from_iterable(searches))
+
+
+def seen(*trials):
+    posterior = Posterior(GRID.top)
+    for position, is_low in trials:
+        posterior.add(float(position), is_low)
+    return posterior
+
+
+def test_earlier_trials_at_one_load_count_for_a_few_whatever_their_number():
+    one, five, many = (curve_of([search_that_found(700)] * nights).tonight(seen()) for nights in (1, 5, 100))
+    assert 0.0 < one[700][0] < five[700][0] < many[700][0] < MOST
+    assert one[700][1] == one[701][0] == 0.0 < one[701][1]
+
+
+def test_earlier_trials_move_with_the_curve():
+    curve = curve_of([search_that_found(700)] * 5)
+    assert curve.tonight(seen((706, True))) == {}
+    moved = curve.tonight(seen(*[(706, True)] * 3, *[(707, False)] * 3))
+    assert moved[706][0] > 1.0 < moved[707][1]
+    curve.shifts = (6,)
+    assert curve.tonight(seen())[706][0] > 1.0
+    curve.shifts = (0, 6)
+    assert curve.tonight(seen((701, False)))[700][0] > 1.0
+    assert curve.tonight(seen((703, True)))[706][0] > 1.0
+
+
+def test_earlier_loads_outside_of_the_loads_of_tonight_count_for_nothing():
+    curve = curve_of([search_that_found(GRID.top - 3)] * 5)
+    curve.shifts = (2,)
+    assert max(curve.tonight(seen())) <= GRID.top
 
 
 def test_no_earlier_trial_is_evidence():
@@ -106,9 +145,10 @@ def test_a_bound_above_the_maximum_load_of_today_starts_there():
 
 
 def search_that_found(index):
-    """Trials that prove one pair of loads."""
+    """Trials that find and prove one pair of loads."""
     lower, upper = GRID.load(index), GRID.load(index + 1)
-    return [measured(upper, 21.0, 0.01), measured(lower, 21.0, 0.0)]
+    looks = [measured(GRID.load(above), 1.0, 0.1) for above in (GRID.top - 1, index + 8, index + 4, index + 2)]
+    return [*looks, *[measured(upper, 1.0, 0.01)] * 11, *[measured(lower, 1.0, 0.0)] * 11]
 
 
 def test_the_second_highest_of_the_last_five_searches_counts():
@@ -158,7 +198,9 @@ def test_the_purpose_says_where_a_hint_is_followed():
     assert "earlier" not in str(controller.purpose)
     controller.record(measured(controller.next_trial().load, 1.0, 0.9))
     assert str(controller.purpose).endswith("high loss is expected, as in earlier searches")
-    controller.record(measured(controller.next_trial().load, 1.0, 0.0))
+    above = GRID.load(round(GRID.position(controller.next_trial().load)) + 4)
+    for _ in range(4):
+        controller.record(measured(above, 1.0, 0.0))
     assert "earlier" not in str(controller.purpose)
 
 
@@ -168,18 +210,20 @@ def positions(trials):
 
 def test_after_a_hint_that_was_too_low_the_bound_is_looked_for_nearby():
     lower = 700
-    controller = MLRsearch([NDR], MIN, MAX, hints=[search_that_found(lower)])
-    _, trials = night([NDR], knee(GRID.load(lower + 2)), [search_that_found(lower)])
+    controller = MLRsearch([NDR], MIN, MAX, hints=[search_that_found(lower)] * 5)
+    _, trials = night([NDR], knee(GRID.load(lower + 2)), [search_that_found(lower)] * 5)
     assert controller.hinted_loads[NDR] == pytest.approx(GRID.load(lower))
-    assert [index for index, _ in positions(trials)][:3] == [GRID.top, lower + 1, lower + 5]
+    assert all(abs(index - lower) <= 8 for index, _ in positions(trials)[1:])
 
 
 def test_after_a_hint_that_was_too_high_the_bound_is_not_looked_for_far_below():
     def collapsing(load, duration):
         return 0.5 if load > GRID.load(698.5) else 0.0
 
-    _, trials = night([NDR], collapsing, [search_that_found(700)])
-    assert [index for index, _ in positions(trials)][:4] == [GRID.top, 701, 700, 696]
+    hinted, _ = night([NDR], collapsing, [search_that_found(700)] * 5)
+    plain, _ = night([NDR], collapsing)
+    assert bounds(hinted) == bounds(plain)
+    assert hinted.elapsed < plain.elapsed
 
 
 def test_a_hinted_pair_whose_upper_load_passes_longer_trials_gets_no_final_trial():
@@ -204,15 +248,17 @@ def _proof(index):
 
 def test_a_hinted_search_begins_at_the_maximum_load_too():
     """A SUT with a full bucket passes any first trial near its bound."""
-    controller = MLRsearch([NDR], MIN, MAX, hints=[search_that_found(700)])
+    controller = MLRsearch([NDR], MIN, MAX, hints=[search_that_found(700)] * 5)
     assert controller.next_trial().load == MAX
     controller.record(measured(MAX, 1.0, 0.9))
-    assert controller.next_trial().load == pytest.approx(GRID.load(701))
+    assert round(GRID.position(controller.next_trial().load)) in (700, 701)
 
 
 def test_after_a_hint_that_was_far_too_low_the_bound_is_looked_for_where_overload_lets_expect_it():
-    _, trials = night([NDR], knee(GRID.load(740.5)), [search_that_found(700)])
-    assert [index for index, _ in positions(trials)][:4] == [GRID.top, 701, 741, 740]
+    hinted, trials = night([NDR], knee(GRID.load(740.5)), [search_that_found(700)] * 5)
+    plain, usual = night([NDR], knee(GRID.load(740.5)))
+    assert bounds(hinted) == bounds(plain)
+    assert len(trials) <= len(usual) + 5
 
 
 def test_a_hinted_load_that_short_trials_have_passed_is_not_asked_for_again():

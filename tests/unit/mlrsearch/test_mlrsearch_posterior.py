@@ -86,20 +86,14 @@ def test_where_the_overload_misled_every_load_below_it_is_as_probable():
     assert np.diff(below) == pytest.approx(40.0 / 300.0, rel=0.05)
 
 
-def test_a_hint_above_the_overload_leaves_the_loads_between_them_possible():
-    below = Expected((100.0, 100.0), 0, None, (300.0, 0.5)).begins_below(np.array([150.0, 250.0]), 500)
-    assert below[1] - below[0] > 0.01
-
-
-def test_a_hint_is_believed_beside_the_overload_and_given_up_by_trials():
-    posterior = Posterior(500)
+def test_earlier_trials_are_believed_beside_the_overload_and_given_up_by_trials():
+    posterior, overload = Posterior(500), Expected((300.0, 100.0), 0, None)
     posterior.add(400.0, is_low=False)
-    both = Expected((300.0, 100.0), 0, None, (350.5, 0.4))
-    assert lossy_at(posterior, 352, both) - lossy_at(posterior, 349, both) > 0.4
-    assert lossy_at(posterior, 302, both) - lossy_at(posterior, 298, both) > 0.05
-    for _ in range(3):
+    posterior.earlier = {350.0: (3.7, 0.0), 351.0: (0.0, 3.7), 356.0: (0.0, 1.0), 380.0: (0.0, 1.0)}
+    assert lossy_at(posterior, 351, overload) - lossy_at(posterior, 350, overload) > 0.6
+    for _ in range(4):
         posterior.add(345.0, is_low=False)
-    assert lossy_at(posterior, 340, both) > 0.4
+    assert lossy_at(posterior, 340, overload) > 0.4
 
 
 def test_states_are_probable_together_as_they_are_alone():

@@ -72,7 +72,7 @@ MOST_TRIALS = 64
 def plan(view: GoalView) -> Choice | None:
     """The next trial; None for goals with shorter trials, while short looks lead on, and where plans do not end."""
     facts, interval = view.plan, view.intervals[0]
-    if facts is None or not facts.begun or facts.may_drift or facts.contested > MOST_LOADS:
+    if facts is None or not (facts.begun or facts.posterior.earlier) or facts.may_drift or facts.contested > MOST_LOADS:
         return None
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
     if interval.upper is None or (interval.lower is None and (is_below or not interval.open)):
@@ -153,12 +153,13 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     interval, fresh = view.intervals[-1], _trials(view, 0.0)
     first, last = interval.first, interval.last
     coarse = np.linspace(first, max(first, last), COARSE).round()
-    near = [math.floor(place[0]) for place in (facts.expected.overload, facts.expected.hinted) if place is not None]
+    near = [] if facts.expected.overload is None else [math.floor(facts.expected.overload[0])]
     around = np.add.outer(near, np.arange(-AROUND_EXPECTED, AROUND_EXPECTED + 1)).ravel()
     looked_at = facts.posterior.curves(facts.expected, np.union1d(coarse, around))
     middle = int(np.searchsorted(-(looked_at.chances @ race(*fresh).lower[fresh]), -0.5))
     between = looked_at.positions[[max(0, middle - 1), min(len(looked_at.positions) - 1, middle)]].mean()
-    measured = np.array([position for position in facts.posterior.measured if position == round(position)])
+    known = {*facts.posterior.measured, *facts.posterior.earlier}
+    measured = np.array([position for position in known if position == round(position)])
     lowers = np.concatenate(
         [round(between) + np.arange(-AROUND, AROUND), around, measured, measured - view.width, [first - 1]]
     )

@@ -37,6 +37,9 @@ def hint(view: GoalView) -> Choice | None:
     if is_upper_inside and is_near and Bound.UPPER not in seen:
         # Where short trials stopped may be as good a load for a long one, and a better result.
         return None if longer is None else Choice("hint", longer, upper, Bound.UPPER)
+    if view.fails_soon and is_upper_inside:
+        # A load that fails costs little, and one that passes spares the lower load its proof.
+        return Choice("hint", view.final, upper, Bound.UPPER)
     if interval.first <= view.hinted <= interval.last:
         promised = view.intervals[0].lower
         if promised is not None and promised >= lower:

@@ -6,7 +6,7 @@ from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.hints import Hint, overload_of
+from lossratio.mlrsearch.hints import EarlierCurve, Hint, overload_of
 from lossratio.mlrsearch.posterior import GROWS, JUMPS, Plan, Posterior
 from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.mlrsearch.stages import Stages, targets_of
@@ -46,12 +46,15 @@ class GoalView(Stages):
         rise = GROWS if goal.loss_ratio > 0.0 else JUMPS
         self.plan = Plan(goal, grid, Posterior(grid.top, rise)) if is_planned else None
         self.hinted: int | None = None
-        self._hint, self._was_hinted = hint, hint is not None
+        self._hint = hint
+        self._earlier = None if hint is None or self.plan is None else EarlierCurve(goal, grid, rise, hint.trials)
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial; to be called after the loss curve has counted it."""
         before = self.intervals[0]
         if self._hint is not None and before.upper is None and (overload := overload_of(self.grid, result)) is not None:
+            if self._earlier is not None:
+                self._earlier.shifts = self._hint.shifts(overload)
             self._hint = self._hint.moved(overload, self.grid.top)
             self.expectation.move_hint(self._hint.start)
         super().add(result)
@@ -61,10 +64,10 @@ class GoalView(Stages):
             self.plan.add(result)
         self.expectation.update(before, after, next_upper)
         if self.plan is not None:
-            is_wrong = self.expectation.surprises < 0 and not self._was_hinted
+            is_wrong = self.expectation.surprises < 0 and self._earlier is None
             self.plan.begun |= not after.open or is_wrong
-            if self._hint is not None:
-                self.plan.hinted = self._hint.begins
+            if self._earlier is not None:
+                self.plan.posterior.earlier = self._earlier.tonight(self.plan.posterior)
             self.plan.expect(self.expectation.overload, after.upper)
         if self._hint is not None and not after.open:
             self.hinted, self._hint = self._hint.expected(after.first - 1), None
@@ -92,9 +95,9 @@ class GoalView(Stages):
     @property
     def hinted_pair(self) -> tuple[float, float] | None:
         """The two loads, in frames per second, between which earlier searches promise the bound."""
-        if self.hinted is None:
-            return None
-        return self.grid.load(self.hinted), self.grid.load(self.hinted + self.width)
+        hint = self._hint if self.plan is not None and self.plan.posterior.earlier else None
+        hinted = self.hinted if hint is None else hint.lower
+        return None if hinted is None else (self.grid.load(hinted), self.grid.load(hinted + self.width))
 
 
 @dataclass(frozen=True)
