@@ -146,7 +146,7 @@ def random_list(number: int, most_trials: int) -> tuple[TrialCounts, CriticalLoa
         rows, kind = rng.permutation(rows), f"{kind}, permuted"
     question = CriticalLoadQuestion(float(target), float(limits[0]), float(limits[1]))
     loads, exposure, lost = rows.T
-    return TrialCounts(loads, exposure, lost, np.cumsum(exposure)), question, kind
+    return TrialCounts(loads, exposure, lost, np.cumsum(exposure), exposure), question, kind
 
 
 def as_rows(counts: TrialCounts, question: CriticalLoadQuestion) -> dict[str, Any]:

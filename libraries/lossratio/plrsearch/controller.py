@@ -263,7 +263,7 @@ class PLRsearch:
     def _is_at_min(self, latest: IntervalPoint) -> bool:
         """Whether the last trials were at the minimum load, all with loss, and the model agrees."""
         rows = self._rows[: self._usable][-_TRIALS_AT_MIN:]
-        lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost, _ in rows]
+        lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost, *_ in rows]
         is_low = latest.most_95_per_interface_fps <= self._question.min_load
         return self._csit is None and sum(lost_all) == _TRIALS_AT_MIN and is_low
 

@@ -32,7 +32,7 @@ def trials_of(sut, loads, *, seed=1, duration=5.0):
 def counts_of(rows):
     """Counts of one trial after the other, by load, exposure and lost frames."""
     load, exposure, lost = np.array(rows, dtype=float).T
-    return TrialCounts(load, exposure, lost, np.cumsum(exposure))
+    return TrialCounts(load, exposure, lost, np.cumsum(exposure), exposure)
 
 
 def loads_around(capacity, number, *, below=0.03, above=0.03, seed=1):

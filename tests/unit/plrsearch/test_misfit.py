@@ -1,5 +1,7 @@
 """Whether the model fits: SUTs inside its family do, others do not. Seeds make each answer always the same."""
 
+import re
+
 import numpy as np
 import pytest
 from soak_trials import estimated, loads_around, trial, trials_at, trials_of
@@ -49,6 +51,18 @@ def test_the_number_of_few_trials_is_provisional_even_if_nothing_varies_in_them(
     assert not few.misfit.is_wrong
     assert "Rare stalls are open" in enough.misfit.provisional
     assert "900 s are needed (a longer timeout)" in enough.misfit.provisional
+
+
+def test_seconds_without_a_stall_are_those_of_trials_however_many_interfaces_sent():
+    loads = np.repeat(np.linspace(5.78e6, 5.98e6, 15), 10)
+    one_way, other_way = (trials_of(SmoothKnee(6e6, 2e4), loads, seed=seed) for seed in (1, 2))
+    both_ways = [
+        trial(one.load, one.output.lost_frames + other.output.lost_frames, sent=2 * one.output.sent_frames)
+        for one, other in zip(one_way, other_way, strict=True)
+    ]
+    for trials in (one_way, both_ways):
+        said = re.search(r"none is in the ([\d,]+) s", estimated(trials, likelihood="varying").misfit.provisional)
+        assert 300.0 < float(said[1]) < 750.0
 
 
 def test_stalls_are_seen():

@@ -192,7 +192,7 @@ def rare_stalls(description: Description) -> str | None:
     counts, target = description.counts, description.best.question.target_loss_ratio
     every = min(_RARE_S, _STALL_S / target)
     shown = counts.lost <= _QUIET * target * counts.load * counts.exposure
-    seconds, needed = float(counts.exposure[shown].sum()), _NONE_SEEN * every
+    seconds, needed = float(counts.duration[shown].sum()), _NONE_SEEN * every
     if description.lack_of_fit is None or description.bursts is not None or seconds >= needed:
         return None
     return (

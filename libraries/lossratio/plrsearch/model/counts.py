@@ -22,7 +22,7 @@ MAX_STALL = 1e-3
 USUAL_STALL = 2e-3
 """Seconds: no trial is set aside for less. A machine with other work is late by 1.4 ms in most trials."""
 
-Row: TypeAlias = tuple[float, float, float, float]
+Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""
 
 
@@ -39,6 +39,8 @@ class TrialCounts:
     """Lost frames."""
     time: Array
     """Seconds from the first trial's beginning to the middle of the trial, trials that are set aside included."""
+    duration: Array
+    """Seconds, however many interfaces sent."""
 
     def __len__(self) -> int:
         return len(self.load)
@@ -77,7 +79,7 @@ def why_set_aside(result: TrialResult) -> str | None:
 
 
 def count(result: TrialResult, begun: float) -> Row:
-    """Load (frames per second), exposure (seconds), lost frames and time of one trial that began at a time (seconds).
+    """The entries of one trial that began at a time (seconds).
 
     Frames that the generator could not send are no evidence about the SUT: they only shrink the exposure.
 
@@ -94,7 +96,7 @@ def count(result: TrialResult, begun: float) -> Row:
         )
     if not (sent > 0 and 0 <= lost <= sent and unsent >= 0):
         raise SearchError(f"In {where}, {sent} frames sent, {lost} lost and {unsent} not sent make no sense.")
-    return result.load, sent / result.load, float(lost), begun + 0.5 * result.duration
+    return result.load, sent / result.load, float(lost), begun + 0.5 * result.duration, result.duration
 
 
 def collect(results: Iterable[TrialResult]) -> TrialCounts:
@@ -118,7 +120,7 @@ def collect(results: Iterable[TrialResult]) -> TrialCounts:
 
 def from_rows(rows: Sequence[Row]) -> TrialCounts:
     """Counts from the entries of each trial."""
-    return TrialCounts(*np.array(rows, dtype=float).reshape(-1, 4).T)
+    return TrialCounts(*np.array(rows, dtype=float).reshape(-1, 5).T)
 
 
 def merged(counts: TrialCounts, *keys: str) -> tuple[TrialCounts, Array]:
@@ -131,7 +133,8 @@ def merged(counts: TrialCounts, *keys: str) -> tuple[TrialCounts, Array]:
     counts = counts.sorted()
     columns = np.stack([counts.load, *(getattr(counts, key) for key in keys)])
     starts = np.flatnonzero(np.any(np.diff(columns, axis=1, prepend=np.nan) != 0, axis=0))
-    exposure, lost, trials = (
-        np.add.reduceat(column, starts) for column in (counts.exposure, counts.lost, np.ones(len(counts)))
+    exposure, lost, duration, trials = (
+        np.add.reduceat(column, starts)
+        for column in (counts.exposure, counts.lost, counts.duration, np.ones(len(counts)))
     )
-    return TrialCounts(counts.load[starts], exposure, lost, counts.time[starts]), trials
+    return TrialCounts(counts.load[starts], exposure, lost, counts.time[starts], duration), trials

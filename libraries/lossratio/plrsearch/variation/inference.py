@@ -191,8 +191,8 @@ def _below(counts: TrialCounts, load: float) -> TrialCounts:
     if not at.any():
         return near
     exposure = _ANCHOR * counts.exposure[at].sum() / counts.lost[at].sum()
-    columns = (near.load, load), (near.exposure, exposure), (near.lost, _ANCHOR), (near.time, counts.time[at][0])
-    return TrialCounts(*(np.append(column, value) for column, value in columns))
+    anchor = load, exposure, _ANCHOR, counts.time[at][0], 0.0
+    return TrialCounts(*map(np.append, vars(near).values(), anchor))
 
 
 def _capacities(known: Sequence[Posterior], counts: TrialCounts) -> Capacities:
