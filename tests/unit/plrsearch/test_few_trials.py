@@ -69,6 +69,41 @@ def test_trials_that_count_half_show_less():
     assert widths[1] > 1.1 * widths[0]
 
 
+CONTRADICTORY = [
+    (217059.0, 10.0, 0.0),
+    (151.726, 2.0, 94.0),
+    (79467.2, 10.0, 0.0),
+    (41365.1, 5.1, 0.0),
+    (133027.0, 1.0, 0.0),
+    (8954.65, 1.0, 3094.0),
+    (6932.13, 10.0, 31995.0),
+    (2912.69, 10.0, 0.0),
+]
+"""More is lost at low loads than at high ones."""
+
+
+def test_a_capacity_that_may_vary_explains_contradictory_trials_no_worse_than_one_that_does_not():
+    counts, question = counts_of(CONTRADICTORY), CriticalLoadQuestion(1.3e-6, 75.7, 2440107.0)
+    varying, constant = (
+        max(known.log_evidence for known in posteriors(counts, question, likelihood))
+        for likelihood in (LikelihoodName.VARYING, LikelihoodName.POISSON)
+    )
+    assert varying > constant - 10.0
+
+
+def test_a_rough_integral_is_computed_by_more_points():
+    loads = [3842, 3982, 3703, 3797, 3769, 3815, 3777, 3783, 3782, 3790, 3756, 3725, 3738, 3752, 3718, 3798, 3736, 3816]
+    seconds = [5.1, 1.0, 2.0, 2.0, 5.1, 10.0, 5.1, 5.1, 1.0, 1.0, 10.0, 5.1, 1.0, 2.0, 2.0, 5.1, 5.1, 1.0]
+    lost = [2871, 618, 900, 1040, 2556, 5338, 2637, 2635, 544, 511, 5028, 2442, 469, 1083, 977, 2671, 2476, 555]
+    question = CriticalLoadQuestion(2.5e-3, 0.234, 12725.6)
+    counts = counts_of(list(zip(loads, seconds, lost, strict=True)))
+    known, constant = (
+        posteriors(counts, question, likelihood)[1] for likelihood in (LikelihoodName.VARYING, LikelihoodName.POISSON)
+    )
+    assert known.error < CERTAIN
+    assert known.mean == pytest.approx(constant.mean, abs=0.1 * constant.stdev)
+
+
 class EarlyDrop(SutWithoutMemory):
     """From 1 % below the capacity on the loss ratio grows with the square of the load."""
 

@@ -163,14 +163,17 @@ class VaryingCapacityLikelihood:
         place, width = bumps.place[rows, trials], bumps.width[rows, trials]
         mrr, spread, deviation = at.mrr[rows, 0], at.spread[rows, 0], at.deviation[rows, 0]
         capacity = mrr + (place - mrr) * deviation**2 / (deviation**2 + width**2)
+        low, high = np.minimum(mrr, place), np.maximum(mrr, place)
         load, lost, log_exposure = self.groups.load[trials], self.groups.lost[trials], self._log_exposure[trials]
         quiet = lost == 0
         if quiet.any():
             mean, wide = mrr[quiet], width[quiet]
             log_mean = function.log_loss_rate(load[quiet], mean, spread[quiet]) + log_exposure[quiet]
             lift = wright_omega(log_mean + 2.0 * np.log(deviation[quiet] / wide))
-            capacity[quiet] = np.minimum(mean + wide * lift, np.maximum(mean, place[quiet]) + 12.0 * wide)
-        return _Cells(load, lost, log_exposure, mrr, spread, deviation, capacity)
+            low[quiet] = mean
+            high[quiet] += 12.0 * wide
+            capacity[quiet] = np.minimum(mean + wide * lift, high[quiet])
+        return _Cells(load, lost, log_exposure, mrr, spread, deviation, capacity, low, high)
 
     def _steps(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices) -> Array:
         """No losses: the probability that the capacity is above a smooth step."""
@@ -217,7 +220,7 @@ def wright_omega(z: Array) -> Array:
 class _Cells:
     """Pairs of points and trials: arrays of shape (cells,), loads and capacities in frames per second.
 
-    `capacity` is about the one that is likeliest, given count and mean.
+    `capacity` is about the one that is likeliest, given count and mean; it is between `low` and `high`.
     """
 
     load: Array
@@ -227,6 +230,8 @@ class _Cells:
     spread: Array
     deviation: Array
     capacity: Array
+    low: Array
+    high: Array
 
     def chosen(self, which: NDArray[np.bool_]) -> _Cells:
         """Some of the cells."""
@@ -236,12 +241,12 @@ class _Cells:
 def _integrals(cells: _Cells, function: FittingFunction) -> Array:
     """Logarithms of the cells' integrals, expanded around the likeliest capacities."""
     values, open_ones = np.empty(len(cells.load)), np.arange(len(cells.load))
-    for _ in range(_ITERATIONS):
+    for iteration in range(_ITERATIONS):
         values[open_ones], far, step = _expanded(cells, function)
         cells, open_ones, step = cells.chosen(far), open_ones[far], step[far]
         if not len(open_ones):
             break
-        cells = replace(cells, capacity=np.maximum(cells.capacity + step, cells.spread))
+        cells = _moved(cells, step, bisect=iteration % 3 == 2)
     return values
 
 
@@ -265,6 +270,15 @@ def _expanded(cells: _Cells, function: FittingFunction) -> tuple[Array, NDArray[
     far = gain > _NEAR**2
     value = log_probability + 0.5 * (np.where(far, 0.0, gain) - offset**2 - np.log(stiffness))
     return np.minimum(value, 0.0), far, cells.deviation * push / stiffness
+
+
+def _moved(cells: _Cells, step: Array, *, bisect: bool) -> _Cells:
+    """The cells with capacities nearer to the likeliest ones: after the steps, if these stay in the bracket."""
+    low = np.where(step > 0, cells.capacity, cells.low)
+    high = np.where(step > 0, cells.high, cells.capacity)
+    target = cells.capacity + step
+    inside = (target > low) & (target < high) & (not bisect)
+    return replace(cells, capacity=np.where(inside, target, 0.5 * (low + high)), low=low, high=high)
 
 
 def _rule(shape: int) -> tuple[Array, Array]:

@@ -34,7 +34,7 @@ def posteriors(
     if likelihood is LikelihoodName.VARYING:
         varying = VaryingCapacityLikelihood(counts, share)
         models = [Model(function, varying, prior) for function in functions]
-        return sampling.sampled(models, question, sampling.ROUGH if for_selection else sampling.EXACT)
+        return sampling.sampled(models, question, *(sampling.ROUGH if for_selection else sampling.EXACT))
     bound = PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
     tolerance = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
     return tuple(

@@ -62,8 +62,9 @@ _HOPELESS = 60.0
 """Widths of a row from its mode; a point farther away has no mass."""
 
 
-EXACT, ROUGH = 850, 300
-"""Points of the sum, with many trials: for results, and for choosing loads."""
+EXACT, ROUGH = (850, 0.02), (300, np.inf)
+"""Points of the sum, with many trials, and the error above which there are four times as many: for results, and for
+choosing loads."""
 
 
 def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
@@ -76,15 +77,20 @@ def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
 
 
 def sampled(
-    models: Sequence[Model[VaryingCapacityLikelihood]], question: CriticalLoadQuestion, points: int
+    models: Sequence[Model[VaryingCapacityLikelihood]],
+    question: CriticalLoadQuestion,
+    points: int,
+    error: float = np.inf,
 ) -> tuple[Posterior, ...]:
     """The posteriors of models of the same trials; rough ones of models that are improbable beside the best."""
     ridges = [_Ridge.of(model) for model in models]
     least = max(ridge.height for ridge in ridges) - _IMPROBABLE
     found = []
     for model, ridge in zip(models, ridges, strict=True):
-        share = min(max(_MANY / max(len(model.likelihood.groups), 1), 1.0), _MOST_OF_FEW)
-        found.append(_summed(model, question, ridge, round((points if ridge.height > least else ROUGH) * share)))
+        own_points, own_error = (points, error) if ridge.height > least else ROUGH
+        number = round(own_points * min(max(_MANY / max(len(model.likelihood.groups), 1), 1.0), _MOST_OF_FEW))
+        one = _summed(model, question, ridge, number)
+        found.append(one if one.error <= own_error else _summed(model, question, ridge, 4 * number))
     return tuple(found)
 
 
