@@ -163,10 +163,10 @@ def test_the_critical_load_of_a_sut_that_drifts_is_that_at_the_end():
 @pytest.mark.long
 def test_independent_capacities_have_no_order():
     rng, number, seen = np.random.default_rng(11), 40, 0
-    time = (np.arange(number) + 0.5) / (number - 0.5)
+    time, load = (np.arange(number) + 0.5) / (number - 0.5), np.full(number, 1.02 * CAPACITY)
     for _ in range(200):
         certain, place = rng.random(number) < 0.8, 0.004 * rng.standard_normal(number)
-        seen += order_of(Capacities(CAPACITY, place, np.full(number, 1e-5), certain, time)) != NO_ORDER
+        seen += order_of(Capacities(CAPACITY, place, np.full(number, 1e-5), certain, time, load)) != NO_ORDER
     # One of a hundred is expected; before it mattered how many sines are looked for, it was one of thirty.
     assert seen <= 6
 
@@ -191,15 +191,26 @@ def test_few_independent_trials_are_flagged_with_their_number():
     assert any(number in reason for reason in estimate.misfit.reasons)
 
 
+def test_what_the_curve_errs_by_at_each_load_is_no_order():
+    rng = np.random.default_rng(3)
+    time, first = (np.arange(400) + 0.5) / 400, np.arange(400) < 160
+    load = np.where(first & (np.arange(400) % 4 != 0), 0.995 * CAPACITY, 1.01 * CAPACITY)
+    place = np.where(load < CAPACITY, 1.1e-4, -0.8e-4) + 2e-5 * rng.standard_normal(400)
+    every = np.ones(400, dtype=bool)
+    assert order_of(Capacities(CAPACITY, place, np.full(400, 1e-5), every, time, load)) == NO_ORDER
+    falling = order_of(Capacities(CAPACITY, place - 1e-3 * time, np.full(400, 1e-5), every, time, load))
+    assert falling.drift == pytest.approx(-1e-3, abs=3e-4)
+
+
 def test_some_unusual_trials_are_no_drift():
     rng = np.random.default_rng(3)
     number = 120
     place = 0.003 * rng.standard_t(2, number)
     every = np.ones(number, dtype=bool)
     time = (np.arange(number) + 0.5) / number
-    capacities = Capacities(CAPACITY, place, np.full(number, 1e-5), every, time)
+    capacities = Capacities(CAPACITY, place, np.full(number, 1e-5), every, time, np.full(number, CAPACITY))
     assert order_of(capacities).drift == 0.0
-    drifting = Capacities(CAPACITY, place - 0.02 * time, np.full(number, 1e-5), every, time)
+    drifting = Capacities(CAPACITY, place - 0.02 * time, np.full(number, 1e-5), every, time, np.full(number, CAPACITY))
     order = order_of(drifting)
     assert order.drift == pytest.approx(-0.02, abs=4.0 * order.drift_stdev)
 

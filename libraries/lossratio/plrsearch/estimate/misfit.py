@@ -36,6 +36,8 @@ _VERY_IMPROBABLE = 1e-4
 _STEADY = 0.3
 """Standard deviation of residuals; if it is smaller, the SUT's loss varies less than chance, and has no shape: e.g. a
 simulated SUT whose loss is the same in each trial, but for whole frames."""
+_NARROW = 0.7
+"""Standard deviation of residuals in overload, at most, if it contradicts the model's."""
 TRIALS_FOR_TAILS = 150
 """Trials that show whether 2 % of all trials are unusually slow (Hanley and Lippman-Hand 1983)."""
 _NONE_SEEN = 3.0
@@ -138,7 +140,7 @@ def check(description: Description, trials: int, tails: Tails | None = None) -> 
         provisional = _provisional(description, trials)
         shown = _residuals(description)
         reasons = [*_uncertified(description.posteriors), *_few(description), *_surprise(best, counts)]
-        reasons += [] if order.swing else _rare(counts)
+        reasons += [*_narrow(description), *([] if order.swing else _rare(counts))]
         if len(shown):
             reasons += [*_shape(shown), *_tails(tails)]
     else:
@@ -273,6 +275,22 @@ def _shape(values: Array) -> list[str]:
         f"Trials do not differ as by a normal distribution of the capacity (Anderson and Darling's distance is "
         f"{distance:.3g}, and {_NOT_NORMAL} at most by chance): some are unusually far from the others, or there are "
         f"bands. So the trials do not show how often the capacity is low, and how low."
+    ]
+
+
+def _narrow(description: Description) -> list[str]:
+    """Whether capacities in overload differ as much as the model has it: elsewhere slow trials may have widened it."""
+    best, order = description.best, description.order
+    capacities = Capacities.of(best.function, best.mode, description.counts)
+    deviation = best.mode.deviation / capacities.reference
+    shown = capacities.place[capacities.certain & (capacities.blur < _STEADY * deviation)] / deviation
+    if len(shown) < ENOUGH or order.correlation or np.std(shown) > _NARROW:
+        return []
+    if scipy.special.chdtr(len(shown) - 1.0, len(shown) * np.var(shown)) > _IMPROBABLE:
+        return []
+    return [
+        f"Capacities in overload differ by {np.std(shown):.2g} of the standard deviation that explains all trials: "
+        f"others are unusually slow, and the trials do not show how often, and by how much."
     ]
 
 

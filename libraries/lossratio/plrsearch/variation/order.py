@@ -1,8 +1,9 @@
 """What each trial shows about its own capacity, and what their order shows: drift, and likeness of successive ones.
 
 Descriptions of the capacities are compared by the Bayesian information criterion, in one place: a constant, a straight
-line over time, or a sine, each with and without correlation of successive capacities (first-order autoregressive).
-Widths and ranks are robust, so that some unusual trials decide nothing.
+line over time, or a sine, each with and without correlation of successive capacities (first-order autoregressive), and
+another capacity at each load, which is a misfit of the curve and no order. Widths and ranks are robust, so that some
+unusual trials decide nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ time, so that a small misfit at some of them looks like a drift: of up to 0.002 
 _FEW_CYCLES, _LEAST_SWING = 0.9, 2e-4
 """Periods of a sine in all the trials, at least, as with fewer it is a drift; and its amplitude, as a share: a misfit
 at some loads of a SUT that stalls looks like one of up to 0.01 %."""
+_REPEATED = 5
+"""Trials at a load that show what the curve errs by there, at least."""
 FEW_CYCLES = 3.0
 """The fewest periods of a sine that show that it repeats."""
 _SINE = 1.5
@@ -73,6 +76,8 @@ class Capacities:
     """Whether loss was certain: a sample of such trials is not chosen by its capacities."""
     time: Array
     """Middle of the trial as a share: 0 at the first trial's beginning, 1 for the last trial."""
+    load: Array
+    """In frames per second."""
 
     @classmethod
     def of(cls, function: FittingFunction, mode: Mode, counts: TrialCounts) -> Capacities:
@@ -90,7 +95,7 @@ class Capacities:
             usual = min(usual, _WIDER * float(median - lower) / _QUARTILE)
         unlucky = function.log_loss_rate(counts.load, np.array(mode.mrr + _CERTAIN * usual), spread)
         certain = (np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS) & (counts.lost > 0.0)
-        return cls(mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, certain, counts.share_of_time)
+        return cls(mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, certain, counts.share_of_time, counts.load)
 
     def residuals(self, deviation: float, correlation: float = 0.0) -> Array:
         """Residuals of trials in which loss was certain, in standard deviations: normal if the model is right."""
@@ -211,7 +216,13 @@ def order_of(capacities: Capacities) -> Order:
     place, blur, time = capacities.place[which], capacities.blur[which], capacities.time[which]
     slope, penalty = _slope(time, place), 0.5 * np.log(len(which)) + _CLEAR
     level, sloping = (values - np.median(values) for values in (place, place - slope * time))
-    candidates, trends = [], [(NO_ORDER, level, 0.0)]
+    by_load, loads, cost = level.copy(), capacities.load[which], 0.0
+    for at in (loads == load for load in np.unique(loads)):
+        if np.sum(at) >= _REPEATED:
+            by_load[at] -= np.median(level[at])
+            cost += 0.5 * np.log(len(which))
+    candidates = [(_log_probability(by_load) - _log_probability(level) - cost, NO_ORDER, level)]
+    trends = [(NO_ORDER, level, 0.0)]
     if abs(slope) >= _LEAST_DRIFT:
         trends.append((replace(NO_ORDER, drift=slope), sloping, penalty))
     sine = _sine(capacities, level)
