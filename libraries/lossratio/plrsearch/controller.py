@@ -247,7 +247,7 @@ class PLRsearch:
             low = max(middle - factor * (middle - low), self._question.min_load)
             high = min(middle + factor * (high - middle), self._question.max_load)
         if (tails := tails_of(self._known)) is not None:
-            low = min(low, max(tails.quantile(0.025) * middle, self._question.min_load))
+            low = tails.low_end(low, middle, self._question.min_load)
         return IntervalPoint(self._tracked, elapsed, shown.mean, low, high, middle)
 
     def _may_end(self, latest: IntervalPoint) -> bool:

@@ -210,6 +210,15 @@ def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify
     assert "at and just below it" not in message(soak())
 
 
+@pytest.mark.parametrize(("probability", "is_said"), [(None, False), (0.02, False), (0.4, True)])
+def test_the_message_says_where_heavy_tails_make_the_interval_reach_down(probability, is_said):
+    result = whole()
+    fit = replace(result.critical_load.fit, heavy_tails_ratio=probability)
+    critical = result.critical_load.model_copy(update={"fit": fit})
+    shown = " ".join(message(result.model_copy(update={"critical_load": critical})).split())
+    assert ("normal distribution's with probability 0.4: the interval counts them in" in shown) == is_said
+
+
 def guarded(**fields):
     result = whole()
     statement = replace(result.critical_load.guard, **fields)

@@ -35,6 +35,8 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
     "heavy_tails_ratio": ("probability of heavier tails than a normal distribution's", "", ".2g"),
 }
 """Fields of the fit, likewise."""
+_TAIL = 0.025
+"""Probability beyond each end of the interval."""
 
 
 def limit_in_words(guard: GuardStatement, stated_fps: float) -> str:
@@ -59,6 +61,9 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
         yield "as CSIT computes it", str(critical_load.csit)
     if critical_load.variation is not None:
         yield "order of the trials", str(critical_load.variation)
+    heavy = critical_load.fit.heavy_tails_ratio or 0.0
+    if heavy > _TAIL:
+        yield "tails", f"heavier than a normal distribution's with probability {heavy:.2g}: the interval counts them in"
     if critical_load.ended_by is not None:
         wider = critical_load.stopping_factor
         note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"

@@ -27,7 +27,7 @@ _LEAST_TRIALS = 10
 """Trials that verify a load or contradict it, at least. Bursts in one of three trials may be in none of fewer, whatever
 these sent, and two trials may have bursts of the same size."""
 _RESULTS = 25
-"""Results of which all lower bounds that contradict hold at once: those that did not would be most of the few."""
+"""In so many results all lower bounds that contradict hold at once: contradictions are rare, so most would be false."""
 _ROUNDING = 1e-9
 """Relative distance of equal loads."""
 _MOST_FRAMES = 1e18

@@ -206,7 +206,7 @@ class CriticalLoadEstimate:
         """
         low, high = self._interval(probability)
         if self.tails is not None:
-            low = min(low, max(self.tails.quantile(0.5 - 0.5 * probability) * self.median, self.question.min_load))
+            low = self.tails.low_end(low, self.median, self.question.min_load, probability)
         return low, high
 
     def _interval(self, probability: float) -> tuple[float, float]:

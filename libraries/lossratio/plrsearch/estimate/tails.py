@@ -54,6 +54,10 @@ class Tails:
         """The critical load's quantile, as a share of that with the normal distribution; 1 if it is one with that."""
         return float(np.append(self.shares, 1.0)[np.searchsorted(self.known, probability)])
 
+    def low_end(self, low: float, stated: float, least: float, probability: float = 0.95) -> float:
+        """The lower end of an interval around the stated load, not below the least load, with these tails, too."""
+        return min(low, max(self.quantile(0.5 - 0.5 * probability) * stated, least))
+
     @classmethod
     def of(cls, residuals: Array, posterior: Posterior) -> Tails:
         """What residuals of independent trials show, beside the likeliest curve."""
