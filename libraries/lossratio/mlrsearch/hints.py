@@ -1,7 +1,7 @@
 """The loads where a search starts, from earlier searches of the same test: a hint, never evidence.
 
-A hint only chooses the first loads of a search. What it says is measured like anything else, and is given up with the
-first trial that speaks against it.
+A hint only chooses loads. What it says is measured like anything else. Where all trials have one length, earlier trials
+are a prior, which tonight's trials outweigh. Otherwise the first trial that speaks against the hint ends it.
 """
 
 from __future__ import annotations
