@@ -10,7 +10,8 @@ from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.dut import DutCounters, DutOptions
 from lossratio.errors import DutError, SearchError, TrafficError
-from lossratio.measurements.latency.measure import points_of
+from lossratio.measurements.latency.measure import LatencyRequest, add_latency, points_of
+from lossratio.measurements.latency.result import latency_points, name_load
 from lossratio.measurements.reconfiguration import (
     RECONFIGURATION_GOAL,
     ReconfigurationRequest,
@@ -28,6 +29,7 @@ from lossratio.topology import Hop, Interface, Port
 from lossratio.traffic import StoppedTraffic
 from lossratio.trials.counters import Integrity
 from lossratio.trials.trial import DirectionCounters, TrialOutput
+from lossratio.units import format_frame_rate
 
 NDR = SearchGoal(0.0, 0.5, 1.0, 2.0, 0.1, name="NDR")
 PDR = SearchGoal(0.005, 0.5, 1.0, 2.0, 0.1, name="PDR")
@@ -58,6 +60,22 @@ def test_latency_and_telemetry_are_measured_at_the_same_goal(search_result):
     mine = pdr.model_copy(update={"goal": pdr.goal.model_copy(update={"name": "my pdr"})})
     result = search_result.model_copy(update={"goals": (mine, ndr)})
     assert result.relevant_load(None)[0] == points_of(result)[0].goal == "my pdr"
+
+
+def test_a_share_below_the_minimum_load_is_not_called_the_load_that_was_measured(testbed, search_result, tmp_path):
+    least, bound = search_result.min_load, search_result.goals[1].result.relevant_lower_bound
+    share = round(0.5 * least.per_interface_fps / bound.per_interface_fps, 3)
+    points = points_of(search_result, goal="PDR", shares=[1.0, share])
+    request = LatencyRequest(profile=PROFILE, points=points, duration=0.1)
+    latency = add_latency(testbed, request, place(tmp_path), search_result).latency
+    assert [(at_load.load == least, at_load.is_raised) for at_load in latency] == [
+        (False, False),
+        (True, True),
+        (True, False),
+    ]
+    load = format_frame_rate(least.per_interface_fps)
+    assert name_load(latency[1]) == f"{100 * share:g} % of PDR, raised to the minimum load, {load} per interface"
+    assert {point.load for point in latency_points(latency[1:])} == {f"{100 * share:g} % of PDR", "minimum load"}
 
 
 def test_a_search_that_found_nothing_has_no_load_to_ask_at(testbed, tmp_path):

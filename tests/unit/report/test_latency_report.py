@@ -73,6 +73,13 @@ def test_percentiles_are_those_of_the_latencies_to_three_digits(latencies):
     assert again.count == len(latencies)
 
 
+@pytest.mark.parametrize(("fast", "slow", "percent"), [(446, 5, 99.0), (4496, 5, 99.9), (4957, 6, 99.9)])
+def test_no_percentile_is_below_the_latency_that_its_share_of_the_frames_has(fast, slow, percent):
+    histogram = Histogram.of([(10.0, fast), (500.0, slow)], 0.5)
+    assert fast / (fast + slow) < percent / 100.0
+    assert histogram.percentiles([percent]) == {f"{percent:g}": 500.0}
+
+
 def test_a_histogram_of_the_generator_s_own_is_taken_as_it_is():
     recorded = HdrHistogram(1, 10_000, 3)
     for value in range(1, 101):

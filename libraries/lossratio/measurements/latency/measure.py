@@ -48,6 +48,8 @@ class LatencyPoint:
     """Name of the goal whose relevant lower bound the load is a share of; None: the load was given."""
     share: float | None = None
     """The share; 0: the minimum load; None: the load was given."""
+    is_raised: bool = False
+    """Whether the share is less than the minimum load, and the load is that."""
 
 
 class LatencyRequest(Request):
@@ -117,8 +119,9 @@ def points_of(
         raise SearchError(f"Shares of {report.goal.name} are above 0 and at most 1, unlike {list(shares)}.")
     least = result.min_load.per_interface_fps
     return tuple(
-        LatencyPoint(max(least, share * bound.per_interface_fps), report.goal.name, share)
+        LatencyPoint(max(least, load), report.goal.name, share, is_raised=0.0 < load < least)
         for share in (*sorted(shares, reverse=True), 0.0)
+        for load in [share * bound.per_interface_fps]
     )
 
 
@@ -205,6 +208,7 @@ class Measured:
         return LatencyAtLoad(
             goal=self.point.goal,
             share_ratio=self.point.share,
+            is_raised=self.point.is_raised,
             load=conditions.rate(self.point.load),
             duration_s=duration,
             loss_ratio=None if self.trial is None else self.trial.loss_ratio,

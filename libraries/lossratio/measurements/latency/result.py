@@ -10,7 +10,7 @@ from hdrh.histogram import HdrHistogram
 from pydantic import Field, model_validator
 
 from lossratio.errors import ReportError
-from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
+from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds, left_out_if_empty
 from lossratio.results import ROUNDING, LatencyPoint, MaxLoad, Outcome, TestResult, TestRun, describe_trials
 from lossratio.trials import JournalEntry, LatencyCounters, Microseconds, OneWayLatency, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
@@ -49,6 +49,8 @@ class LatencyAtLoad(Record):
     """The goal whose relevant lower bound the load is a share of; null: the load was given."""
     share_ratio: Ratio | None
     """The share; 0: the minimum load; null: the load was given."""
+    is_raised: bool = False
+    """Whether the share is less than the minimum load, and the load is that; left out: it is not."""
     load: Rate
     """The load, latency frames included."""
     duration_s: Seconds | None = None
@@ -61,6 +63,8 @@ class LatencyAtLoad(Record):
     """Latency by direction; empty: the trial failed."""
     error: str | None = None
     """Why the trial failed; null if it did not."""
+
+    _leave_out = left_out_if_empty("is_raised")
 
     @model_validator(mode="after")
     def _a_failed_trial_has_an_error(self) -> "LatencyAtLoad":
@@ -144,12 +148,17 @@ class Histogram:
         return str(self._recorded.encode().decode("ascii"))
 
     def percentiles(self, wanted: Iterable[float]) -> dict[str, float]:
-        """Latencies by percentile, in microseconds; only those above which there is at least one frame."""
-        return {
-            f"{percent:g}": round(self._recorded.get_value_at_percentile(percent) * self.unit, 6)
-            for percent in wanted
-            if self.count * (1.0 - percent / 100.0) >= 1.0 - 1e-9
-        }
+        """Latencies by percentile, in microseconds; only those above which there is at least one frame.
+
+        No smaller latency holds that share of the frames (RFC 2330, section 11.3).
+        """
+        found = {}
+        for percent in wanted:
+            if self.count * (1.0 - percent / 100.0) >= 1.0 - 1e-9:
+                # The package rounds to the nearest frame, which may be one too few.
+                share = math.ceil(self.count * percent / 100.0 - 1e-9) / self.count
+                found[f"{percent:g}"] = round(self._recorded.get_value_at_percentile(100.0 * share) * self.unit, 6)
+        return found
 
     def curve(self) -> list[tuple[float, float]]:
         """Points of the distribution: a share of the frames in per cent, and their largest latency in microseconds."""
@@ -239,7 +248,8 @@ def name_load(latency: LatencyAtLoad) -> str:
         return load
     if not latency.share_ratio:
         return f"minimum load, {load}"
-    return f"{100 * latency.share_ratio:g} % of {latency.goal}, {load}"
+    raised = ", raised to the minimum load" if latency.is_raised else ""
+    return f"{100 * latency.share_ratio:g} % of {latency.goal}{raised}, {load}"
 
 
 def format_microseconds(value: float) -> str:
