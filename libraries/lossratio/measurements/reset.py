@@ -249,8 +249,8 @@ class ResettingMeasurer:
                 f"forwarded through it{kept}. Look whether the reset reaches the device. If it forwards through "
                 "resets, say hitless=True: then the result is 'no loss'."
             )
-        # The traffic flowed as long as it flowed: it is no trial of a given number of frames.
-        flowed = max(step.start + step.elapsed for timeline in timelines for step in timeline.steps)
+        # The traffic flowed as long as it flowed: no direction was to send until the last one ended.
+        flowed = min(timeline.steps[-1].start + timeline.steps[-1].elapsed for timeline in timelines)
         asked = TrialInput(flowed, trial.load)
         output = output_from_counters(asked, stopped.directions, negative_loss="csit", elapsed=elapsed)
         return replace(output, timelines=timelines)

@@ -21,7 +21,7 @@ from lossratio.results import DoubtKind, Outcome, doubts_of, findings_of, messag
 from lossratio.results.contradictions import contradictions_of
 from lossratio.testbed import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials import Outage, Silence, StepCounters, Timeline, TrialInput
+from lossratio.trials import DirectionCounters, Outage, Silence, StepCounters, Timeline, TrialInput
 
 CAPACITY = 150e3
 
@@ -263,6 +263,24 @@ def test_a_device_that_keeps_all_frames_in_a_reset_is_an_error_with_the_silence(
     measurer = ResettingMeasurer(source, lambda: None, RESET)
     with pytest.raises(TrafficError, match=r"forwarded through it, or kept frames in the 250 ms without any\. Look"):
         measurer.measure(TrialInput(3.0, 100.0))
+
+
+def test_a_direction_that_ended_first_left_no_frame_unsent():
+    outage = Outage(20, 1.1, 1.29, 1.09, 1.3)
+    flowed = {"a>b": 3.0, "b>a": 3.04}
+    lines = tuple(
+        Timeline(name, 1.0, 0.0, 0.0, 100.0, (StepCounters(0.0, end, 300, 300, 20),), (outage,), 1)
+        for name, end in flowed.items()
+    )
+    ways = tuple(DirectionCounters(name, round(100 * end), round(100 * end), 280) for name, end in flowed.items())
+    source = SimpleNamespace(
+        now=lambda: 2.0,
+        wait=lambda seconds: None,
+        start_traffic=lambda load, watch: None,
+        stop_traffic=lambda wait: SimpleNamespace(timelines=lines, directions=ways),
+    )
+    output = ResettingMeasurer(source, lambda: None, RESET).measure(TrialInput(3.0, 100.0))
+    assert (output.unsent_frames, output.lost_frames) == (0, 44)
 
 
 def test_of_several_outages_the_longest_one_counts_by_both_methods():
