@@ -126,7 +126,8 @@ def format_duration(seconds: float) -> str:
 
 def format_milliseconds(seconds: float) -> str:
     """Writes a short time with five digits, e.g. ``12.345 ms``."""
-    return f"{1000.0 * seconds:.5g} ms"
+    # Less than a picosecond is what rounding leaves of a standard deviation.
+    return f"{round(1000.0 * seconds, 9):.5g} ms"
 
 
 def l1_bandwidth(frame_rate: float, frame_size: float) -> float:

@@ -102,6 +102,11 @@ def test_a_rate_written_for_people_is_read_back_to_four_digits(rate):
     assert units.parse_bit_rate(units.format_bit_rate(rate)) == pytest.approx(rate, rel=1e-4)
 
 
+def test_what_rounding_leaves_of_a_time_is_none():
+    assert units.format_milliseconds(3.1776e-15) == "0 ms"
+    assert units.format_milliseconds(1.2345e-8) == "1.2345e-05 ms"
+
+
 def test_bandwidth_counts_what_ethernet_adds_on_the_wire():
     # RFC 2544 era figure: 64-byte frames at 14,880,952 per second fill a 10 Gbit/s link.
     assert units.l1_bandwidth(14_880_952.38, 64) == pytest.approx(10e9)

@@ -172,7 +172,7 @@ def doubts_about_frames(trials: Sequence[Trial], late_in_last: int) -> Iterator[
     ):
         some = [count for count in counts if count]
         if some:
-            yield Doubt(kind, text.format(frames=f"{sum(some):,}", trials=_trials(len(some))))
+            yield Doubt(kind, text.format(frames=f"{sum(some):,}", trials=trials_counted(len(some))))
 
 
 def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
@@ -182,8 +182,9 @@ def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt
         return None
     return Doubt(
         DoubtKind.GENERATOR_STALLS,
-        f"in {_trials(len(stalls))} the generator was stalled for up to {max(stalls) * 1e3:.3g} ms, and no more frames "
-        "were lost beyond what is allowed than it then sent in a burst; the SUT may forward more at a constant load",
+        f"in {trials_counted(len(stalls))} the generator was stalled for up to {max(stalls) * 1e3:.3g} ms, and no "
+        "more frames were lost beyond what is allowed than it then sent in a burst; the SUT may forward more at a "
+        "constant load",
     )
 
 
@@ -206,7 +207,8 @@ def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
     return Doubt(DoubtKind.TESTBED_CHANGED, f"{statement}: {first.change}")
 
 
-def _trials(number: int) -> str:
+def trials_counted(number: int) -> str:
+    """A number of trials in words."""
     return "1 trial" if number == 1 else f"{number:,} trials"
 
 

@@ -69,7 +69,7 @@ def findings_html(result: TestResult) -> str:
         f"<tr>{''.join(f'<{tag}>{html.escape(row[column])}</{tag}>' for column in used)}</tr>"
         for tag, row in (("th", head), *(("td", row) for row in rows))
     ]
-    name = html.escape(f"{result.test.name}: {result.outcome.value}, {len(result.trials)} trials")
+    name = html.escape(f"{result.test.name}: {result.outcome.value}, {doubts.trials_counted(len(result.trials))}")
     return f"<table><caption>{name}</caption>{''.join(lines)}</table>"
 
 
@@ -117,7 +117,7 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
     yield (
         f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
         f"frames of {result.conditions.traffic.average_frame_size_bytes:.6g} bytes on average; "
-        f"{len(result.trials)} trials in {sum(trial.elapsed_s for trial in result.trials):.1f} s."
+        f"{doubts.trials_counted(len(result.trials))} in {sum(trial.elapsed_s for trial in result.trials):.1f} s."
     )
     if result.max_load.limits:
         yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."
@@ -143,7 +143,7 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
             "what it made up for was a burst."
         )
     if stalled and short:
-        yield "With less other work on its machine, or a larger catch_up in its topology file, it would send all."
+        yield "With less other work on its machine, or a larger catch_up in its topology file, it would send more."
     yield from integrity_lines(result)
     repeats = sum(trial.repeats for trial in result.trials)
     if repeats:

@@ -175,6 +175,7 @@ def test_json_and_csv_have_all_values(whole, report):
 def test_json_and_csv_have_latency_and_frame_loss(whole, report):
     rows = [row for row in csv.DictReader(io.StringIO(report.csv)) if row["frame_size"] == "64B"]
     values = {row["quantity"]: (float(row["value"]), row["unit"]) for row in rows if row["value"]}
+    assert {row["quantity"]: row["unit"] for row in rows if not row["value"]} == {"latency": "", "frame loss rate": ""}
     directions = [one for at in result_of(whole[0], Rfc2544Test.LATENCY).latency for one in at.directions]
     assert values["latency, most"] == (max(one.most_us for one in directions), "us")
     loss = result_of(whole[0], Rfc2544Test.FRAME_LOSS).frame_loss.loads[0].frame_loss_ratio

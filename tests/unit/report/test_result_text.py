@@ -19,7 +19,8 @@ from report_examples import (
 from lossratio.measurements import Progress
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, BoundsSoFar
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
-from lossratio.results.findings import format_frames_per_second, format_interval, message
+from lossratio.results.conditions import LoadOrigin
+from lossratio.results.findings import findings_of, format_frames_per_second, format_interval, message
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
@@ -60,19 +61,30 @@ def test_stalls_of_the_generator_are_reported():
 
 def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
     trials = [stalled_trial(0.0432, unsent=2), *REGULAR[1:]]
+    remedy = message(throughput_of(trials)).splitlines()[-1]
+    # A load that is too much for the generator is never sent whole.
     assert (
-        message(throughput_of(trials)).splitlines()[-1].startswith("With less other work on its machine, or a larger")
+        remedy == "With less other work on its machine, or a larger catch_up in its topology file, it would send more."
     )
 
 
 def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
-    lines = message(throughput_of([counted_trial(MAX_LOAD)] * 21)).splitlines()
+    good = throughput_of([counted_trial(MAX_LOAD)] * 21, origin=LoadOrigin.LINK)
+    lines = message(good).splitlines()
+    assert lines[0].endswith("irregular: the maximum load is a lower bound")
     assert lines[1].endswith("(the maximum load)")
-    assert lines[2].endswith("(the maximum load)")
+    # A load that meets the goal is no upper bound, on no surface.
+    assert lines[2] == "  relevant upper bound    none"
+    (finding,) = findings_of([good])
+    assert (finding.lower_bound, finding.upper_bound) == (good.max_load.rate, None)
     lines = message(throughput_of([counted_trial(MIN_LOAD, lost=1)] * 21)).splitlines()
     assert lines[1] == "  relevant lower bound    none"
     assert lines[2].endswith("(the minimum load)")
     assert lines[3] == "  conditional throughput  none"
+
+
+def test_one_trial_is_one():
+    assert "64 bytes on average; 1 trial in " in message(throughput_of([counted_trial(MAX_LOAD)]))
 
 
 def test_a_failure_is_all_that_is_said_about_a_failed_search():

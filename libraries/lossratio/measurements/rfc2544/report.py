@@ -344,7 +344,7 @@ _CHAPTERS = (
         "From the maximum load downwards, until two loads in a row lose nothing.",
         Rfc2544Test.FRAME_LOSS,
         {
-            "load, % of the maximum": lambda one: f"{100 * one.share_of_max_load_ratio:.4g}",
+            "load, % of the test's maximum load": lambda one: f"{100 * one.share_of_max_load_ratio:.4g}",
             "load, fps": lambda one: _fps(one.load),
             "frame loss rate, %": lambda one: f"{100 * one.frame_loss_ratio:.4g}",
             "lost frames": lambda one: "" if one.lost_frames is None else f"{one.lost_frames:,}",
@@ -429,7 +429,7 @@ def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
             "quantity": finding.quantity,
             "outcome": finding.outcome.value,
             "value": number_of(finding.value),
-            "unit": finding.unit.name,
+            "unit": finding.unit.name if finding.has_value else None,
             "stdev": number_of(finding.deviation),
             "lower_bound": number_of(finding.lower_bound),
             "upper_bound": number_of(finding.upper_bound),

@@ -87,7 +87,8 @@ class GoalOutcome(Record):
     relevant_lower_bound: Rate | None
     """The largest load below the relevant upper bound that meets the goal; null: there is none."""
     relevant_upper_bound: Rate | None
-    """The smallest load that does not meet the goal; null: there is none."""
+    """The smallest load that does not meet the goal; where even the maximum load meets it, that load; null: there is
+    none."""
     conditional_throughput: Rate | None
     """The typical forwarding rate at the relevant lower bound; null without one."""
     zone: ZoneOfChance | None = None
@@ -121,9 +122,11 @@ class GoalReport(Record):
 
     @property
     def bounds(self) -> tuple[Rate | None, Rate | None]:
-        """The relevant lower bound and the upper one, as far as there are any."""
-        result = self.result
-        return (None, None) if result is None else (result.relevant_lower_bound, result.relevant_upper_bound)
+        """The relevant lower bound and the upper one, as far as there are any; a maximum load that is good is none."""
+        if self.result is None:
+            return None, None
+        lower, upper = self.result.relevant_lower_bound, self.result.relevant_upper_bound
+        return lower, None if upper == lower else upper
 
 
 class GoalSpread(Record):

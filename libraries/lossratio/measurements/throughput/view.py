@@ -108,8 +108,8 @@ class ThroughputView(View[GoalsResult]):
             if report.goal.sequential is not None:
                 yield f"  {sequential_rule(report.goal.sequential)}"
             if report.result is not None:
-                yield _bound_line("relevant lower bound", report.result.relevant_lower_bound, result)
-                yield _bound_line("relevant upper bound", report.result.relevant_upper_bound, result)
+                for label, bound in zip(("relevant lower bound", "relevant upper bound"), report.bounds, strict=True):
+                    yield _bound_line(label, bound, result)
                 yield value_line("conditional throughput", report.result.conditional_throughput)
                 for share in () if report.result.zone is None else report.result.zone.shares:
                     lossy = f"{share.lossy} of {share.trials} trials lossy, {share.longest_run} in a row at most"
