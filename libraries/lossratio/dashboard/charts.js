@@ -21,13 +21,13 @@ const chart = ({ title, height = 250, series, xDates = false, xNames = null, xLa
   const room = 0.08 * (high - low) || 0.05 * Math.abs(high) || 1;
   const y = new Axis(fromZero ? Math.min(0, low) : percentages ? low - room : Math.max(0, low - room), high + room, bottom, top);
   const [first, last] = [xs.reduce((a, b) => Math.min(a, b)), xs.reduce((a, b) => Math.max(a, b))];
-  const margin = 0.02 * (last - first) || (xDates ? DAY : 0.5);
+  const margin = 0.02 * (last - first) || (xDates ? DAY : xNames || xWhole ? 0.5 : 0.05 * Math.abs(last) || 0.5);
   const x = new Axis(first - margin, last + margin, left, right);
   const [prefix, scale] = unit === "fps" || unit === "bit/s" ? prefixOf(y.high) : ["", 1];
   const yWords = percentages ? tick => percent(tick, 1) : inPrefix(scale);
   const parts = [
     text(2, 13, `${prefix}${unit}`),
-    frame(x, y, xNames ? xNames.map((_, at) => at).filter(at => at % Math.ceil(xNames.length / 7) === 0) : xWhole ?? (xDates ? x.dates(7) : x.ticks(8)), y.ticks(5), xNames ? at => xNames[at] : xDates ? day : String, yWords),
+    frame(x, y, xNames ? xNames.map((_, at) => at).filter(at => at % Math.ceil(xNames.length / 7) === 0) : xWhole ?? (xDates ? x.dates(7) : x.ticks(8)), y.ticks(5), xNames ? at => xNames[at] : xDates ? day : tick => String(Number(tick.toPrecision(12))), yWords),
     xLabel ? text((left + right) / 2, bottom + 31, xLabel, { text_anchor: "middle" }) : null,
   ];
   notes.forEach(([at, words], place) => {

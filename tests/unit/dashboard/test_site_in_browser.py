@@ -117,6 +117,7 @@ VIEWS = """
       text: document.querySelector("main").textContent, rows: rows(), charts: count("main svg.chart"),
       circles: count("main circle.measured, main path.doubtful"), worse: count("main circle.worse"),
       images: count("main img, main script"),
+      labels: [...document.querySelectorAll("main svg.chart text")].map(label => label.textContent),
     };
   }
   await open(`#/test/${test.id}?axis=build`);
@@ -192,6 +193,12 @@ def test_sweeps_show_scaling_with_efficiency_and_bandwidth(seen):
     sizes = [row[:3] for row in seen["sizes"]["rows"]]
     assert sizes == [["64 B", "1.8679 Mfps", "1.2553 Gbit/s"], ["1518 B", "1.8679 Mfps", "22.983 Gbit/s"]]
     assert seen["latency"]["rows"][0][4:8] == ["12 µs", "7 µs", "9 µs", "30 µs"]
+
+
+def test_ticks_are_round_numbers_none_of_which_is_a_negative_throughput(seen):
+    ticks = [label for label in seen["latency"]["labels"] if re.fullmatch(r"-?[\d.]+", label)]
+    assert ticks
+    assert all(len(tick) <= 5 and float(tick) >= 0.0 for tick in ticks)
 
 
 def test_builds_are_compared_and_testbeds_are_no_regression(seen):
