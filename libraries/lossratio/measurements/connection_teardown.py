@@ -150,8 +150,8 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
         yield f"tear-down of {settings.connections:,} connections (RFC 9693), {settings.repeats} repetitions"
         if values is not None:
             yield value_line("median", values.median_per_second, CONNECTIONS_PER_SECOND)
-            ends = f"{values.percentile_1_per_second:,.6g}, {values.percentile_99_per_second:,.6g} connections/s"
-            yield value_line("1st, 99th percentile", ends)
+            ends = (values.percentile_1_per_second, values.percentile_99_per_second)
+            yield value_line("1st, 99th percentile", ", ".join(map(CONNECTIONS_PER_SECOND.format, ends)))
 
     def aspects(self, result: ConnectionTeardownResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The number of connections."""

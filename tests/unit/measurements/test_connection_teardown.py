@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -76,4 +77,5 @@ def test_the_kernel_forgets_all_connections_of_a_nat(tmp_path):
     (finding,) = findings_of([result])
     assert finding.value == result.teardown.median_per_second > 5000
     assert "tear-down of 5,000 connections" in message(result)
+    assert re.search(r"1st, 99th percentile +[\d,.]+ connections/s, [\d,.]+ connections/s\n", message(result))
     assert [trial.forgotten_s for trial in result.trials] == list(result.teardown.times)
