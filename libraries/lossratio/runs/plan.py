@@ -35,6 +35,8 @@ class PlannedTest:
     """The expected time in seconds, by name of testbed. The test can run on these testbeds only."""
     is_known: bool
     """Whether the times come from earlier nights."""
+    is_forecast: bool = True
+    """Whether they are forecast for its measurements if not; else each time is `UNKNOWN_SECONDS`, a guess."""
 
 
 @dataclass(frozen=True)
@@ -190,13 +192,16 @@ def describe_plan(plan: Plan) -> str:
     lines = []
     for share in plan.shares:
         lines.append(f"{share.testbed}: {len(share.tests)} tests, {_clock(share.seconds)}")
-        lines += [
-            f"  {_clock(test.seconds[share.testbed])}{'' if test.is_known else ' (forecast)'}  {test.name}"
-            for test in share.tests
-        ]
+        lines += [f"  {_clock(test.seconds[share.testbed])}{_origin(test)}  {test.name}" for test in share.tests]
     forecast = sum(not test.is_known for share in plan.shares for test in share.tests)
     note = f" {forecast} of the tests were never measured before; their time is a forecast." if forecast else ""
+    guessed = sum(not test.is_known and not test.is_forecast for share in plan.shares for test in share.tests)
+    note += f" For {guessed} of these there is none: {UNKNOWN_SECONDS:g} s each are a guess." if guessed else ""
     return "\n".join([*lines, f"The last testbed ends after {_clock(plan.seconds)}.{note}"])
+
+
+def _origin(test: PlannedTest) -> str:
+    return "" if test.is_known else " (forecast)" if test.is_forecast else " (a guess)"
 
 
 def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: Mapping[str, str]) -> Plan:
@@ -208,7 +213,8 @@ def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: 
             seconds = expected_seconds(case, variables) if known is None else _seconds_after_searches(case, variables)
             times = planned[case.full_name].seconds if case.full_name in planned else {}
             times = {**times, testbed: seconds + (known or 0.0)}
-            planned[case.full_name] = PlannedTest(case.full_name, times, known is not None)
+            is_forecast = any(keyword in (_SEARCH, _MRR, _SOAK) for keyword, _ in _keywords(case))
+            planned[case.full_name] = PlannedTest(case.full_name, times, known is not None, is_forecast)
     return spread(list(planned.values()), list(tests))
 
 

@@ -65,6 +65,16 @@ def test_a_test_that_measures_nothing_known_is_taken_for_a_minute(tmp_path):
     assert expected_seconds(test, {}) == UNKNOWN_SECONDS
 
 
+def test_a_time_of_which_nothing_is_known_is_no_forecast(tmp_path):
+    write_job(tmp_path, ALL)
+    suite = tmp_path / "other.robot"
+    suite.write_text("*** Test Cases ***\nRecovery\n    Measure System Recovery    64B\nMrr\n    Measure MRR    64B\n")
+    arguments = ["--topology", str(tmp_path / "one.yaml"), str(suite)]
+    shown = CliRunner().invoke(plan, arguments, catch_exceptions=False).output
+    assert "  0:01:00 (a guess)  Other.Recovery\n  0:00:10 (forecast)  Other.Mrr\n" in shown
+    assert shown.endswith("their time is a forecast. For 1 of these there is none: 60 s each are a guess.\n")
+
+
 def test_a_job_is_spread_over_its_testbeds(tmp_path):
     night = plan_job(load_job(write_job(tmp_path, ALL, names=("one", "two"))), History())
     assert sum(len(share.tests) for share in night.shares) == 6
