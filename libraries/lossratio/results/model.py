@@ -82,7 +82,7 @@ class TestResult(Record):
     started: UtcTime
     """Time when the test began."""
     ended: UtcTime
-    """Time when the test ended."""
+    """Time when the measurement ended; latency and telemetry that were added to a search came later."""
     outcome: Outcome
     """The outcome of the test: ``measured``, ``irregular`` or ``failed``."""
     error: str | None
