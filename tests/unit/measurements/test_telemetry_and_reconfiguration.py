@@ -10,7 +10,7 @@ from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.dut import DutCounters, DutOptions
 from lossratio.errors import DutError, SearchError, TrafficError
-from lossratio.measurements.latency.measure import LatencyRequest, add_latency, points_of
+from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, add_latency, measure_latency, points_of
 from lossratio.measurements.latency.result import latency_points, name_load
 from lossratio.measurements.reconfiguration import (
     RECONFIGURATION_GOAL,
@@ -76,6 +76,13 @@ def test_a_share_below_the_minimum_load_is_not_called_the_load_that_was_measured
     load = format_frame_rate(least.per_interface_fps)
     assert name_load(latency[1]) == f"{100 * share:g} % of PDR, raised to the minimum load, {load} per interface"
     assert {point.load for point in latency_points(latency[1:])} == {f"{100 * share:g} % of PDR", "minimum load"}
+
+
+def test_a_trial_of_latency_takes_its_overhead_too(tmp_path):
+    request = LatencyRequest(profile=PROFILE, points=(LatencyPoint(5e3),), duration=0.5)
+    result = measure_latency(open_testbed(SIMULATED), request, place(tmp_path))
+    # The overhead of the topology's generator is 20 ms.
+    assert [trial.elapsed_s for trial in result.trials] == [pytest.approx(0.52)]
 
 
 def test_a_search_that_found_nothing_has_no_load_to_ask_at(testbed, tmp_path):

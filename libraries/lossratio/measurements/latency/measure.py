@@ -228,10 +228,12 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
         # Made ready for each load, so that an agent that failed at one load is replaced for the next one.
         with testbed.ready_for(request.profile, rest=request.rest, integrity=request.integrity) as ready:
             conditions = ready.conditions
+            begun = ready.source.now()
             output = ready.source.latency(trial.load, trial.duration)
+            elapsed = ready.source.now() - begun
         if request.integrity is Integrity.FAIL:
             check_integrity(output.directions, f"at {format_frame_rate(trial.load)}")
-        counted = output_from_counters(trial, output.directions, negative_loss="csit")
+        counted = output_from_counters(trial, output.directions, negative_loss="csit", elapsed=elapsed)
     except LossRatioError as error:
         if isinstance(error, AgentRefusalError) and error.kind == _UNSUPPORTED:
             # No other load would do either.
