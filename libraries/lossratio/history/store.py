@@ -164,7 +164,12 @@ def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tup
         asked = {"files": [str(path) for path in paths], "testbed": testbed, "readings": readings}
         connection.execute(found, asked)
         unusable = connection.execute("SELECT DISTINCT file FROM found WHERE NOT is_usable ORDER BY file").fetchall()
-        return connection.sql(chosen).to_arrow_table(), [file for (file,) in unusable]
+        table = connection.sql(chosen).to_arrow_table()
+    # DuckDB gives times in this machine's zone, and everything that is written about them is in UTC.
+    for index, column in enumerate(table.schema):
+        if required("pyarrow").types.is_timestamp(column.type):
+            table = table.set_column(index, column.name, table.column(index).cast(_type(datetime)))
+    return table, [file for (file,) in unusable]
 
 
 def required(module: str) -> Any:

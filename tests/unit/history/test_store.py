@@ -1,5 +1,7 @@
 import multiprocessing
 import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import duckdb
@@ -33,6 +35,18 @@ def test_added_entries_are_read_back_in_order(tmp_path):
         ("lab-2", "Suite.64B-ndrpdr", "NDR", 4e6),
     ]
     assert rows(history, testbed="lab-2") == rows(history)[3:]
+
+
+def test_times_are_in_utc_wherever_the_history_is_read(tmp_path):
+    History(tmp_path).add([entry(0, 1e6)])
+    script = (
+        "import sys; from pathlib import Path; from lossratio.history import History\n"
+        "print(History(Path(sys.argv[1])).read().table.column('started').to_pylist()[0].isoformat())"
+    )
+    # DuckDB asks for the machine's zone once in a process.
+    command, elsewhere = [sys.executable, "-c", script, str(tmp_path)], {**os.environ, "TZ": "America/Los_Angeles"}
+    read = subprocess.run(command, env=elsewhere, capture_output=True, text=True, check=True)
+    assert read.stdout == f"{entry(0, 1e6).started.isoformat()}\n"
 
 
 def test_the_folder_is_partitioned_by_testbed_and_date_for_any_reader(tmp_path):
