@@ -192,7 +192,9 @@ def bencher_report(runs: Sequence[Run]) -> str:
             value = number_of(finding.value)
             if value is None or finding.outcome is not Outcome.MEASURED:
                 continue
-            bounds = {"lower_value": number_of(finding.lower_bound), "upper_value": number_of(finding.upper_bound)}
+            lower, upper = number_of(finding.lower_bound), number_of(finding.upper_bound)
+            # The lower bound is a load; a conditional throughput with loss is less, and outside of such a band.
+            bounds = {"lower_value": lower if lower is None or lower <= value else None, "upper_value": upper}
             measure = {"value": value, **{name: bound for name, bound in bounds.items() if bound is not None}}
             name = f"{finding.quantity} ({finding.unit.name})"
             benchmarks.setdefault(finding.result.test.full_name, {})[name] = measure

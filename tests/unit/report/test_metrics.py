@@ -162,6 +162,10 @@ def test_bencher_gets_values_and_no_failed_test(tmp_path):
     assert benchmarks.keys() == {result.test.full_name for result in whole.results[:2]}
     ndr = benchmarks[whole.results[0].test.full_name]["NDR (fps)"]
     assert ndr["lower_value"] <= ndr["value"] <= ndr["upper_value"]
+    pdr = benchmarks[whole.results[0].test.full_name]["PDR (fps)"]
+    lower = whole.results[0].goals[1].result.relevant_lower_bound.aggregate_fps
+    assert pdr["value"] < min(lower, pdr["upper_value"])
+    assert "lower_value" not in pdr
 
 
 DASHBOARD = Path(__file__).parents[3] / "resources" / "grafana-dashboard.json"
