@@ -13,7 +13,7 @@ from lossratio.measurements import CsitExportError, FoundResult, PlannedKind, Pl
 from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest, at_maximum_load
 from lossratio.records import Record
-from lossratio.results import Finding, MaxLoad, View, value_line
+from lossratio.results import Finding, MaxLoad, View, trials_counted, value_line
 from lossratio.trials import TrialInput, TrialResult
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
         found = result.connections
         if found is not None:
             rate = result.max_load.rate.per_interface_fps
-            yield f"connections established ({len(found.values)} trials, opened at {rate:,.0f} connections/s)"
+            yield f"connections established ({trials_counted(len(found.values))}, opened at {rate:,.0f} connections/s)"
             yield value_line("mean", found.mean_per_second, CONNECTIONS_PER_SECOND)
             yield value_line("standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND)
             lost = f"{found.lost_connections:,} connections; {found.unsent_connections:,} unsent, which is no loss"

@@ -25,6 +25,7 @@ from lossratio.results import (
     View,
     load_per_interface,
     offered_in,
+    trials_counted,
     unsent_share,
     value_line,
 )
@@ -178,7 +179,7 @@ class MrrView(View[MrrResult]):
         """Mean, standard deviation, all values, and the loss."""
         if result.mrr is None:
             return
-        trials = f"{len(result.mrr.values)} trials at maximum load, {load_per_interface(result.max_load)}"
+        trials = f"{trials_counted(len(result.mrr.values))} at maximum load, {load_per_interface(result.max_load)}"
         yield f"MRR ({trials}): frames forwarded over the time really spent"
         yield value_line("mean", result.mrr.mean)
         yield value_line("standard deviation", result.mrr.stdev)

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement
 from lossratio.drawing import xml_text
 from lossratio.records import Rate
 from lossratio.report.run import Run
-from lossratio.results import Outcome, TestResult, findings_of, message, number_of
+from lossratio.results import Outcome, TestResult, findings_of, message, number_of, trials_counted
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def junit_report(runs: Sequence[Run]) -> str:
         suites[run.path.resolve().name] = [
             *(_case(result, tuple(map(str, doubts))) for result, doubts in zip(run.results, run.doubts, strict=True)),
             *(
-                Case("cut off", test.name, state="error", message=f"cut off after {test.trials} trials")
+                Case("cut off", test.name, state="error", message=f"cut off after {trials_counted(test.trials)}")
                 for test in run.cut_off
             ),
             *(

@@ -21,6 +21,7 @@ from lossratio.results import (
     format_frames_per_second,
     integrity_of,
     number_of,
+    trials_counted,
     view_of,
 )
 from lossratio.units import Unit, format_bit_rate, format_ratio
@@ -355,7 +356,7 @@ def _markdown_lines(run: Run) -> Iterator[str]:
     yield ""
     for test in run.cut_off:
         last = "" if test.last is None else f"; the last one: {test.last}"
-        yield f"- **cut off**: {markdown_cell(test.name)} after {test.trials} trials{last}"
+        yield f"- **cut off**: {markdown_cell(test.name)} after {trials_counted(test.trials)}{last}"
         yield from (f"  - {bounds}" for bounds in test.bounds)
     yield from (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
     for result, doubts in zip(run.results, run.doubts, strict=True):

@@ -85,6 +85,7 @@ def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
 
 def test_one_trial_is_one():
     assert "64 bytes on average; 1 trial in " in message(throughput_of([counted_trial(MAX_LOAD)]))
+    assert message(mrr(trials=1)).startswith("MRR (1 trial at maximum load, ")
 
 
 def test_a_failure_is_all_that_is_said_about_a_failed_search():

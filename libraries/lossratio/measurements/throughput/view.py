@@ -44,6 +44,7 @@ from lossratio.results import (
     generator_stalls,
     offered_in,
     time_dependence_in,
+    trials_counted,
     trials_in_words,
     value_line,
 )
@@ -380,7 +381,8 @@ def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
         most = max(direction.latency_most_us or 0.0 for direction in known)
         shown = zip(("50 %:", "99 %:", "most"), (median, of_99, most), strict=True)
         words = ", ".join(f"{name} {format_microseconds(value)}" for name, value in shown)
-        yield value_line("latency at lower bound", f"{words} (every frame of {len(known)} trials)")
+        of_trials = f"every frame; 50 and 99 %: median of {trials_counted(len(known))}"
+        yield value_line("latency at lower bound", f"{words} ({of_trials})")
 
 
 def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
