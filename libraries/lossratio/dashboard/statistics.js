@@ -142,7 +142,7 @@ const difference = (before, after) => {
   const spread = hasSpread(before, after);
   const [error, freedom] = standardError(before, after, least < 2);
   const tTest = () => spread ? tTails((b - a) / error, freedom) : a === b ? 1 : 0;
-  const [test, p] = least >= RANK_TEST_LEAST ? ["Mann-Whitney", mannWhitney(before, after)] : [least >= 2 ? "Welch" : "Student", tTest()];
+  const [test, p] = least >= RANK_TEST_LEAST ? ["Mann-Whitney", mannWhitney(before, after)] : [!spread ? "no spread" : least >= 2 ? "Welch" : "Student", tTest()];
   return {
     change,
     test,

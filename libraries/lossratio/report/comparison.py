@@ -50,7 +50,8 @@ class Difference:
     interval: tuple[float, float] | None
     """Confidence interval (95 %) of the change; None: too few values, or the mean before is zero."""
     test: str | None
-    """Name of the statistical test; None: too few values for a test."""
+    """Name of the statistical test; ``no spread``: the values of a side are equal, so that chance has no part in any
+    difference of two sides; None: too few values for a test."""
     p_value: float | None
     """Probability of a difference at least as large if nothing had changed; None: too few values for a test."""
 
@@ -79,7 +80,8 @@ def difference(before: Sample, after: Sample) -> Difference:
         test, p_value = "Student", _t_test(before, after, equal_variances=True)
     else:
         return Difference(change, None, None, None)
-    return Difference(change, _interval(before, after), test, p_value)
+    named = test if sizes[0] >= RANK_TEST_LEAST or _have_spread(before, after) else "no spread"
+    return Difference(change, _interval(before, after), named, p_value)
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:

@@ -170,6 +170,9 @@ def test_the_statistics_are_the_textbook_ones():
     assert few.p_value == pytest.approx(0.0705, abs=1e-3)
     many = difference(Sample((1, 2, 3, 4, 5)), Sample((6, 7, 8, 9, 10)))
     assert (many.test, many.p_value) == ("Mann-Whitney", pytest.approx(2 / 252))
+    level = difference(Sample((2.0, 2.0)), Sample((1.0, 1.0)))
+    # There is nothing that a t test could compare the difference with.
+    assert (level.test, level.p_value, level.interval) == ("no spread", 0.0, (-0.5, -0.5))
 
 
 # Squares of rates below a frame in 30 years would vanish.
