@@ -178,6 +178,14 @@ def test_capacities_that_change_by_themselves_are_no_effect_of_overload(way):
     assert seen <= 1
 
 
+def test_a_capacity_that_falls_is_no_effect_of_overload_where_the_trial_after_it_is_always_the_earlier_one():
+    rows = [
+        (load, 2.0, 2.0 * (load - CAPACITY * (0.99 - 1e-6 * index)))
+        for index, load in enumerate([18.6e6, 17.83e6, 17.83e6] * 40)
+    ]
+    assert AfterOverload.of(counts_of(rows), 1e-7) is None
+
+
 def test_the_critical_load_is_that_of_a_sut_that_was_not_overloaded():
     loads = {"overload": 18.6e6, "knee": (17.3e6, 17.4e6, 17.45e6, 17.5e6, 17.6e6, 17.8e6)}
     usual, slow = SmoothKnee(CAPACITY, 5e4), SmoothKnee(0.995 * CAPACITY, 5e4)

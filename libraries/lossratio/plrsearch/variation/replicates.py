@@ -136,17 +136,24 @@ class AfterOverload:
 
 
 def _pairs(group: NDArray[np.int_], counts: TrialCounts, follows: NDArray[np.bool_]) -> tuple[int, int]:
-    """In how many pairs of neighbours at a load the trial that follows lost more, and less."""
+    """In how many pairs of neighbours at a load the trial that follows lost more, and less.
+
+    In none if it is another way where that is the later one of two: so a drift makes them differ.
+    """
     signs: list[bool] = []
+    later = earlier = 0.0
     order = np.argsort(group, kind="stable")
     for at in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        change = np.diff(counts.lost[at] / counts.exposure[at]) * np.diff(follows[at].astype(float))
+        ways = np.diff(follows[at].astype(float))
+        change = np.diff(counts.lost[at] / counts.exposure[at]) * ways
+        later += np.sign(change[ways > 0.0]).sum()
+        earlier += np.sign(change[ways < 0.0]).sum()
         free = 0
         for first in np.flatnonzero(change):
             if first >= free:
                 free = first + 2
                 signs.append(bool(change[first] > 0.0))
-    return sum(signs), len(signs) - sum(signs)
+    return (sum(signs), len(signs) - sum(signs)) if later * earlier > 0.0 else (0, 0)
 
 
 @dataclass(frozen=True)
