@@ -80,7 +80,7 @@ def test_a_single_stall_that_bends_the_curve_is_no_capacity_that_varies(load, lo
     number = next(number for number, result in enumerate(results) if result.load == load)
     results[number] = trial(load, lost, duration=2.0)
     assert any(
-        "as stalls do" in reason for reason in estimate(results, target_loss_ratio=TARGET, **LIMITS).misfit.reasons
+        "Few trials alone" in reason for reason in estimate(results, target_loss_ratio=TARGET, **LIMITS).misfit.reasons
     )
 
 

@@ -61,7 +61,7 @@ def test_seconds_without_a_stall_are_those_of_trials_however_many_interfaces_sen
         for one, other in zip(one_way, other_way, strict=True)
     ]
     for trials in (one_way, both_ways):
-        said = re.search(r"none is in the ([\d,]+) s", estimated(trials, likelihood="varying").misfit.provisional)
+        said = re.search(r"none is seen in the ([\d,]+) s", estimated(trials, likelihood="varying").misfit.provisional)
         assert 300.0 < float(said[1]) < 750.0
 
 

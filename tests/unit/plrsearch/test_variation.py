@@ -202,6 +202,15 @@ def test_what_the_curve_errs_by_at_each_load_is_no_order():
     assert falling.drift == pytest.approx(-1e-3, abs=3e-4)
 
 
+def test_what_the_curve_errs_by_at_loads_of_three_trials_each_is_no_order():
+    number = np.arange(96)
+    knee = number < 60
+    load = np.where(knee, 0.999 + 1e-4 * (number * 7 % 5), 1.01 + 0.01 * (number // 3)) * CAPACITY
+    place = np.where(knee, 2e-3 + 1e-4 * (number * 7 % 5), -2e-3) + 1e-6 * np.random.default_rng(3).standard_normal(96)
+    time, every = (number + 0.5) / 96, np.ones(96, dtype=bool)
+    assert order_of(Capacities(CAPACITY, place, np.full(96, 1e-5), every, time, load)) == NO_ORDER
+
+
 def test_some_unusual_trials_are_no_drift():
     rng = np.random.default_rng(3)
     number = 120
@@ -226,8 +235,9 @@ def test_the_critical_load_of_a_sut_that_follows_a_sine_is_about_that_at_its_low
     assert low <= truth <= high
     assert high - low < 1e-3 * truth
     assert estimate.misfit.fits == (periods > 3.0), estimate.misfit.reasons
-    follows, condition = ("follows", "the") if periods > 3.0 else ("is like", "if it repeats, the")
-    assert f"{follows} a sine of 0.50%, {order.cycles:.3g} periods of it: {condition}" in str(estimate.variation)
+    condition = "the" if periods > 3.0 else "if it repeats, the"
+    said = f"changes in time by about 0.50% either way, as in {order.cycles:.3g} periods of a sine: {condition}"
+    assert said in str(estimate.variation)
 
 
 @pytest.mark.long

@@ -155,7 +155,7 @@ def test_a_critical_load_is_found_with_its_interval():
         ),
         ({"limit": SoakLimit.AT_LEAST}, "may be above the maximum load, where its interval ends"),
         ({"limit": SoakLimit.AT_MOST}, "may be below the minimum load, where its interval ends"),
-        ({"limit": SoakLimit.BEYOND_TRIALS}, "beyond the trials: they sent too few frames to show it"),
+        ({"limit": SoakLimit.BEYOND_TRIALS}, "beyond the trials: they do not show at which load it is"),
     ],
 )
 def test_a_critical_load_that_must_not_be_relied_on_is_irregular(fields, why):
@@ -206,7 +206,7 @@ def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify
     assert "extrapolated: 0 of 6,000,000 frames were lost at 149.90 kfps to 150.00 kfps" in shown
     assert "6 times the target" in shown
     assert "3e+07 frames more, 2 h, would verify it" in shown
-    assert "in the long run): regular, extrapolated: the frames or trials at the critical load are too few" in shown
+    assert "in the long run): regular, extrapolated: the frames or trials at the critical load do not" in shown
     assert "at and just below it" not in message(soak())
 
 
@@ -238,7 +238,7 @@ def test_the_number_has_beside_it_which_losses_no_trial_would_show():
 
 
 def test_the_page_quotes_no_extrapolated_load_without_saying_so():
-    note = "extrapolated: the frames or trials at the critical load are too few to verify it"
+    note = "extrapolated: the frames or trials at the critical load do not verify it"
     page = report_page([Run(Path("a-run"), (guarded(),))], "a run")
     assert f'<p class="doubt">{note}</p>' in page[page.index('class="quote"') :]
     assert note not in report_page([Run(Path("a-run"), (guarded(verdict=Verdict.VERIFIED),))], "a run")

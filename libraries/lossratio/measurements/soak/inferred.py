@@ -43,7 +43,7 @@ def limit_in_words(guard: GuardStatement, stated_fps: float) -> str:
     """The verdict, the load that it is about, and what it leaves open, in a few words: they go beside the number."""
     rare = f" losses in fewer than one of {guard.unseen_burst_trials:.2g} trials" if guard.unseen_burst_trials else ""
     if guard.verdict is Verdict.EXTRAPOLATED:
-        line = "extrapolated: the frames or trials at the critical load are too few to verify it"
+        line = "extrapolated: the frames or trials at the critical load do not verify it"
         return f"{line}, and{rare} are open" if rare else line
     line = f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
     if guard.load_per_interface_fps < stated_fps:

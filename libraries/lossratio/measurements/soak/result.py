@@ -25,7 +25,7 @@ class SoakLimit(str, Enum):
     AT_MOST = "at most"
     """It may be below the minimum load, where nothing was measured."""
     BEYOND_TRIALS = "beyond the trials"
-    """The trials are too few to show the target loss ratio: no load in the range of loads is excluded by them."""
+    """The trials do not show at which load the target loss ratio is: it may be above the maximum load."""
 
 
 class DensityPoint(Record):
@@ -136,7 +136,7 @@ class CriticalLoad(Record):
 _LIMITS = {
     SoakLimit.AT_LEAST: "the critical load may be above the maximum load, where its interval ends",
     SoakLimit.AT_MOST: "the critical load may be below the minimum load, where its interval ends",
-    SoakLimit.BEYOND_TRIALS: "the target loss ratio is beyond the trials: they sent too few frames to show it",
+    SoakLimit.BEYOND_TRIALS: "the target loss ratio is beyond the trials: they do not show at which load it is",
 }
 
 

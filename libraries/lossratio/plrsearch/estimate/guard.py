@@ -44,7 +44,7 @@ class Verdict(str, Enum):
     `GuardStatement.largest_burst_frames`.
     """
     EXTRAPOLATED = "extrapolated"
-    """The frames or trials there are too few to decide: the reported load rests on the functions."""
+    """The frames and trials there do not decide: the reported load rests on the functions."""
     CONTRADICTED = "contradicted"
     """Below the 95 % interval more than the target is lost (probability 99.9 %)."""
 
@@ -153,7 +153,7 @@ class GuardStatement(Observed):
 
     verdict: Verdict
     """``verified``: by these frames, in 10 trials or more, the loss ratio at the load is at most the target (if the
-    critical load is at most the minimum load: more than the target). ``extrapolated``: they are too few to decide.
+    critical load is at most the minimum load: more than the target). ``extrapolated``: they do not decide.
     ``contradicted``: below the interval the loss ratio is above the target.
     """
     load_per_interface_fps: float

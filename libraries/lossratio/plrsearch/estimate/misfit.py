@@ -183,8 +183,8 @@ def _rare(counts: TrialCounts) -> list[str]:
         return []
     worst = int(np.argmax(counts.lost / (counts.load * counts.exposure)))
     return [
-        f"Few trials make the capacity vary, as stalls do: without those that lost most at each load, chance explains "
-        f"how trials at equal loads differ. One lost {counts.lost[worst]:,.0f} frames at {counts.load[worst]:,.10g} "
+        f"Few trials alone make the capacity vary: without those that lost most at each load, chance explains how "
+        f"trials at equal loads differ. One lost {counts.lost[worst]:,.0f} frames at {counts.load[worst]:,.10g} "
         f"frames/s."
     ]
 
@@ -198,9 +198,9 @@ def rare_stalls(description: Description) -> str | None:
     if description.lack_of_fit is None or description.bursts is not None or seconds >= needed:
         return None
     return (
-        f"Rare stalls are open: none is in the {seconds:,.0f} s of trials that would show one, and {needed:,.0f} s are "
-        f"needed (a longer timeout). Stalls of {target * every:.2g} s, once in {every:,.0f} s, lose "
-        "the target by themselves."
+        f"Rare stalls are open: none is seen in the {seconds:,.0f} s of trials that would show one, and "
+        f"{needed:,.0f} s are needed (a longer timeout). Stalls of {target * every:.2g} s, once in {every:,.0f} s, "
+        "lose the target by themselves."
     )
 
 
@@ -221,8 +221,8 @@ def _few(description: Description) -> list[str]:
     independent, order = description.independent_trials, description.order
     if order.swing and order.cycles < FEW_CYCLES:
         return [
-            f"The capacity is like a sine of {order.swing:.2%}, and the trials show {order.cycles:.2g} periods of it: "
-            f"{FEW_CYCLES:.0f} are needed to know that it repeats. A longer search shows more."
+            f"The capacity changes in time by about {order.swing:.2%} either way, as in {order.cycles:.2g} periods of "
+            f"a sine: {FEW_CYCLES:.0f} are needed to know that it repeats. A longer search shows more."
         ]
     if order.share == 1.0 or independent >= _ENOUGH_INDEPENDENT:
         return []

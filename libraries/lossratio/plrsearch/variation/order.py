@@ -31,7 +31,7 @@ time, so that a small misfit at some of them looks like a drift: of up to 0.002 
 _FEW_CYCLES, _LEAST_SWING = 0.9, 2e-4
 """Periods of a sine in all the trials, at least, as with fewer it is a drift; and its amplitude, as a share: a misfit
 at some loads of a SUT that stalls looks like one of up to 0.01 %."""
-_REPEATED = 5
+_REPEATED = 3
 """Trials at a load that show what the curve errs by there, at least."""
 FEW_CYCLES = 3.0
 """The fewest periods of a sine that show that it repeats."""
@@ -196,11 +196,10 @@ class CapacityVariation(Observed):
                 f"{self.drift_per_hour_ratio:+.3%} in an hour): the critical load is that at the end"
             )
         if self.swing_ratio:
-            repeats = self.swing_cycles >= FEW_CYCLES
-            way, condition = ("follows", "") if repeats else ("is like", "if it repeats, ")
+            condition = "" if self.swing_cycles >= FEW_CYCLES else "if it repeats, "
             parts.append(
-                f"the capacity {way} a sine of {self.swing_ratio:.2%}, {self.swing_cycles:.3g} periods of it: "
-                f"{condition}the critical load is that of a whole period"
+                f"the capacity changes in time by about {self.swing_ratio:.2%} either way, as in "
+                f"{self.swing_cycles:.3g} periods of a sine: {condition}the critical load is that of a whole period"
             )
         return ", ".join(parts)
 
