@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from soak_cases import CASES, MAX_LOAD, MIN_LOAD, TARGET, Case
+from soak_cases import CASES, DRIFT_TIME, MAX_LOAD, MIN_LOAD, TARGET, Case
 from soak_monte_carlo import monte_carlo
 
 from lossratio.plrsearch import (
@@ -39,7 +39,6 @@ from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.quadrature.constant_capacity import integrate
 from lossratio.plrsearch.quadrature.posterior import Posterior
-from lossratio.plrsearch.variation.order import FEW_CYCLES
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
@@ -268,6 +267,9 @@ SENTENCES = (
     ("normal distribution of the capacity", "tails skewed bands bursts memory"),
     ("Successive trials are alike", "memory drift"),
     ("lost frames at loads at which", "curve bursts varies memory"),
+    ("Some trials lose more than others", "bursts varies memory drift overload"),
+    ("Few trials alone make the capacity vary", "bursts bands tails"),
+    ("Capacities in overload differ by", "tails bands bursts"),
 )
 """Sentences of results by their words, and the traits of SUTs of which one makes them true."""
 
@@ -295,11 +297,11 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
         found["order: correlation"] = bool(case.traits & {"memory", "drift"})
     if described.order.drift:
         found["order: drift"] = bool(case.traits & {"memory", "drift"})
+        if case.drift:
+            off = described.order.change - case.drift * float(estimated.counts.time.max()) / DRIFT_TIME
+            found["order: drift of so much"] = abs(off) <= 1.96 * described.order.change_stdev
     if described.order.swing:
-        follows = described.order.cycles >= FEW_CYCLES
-        found[f"order: {'follows' if follows else 'like'} a sine"] = "sine" in case.traits or (
-            not follows and bool(case.traits & {"memory", "drift"})
-        )
+        found["order: changes in time, as in a sine"] = bool(case.traits & {"memory", "drift"})
     if described.below is not None:
         found["described below a load"] = bool(case.traits & {"curve", "bursts", "varies", "memory"})
     if (bursts := described.bursts) is not None:
@@ -314,9 +316,9 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
         found["verified"] = not case.is_falsely_verified_by(guard, seconds) or case.is_bounded_by(guard, seconds)
     truth = case.critical_load_after(seconds)
     # These have a probability: they are said for sure from .95 on.
-    if estimated.combined.p_at_max > 0.95 and truth is not None:
+    if estimated.is_at_least_max_load and estimated.combined.p_at_max > 0.95 and truth is not None:
         found["at least the maximum load"] = truth > 0.95 * MAX_LOAD
-    if estimated.combined.p_at_min > 0.95 and truth is not None:
+    if estimated.is_at_most_min_load and estimated.combined.p_at_min > 0.95 and truth is not None:
         found["at most the minimum load"] = truth < 1.05 * MIN_LOAD
     return found
 

@@ -160,7 +160,8 @@ def _waving(case: Case, swing: float, period: float) -> Case:
         return lambda seconds: 1.0 + swing * math.sin(phase + 2.0 * math.pi * seconds / period)
 
     def losses(load: float) -> tuple[float, float]:
-        return float(np.mean([case.losses(load / scale)[0] for scale in scales])), 1.0
+        ratio, share = np.mean([case.losses(load / scale) for scale in scales], axis=0).tolist()
+        return ratio, share
 
     load = optimize.brentq(lambda load: math.log(max(losses(load)[0], 1e-300) / TARGET), 0.3 * CAPACITY, 1.1 * CAPACITY)
     return replace(case, sut=Changing(case.sut, drawn), critical_load=load, losses=losses, healthy=False)
