@@ -125,8 +125,7 @@ class Guarding:
         target, there is none: then trials where the curves lose it show the bursts best.
         """
         posterior = known.best
-        moments, mode = posterior.moments, posterior.mode
-        share = moments.stdev / moments.mean
+        mode, share = posterior.mode, posterior.stdev / posterior.mean
         self.load = None
         if share > _KNOWN:
             return
@@ -207,7 +206,7 @@ class PosteriorSelection:
             self._overload = clamped(float(step * np.ceil(load / step)), question)
             return Choice(self._overload, "overload, to see how much the capacity varies")
         load = _in_whole_frames(self._most_informative(known, duration), duration, question)
-        return Choice(load, f"most informative about {best.moments.mean:,.0f} frames/s")
+        return Choice(load, f"most informative about {best.mean:,.0f} frames/s")
 
     def _most_informative(self, known: Description, duration: float) -> float:
         """The load, not in overload, with the largest gain."""
@@ -217,7 +216,7 @@ class PosteriorSelection:
             return low + (high - low) * (self._trials % _UNEXPLORED + 0.5) / _UNEXPLORED
         # On a grid between the critical load and the knee, or the end of what is described: equal loads are frequent.
         below, mode = np.inf if known.below is None else known.below, known.best.mode
-        mean = min(known.best.moments.mean, mode.mrr)
+        mean = min(known.best.mean, mode.mrr)
         high = max(min(mode.mrr + 2.0 * mode.spread, below), mean)
         step = 2.0 ** np.floor(np.log2(max((high - mean) / _CANDIDATES, 1e-9 * high)))
         loads = step * np.arange(np.ceil(mean / step), np.floor(high / step) + 1.0)

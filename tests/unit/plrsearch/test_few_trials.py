@@ -33,7 +33,7 @@ def test_a_brute_force_confirms_the_estimate(entry):
     counts, question = trials_and_question(entry)
     for posterior in posteriors(counts, question, LikelihoodName.VARYING):
         known = entry["functions"][posterior.function.name]
-        away = abs(posterior.moments.mean - known["mean"]) / max(known["stdev"], 1e-9 * question.max_load)
+        away = abs(posterior.mean - known["mean"]) / max(known["stdev"], 1e-9 * question.max_load)
         assert away < 0.02
         assert posterior.error < CERTAIN
         assert abs(posterior.log_evidence - known["log_evidence"]) < 0.02 + ERROR_OF_A_TRIAL * len(counts)
@@ -49,7 +49,7 @@ def test_more_points_change_nothing_where_trials_are_many(function, deviation):
     question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
     model = Model(function, VaryingCapacityLikelihood(counts), Prior(15e6))
     ((one,), (other,)) = (sampled([model], question, number) for number in (1500, 8000))
-    assert abs(one.moments.mean - other.moments.mean) < 0.03 * other.moments.stdev
+    assert abs(one.mean - other.mean) < 0.03 * other.stdev
     assert one.log_evidence == pytest.approx(other.log_evidence, abs=0.03)
     assert max(one.error, other.error) < CERTAIN
 

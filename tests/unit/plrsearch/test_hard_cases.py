@@ -29,7 +29,7 @@ def is_finite(estimate):
     numbers += [
         value
         for function in estimate.functions.values()
-        for value in (function.log_evidence, function.moments.mean_log)
+        for value in (function.log_evidence, function.mean)
     ]
     numbers += [value for function in estimate.functions.values() for value in function.loss_ratio([1e4, 1e6, 1e7])]
     return bool(np.isfinite(numbers).all()) and 0.0 < estimate.mean <= 1e7
@@ -202,4 +202,4 @@ def test_steady_losses_beside_trials_without_any_have_a_rough_posterior():
     ]
     question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
     estimates = posteriors(collect(results), question, LikelihoodName.VARYING, for_selection=True)
-    assert all(17e6 < item.moments.mean < 18.5e6 for item in estimates)
+    assert all(17e6 < item.mean < 18.5e6 for item in estimates)

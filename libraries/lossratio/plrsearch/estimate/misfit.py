@@ -132,7 +132,7 @@ def check(description: Description, trials: int, tails: Tails | None = None) -> 
     if description.likelihood is not LikelihoodName.VARYING:
         expected = _expected(best, counts)
         chi_squared = ((counts.lost - expected) ** 2 / np.maximum(expected, 1.0))[expected > 1.0]
-    one, other = (posterior.moments for posterior in description.posteriors)
+    one, other = description.posteriors
     stdev = max(float(np.hypot(one.stdev, other.stdev)), 1e-300 * one.mean)
     if description.lack_of_fit is not None:
         reasons, provisional = _constant(description), _provisional(description, trials)

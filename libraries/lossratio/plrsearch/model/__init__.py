@@ -14,6 +14,7 @@ from lossratio.plrsearch.model.critical_loads import (
     Indices,
     critical_load,
     mrr_of_critical_load,
+    root,
 )
 from lossratio.plrsearch.model.functions import FUNCTIONS, Array, FittingFunction
 from lossratio.plrsearch.model.options import LikelihoodName, SelectionName, StopReason, Weighting, chosen

@@ -12,7 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.model.functions import ERF, STRETCH, Array, FittingFunction
+from lossratio.plrsearch.model.functions import ERF, STRETCH, Array, FittingFunction, LogLoss
 
 Indices = NDArray[np.intp]
 
@@ -26,15 +26,11 @@ _ITERATIONS = 100
 
 
 @dataclass(frozen=True)
-class CurvePoint:
+class CurvePoint(LogLoss):
     """Mean loss at some loads."""
 
-    log_rate: Array
-    """Natural logarithm of the mean loss rate in frames per second."""
     load_slope: Array
-    """Its derivative with respect to the load, per frame per second."""
-    mrr_slope: Array
-    """Its derivative with respect to the mrr, per frame per second."""
+    """Derivative of `log_rate` with respect to the load, per frame per second."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class Curves:
         for chosen, compute in ((narrow, _narrow_stretch), (~narrow, _wide_stretch)):
             if chosen.any():
                 parts[:, chosen] = compute(load[chosen], mrr[chosen], spread[chosen], deviation[chosen])
-        return CurvePoint(parts[0], parts[1], parts[2])
+        return CurvePoint(*parts)
 
     def explaining_mrr(self, load: Array, log_loss_rate: Array) -> Array:
         """About the mrr at which each curve's mean loss rate at the load is the given one."""
@@ -78,7 +74,7 @@ class Curves:
 
 def _plain(function: FittingFunction, load: Array, mrr: Array, spread: Array) -> CurvePoint:
     loss = function.log_loss(load, mrr, spread)
-    return CurvePoint(loss.log_rate, function.load_slope(load, mrr, spread), loss.slope)
+    return CurvePoint(loss.log_rate, loss.slope, function.load_slope(load, mrr, spread))
 
 
 def _narrow_stretch(load: Array, mrr: Array, spread: Array, deviation: Array) -> Array:
@@ -88,7 +84,7 @@ def _narrow_stretch(load: Array, mrr: Array, spread: Array, deviation: Array) ->
     top = point.log_rate.max(axis=1)
     shares = np.exp(point.log_rate - top[:, None]) * _CAPACITY_WEIGHTS
     total = shares.sum(axis=1)
-    slopes = [np.sum(shares * slope, axis=1) / total for slope in (point.load_slope, point.mrr_slope)]
+    slopes = [np.sum(shares * slope, axis=1) / total for slope in (point.slope, point.load_slope)]
     return np.stack([top + np.log(total), *slopes])
 
 
@@ -106,7 +102,7 @@ def _wide_stretch(load: Array, mrr: Array, spread: Array, deviation: Array) -> A
     excess += np.maximum(-distance, 0.0)
     rate = np.maximum(excess @ _KNEE_WEIGHTS, 1e-300)
     slope = np.maximum(below, 1e-300) / (rate * deviation)
-    return np.stack([np.log(rate * deviation), slope, -slope])
+    return np.stack([np.log(rate * deviation), -slope, slope])
 
 
 @dataclass(frozen=True)
@@ -149,7 +145,7 @@ def critical_load(curves: Curves, question: CriticalLoadQuestion, mrr: Array, ta
 
     start = mrr - curves.explaining_mrr(np.zeros(()), log_target + np.log(mrr))
     low, high = np.full(mrr.shape, question.min_load), np.full(mrr.shape, question.max_load)
-    return _root(excess, start, low, high, np.minimum(curves.spread, question.min_load))
+    return root(excess, start, low, high, np.minimum(curves.spread, question.min_load))
 
 
 def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: Array, ceiling: float) -> Array:
@@ -158,13 +154,13 @@ def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: A
 
     def lack(mrr: Array, which: Indices) -> tuple[Array, Array]:
         point = curves.at(load[which], mrr, which)
-        return wanted[which] - point.log_rate, np.maximum(-point.mrr_slope, 1e-300)
+        return wanted[which] - point.log_rate, np.maximum(-point.slope, 1e-300)
 
     start = curves.explaining_mrr(load, wanted)
-    return _root(lack, start, curves.spread, np.maximum(curves.spread, ceiling), curves.spread)
+    return root(lack, start, curves.spread, np.maximum(curves.spread, ceiling), curves.spread)
 
 
-def _root(
+def root(
     function: Callable[[Array, Indices], tuple[Array, Array]], start: Array, low: Array, high: Array, scale: Array
 ) -> Array:
     """Roots of functions that increase from the first one on, or the nearer end, by Newton's method within brackets.
@@ -184,6 +180,6 @@ def _root(
         above[active] = np.where(value < 0, above[active], here)
         moved = np.minimum(here - value / slope, high[active])
         inside = (moved >= low[active]) & (moved < above[active]) | (moved == here)
-        x[active] = np.where(inside, moved, np.sqrt(low[active] * above[active]))
-        active = active[np.abs(x[active] - here) > 1e-5 * np.minimum(scale[active], here)]
+        x[active] = np.where(inside, moved, 0.5 * (low[active] + above[active]))
+        active = active[np.abs(x[active] - here) > 1e-5 * scale[active]]
     return np.asarray(np.minimum(x, high))

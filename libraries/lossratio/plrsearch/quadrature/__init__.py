@@ -38,11 +38,5 @@ def posteriors(
     bound = PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
     tolerance = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
     return tuple(
-        Posterior.of(
-            function,
-            question,
-            constant_capacity.integrate(Model(function, bound, prior), question, tolerance),
-            bound.constant,
-        )
-        for function in functions
+        constant_capacity.integrate(Model(function, bound, prior), question, tolerance) for function in functions
     )

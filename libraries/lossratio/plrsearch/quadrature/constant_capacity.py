@@ -18,6 +18,7 @@ from lossratio.plrsearch.quadrature.panels import (
     Panels,
     interpolation_roughness,
     masses_of,
+    mean_and_variance,
     node_positions,
     roughness,
 )
@@ -48,8 +49,8 @@ _QUANTILE_ERROR = 1e-7
 _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 
 
-def integrate(model: Model[Likelihood], question: CriticalLoadQuestion, tolerance: float = EXACT) -> Panels:
-    """Panels that integrate the posterior, its moments and its quantiles.
+def integrate(model: Model[Likelihood], question: CriticalLoadQuestion, tolerance: float = EXACT) -> Posterior:
+    """The posterior, by panels that integrate it, its moments and its quantiles.
 
     Raises:
         SearchError: If panels are still rough after many rounds.
@@ -57,7 +58,7 @@ def integrate(model: Model[Likelihood], question: CriticalLoadQuestion, toleranc
     quadrature = _Quadrature(model, question, tolerance)
     for _ in range(_ROUNDS):
         if not quadrature.refine():
-            return quadrature.panels
+            return quadrature.posterior()
     raise SearchError(
         f"The posterior of the {model.function.name} function could not be integrated to {tolerance:g}: "
         f"its panels are still rough. Please report the trials."
@@ -107,14 +108,30 @@ class _Quadrature:
         moments = self._per_row(np.stack([(masses * share).sum(axis=1) for share in self._shares(masses)]))
         return self._halve_blocks(self._rough_blocks(moments)) or (self.tolerance < ROUGH and self._refine_quantiles())
 
+    def posterior(self) -> Posterior:
+        """What the panels so far make of it."""
+        (masses, log_mass), panels = masses_of(self.panels), self.panels
+        return Posterior(
+            self.question,
+            panels.critical_load.ravel(),
+            masses.ravel(),
+            ORDER,
+            function=self.model.function,
+            mrr=np.exp(node_positions(panels.low, panels.high).ravel()),
+            spread=np.repeat(np.exp(panels.log_spread), ORDER),
+            deviation=np.zeros(masses.size),
+            likeliest=int(np.argmax(panels.log_density)),
+            log_evidence=log_mass + self.model.likelihood.constant,
+        )
+
     def _refine_quantiles(self) -> bool:
-        posterior = Posterior.of(self.model.function, self.question, self.panels, 0.0)
+        posterior = self.posterior()
         loads = np.unique(posterior.rough_quantiles(_PROBABILITIES))
         loads = loads[(loads > self.question.min_load) & (loads < self.question.max_load)]
         if not len(loads):
             return False
         shares, density = posterior.shares_and_density(loads)
-        harmless = np.minimum(_QUANTILE_ERROR * loads, 1e-3 * posterior.moments.stdev) * density
+        harmless = np.minimum(_QUANTILE_ERROR * loads, 1e-3 * posterior.stdev) * density
         importance = self.tolerance / np.maximum(harmless, self.tolerance)
         return self._halve_panels(self._rough_for_quantiles(shares, importance)) or self._halve_blocks(
             self._rough_blocks(self._per_row(shares) * importance[:, None])
@@ -198,10 +215,8 @@ class _Quadrature:
 
 def _shares_of_variance(values: Array, masses: Array) -> Array:
     """Squares of the differences from the mean, divided by the variance; zeros if there is none."""
-    centre = values.flat[int(np.argmax(masses))]
-    mean = centre + float(np.sum((values - centre) * masses))
-    squares = (values - mean) ** 2
-    return np.asarray(squares / max(float(np.sum(squares * masses)), 1e-30 * mean * mean))
+    mean, variance = mean_and_variance(values, masses)
+    return np.asarray((values - mean) ** 2 / max(variance, 1e-30 * mean * mean))
 
 
 def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float) -> Array:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.polynomial.legendre import Legendre, legder, legvander
+from numpy.polynomial.legendre import Legendre, legder, legint, legval, legvander
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.model import Array
+from lossratio.plrsearch.model import Array, Indices, root
 
 ORDER = 20
 """Nodes of a panel, so that smooth densities need two panels, one on each side of the mode."""
@@ -22,8 +22,6 @@ NODES: Array = np.concatenate([[-1.0], np.sort(_LEGENDRE.deriv().roots().real), 
 """Those of Gauss-Lobatto quadrature: both ends are nodes, so that a step at an end is not missed."""
 WEIGHTS: Array = 2.0 / (ORDER * (ORDER - 1) * _LEGENDRE(NODES) ** 2)
 _TO_LEGENDRE = np.linalg.inv(legvander(NODES, ORDER - 1))
-_DERIVATIVE = legder(np.eye(ORDER), axis=0)
-_ITERATIONS = 60
 
 
 def roughness(values: Array) -> Array:
@@ -51,32 +49,26 @@ def _coefficient_sizes(values: Array) -> tuple[Array, Array, Array]:
 
 def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
     """Integrals of the polynomials through the nodes' values from -1 to `until`, and their values there; by panels."""
-    coefficients = values @ _TO_LEGENDRE.T
-    legendre = legvander(until, ORDER)
-    primitive = (legendre[:, 2:] - legendre[:, :-2]) / (2.0 * np.arange(1, ORDER) + 1.0)
-    integrals = coefficients[:, 0] * (until + 1.0) + np.sum(primitive * coefficients[:, 1:], axis=1)
-    return integrals, np.sum(legendre[:, :-1] * coefficients, axis=1)
+    series = _TO_LEGENDRE @ values.T
+    parts = (legval(until, own, tensor=False) for own in (legint(series, lbnd=-1), series))
+    integrals, there = map(np.asarray, parts)
+    return integrals, there
 
 
 def crossings(values: Array, level: Array) -> tuple[Array, Array]:
     """Where in [-1, 1] the polynomials through increasing values reach a level, and their slopes there; by panels."""
-    coefficients = values @ _TO_LEGENDRE.T
-    derivative = coefficients @ _DERIVATIVE.T
-    low, high = np.full(level.shape, -1.0), np.ones(level.shape)
-    x = 2.0 * (level - values[:, 0]) / (values[:, -1] - values[:, 0]) - 1.0
-    for _ in range(_ITERATIONS):
-        legendre = legvander(x, ORDER - 1)
-        excess = np.sum(legendre * coefficients, axis=1) - level
-        slope = np.maximum(np.sum(legendre[:, :-1] * derivative, axis=1), 1e-300)
-        low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-        # Where the polynomial is flat, the step leads out of the panel.
-        with np.errstate(over="ignore"):
-            moved = x - excess / slope
-        moved = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
-        if np.all(np.abs(moved - x) < 1e-12):
-            break
-        x = moved
-    return x, slope
+    series = _TO_LEGENDRE @ values.T
+    slopes = legder(series)
+
+    def excess(x: Array, which: Indices) -> tuple[Array, Array]:
+        slope = np.maximum(legval(x, slopes[:, which], tensor=False), 1e-300)
+        return legval(x, series[:, which], tensor=False) - level[which], slope
+
+    ends = np.ones(level.shape)
+    start = 2.0 * (level - values[:, 0]) / (values[:, -1] - values[:, 0]) - 1.0
+    with np.errstate(over="ignore"):
+        x = root(excess, start, -ends, ends, 1e-7 * ends)
+    return x, excess(x, np.arange(len(x)))[1]
 
 
 @dataclass(frozen=True)
@@ -98,11 +90,6 @@ class Panels:
     critical_load: Array
     """Critical loads in frames per second."""
 
-    @property
-    def log_mrr(self) -> Array:
-        """Log m of the nodes."""
-        return node_positions(self.low, self.high)
-
     def log_masses(self) -> Array:
         """Logarithm of the unnormalized posterior mass of each node."""
         return self.log_density + (np.log(0.5 * (self.high - self.low)) + self.log_weight)[:, None] + np.log(WEIGHTS)
@@ -122,20 +109,6 @@ def node_positions(low: Array, high: Array) -> Array:
     return np.asarray((0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * NODES)
 
 
-@dataclass(frozen=True)
-class Moments:
-    """Mean and standard deviation of the critical load and of its logarithm."""
-
-    mean: float
-    """In frames per second."""
-    stdev: float
-    """In frames per second."""
-    mean_log: float
-    """Of the natural logarithm."""
-    stdev_log: float
-    """Of the natural logarithm."""
-
-
 def masses_of(panels: Panels) -> tuple[Array, float]:
     """Normalized masses of the nodes, and the logarithm of their sum before."""
     log_masses = panels.log_masses()
@@ -145,12 +118,8 @@ def masses_of(panels: Panels) -> tuple[Array, float]:
     return masses / total, top + float(np.log(total))
 
 
-def moments_of_masses(loads: Array, masses: Array) -> Moments:
-    """Moments: sums of differences from the heaviest point's load, so that sharp posteriors keep digits."""
-    return Moments(*_mean_and_stdev(loads, masses), *_mean_and_stdev(np.log(loads), masses))
-
-
-def _mean_and_stdev(values: Array, masses: Array) -> tuple[float, float]:
+def mean_and_variance(values: Array, masses: Array) -> tuple[float, float]:
+    """Sums of differences from the heaviest point's value, so that sharp posteriors keep digits."""
     centre = values.flat[int(np.argmax(masses))]
     mean = centre + float(np.sum((values - centre) * masses))
-    return float(mean), float(np.sqrt(np.sum((values - mean) ** 2 * masses)))
+    return float(mean), float(np.sum((values - mean) ** 2 * masses))

@@ -9,19 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, FittingFunction
-from lossratio.plrsearch.quadrature.panels import (
-    ORDER,
-    WEIGHTS,
-    Moments,
-    Panels,
-    crossings,
-    masses_of,
-    moments_of_masses,
-    partial_integrals,
-)
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, FittingFunction, Indices, root
+from lossratio.plrsearch.quadrature.panels import WEIGHTS, crossings, mean_and_variance, partial_integrals
 
-_ITERATIONS = 60
+_EXACT = 1e-5
+"""The scale of steps towards a quantile, as a share of it; see `root`."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +49,14 @@ class Distribution:
         return Distribution(parts[0].question, np.concatenate(loads), np.concatenate(masses), parts[0].order)
 
     @cached_property
-    def moments(self) -> Moments:
-        """Mean and standard deviation of the critical load and of its logarithm."""
-        return moments_of_masses(self.critical_load, self.mass)
-
-    @property
     def mean(self) -> float:
         """Mean critical load, in frames per second."""
-        return self.moments.mean
+        return mean_and_variance(self.critical_load, self.mass)[0]
 
-    @property
+    @cached_property
     def stdev(self) -> float:
         """Its standard deviation."""
-        return self.moments.stdev
+        return float(np.sqrt(mean_and_variance(self.critical_load, self.mass)[1]))
 
     @cached_property
     def p_at_min(self) -> float:
@@ -95,17 +82,6 @@ class Distribution:
         order = np.argsort(self.critical_load, kind="stable")
         return self.critical_load[order], np.cumsum(self.mass[order])
 
-    def _cumulative_and_density(self, load: Array) -> tuple[Array, Array]:
-        """Probability that the critical load is below each load between the limits, and its density there."""
-        if self.order > 1:
-            shares, density = self.shares_and_density(load)
-            return shares.sum(axis=1), density
-        places, until = self._cumulated
-        below = until - 0.5 * np.diff(until, prepend=0.0)
-        above = np.clip(np.searchsorted(places, load), 1, len(places) - 1)
-        density = (below[above] - below[above - 1]) / np.maximum(places[above] - places[above - 1], 1e-300)
-        return np.interp(load, places, below), density
-
     def shares_and_density(self, load: Array) -> tuple[Array, Array]:
         """Mass of each panel below each load, shape (loads, panels), and the density at each load.
 
@@ -130,30 +106,27 @@ class Distribution:
     def quantiles(self, probabilities: Sequence[float]) -> Array:
         """The loads in frames per second that the critical load is below with these probabilities.
 
-        Newton's method on the cumulative probability, within a bracket. A quantile at a limit is the limit itself.
+        A quantile at a limit is the limit itself.
 
         Raises:
             SearchError: If a probability is not between 0 and 1.
         """
         if not all(0.0 < probability < 1.0 for probability in probabilities):
             raise SearchError(f"A probability must be between 0 and 1, exclusive, not {probabilities!r}.")
-        wanted = np.asarray(probabilities, dtype=float)
-        loads = np.where(wanted <= self.p_at_min, self.question.min_load, self.question.max_load)
-        open_ones = (wanted > self.p_at_min) & (wanted < 1.0 - self.p_at_max)
-        if not open_ones.any():
+        wanted, (least, most) = np.asarray(probabilities, dtype=float), (self.question.min_load, self.question.max_load)
+        loads = np.where(wanted <= self.p_at_min, least, most)
+        between = (wanted > self.p_at_min) & (wanted < 1.0 - self.p_at_max)
+        wanted, (places, until) = wanted[between], self._cumulated
+        if self.order == 1:
+            loads[between] = np.interp(wanted, until - 0.5 * np.diff(until, prepend=0.0), places)
             return loads
-        wanted = wanted[open_ones]
-        load = self.rough_quantiles(wanted.tolist())
-        low, high = np.full(load.shape, self.question.min_load), np.full(load.shape, self.question.max_load)
-        for _ in range(_ITERATIONS):
-            below, density = self._cumulative_and_density(load)
-            low, high = np.where(below < wanted, load, low), np.where(below < wanted, high, load)
-            moved = load + (wanted - below) / np.maximum(density, 1e-300)
-            moved = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
-            load, before = moved, load
-            if np.all(np.abs(load - before) <= 1e-10 * before):
-                break
-        loads[open_ones] = load
+
+        def excess(load: Array, which: Indices) -> tuple[Array, Array]:
+            shares, density = self.shares_and_density(load)
+            return shares.sum(axis=1) - wanted[which], np.maximum(density, 1e-300)
+
+        start = self.rough_quantiles(wanted.tolist())
+        loads[between] = root(excess, start, np.full_like(start, least), np.full_like(start, most), _EXACT * start)
         return loads
 
     def quantile(self, probability: float) -> float:
@@ -184,25 +157,6 @@ class Posterior(Distribution):
     """Logarithm of the probability of all counts, averaged over the prior."""
     error: float = 0.0
     """About the error of the integral: of its logarithm, and of the mean in standard deviations."""
-
-    @classmethod
-    def of(
-        cls, function: FittingFunction, question: CriticalLoadQuestion, panels: Panels, constant: float
-    ) -> Posterior:
-        """The posterior that panels integrate, with the likelihood's constant."""
-        masses, log_mass = masses_of(panels)
-        return cls(
-            question,
-            panels.critical_load.ravel(),
-            masses.ravel(),
-            ORDER,
-            function=function,
-            mrr=np.exp(panels.log_mrr.ravel()),
-            spread=np.repeat(np.exp(panels.log_spread), ORDER),
-            deviation=np.zeros(masses.size),
-            likeliest=int(np.argmax(panels.log_density)),
-            log_evidence=log_mass + constant,
-        )
 
     @property
     def mode(self) -> Mode:
