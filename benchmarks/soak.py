@@ -106,7 +106,8 @@ def accuracy(_: argparse.Namespace) -> None:
                     [
                         abs(function.mean / known["mean"] - 1.0) / tolerance["mean"],
                         abs(function.stdev - known["stdev"]) / max(tolerance["stdev"] * known["stdev"], nothing),
-                        abs(np.log(function.critical_load) @ function.mass / known["mean_log"] - 1.0) / tolerance["mean"],
+                        abs(np.log(function.critical_load) @ function.mass / known["mean_log"] - 1.0)
+                        / tolerance["mean"],
                         max(abs(function.quantile(share) / load - 1.0) for share, load in quantiles.items())
                         / tolerance["quantiles"],
                         abs(function.log_evidence - known["log_evidence"]) / tolerance["log_evidence_abs"],

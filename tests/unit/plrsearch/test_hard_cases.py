@@ -26,11 +26,7 @@ def is_finite(estimate):
         estimate.combined.p_at_min,
         estimate.combined.p_at_max,
     ]
-    numbers += [
-        value
-        for function in estimate.functions.values()
-        for value in (function.log_evidence, function.mean)
-    ]
+    numbers += [value for function in estimate.functions.values() for value in (function.log_evidence, function.mean)]
     numbers += [value for function in estimate.functions.values() for value in function.loss_ratio([1e4, 1e6, 1e7])]
     return bool(np.isfinite(numbers).all()) and 0.0 < estimate.mean <= 1e7
 

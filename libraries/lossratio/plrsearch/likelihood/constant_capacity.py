@@ -9,8 +9,8 @@ count of losses of a group by the fitting function, the logarithms are
   many losses a trial has, lambda is uncertain by about 100 %.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import scipy
@@ -30,7 +30,7 @@ class Score:
     """About the negative second derivative: slope / information is a good step towards the maximum."""
 
 
-class Likelihood(Protocol):
+class Likelihood(ABC):
     """The probability of the counts, given a fitting function and its parameters."""
 
     groups: TrialCounts
@@ -48,12 +48,18 @@ class Likelihood(Protocol):
             mrr: Limiting forwarding rates in frames per second, shape (rows, points, 1): the last axis is for trials.
             spread: Widths of the knee in frames per second, shape (rows, 1, 1).
         """
+        return self._value(function.log_loss_rate(self.groups.load, mrr, spread))
 
+    @abstractmethod
     def score(self, function: FittingFunction, mrr: Array, spread: Array) -> Score:
         """`value` with derivatives."""
 
+    @abstractmethod
+    def _value(self, log_rate: Array) -> Array:
+        """`value` by the logarithms of mean loss rates."""
 
-class PoissonLikelihood:
+
+class PoissonLikelihood(Likelihood):
     """Independent losses; the sufficient statistics are sums per distinct load."""
 
     def __init__(self, counts: TrialCounts) -> None:
@@ -66,10 +72,6 @@ class PoissonLikelihood:
         self._log_exposure = np.log(self.groups.exposure)
         self._log_observed_rate = np.log(self._lost) - self._log_exposure[self._lossless :]
         self.constant = _log_probability_at_group_means(counts)
-
-    def value(self, function: FittingFunction, mrr: Array, spread: Array) -> Array:
-        """See `Likelihood.value`."""
-        return self._value(function.log_loss_rate(self.groups.load, mrr, spread))
 
     def _value(self, log_rate: Array) -> Array:
         lossless, lossy = log_rate[..., : self._lossless], log_rate[..., self._lossless :]
@@ -97,7 +99,7 @@ class PoissonLikelihood:
         return Score(self._value(loss.log_rate), pull_up - pull_down, information)
 
 
-class GeometricLikelihood:
+class GeometricLikelihood(Likelihood):
     """Counts with a spread as large as their mean; sufficient statistics are sums per distinct load and exposure."""
 
     constant = 0.0
@@ -106,10 +108,6 @@ class GeometricLikelihood:
         self.groups, self.trials = merged(counts, "exposure")
         self._log_exposure = np.log(self.groups.exposure / np.maximum(self.trials, 1.0))
         self._both = self.groups.lost + self.trials
-
-    def value(self, function: FittingFunction, mrr: Array, spread: Array) -> Array:
-        """See `Likelihood.value`."""
-        return self._value(function.log_loss_rate(self.groups.load, mrr, spread))
 
     def _value(self, log_rate: Array) -> Array:
         log_mean = log_rate + self._log_exposure

@@ -15,7 +15,7 @@ skewed to the left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -24,7 +24,7 @@ from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.likelihood.constant_capacity import log_poisson_at_mean, poisson_deviance
-from lossratio.plrsearch.model import Array, FittingFunction, Indices, TrialCounts
+from lossratio.plrsearch.model import Array, Columns, FittingFunction, Indices, TrialCounts
 
 _MANY = 2e4
 """Smallest count whose bump is a Gaussian."""
@@ -217,7 +217,7 @@ def wright_omega(z: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _Cells:
+class _Cells(Columns):
     """Pairs of points and trials: arrays of shape (cells,), loads and capacities in frames per second.
 
     `capacity` is about the one that is likeliest, given count and mean; it is between `low` and `high`.
@@ -233,17 +233,13 @@ class _Cells:
     low: Array
     high: Array
 
-    def chosen(self, which: NDArray[np.bool_]) -> _Cells:
-        """Some of the cells."""
-        return _Cells(*(getattr(self, field.name)[which] for field in fields(self)))
-
 
 def _integrals(cells: _Cells, function: FittingFunction) -> Array:
     """Logarithms of the cells' integrals, expanded around the likeliest capacities."""
     values, open_ones = np.empty(len(cells.load)), np.arange(len(cells.load))
     for iteration in range(_ITERATIONS):
         values[open_ones], far, step = _expanded(cells, function)
-        cells, open_ones, step = cells.chosen(far), open_ones[far], step[far]
+        cells, open_ones, step = cells.at(far), open_ones[far], step[far]
         if not len(open_ones):
             break
         cells = _moved(cells, step, bisect=iteration % 3 == 2)

@@ -7,7 +7,7 @@
 - `options`: the names of likelihoods, weightings and selections.
 """
 
-from lossratio.plrsearch.model.counts import Row, TrialCounts, collect, count, from_rows, merged, why_set_aside
+from lossratio.plrsearch.model.counts import Columns, Row, TrialCounts, collect, count, from_rows, merged, why_set_aside
 from lossratio.plrsearch.model.critical_loads import (
     CriticalLoadQuestion,
     Curves,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,20 @@ Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""
 
 
+ColumnsT = TypeVar("ColumnsT", bound="Columns")
+
+
 @dataclass(frozen=True)
-class TrialCounts:
+class Columns:
+    """Arrays of one length."""
+
+    def at(self: ColumnsT, which: NDArray[np.int_] | NDArray[np.bool_]) -> ColumnsT:
+        """Some of the entries, by their indexes, or by whether they are among them."""
+        return replace(self, **{name: column[which] for name, column in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class TrialCounts(Columns):
     """The trials in the order in which they were measured, as arrays of one shape."""
 
     load: Array
@@ -49,10 +61,6 @@ class TrialCounts:
     def share_of_time(self) -> Array:
         """The time as a share: 1 for the last trial."""
         return np.asarray(self.time / self.time.max(initial=1e-300))
-
-    def at(self, which: NDArray[np.int_] | NDArray[np.bool_]) -> TrialCounts:
-        """Some of the trials, by their indexes, or by whether they are among them."""
-        return TrialCounts(*(getattr(self, column.name)[which] for column in fields(self)))
 
     def sorted(self) -> TrialCounts:
         """The same trials in an order that does not depend on when they were measured."""

@@ -29,9 +29,9 @@ from lossratio.plrsearch.quadrature.rows import (
     Modes,
     explaining_starts,
     find_modes,
-    find_rows,
     neighbouring_starts,
     steps_of,
+    supports,
 )
 
 EXACT, ROUGH = 1e-7, 0.1
@@ -140,11 +140,11 @@ class _Quadrature:
     def _halve_panels(self, rough: NDArray[np.bool_]) -> bool:
         if not rough.any():
             return False
-        split = self.panels.chosen(rough)
+        split = self.panels.at(rough)
         middle = 0.5 * (split.low + split.high)
         common = (split.row, split.log_spread, split.log_weight)
         halves = (self._evaluated(*common, split.low, middle), self._evaluated(*common, middle, split.high))
-        self.panels = self.panels.chosen(~rough).joined(*halves)
+        self.panels = self.panels.at(~rough).joined(*halves)
         return True
 
     def _halve_blocks(self, blocks: list[int]) -> bool:
@@ -152,7 +152,7 @@ class _Quadrature:
             return False
         bounds = [self._bounds[block] for block in blocks]
         halves = [half for low, high in bounds for half in ((low, 0.5 * (low + high)), (0.5 * (low + high), high))]
-        kept = self.panels.chosen(~np.isin(self.panels.row // ORDER, blocks))
+        kept = self.panels.at(~np.isin(self.panels.row // ORDER, blocks))
         self.panels = kept.joined(self._blocks(halves))
         return True
 
@@ -224,10 +224,10 @@ def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, 
 
     Rows are cut at their modes, where the critical load meets its limits, and at the loads of trials.
     """
-    rows = find_rows(density, neighbouring_starts(known, density.log_spread), drop)
+    mode, _, low, high = supports(density, neighbouring_starts(known, density.log_spread), drop)
     bends = np.column_stack([steps_of(density, question), _knees(density)])
-    bends = np.clip(bends, rows.low[:, None], rows.high[:, None])
-    return np.sort(np.column_stack([rows.low, rows.mode, rows.high, bends]), axis=1)
+    bends = np.clip(bends, low[:, None], high[:, None])
+    return np.sort(np.column_stack([low, mode, high, bends]), axis=1)
 
 
 def _knees(density: RowDensity) -> Array:

@@ -5,13 +5,13 @@ Each answer about a posterior is a sum over these nodes. One more trial adds one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial.legendre import Legendre, legder, legint, legval, legvander
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.model import Array, Indices, root
+from lossratio.plrsearch.model import Array, Columns, Indices, root
 
 ORDER = 20
 """Nodes of a panel, so that smooth densities need two panels, one on each side of the mode."""
@@ -72,7 +72,7 @@ def crossings(values: Array, level: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Panels:
+class Panels(Columns):
     """The panels of a posterior. Arrays are of shape (panels,), or (panels, ORDER) for what differs between nodes."""
 
     row: NDArray[np.intp]
@@ -94,14 +94,9 @@ class Panels:
         """Logarithm of the unnormalized posterior mass of each node."""
         return self.log_density + (np.log(0.5 * (self.high - self.low)) + self.log_weight)[:, None] + np.log(WEIGHTS)
 
-    def chosen(self, which: NDArray[np.bool_]) -> Panels:
-        """Some of the panels."""
-        return Panels(*(getattr(self, field.name)[which] for field in fields(self)))
-
     def joined(self, *others: Panels) -> Panels:
         """These and other panels."""
-        parts = (self, *others)
-        return Panels(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(self)))
+        return Panels(*map(np.concatenate, zip(*(vars(part).values() for part in (self, *others)), strict=True)))
 
 
 def node_positions(low: Array, high: Array) -> Array:

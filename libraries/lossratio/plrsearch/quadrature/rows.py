@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lossratio.plrsearch.likelihood import RowDensity, Score
+from lossratio.plrsearch.likelihood import RowDensity
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, mrr_of_critical_load
 
 DROP = 28.0
@@ -45,37 +45,21 @@ class Modes:
         return Modes(log_spread, mode, log_mass)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The places in log m of the rows of a posterior; arrays of shape (rows,)."""
-
-    mode: Array
-    """Log m of the highest density."""
-    low: Array
-    """Log m at which the support begins."""
-    high: Array
-    """Log m at which it ends."""
-    log_mass: Array
-    """Logarithm of the row's integral over log m, roughly."""
-
-
 def find_modes(density: RowDensity, starts: Array) -> Modes:
     """Finds each row's maximum and about its integral: with many trials, that of the Gaussian of the same curvature."""
     if len(density.model.likelihood.groups) <= FEW_LOADS:
-        rows = find_rows(density, starts)
-        return Modes(density.log_spread, rows.mode, rows.log_mass)
+        mode, peak, low, high = supports(density, starts)
+        return Modes(density.log_spread, mode, peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(DROP))
     ceiling, starts = _domain(density, starts, DROP)
-    mode, peak, information = _maximum(density, starts, density.score(starts), ceiling, _HOPELESS)
+    mode, peak, information = _maximum(density, starts, ceiling, _HOPELESS)
     return Modes(density.log_spread, mode, peak - 0.5 * np.log(information))
 
 
-def find_rows(density: RowDensity, starts: Array, drop: float = DROP) -> Rows:
-    """Finds mode and support of each row."""
+def supports(density: RowDensity, starts: Array, drop: float = DROP) -> tuple[Array, Array, Array, Array]:
+    """Log m of each row's highest density, its logarithm there, and log m where its support begins and ends."""
     ceiling, starts = _domain(density, starts, drop)
-    scores = density.score(starts)
-    mode, peak, _ = maximum = _maximum(density, starts, scores, ceiling)
-    low, high = _crossings(density, maximum, ceiling, drop)
-    return Rows(mode, low, high, peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(drop))
+    mode, peak, _ = maximum = _maximum(density, starts, ceiling)
+    return mode, peak, *_crossings(density, maximum, ceiling, drop)
 
 
 def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Array]:
@@ -116,15 +100,13 @@ def steps_of(density: RowDensity, question: CriticalLoadQuestion) -> Array:
     return np.log(mrr_of_critical_load(curves, question, loads, ceiling)).reshape(-1, 2)
 
 
-def _maximum(
-    density: RowDensity, starts: Array, scores: Score, ceiling: Array, depth: float = np.inf
-) -> tuple[Array, Array, Array]:
+def _maximum(density: RowDensity, starts: Array, ceiling: Array, depth: float = np.inf) -> tuple[Array, Array, Array]:
     """Climbs from each row's best candidate: position, height and information of the maximum.
 
     A density that is concave between x and the bracket's end gains at most slope times distance there. When that is
     little, x is near enough to the maximum. Rows that cannot come within `depth` nats of the highest row are left out.
     """
-    rows = np.arange(len(starts))
+    rows, scores = np.arange(len(starts)), density.score(starts)
     best = np.argmax(scores.value, axis=1)
     x, peak, information = starts[rows, best], scores.value[rows, best], scores.information[rows, best]
     slope = scores.slope[rows, best]

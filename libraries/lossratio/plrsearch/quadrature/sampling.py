@@ -9,7 +9,7 @@ same trials make the same answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -207,14 +207,13 @@ class _Ridge:
 
     def at(self, deviation: Array, spread: Array) -> tuple[Array, Array, Array]:
         """Log s and log a of points in the unit square, and the logarithm of the area that each stands for."""
-        at, part = _cells(deviation)
-        log_deviation, log_area = _interpolated(self.deviations[at], self.deviations[at + 1], part)
+        log_deviation, log_area = _between(deviation, lambda at: self.deviations[at])
         above = np.clip(np.searchsorted(self.log_deviation, log_deviation), 1, len(self.log_deviation) - 1)
         low, high = self.log_deviation[above - 1], self.log_deviation[above]
         share = (log_deviation - low) / (high - low)
-        at, part = _cells(spread)
-        start, end = ((1.0 - share) * self.spreads[above - 1, i] + share * self.spreads[above, i] for i in (at, at + 1))
-        log_spread, more = _interpolated(start, end, part)
+        log_spread, more = _between(
+            spread, lambda at: (1.0 - share) * self.spreads[above - 1, at] + share * self.spreads[above, at]
+        )
         return log_deviation, log_spread, log_area + more
 
 
@@ -291,17 +290,13 @@ def _quantiles(x: Array, log_density: Array) -> Array:
     return np.interp(_TABLE, cumulative, x)
 
 
-def _cells(probability: Array) -> tuple[Indices, Array]:
-    """Indices of the tabulated probabilities below these, and how far towards the next ones these are."""
+def _between(probability: Array, quantiles: Callable[[Indices], Array]) -> tuple[Array, Array]:
+    """Quantiles between tabulated ones, and the logarithm of their derivative."""
     places = probability * (len(_TABLE) - 1)
     at = np.minimum(places.astype(int), len(_TABLE) - 2)
-    return at, places - at
-
-
-def _interpolated(low: Array, high: Array, part: Array) -> tuple[Array, Array]:
-    """Quantiles between tabulated ones, and the logarithm of their derivative."""
-    step = high - low
-    return low + step * part, np.log(np.maximum(step, 1e-300) * (len(_TABLE) - 1))
+    low = quantiles(at)
+    step = quantiles(at + 1) - low
+    return low + step * (places - at), np.log(np.maximum(step, 1e-300) * (len(_TABLE) - 1))
 
 
 def rough_rows(
