@@ -30,7 +30,7 @@ from lossratio.plrsearch.model import (
     from_rows,
     why_set_aside,
 )
-from lossratio.plrsearch.selection import Choice, PosteriorSelection, Selection
+from lossratio.plrsearch.selection import Choice, PosteriorSelection, Selection, clamped
 from lossratio.plrsearch.variation import Description, Replicates, described
 from lossratio.trials import TrialInput, TrialResult
 
@@ -293,4 +293,4 @@ def _warm_loads(given: Iterable[float], question: CriticalLoadQuestion) -> tuple
     loads = [float(load) for load in given]
     if not all(load > 0.0 for load in loads):
         raise SearchError(f"A warm start needs positive loads in frames per second, not {loads!r}.")
-    return tuple(sorted({min(max(load, question.min_load), question.max_load) for load in loads}, reverse=True))
+    return tuple(sorted({clamped(load, question) for load in loads}, reverse=True))

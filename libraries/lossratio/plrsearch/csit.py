@@ -145,18 +145,13 @@ class _Focus:
 
 
 class CsitIntegration:
-    """CSIT's Monte Carlo over the trials so far. Its samples begin where those of the last integration ended."""
+    """CSIT's Monte Carlo over the trials so far. Its samples begin where those of the last integration ended.
+
+    Raises:
+        SearchError: If there are fewer than 2 samples.
+    """
 
     def __init__(self, question: CriticalLoadQuestion, samples: int = SAMPLES) -> None:
-        """Prepares integrations without trials.
-
-        Args:
-            question: Target and limits.
-            samples: Samples of each integration, for each fitting function.
-
-        Raises:
-            SearchError: If there are fewer than 2 samples.
-        """
         if samples < 2:
             raise SearchError(f"A Monte Carlo needs 2 samples or more, not {samples!r}.")
         self._question, self._samples = question, samples
@@ -164,11 +159,7 @@ class CsitIntegration:
         self._focus: dict[_LogLossRate, _Focus] = {_log_stretch: _Focus(), _log_erf: _Focus()}
 
     def add(self, result: TrialResult) -> None:
-        """Takes in a trial.
-
-        Raises:
-            SearchError: If the trial has no counts of frames, or none was sent.
-        """
+        """Takes in a trial that `csit_counts` has counts of."""
         lost, _ = csit_counts(result)
         self._rows.append((result.load, math.log((result.output.sent_frames or 0) / result.load), lost))
 
@@ -300,17 +291,10 @@ class CsitSelection:
     duration, growth = 5.1, 0.1
 
     def __init__(self, question: CriticalLoadQuestion, samples: int = SAMPLES) -> None:
-        """Prepares the first choice.
-
-        Args:
-            question: Target and limits.
-            samples: Samples of each integration, for each fitting function.
-        """
         self._question = question
         self._integration = CsitIntegration(question, samples)
         self._lossy_loads = [question.max_load]
-        self._quiet = 0
-        self._trials = 0
+        self._quiet = self._trials = 0
         self._last: TrialResult | None = None
         self._next = Choice(0.5 * (question.min_load + question.max_load), "the middle of the loads")
         self.estimate: CsitEstimate | None = None
