@@ -26,6 +26,7 @@ same trials.
 from lossratio.plrsearch.controller import TIMEOUT as TIMEOUT, PLRsearch as PLRsearch
 from lossratio.plrsearch.csit import csit_estimates as csit_estimates
 from lossratio.plrsearch.estimate import (
+    OPEN_TAILS as OPEN_TAILS,
     CriticalLoadEstimate as CriticalLoadEstimate,
     CsitEstimate as CsitEstimate,
     FitCheck as FitCheck,

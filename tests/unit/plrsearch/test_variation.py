@@ -117,15 +117,24 @@ def test_heavier_tails_are_as_probable_as_the_trials_make_them():
     rng, posterior = np.random.default_rng(1), normal.description.best
     many, few = Tails.of(rng.standard_normal(2000), posterior), Tails.of(rng.standard_normal(60), posterior)
     assert many.probability < 0.1 < few.probability < 0.4
-    assert few.quantile(0.025) < 0.95 < many.quantile(0.025) <= few.quantile(0.9) == 1.0
-    assert np.all(np.diff(few.shares) >= 0.0)
+    assert (many.low_end(0.99, 1.0, 0.0), few.low_end(0.99, 1.0, 0.0) < 0.95) == (0.99, True)
+    assert few.low_end(0.99, 1.0, 0.0, 0.5) > few.low_end(0.99, 1.0, 0.0)
+    assert np.all(np.diff(few.shares) <= 0.0)
     seen = Tails.of(rng.standard_t(3, 300), posterior)
     assert (seen.are_seen, few.are_seen) == (True, False)
-    # With 3 degrees of freedom the critical load is 155 widths down, and the width is known to 8 %.
-    truth = 1.0 + 0.004 * scipy.stats.t.ppf(2e-7, 3)
-    assert 1.0 - seen.quantile(0.975) < 1.0 - truth < 1.0 - seen.quantile(0.025)
+    assert seen.low_end(1.0, 1.0, 0.0) < 0.7
     wide = Tails.of(1e3 * rng.standard_t(3, 300), posterior)
-    assert wide.quantile(0.5) * posterior.mean == pytest.approx(1e4, rel=1e-3)
+    assert wide.low_end(17e6, posterior.mean, 1e4) == pytest.approx(1e4, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "number", "least", "most"),
+    [(np.inf, 500, 1.0, 1.0), (np.inf, 168, 0.98, 0.995), (16, 500, 0.97, 0.99), (8, 168, 0.8, 0.95)],
+)
+def test_the_interval_reaches_to_the_heaviest_tails_that_trials_leave_open(freedom, number, least, most):
+    posterior = estimated(trials_with(lambda rng: 1.0 + 0.004 * rng.standard_normal()), likelihood="varying")
+    residuals = scipy.stats.t.ppf((np.arange(number) + 0.5) / number, freedom)
+    assert least <= Tails.of(residuals, posterior.description.best).low_end(1.0, 1.0, 0.0) <= most
 
 
 @pytest.mark.long

@@ -210,7 +210,7 @@ def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify
     assert "at and just below it" not in message(soak())
 
 
-@pytest.mark.parametrize(("probability", "is_said"), [(None, False), (0.02, False), (0.4, True)])
+@pytest.mark.parametrize(("probability", "is_said"), [(None, False), (0.08, False), (0.4, True)])
 def test_the_message_says_where_heavy_tails_make_the_interval_reach_down(probability, is_said):
     result = whole()
     fit = replace(result.critical_load.fit, heavy_tails_ratio=probability)

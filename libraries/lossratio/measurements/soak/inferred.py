@@ -5,7 +5,7 @@ from typing import Any
 
 from lossratio.drawing import xml_text
 from lossratio.measurements.soak.result import CriticalLoad, SoakResult
-from lossratio.plrsearch import GuardStatement, Verdict
+from lossratio.plrsearch import OPEN_TAILS, GuardStatement, Verdict
 from lossratio.units import format_frame_rate
 
 _OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
@@ -35,8 +35,6 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
     "heavy_tails_ratio": ("probability of heavier tails than a normal distribution's", "", ".2g"),
 }
 """Fields of the fit, likewise."""
-_TAIL = 0.025
-"""Probability beyond each end of the interval."""
 
 
 def limit_in_words(guard: GuardStatement, stated_fps: float) -> str:
@@ -62,7 +60,7 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
     if critical_load.variation is not None:
         yield "order of the trials", str(critical_load.variation)
     heavy = critical_load.fit.heavy_tails_ratio or 0.0
-    if heavy > _TAIL:
+    if heavy >= OPEN_TAILS:
         yield "tails", f"heavier than a normal distribution's with probability {heavy:.2g}: the interval counts them in"
     if critical_load.ended_by is not None:
         wider = critical_load.stopping_factor

@@ -15,3 +15,4 @@ from lossratio.plrsearch.estimate.result import (
     estimate,
     estimate_from_counts,
 )
+from lossratio.plrsearch.estimate.tails import OPEN_TAILS

@@ -1,8 +1,8 @@
 """Whether capacities may have heavier tails than a normal distribution's, and how low the critical load is then.
 
 A loss ratio of 1e-7 is deep in the tail: with Student's distribution of 5 degrees of freedom it is four times as far
-from the middle. So such distributions compete with the normal one by evidence, and all of them together say how low the
-critical load may be.
+from the middle. So such distributions compete with the normal one by evidence, and the heaviest that the trials leave
+open says how low the critical load may be.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ import scipy
 from lossratio.plrsearch.model import Array, Curves, critical_load
 from lossratio.plrsearch.quadrature import Posterior
 
-_FREEDOM = 22.0 / (np.arange(8) + 0.5)[:, None, None]
-"""Degrees of freedom of Student's distributions, from 44 to 2.9: their reciprocals are evenly apart."""
+_FREEDOM = 44.0 / (np.arange(16) + 0.5)[:, None]
+"""Degrees of freedom of Student's distributions, from 88 to 2.8: their reciprocals are evenly apart."""
 _NORMAL = 0.6
 """Probability of the normal distribution before the trials; these share the rest."""
+OPEN_TAILS = 0.09
+"""Probability of heavier tails below which the trials speak against them: 1 of 12 samples have it that have 16
+degrees of freedom."""
 _SEEN = 0.95
 """Probability of heavier tails that are certain: fewer than 1 of 500 normal samples have it."""
+_NATS = 0.365
+"""Nats by which tails that count may be less probable than the likeliest, by the square of the interval's standard
+deviations: 1.4 for 95 %."""
 _ROUNDS = 40
-_WIDTHS = np.array([[NormalDist().inv_cdf(share)] for share in (0.1, 0.3, 0.5, 0.7, 0.9)])
-"""Widths that are equally probable, in standard deviations of their logarithm."""
 _PLACES = np.sinh(np.linspace(-9.0, 3.0, 241))
 """Capacities over which the loss is averaged, in standard deviations of the likeliest curve."""
 _LOWER = np.geomspace(1.0, 1e-7, 97)
@@ -35,28 +39,28 @@ _LOWER = np.geomspace(1.0, 1e-7, 97)
 class Tails:
     """Critical loads with tails that are heavier than a normal distribution's, and how probable they are."""
 
+    probability: float
+    """That the tails are heavier."""
     shares: Array
-    """These loads, as shares of that with the normal distribution, in order."""
-    known: Array
-    """The probability of each of these and of all lower ones."""
-
-    @property
-    def probability(self) -> float:
-        """That the tails are heavier."""
-        return float(self.known[-1])
+    """These loads, as shares of that with the normal distribution, from the lightest tails to the heaviest."""
+    lack: Array
+    """Nats by which each of these is less probable than the likeliest, or than the normal distribution."""
 
     @property
     def are_seen(self) -> bool:
         """Whether the tails are certain to be heavier."""
         return self.probability > _SEEN
 
-    def quantile(self, probability: float) -> float:
-        """The critical load's quantile, as a share of that with the normal distribution; 1 if it is one with that."""
-        return float(np.append(self.shares, 1.0)[np.searchsorted(self.known, probability)])
-
     def low_end(self, low: float, stated: float, least: float, probability: float = 0.95) -> float:
-        """The lower end of an interval around the stated load, not below the least load, with these tails, too."""
-        return min(low, max(self.quantile(0.5 - 0.5 * probability) * stated, least))
+        """The lower end of an interval around the stated load, not below the least load, with these tails, too.
+
+        They count if the trials do not speak against heavier ones: down to the heaviest that is not much less probable
+        than the likeliest.
+        """
+        counted = self.lack <= _NATS * NormalDist().inv_cdf(0.5 + 0.5 * probability) ** 2
+        if self.probability < OPEN_TAILS or not counted.any():
+            return low
+        return min(low, max(float(self.shares[counted].min()) * stated, least))
 
     @classmethod
     def of(cls, residuals: Array, posterior: Posterior) -> Tails:
@@ -73,11 +77,9 @@ class Tails:
         gain = _log_density(residuals, middle, width).sum(axis=-1, keepdims=True) - normal
         gain += np.log(width / deviation * (_FREEDOM + 3.0) / np.sqrt(_FREEDOM * (_FREEDOM + 1.0)))
         prior = np.log(_NORMAL / (1.0 - _NORMAL) * len(_FREEDOM))
-        probabilities = scipy.special.softmax(np.append(prior, gain))[1:]
-        widths = width * np.exp(_WIDTHS * np.sqrt(0.5 * (_FREEDOM + 3.0) / (_FREEDOM * number)))
-        shares = _shares(posterior, np.exp(_log_density(_PLACES, middle, widths)) * np.gradient(_PLACES))
-        order = np.argsort(shares)
-        return cls(shares[order], np.repeat(probabilities / len(_WIDTHS), len(_WIDTHS))[order].cumsum())
+        probability = float(scipy.special.softmax(np.append(prior, gain))[1:].sum())
+        weights = np.exp(_log_density(_PLACES, middle, width)) * np.gradient(_PLACES)
+        return cls(probability, _shares(posterior, weights), max(gain.max(), 0.0) - gain.ravel())
 
 
 def _log_density(values: Array, middle: Array, width: Array) -> Array:
@@ -94,7 +96,7 @@ def _shares(posterior: Posterior, weights: Array) -> Array:
     normal = critical_load(Curves(function, spread, deviation), question, mrr)
     loads = normal - _LOWER * (normal - question.min_load)
     rates = np.exp(function.log_loss_rate(loads, np.maximum(mrr + deviation * _PLACES, spread)[:, None], spread))
-    ratios = (weights / weights.sum(axis=-1, keepdims=True)).reshape(-1, len(_PLACES)) @ np.minimum(rates / loads, 1.0)
+    ratios = weights / weights.sum(axis=-1, keepdims=True) @ np.minimum(rates / loads, 1.0)
     target = np.log(question.target_loss_ratio)
     lower = [np.interp(target, row, np.log(_LOWER)) for row in np.log(np.maximum(ratios, 1e-300))]
     return np.asarray(1.0 - np.exp(lower) * (1.0 - question.min_load / normal))
