@@ -248,6 +248,7 @@ class PLRsearch:
             high = min(middle + factor * (high - middle), self._question.max_load)
         if (tails := tails_of(self._known)) is not None:
             low = tails.low_end(low, middle, self._question.min_load)
+            high = tails.high_end(high, middle, self._question.max_load)
         return IntervalPoint(self._tracked, elapsed, shown.mean, low, high, middle)
 
     def _may_end(self, latest: IntervalPoint) -> bool:

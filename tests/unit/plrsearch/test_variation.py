@@ -127,6 +127,16 @@ def test_heavier_tails_are_as_probable_as_the_trials_make_them():
     assert wide.low_end(17e6, posterior.mean, 1e4) == pytest.approx(1e4, rel=1e-3)
 
 
+def test_the_interval_reaches_up_to_the_critical_load_with_lognormal_capacities():
+    normal = estimated(trials_with(lambda rng: 1.0 + 0.008 * rng.standard_normal()), likelihood="varying")
+    high, upper = normal.combined.interval(0.95)[1], normal.interval(0.95)[1]
+    # exp(-x) is larger than 1 - x by x^2 / 2; x is 3.9 deviations.
+    assert 0.5 * 0.025**2 < (upper - high) / CAPACITY < 0.5 * 0.04**2
+    assert normal.tails.high_end(high, normal.median, 1.0001 * high) == 1.0001 * high
+    steady = estimated(trials_with(lambda rng: 1.0 + 0.001 * rng.standard_normal()), likelihood="varying")
+    assert steady.tails.skew < 1e-5
+
+
 @pytest.mark.parametrize(
     ("freedom", "number", "least", "most"),
     [(np.inf, 500, 1.0, 1.0), (np.inf, 168, 0.98, 0.995), (16, 500, 0.97, 0.99), (8, 168, 0.8, 0.95)],

@@ -202,11 +202,13 @@ class CriticalLoadEstimate:
 
         Each end is farther out than in the model by one frame in the longest trial, but within the limits: a trial
         cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` widens it, too. And
-        it reaches down to the critical load with heavier tails of the capacity, as far as these are probable.
+        it reaches down to the critical load with heavier tails of the capacity that the trials leave open, and up by
+        what lognormal capacities make it higher.
         """
         low, high = self._interval(probability)
         if self.tails is not None:
             low = self.tails.low_end(low, self.median, self.question.min_load, probability)
+            high = self.tails.high_end(high, self.median, self.question.max_load)
         return low, high
 
     def _interval(self, probability: float) -> tuple[float, float]:

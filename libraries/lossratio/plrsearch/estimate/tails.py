@@ -45,6 +45,8 @@ class Tails:
     """These loads, as shares of that with the normal distribution, from the lightest tails to the heaviest."""
     lack: Array
     """Nats by which each of these is less probable than the likeliest, or than the normal distribution."""
+    skew: float
+    """By how much the critical load is higher, as a share, if not the capacity but its logarithm is normal."""
 
     @property
     def are_seen(self) -> bool:
@@ -61,6 +63,10 @@ class Tails:
         if self.probability < OPEN_TAILS or not counted.any():
             return low
         return min(low, max(float(self.shares[counted].min()) * stated, least))
+
+    def high_end(self, high: float, stated: float, most: float) -> float:
+        """The upper end of an interval around the stated load, not above the most load: trials show no such skew."""
+        return min(high + self.skew * stated, most)
 
     @classmethod
     def of(cls, residuals: Array, posterior: Posterior) -> Tails:
@@ -79,7 +85,8 @@ class Tails:
         prior = np.log(_NORMAL / (1.0 - _NORMAL) * len(_FREEDOM))
         probability = float(scipy.special.softmax(np.append(prior, gain))[1:].sum())
         weights = np.exp(_log_density(_PLACES, middle, width)) * np.gradient(_PLACES)
-        return cls(probability, _shares(posterior, weights), max(gain.max(), 0.0) - gain.ravel())
+        shares, skew = _shares(posterior, weights)
+        return cls(probability, shares, max(gain.max(), 0.0) - gain.ravel(), skew)
 
 
 def _log_density(values: Array, middle: Array, width: Array) -> Array:
@@ -89,14 +96,19 @@ def _log_density(values: Array, middle: Array, width: Array) -> Array:
     return np.asarray(constant - np.log(width) - half * np.log1p(((values - middle) / width) ** 2 / _FREEDOM))
 
 
-def _shares(posterior: Posterior, weights: Array) -> Array:
-    """Critical loads of the likeliest curve by weights of its capacities, as shares of that with normal ones."""
+def _shares(posterior: Posterior, weights: Array) -> tuple[Array, float]:
+    """Critical loads of the likeliest curve by weights of its capacities, as shares of that with normal ones.
+
+    And the share by which it is higher with lognormal ones: exp(-x) is 1 - x + x^2 / 2.
+    """
     mode, function, question = posterior.mode, posterior.function, posterior.question
     mrr, spread, deviation = (np.array([value]) for value in (mode.mrr, mode.spread, mode.deviation))
     normal = critical_load(Curves(function, spread, deviation), question, mrr)
+    constant = critical_load(Curves(function, spread, 0.0 * deviation), question, mrr)
     loads = normal - _LOWER * (normal - question.min_load)
     rates = np.exp(function.log_loss_rate(loads, np.maximum(mrr + deviation * _PLACES, spread)[:, None], spread))
     ratios = weights / weights.sum(axis=-1, keepdims=True) @ np.minimum(rates / loads, 1.0)
     target = np.log(question.target_loss_ratio)
     lower = [np.interp(target, row, np.log(_LOWER)) for row in np.log(np.maximum(ratios, 1e-300))]
-    return np.asarray(1.0 - np.exp(lower) * (1.0 - question.min_load / normal))
+    shares = 1.0 - np.exp(lower) * (1.0 - question.min_load / normal)
+    return shares, 0.5 * float((1.0 - normal / constant).item() ** 2)
