@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial.legendre import Legendre, legder, legint, legval, legvander
+from numpy.polynomial.legendre import Legendre, legder, legvander
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, Columns, Indices, root
@@ -49,25 +49,26 @@ def _coefficient_sizes(values: Array) -> tuple[Array, Array, Array]:
 
 def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
     """Integrals of the polynomials through the nodes' values from -1 to `until`, and their values there; by panels."""
-    series = _TO_LEGENDRE @ values.T
-    parts = (legval(until, own, tensor=False) for own in (legint(series, lbnd=-1), series))
-    integrals, there = map(np.asarray, parts)
-    return integrals, there
+    series, legendre = values @ _TO_LEGENDRE.T, legvander(until, ORDER)
+    primitive = (legendre[:, 2:] - legendre[:, :-2]) / (2.0 * np.arange(1, ORDER) + 1.0)
+    integrals = series[:, 0] * (until + 1.0) + np.sum(primitive * series[:, 1:], axis=1)
+    return integrals, np.sum(legendre[:, :-1] * series, axis=1)
 
 
 def crossings(values: Array, level: Array) -> tuple[Array, Array]:
     """Where in [-1, 1] the polynomials through increasing values reach a level, and their slopes there; by panels."""
-    series = _TO_LEGENDRE @ values.T
-    slopes = legder(series)
+    series = values @ _TO_LEGENDRE.T
+    slopes = legder(series, axis=1)
 
     def excess(x: Array, which: Indices) -> tuple[Array, Array]:
-        slope = np.maximum(legval(x, slopes[:, which], tensor=False), 1e-300)
-        return legval(x, series[:, which], tensor=False) - level[which], slope
+        legendre = legvander(x, ORDER - 1)
+        slope = np.maximum(np.sum(legendre[:, :-1] * slopes[which], axis=1), 1e-300)
+        return np.sum(legendre * series[which], axis=1) - level[which], slope
 
     ends = np.ones(level.shape)
     start = 2.0 * (level - values[:, 0]) / (values[:, -1] - values[:, 0]) - 1.0
     with np.errstate(over="ignore"):
-        x = root(excess, start, -ends, ends, 1e-7 * ends)
+        x = root(excess, start, -ends, ends, 1e-3 * ends)
     return x, excess(x, np.arange(len(x)))[1]
 
 

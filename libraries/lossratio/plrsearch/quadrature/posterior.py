@@ -13,7 +13,7 @@ from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Fitti
 from lossratio.plrsearch.quadrature.panels import WEIGHTS, crossings, mean_and_variance, partial_integrals
 
 _EXACT = 1e-5
-"""The scale of steps towards a quantile, as a share of it; see `root`."""
+"""The least scale of steps towards a quantile, as a share of it; see `root`."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,8 @@ class Distribution:
             return shares.sum(axis=1) - wanted[which], np.maximum(density, 1e-300)
 
         start = self.rough_quantiles(wanted.tolist())
-        loads[between] = root(excess, start, np.full_like(start, least), np.full_like(start, most), _EXACT * start)
+        scale = np.maximum(self.stdev, _EXACT * start)
+        loads[between] = root(excess, start, np.full_like(start, least), np.full_like(start, most), scale)
         return loads
 
     def quantile(self, probability: float) -> float:
@@ -170,7 +171,6 @@ class Posterior(Distribution):
 
     def loss_ratio(self, loads: Sequence[float]) -> Array:
         """The likeliest curve: the mean loss ratio that it has at these loads, in frames per second."""
-        load, mode = np.asarray(loads, dtype=float), self.mode
-        curves = Curves(self.function, np.full(len(load), mode.spread), np.full(len(load), mode.deviation))
-        point = curves.at(load, np.full(len(load), mode.mrr), np.arange(len(load)))
+        load, which = np.asarray(loads, dtype=float), np.full(len(loads), self.likeliest)
+        point = Curves(self.function, self.spread, self.deviation).at(load, self.mrr[which], which)
         return np.asarray(np.minimum(np.exp(point.log_rate - np.log(load)), 1.0))
