@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, strategies as st
 from plrsearch_known_answers import KNOWN
 
+from lossratio.plrsearch.model import CriticalLoadQuestion, Curves, critical_load
 from lossratio.plrsearch.model.functions import ERF, FUNCTIONS, STRETCH
 
 each_function = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
@@ -73,3 +74,11 @@ def test_nothing_overflows_anywhere():
         loss = function.log_loss(load[inside], mrr[inside], spread[inside])
         assert np.all(np.isfinite(loss.log_rate))
         assert np.all(loss.slope <= 0)
+
+
+@pytest.mark.parametrize(("deviation", "load"), [(3725.0, 24.0), (2000.0, 10919.28)])
+def test_where_more_than_the_target_is_lost_at_the_minimum_load_the_critical_load_is_that(deviation, load):
+    """The mean loss of a capacity that varies so much is not convex: it loses the target at a larger load, too."""
+    question, mrr = CriticalLoadQuestion(1e-7, 24.0, 8e4), np.array([20017.0])
+    curves = Curves(STRETCH, np.array([1.107]), np.array([deviation]))
+    assert critical_load(curves, question, mrr) == pytest.approx(load, rel=1e-4)

@@ -144,7 +144,9 @@ def critical_load(curves: Curves, question: CriticalLoadQuestion, mrr: Array, ta
         return point.log_rate - np.log(load) - log_target[which], slope
 
     start = mrr - curves.explaining_mrr(np.zeros(()), log_target + np.log(mrr))
-    low, high = np.full(mrr.shape, question.min_load), np.full(mrr.shape, question.max_load)
+    low = np.full(mrr.shape, question.min_load)
+    # A capacity that varies by a large share of itself loses more than the target at the smallest loads, too.
+    high = np.where(excess(low, np.arange(len(mrr)))[0] < 0.0, question.max_load, low)
     return root(excess, start, low, high, np.minimum(curves.spread, question.min_load))
 
 
@@ -163,23 +165,22 @@ def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: A
 def root(
     function: Callable[[Array, Indices], tuple[Array, Array]], start: Array, low: Array, high: Array, scale: Array
 ) -> Array:
-    """Roots of functions that increase from the first one on, or the nearer end, by Newton's method within brackets.
+    """Roots of increasing functions, or the nearer end, by Newton's method within brackets.
 
-    A step beyond the high end leads onto it first. Newton's method squares its error, so no step is needed after one
-    of 1e-5 of the scale on which the function bends.
+    A step beyond an end leads onto it first. Newton's method squares its error, so no step is needed after one of 1e-5
+    of the scale on which the function bends.
     """
-    active = np.flatnonzero(function(low, np.arange(len(start)))[0] < 0)
-    x, low, above = low.copy(), low.copy(), np.nextafter(high, np.inf)
-    x[active] = np.clip(start, low, high)[active]
+    active, x = np.arange(len(start)), np.clip(start, low, high)
+    below, above = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
     for _ in range(_ITERATIONS):
         if not len(active):
             break
         here = x[active]
         value, slope = function(here, active)
-        low[active] = np.where(value < 0, here, low[active])
+        below[active] = np.where(value < 0, here, below[active])
         above[active] = np.where(value < 0, above[active], here)
-        moved = np.minimum(here - value / slope, high[active])
-        inside = (moved >= low[active]) & (moved < above[active]) | (moved == here)
-        x[active] = np.where(inside, moved, 0.5 * (low[active] + above[active]))
+        moved = np.clip(here - value / slope, low[active], high[active])
+        inside = (moved > below[active]) & (moved < above[active]) | (moved == here)
+        x[active] = np.where(inside, moved, 0.5 * (below[active] + above[active]))
         active = active[np.abs(x[active] - here) > 1e-5 * scale[active]]
-    return np.asarray(np.minimum(x, high))
+    return np.asarray(np.clip(x, low, high))
