@@ -7,6 +7,7 @@ import math
 import re
 import sys
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
@@ -117,6 +118,16 @@ def format_target(ratio: float) -> str:
     return re.sub(r"e([+-])0+", r"e\1", f"{ratio:.4g}")
 
 
+def format_limits(least: float, most: float) -> str:
+    """Writes both ends of an interval with two digits, rounded outwards: they hold the computed one."""
+    return f"{_rounded(least, ROUND_FLOOR)} to {format_most(most)}"
+
+
+def format_most(most: float) -> str:
+    """Writes an upper limit with two digits, rounded up."""
+    return _rounded(most, ROUND_CEILING)
+
+
 def format_duration(seconds: float) -> str:
     """Writes a duration in whole seconds as Robot Framework does, such as ``1min 5s``."""
     from robot.utils import secs_to_timestr
@@ -141,6 +152,11 @@ def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, exampl
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{text!r} is not {what}; write it like {example!r}.")
     return value
+
+
+def _rounded(value: float, rounding: str) -> str:
+    # The shortest digits of a number: 1e-5 as a sum of powers of two is above 1e-5.
+    return f"{float(Context(prec=2, rounding=rounding).create_decimal(repr(float(value)))):.2g}"
 
 
 def _format_scaled(value: float, unit: str) -> str:

@@ -110,3 +110,18 @@ def test_what_rounding_leaves_of_a_time_is_none():
 def test_bandwidth_counts_what_ethernet_adds_on_the_wire():
     # RFC 2544 era figure: 64-byte frames at 14,880,952 per second fill a 10 Gbit/s link.
     assert units.l1_bandwidth(14_880_952.38, 64) == pytest.approx(10e9)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "text"),
+    [(0.0, 1.0247e-5, "0 to 1.1e-05"), (2.99e-6, 5.74e-6, "2.9e-06 to 5.8e-06"), (0.12, 1.0, "0.12 to 1")],
+)
+def test_limits_are_rounded_outwards(least, most, text):
+    assert units.format_limits(least, most) == text
+
+
+@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_written_limits_hold_those_that_were_computed(one, other):
+    least, most = sorted((one, other))
+    written = [float(end) for end in units.format_limits(least, most).split(" to ")]
+    assert written[0] <= least <= most <= written[1]

@@ -99,6 +99,8 @@ def test_a_load_without_trials_is_extrapolated_and_one_with_enough_of_them_verif
 def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_they_leave_open():
     question = CriticalLoadQuestion(1e-7, **LIMITS)
     few = guard(collect(trials_of(KNEE, [5.7e6] * 4, seed=2)), question, 5.7e6, 5.6e6)
+    # The upper limit, -ln(0.025) / 1.14e8 = 3.236e-8, is rounded up.
+    assert ", a ratio of 0 to 3.3e-08; " in str(few)
     assert few.extrapolation_factor < 1.0
     assert few.verdict is Verdict.EXTRAPOLATED
     assert few.largest_burst_frames is None

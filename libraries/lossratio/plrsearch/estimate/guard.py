@@ -17,7 +17,7 @@ import scipy
 
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
 from lossratio.trials import Frames, Observed, Seconds
-from lossratio.units import format_frame_rate
+from lossratio.units import format_frame_rate, format_limits, format_most
 
 NEAR = 0.05
 """Share of the reported load by which the loads of the statement are below it, at most."""
@@ -237,10 +237,10 @@ class GuardStatement(Observed):
         )
         if self.highest_load_per_interface_fps > self.load_per_interface_fps:
             line += f" to {format_frame_rate(self.highest_load_per_interface_fps)}"
-        line += f", a ratio of {self.least_loss_ratio:.2g} to {self.most_loss_ratio:.2g}"
+        line += f", a ratio of {format_limits(self.least_loss_ratio, self.most_loss_ratio)}"
         extrapolated = self.verdict is Verdict.EXTRAPOLATED
         if self.extrapolation_factor > 1.0 and extrapolated:
-            line += f" ({self.extrapolation_factor:.2g} times the target)"
+            line += f" ({format_most(self.extrapolation_factor)} times the target)"
         if self.largest_burst_frames is not None and self.unseen_burst_trials is not None:
             line += (
                 f", unless more than {self.largest_burst_frames:,.0f} frames are lost at a time in fewer than one of "
