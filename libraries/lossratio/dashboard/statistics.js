@@ -149,9 +149,9 @@ const difference = (before, after) => {
     p,
     // Computed for the rows that are shown only: of thousands of quantities a table shows a hundred.
     get interval() {
-      if (a === 0) return null;
-      const half = spread ? tQuantile(0.05, freedom) * error : 0;
-      return spread ? [(b - a - half) / Math.abs(a), (b - a + half) / Math.abs(a)] : [change, change];
+      if (a === 0 || !spread) return null;
+      const half = tQuantile(0.05, freedom) * error;
+      return [(b - a - half) / Math.abs(a), (b - a + half) / Math.abs(a)];
     },
   };
 };

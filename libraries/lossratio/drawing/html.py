@@ -30,12 +30,13 @@ def range_bar(value: float, low: float, high: float) -> str:
     )
 
 
-def difference_bar(change: float, interval: tuple[float, float], most: float) -> str:
-    """A small picture of a change with its interval, around no change in the middle; the most is at both ends."""
-    place, low, high = (50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *interval))
+def difference_bar(change: float, interval: tuple[float, float] | None, most: float) -> str:
+    """A small picture of a change with its interval, if any, around no change in the middle, the most at its ends."""
+    place, *ends = (50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *(interval or ())))
+    band = f'<b style="left:{ends[0]:.4g}%;width:{ends[1] - ends[0]:.4g}%"></b>' if ends else ""
     return (
         f'<span class="bar middle"><i style="left:{min(place, 50.0):.4g}%;width:{abs(place - 50.0):.4g}%"></i>'
-        f'<b style="left:{low:.4g}%;width:{high - low:.4g}%"></b></span>'
+        f"{band}</span>"
     )
 
 

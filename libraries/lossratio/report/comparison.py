@@ -48,7 +48,7 @@ class Difference:
     change: float
     """Difference of the means over the mean before; infinite if only the mean before is zero."""
     interval: tuple[float, float] | None
-    """Confidence interval (95 %) of the change; None: too few values, or the mean before is zero."""
+    """Confidence interval (95 %) of the change; None: too few values, no spread, or the mean before is zero."""
     test: str | None
     """Name of the statistical test; ``no spread``: the values of a side are equal, so that chance has no part in any
     difference of two sides; None: too few values for a test."""
@@ -123,11 +123,8 @@ def _have_spread(*samples: Sample) -> bool:
 
 def _interval(before: Sample, after: Sample) -> tuple[float, float] | None:
     """The t test's confidence interval of the difference of the means, relative to the mean before."""
-    if before.mean == 0.0:
+    if before.mean == 0.0 or not _have_spread(before, after):
         return None
-    if not _have_spread(before, after):
-        change = _relative(after.mean - before.mean, before.mean)
-        return change, change
     equal_variances = min(len(before.values), len(after.values)) < 2
     interval = _tested(after, before, equal_variances).confidence_interval(0.95)
     return float(interval.low) / abs(before.mean), float(interval.high) / abs(before.mean)
@@ -372,14 +369,16 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
     """The cells of a quantity's row, by the heads of their columns in the table."""
     difference = compared.difference
     interval = None if difference is None else difference.interval
+    was_tested = difference is not None and difference.test is not None
+    no_interval = "none: no spread was seen" if was_tested and compared.before.mean else "-"
     cells = (
         compared.test,
         compared.quantity,
         _sample_in_words(compared.before, compared.unit),
         _sample_in_words(compared.after, compared.unit),
         "-" if difference is None else f"{100 * difference.change:+.2f} %",
-        "-" if interval is None else " to ".join(f"{100 * end:+.2f}" for end in interval),
-        "-" if difference is None or difference.test is None else f"{compared.p_value:.2g} ({difference.test})",
+        no_interval if interval is None else " to ".join(f"{100 * end:+.2f}" for end in interval),
+        f"{compared.p_value:.2g} ({difference.test})" if difference is not None and was_tested else "-",
         compared.verdict.value + (f": {compared.note}" if compared.note else ""),
     )
     return dict(zip(_HEADER, cells, strict=True))

@@ -186,7 +186,7 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
         result, difference, is_decided = values[-1].finding.result, compared.difference, compared.p_value is not None
         picture = ""
         if difference is not None and is_decided:
-            picture = drawing.difference_bar(difference.change, difference.interval or (difference.change,) * 2, most)
+            picture = drawing.difference_bar(difference.change, difference.interval, most)
         yield _Row(
             compared,
             values,

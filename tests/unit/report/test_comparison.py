@@ -172,7 +172,18 @@ def test_the_statistics_are_the_textbook_ones():
     assert (many.test, many.p_value) == ("Mann-Whitney", pytest.approx(2 / 252))
     level = difference(Sample((2.0, 2.0)), Sample((1.0, 1.0)))
     # There is nothing that a t test could compare the difference with.
-    assert (level.test, level.p_value, level.interval) == ("no spread", 0.0, (-0.5, -0.5))
+    assert (level.test, level.p_value, level.interval) == ("no spread", 0.0, None)
+
+
+@pytest.mark.parametrize("repeats", [2, 5])
+def test_equal_values_claim_no_interval(repeats):
+    def table(before, after):
+        sides = ([Run("run", (with_rate(rate, stdev=n),)) for n in range(repeats)] for rate in (before, after))
+        return comparison_table(compare(*sides))
+
+    assert "none: no spread was seen" in table(1e5, 2e5)
+    assert "none: no spread was seen" not in table(0.0, 1e5)
+    assert "none: no spread was seen" not in comparison_table(compare(runs(1e5), runs(2e5)))
 
 
 # Squares of rates below a frame in 30 years would vanish.
