@@ -57,10 +57,14 @@ def lossratio(
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["lossratio", *map(str, arguments)])
         status = 0
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             main()
         except SystemExit as end:
             status = end.code or 0
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
         return Finished(status, *capfd.readouterr())
 
     return run

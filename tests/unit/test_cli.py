@@ -247,6 +247,20 @@ def test_an_error_ends_every_command_with_the_same_status(lossratio, monkeypatch
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_ends_a_command_with_the_status_of_a_stop_wherever_it_arrives(number):
+    # As in the import of a dataclass, which compiles methods.
+    code = (
+        "import signal, sys\n"
+        "from lossratio.commands.main import commands, main\n"
+        f"commands.get_command = lambda *given: exec('signal.raise_signal(signal.{number})')\n"
+        "sys.argv = ['lossratio', 'check']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (ExitStatus.INTERRUPTED, "", "\nStopped.\n")
+
+
 @pytest.mark.netns
 @needs_testbed
 def test_a_testbed_goes_up_and_down(tmp_path, monkeypatch):

@@ -2,9 +2,11 @@
 
 import ast
 import os
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -92,8 +94,22 @@ def commands() -> None:
     """Benchmark the data plane throughput of software networking."""
 
 
+class _Stop(KeyboardInterrupt):
+    """Ctrl-C, or SIGTERM, which ends processes of schedulers and containers.
+
+    If a KeyboardInterrupt itself reached code that `exec` had compiled, Python would end by SIGINT, and with no status.
+    """
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _Stop
+
+
 def main() -> None:
     """Runs a command; an error is one message and the exit status that it means, never a traceback."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
     try:
         commands(standalone_mode=False)
     except click.exceptions.Abort as abort:

@@ -1,7 +1,6 @@
 """The command ``lossratio otg-serve``: the generators of lossratio as a tester of the Open Traffic Generator."""
 
 import logging
-import signal
 from ipaddress import ip_address
 
 import click
@@ -31,8 +30,6 @@ def otg_serve(
     # The models warn of each deprecated field, in each of their steps.
     for name in (None, "snappi"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    # As Ctrl-C does: a container is ended so.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with server:
         click.echo(f"http://{address}:{server.server_port} serves {', '.join(locations)}. Ctrl-C ends it.")
         if not _is_loopback(address):

@@ -169,7 +169,9 @@ def _in_outcome(perform: Callable[_P, RunOutcome]) -> Callable[_P, RunOutcome]:
         except LossRatioError as error:
             return RunOutcome(status_of_kinds({failure_kind(error, FailureKind.BAD_INPUT)}), error=str(error))
         except KeyboardInterrupt:
-            stopped = "The run was stopped while no test was running. Nothing that was measured is lost."
+            stopped = (
+                "The run was stopped while no test was running. Nothing that was measured is lost: repeat the command."
+            )
             return RunOutcome(ExitStatus.INTERRUPTED, error=stopped)
 
     return performed

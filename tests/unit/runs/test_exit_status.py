@@ -90,8 +90,9 @@ def test_a_run_has_a_directory_of_its_own(tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("results/*/run.json"))) == 3
 
 
-def test_a_run_that_is_stopped_before_its_tests_says_that_nothing_is_lost(lossratio, tmp_path, monkeypatch):
-    monkeypatch.setattr("lossratio.runs.robot_run.TestSuiteBuilder", lambda **given: signal.raise_signal(signal.SIGINT))
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_before_its_tests_says_that_nothing_is_lost(number, lossratio, tmp_path, monkeypatch):
+    monkeypatch.setattr("lossratio.runs.robot_run.TestSuiteBuilder", lambda **given: signal.raise_signal(number))
     done = lossratio("run", "--topology", SIMULATED, write_suite(tmp_path, PASSES))
     assert (done.status, "Nothing that was measured is lost" in done.err) == (130, True), done.err
 
