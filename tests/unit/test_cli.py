@@ -10,7 +10,7 @@ import pytest
 from local_testbeds import LOCAL, local_topology, needs_testbed
 
 from lossratio.commands import doctor
-from lossratio.commands.main import COMMANDS, commands, first_line
+from lossratio.commands.main import COMMANDS, commands, first_line, main
 from lossratio.commands.study import PACKAGES
 from lossratio.errors import ArchiveError, BuildError, JobError, NodeError, ReservationError, StorageError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
@@ -245,6 +245,19 @@ def test_an_error_ends_every_command_with_the_same_status(lossratio, monkeypatch
     assert (done.status, status_of_error(error)) == (status, status)
     assert done.err.startswith("Error: ")
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("arguments", [("check", "local"), ("run", "--topology", "simulated", "linux_bridge")])
+def test_a_working_directory_that_is_gone_is_one_sentence(arguments, tmp_path, monkeypatch, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr(sys, "argv", ["lossratio", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    shown = f"Error: The working directory is gone: {gone} (deleted). Change to another one.\n"
+    assert (end.value.code, *capsys.readouterr()) == (2, "", shown)
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])

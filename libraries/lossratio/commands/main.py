@@ -92,6 +92,11 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="lossratio")
 def commands() -> None:
     """Benchmark the data plane throughput of software networking."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        place = os.readlink("/proc/self/cwd")
+        raise click.ClickException(f"The working directory is gone: {place}. Change to another one.") from error
 
 
 class _Stop(KeyboardInterrupt):
