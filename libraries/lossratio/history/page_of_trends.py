@@ -17,7 +17,7 @@ from lossratio import drawing
 from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import Series
-from lossratio.history.trend import NO_VERDICT, Trend, TrendVerdict, describe_trend, details_of
+from lossratio.history.trend import Trend, TrendVerdict, describe_trend, details_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _WIDTH, _HEIGHT = 900.0, 240.0
@@ -34,6 +34,11 @@ _SPARK = 60
 """Results in a small picture: more would lie on each other."""
 _HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
+_KINDS = {
+    TrendVerdict.TOO_FEW: "undecided",
+    **dict.fromkeys((TrendVerdict.NOT_OFFERED, TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER), "irregular"),
+}
+"""Classes of the verdicts that are neither alarms nor decided."""
 
 
 class _Row:
@@ -41,7 +46,6 @@ class _Row:
 
     def __init__(self, trend: Trend, number: int) -> None:
         series, kinds, size = trend.series, trend.series.kinds[-1], trend.series["frame_size_bytes"][-1]
-        undecided = (*NO_VERDICT, TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER)
         outcome = next((kind for kind in ("irregular", "failed") if kind in kinds), "")
         self.trend, self.series, self.link, self.test = trend, series, f"series-{number}", series.key.test
         self.words = " ".join((self.test, series.key.testbed, *series.tags)).lower()
@@ -55,7 +59,7 @@ class _Row:
             [float(value) if np.isfinite(value) else None for value in series.values[-_SPARK:]]
         )
         # The class of the verdict's colour.
-        self.kind = "alarm" if trend.is_alarm else "irregular" if trend.verdict in undecided else "measured"
+        self.kind = "alarm" if trend.is_alarm else _KINDS.get(trend.verdict, "measured")
         self.verdict = trend.verdict.value
         # Why it is irregular or failed; empty: it was measured.
         self.reason = ": ".join(filter(None, (outcome, series["reason"][-1])))

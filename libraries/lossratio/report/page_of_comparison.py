@@ -23,6 +23,8 @@ _MARKS = {
         "doubtful", "irregular, or doubts about it", "square", drawing.series_colour(1), is_filled=False
     ),
 }
+_KINDS = {Verdict.REGRESSION: "alarm", Verdict.TOO_FEW: "undecided", Verdict.NOT_COMPARABLE: "irregular"}
+"""Classes of verdicts; the others are of the class `measured`."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
             words=" ".join((compared.test, *result.test.tags)).lower(),
             is_odd=compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION),
             is_decided=is_decided,
-            kind="alarm" if compared.verdict is Verdict.REGRESSION else "measured" if is_decided else "irregular",
+            kind=_KINDS.get(compared.verdict, "measured"),
             frame_size=describe_frame_size(result.conditions.traffic),
             basis="aggregate rates" if compared.unit == FRAMES_PER_SECOND else compared.unit.name,
             in_words=quantity_in_words(compared),

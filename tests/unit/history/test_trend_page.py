@@ -1,5 +1,6 @@
 """The page of trends: as text, and as headless Chromium shows it."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -59,6 +60,12 @@ def test_a_page_has_a_line_for_a_damaged_file_and_shows_the_rest(tmp_path):
     assert "4 series of 48 results, 2 of them with an alarm" in page
     assert "No number to quote" in page
     assert "<script>window" not in page
+
+
+def test_too_few_results_are_no_failure(tmp_path):
+    page = trend_page(history_of(tmp_path, 2, ("64B-ndrpdr",)), "lab")
+    assert set(re.findall(r'class="(\w+)">too few results', page)) == {"undecided"}
+    assert re.search(r"\.undecided::before \{ color: var\(--faint\)", page)
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """The page of a comparison: as text, and as headless Chromium shows it."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +61,7 @@ def test_a_page_never_shows_a_number_that_has_no_verdict():
     page = comparison_page(compare(before, after), before, after)
     assert '<p class="quote">' not in page
     assert page.count("No number to quote") == len(compare(before, after).quantities)
+    assert set(re.findall(r'class="(\w+)">too few results', page)) == {"undecided"}
 
 
 def test_names_and_messages_are_no_markup(text):
