@@ -68,8 +68,9 @@ class _Measured:
 
     def bench(self) -> builds.BuildBench | builds.TrialBench:
         from lossratio import builds
-        from lossratio.runs import RunRequest
+        from lossratio.runs import RunRequest, check_directory
 
+        check_directory(self.output, "--output")
         if bool(self.suites) is (self.in_place is not None):
             raise click.UsageError("Name suites to measure, or a frame size by --in-place.")
         if self.in_place is not None:

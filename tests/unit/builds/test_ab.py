@@ -134,6 +134,14 @@ def test_a_run_that_fails_ends_it_with_its_exit_status(lab, run_ab):
     assert result.err.endswith(". The same command goes on from here.\n")
 
 
+def test_a_file_for_the_directory_of_runs_is_named_before_anything_is_set_up(lab, run_ab):
+    output, touched = lab.parent / "ab", lab.parent / "touched"
+    output.touch()
+    done = run_ab(lab, f"touch {touched}", "true")
+    assert done == (2, "", f"Error: {output}: Not a directory. Choose another directory: --output DIR.\n")
+    assert not touched.exists()
+
+
 def test_a_quantity_that_nothing_measures_is_an_error(lab, run_ab):
     result = run_ab(lab, "true", "true", "--quantity", "NDR")
     assert result.status == 1
