@@ -261,8 +261,14 @@ def json_report(runs: Sequence[Run]) -> str:
 
 
 def _plain(cell: object) -> object:
-    """A cell without characters that tear a row apart, or that Python 3.10 does not write."""
-    return cell.replace("\0", "\N{REPLACEMENT CHARACTER}").replace("\r", "\n") if isinstance(cell, str) else cell
+    """A cell without characters that tear a row apart, or that Python 3.10 does not write; a number as it is.
+
+    Names are of those who measured, and a spreadsheet would calculate what one that begins with ``=`` says.
+    """
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\0", "\N{REPLACEMENT CHARACTER}").replace("\r", "\n")
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def csv_report(runs: Sequence[Run]) -> str:
@@ -273,10 +279,10 @@ def csv_report(runs: Sequence[Run]) -> str:
     for run in runs:
         name = run.path.resolve().name
         for row in rows_of(run):
-            cells = {column: value(replace(row, run=name)) for column, value in _CSV.items()}
-            writer.writerow({column: _plain(cell) for column, cell in cells.items()})
+            writer.writerow({column: _plain(value(replace(row, run=name))) for column, value in _CSV.items()})
         for test in run.cut_off:
-            writer.writerow({"run": name, "test": test.name, "outcome": "cut off", "trials": test.trials})
+            cells = {"run": name, "test": test.name, "outcome": "cut off", "trials": test.trials}
+            writer.writerow({column: _plain(cell) for column, cell in cells.items()})
     return file.getvalue()
 
 

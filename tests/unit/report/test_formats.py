@@ -12,6 +12,7 @@ from report_examples import RESULT, mrr, throughput
 
 from lossratio.commands.report import report
 from lossratio.errors import StorageError
+from lossratio.report import tables
 from lossratio.report.listener import FILE_NAMES, ReportFormat, render, write_report
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
@@ -60,6 +61,19 @@ def test_no_character_of_an_error_tears_a_row_of_csv(tmp_path):
     run.write(throughput(error='50 %\r100 %\r\n\x00,"', trials=5))
     ndr, pdr = csv.DictReader(io.StringIO(render(ReportFormat.CSV, [read_run(tmp_path)]), newline=""))
     assert ndr["reason"] == pdr["reason"] == '50 %\n100 %\n\n\ufffd,"'
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)"])
+def test_a_name_is_no_formula_in_csv_and_a_number_stays_one(tmp_path, name):
+    run = RunDirectory(tmp_path / name)
+    run.write(throughput(name=name, error="-1.5"))
+    with Journal.open(run.journal_path(f"{name}.cut"), {}) as journal:
+        journal.append(TrialResult(TrialInput(1.0, 1000.0), TrialOutput(0.0)), verified=False)
+    *rows, cut = csv.DictReader(io.StringIO(render(ReportFormat.CSV, [read_run(run.path)])))
+    assert {(row["run"], row["test"], row["reason"]) for row in rows} == {(f"'{name}", f"'{name}", "'-1.5")}
+    assert cut["run"] == f"'{name}"
+    assert {float(row["aggregate_factor"]) for row in rows} == {2.0}
+    assert tables._plain(-1.5) == -1.5
 
 
 def test_csv_has_a_row_for_each_goal_in_plain_units(whole):
