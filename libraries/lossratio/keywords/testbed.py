@@ -12,6 +12,7 @@ from lossratio.keywords.arguments import credentials, seconds, typed_keyword, wi
 from lossratio.keywords.live_view import say
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import MEMORY_REST, MEMORY_SECONDS
+from lossratio.report import RunReport
 from lossratio.testbed import candidate, open_testbed, reserved, threads_and_cores
 from lossratio.topology import load_topology
 
@@ -100,6 +101,8 @@ class TestbedKeywords(Keywords):
         | Suite Setup       `Set Up Testbed`    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
         | Suite Teardown    `Tear Down Testbed`
         """  # noqa: E501 (a row of a table cannot be broken)
+        # A set-up that fails is in the page, if other suites of the run measure something.
+        RunReport.require_page()
         # Goals that do not exist are an error before a node is touched.
         _ = self.session.goals
         if self.session.testbed is not None:

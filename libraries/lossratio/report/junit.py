@@ -1,8 +1,8 @@
 """Runs as JUnit XML, which CI systems show as tests.
 
 A failed measurement is an ``error``. An irregular measurement is ``skipped``, with its reason: it neither passed nor
-failed. A test that was cut off and a file that cannot be read are ``error``, too, so that an incomplete run is never
-taken for a complete one.
+failed. A test that failed before it measured anything, one that was cut off and a file that cannot be read
+are ``error``, too, so that an incomplete run is never taken for a complete one.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Case:
     name: str
     """Name of the test."""
     seconds: float = 0.0
-    """Duration of the test."""
+    """Duration of the test, until its measurement ended: latency and telemetry that were added came later."""
     state: str = "passed"
     """``passed``, ``failure``, ``error`` or ``skipped``."""
     message: str = ""
@@ -46,6 +46,7 @@ def junit_report(runs: Sequence[Run]) -> str:
                 Case("cut off", test.name, state="error", message=f"cut off after {trials_counted(test.trials)}")
                 for test in run.cut_off
             ),
+            *(Case("not measured", test.name, state="error", message=test.error) for test in run.unmeasured),
             *(
                 Case("not readable", f"file {number}", state="error", message=problem)
                 for number, problem in enumerate(run.problems, start=1)

@@ -15,6 +15,7 @@ from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import ReportError, StorageError, storing
+from lossratio.report.failures import FAILURES, note_failure
 from lossratio.report.junit import junit_report
 from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_report
 from lossratio.report.page import PAGE_NAME, report_page
@@ -24,6 +25,7 @@ from lossratio.results import RunDirectory, write_whole
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
 """Robot Framework's variable that is set when a listener or program has taken on writing the page of the run."""
+_LIBRARY = "library"
 
 
 class ReportFormat(str, Enum):
@@ -103,30 +105,43 @@ class RunReport:
         self.ROBOT_LIBRARY_LISTENER = self
         self._formats = [ReportFormat(name) for name in formats] or [ReportFormat.HTML]
         self._directory: Path | None = None
+        self._notes_failures = False
 
     @classmethod
     def require_page(cls) -> None:
         """Ensures that the page is written when the run ends. Keywords that measure call this method."""
         robot = BuiltIn()
-        if robot.get_variable_value(f"${{{PAGE_VARIABLE}}}") is None:
+        if robot.get_variable_value(f"${{{PAGE_VARIABLE}}}") in (None, _LIBRARY):
             name = f"{cls.__module__}.{cls.__qualname__}"
+            # In each suite, as Robot Framework tells a library only of the tests of suites that import it.
             robot.import_library(name)
             report: Any = robot.get_library_instance(name)
-            report.begin()
+            report.begin(_LIBRARY)
 
     def start_suite(self, data: Any, result: Any) -> None:
         """Begins with the first suite. Robot Framework calls this method."""
-        if self._directory is None:
-            self.begin()
+        self.begin()
 
-    def begin(self) -> None:
-        """Stores the run's output directory. Only the first instance that begins writes the page."""
+    def end_test(self, data: Any, result: Any) -> None:
+        """Notes a failure: the test may have measured nothing. Robot Framework calls this method."""
+        if self._notes_failures and self._directory is not None and result.status == "FAIL":
+            try:
+                note_failure(self._directory, result.full_name, result.message)
+            except OSError as error:
+                logger.error(f"Cannot record why {result.full_name} failed: {error.strerror}.")
+
+    def begin(self, name: str = "listener") -> None:
+        """Stores the run's output directory. Only the first instance writes the page, and notes failures."""
+        if self._directory is not None:
+            return
         robot = BuiltIn()
         self._directory = Path(robot.get_variable_value("${OUTPUT DIR}"))
         if ReportFormat.HTML not in self._formats:
             return
         if robot.get_variable_value(f"${{{PAGE_VARIABLE}}}") is None:
-            robot.set_global_variable(f"${{{PAGE_VARIABLE}}}", True)
+            robot.set_global_variable(f"${{{PAGE_VARIABLE}}}", name)
+            self._notes_failures = True
+            (self._directory / FAILURES).unlink(missing_ok=True)
         else:
             self._formats.remove(ReportFormat.HTML)
 

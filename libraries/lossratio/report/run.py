@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from lossratio.errors import ReportError, SearchError
-from lossratio.results import Doubt, RunDirectory, TestResult, doubts_of, kind_of_journal, read_result
+from lossratio.report.failures import messages_of
+from lossratio.results import Doubt, RunDirectory, TestResult, doubts_of, kind_of_journal, read_result, result_stems
 from lossratio.trials import read_journal
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -31,6 +32,16 @@ class CutOff:
 
 
 @dataclass(frozen=True)
+class Unmeasured:
+    """A test that failed before it measured anything."""
+
+    name: str
+    """The test's full name."""
+    error: str
+    """Robot Framework's message."""
+
+
+@dataclass(frozen=True)
 class Run:
     """The contents of a run's directory."""
 
@@ -42,11 +53,14 @@ class Run:
     """Tests that did not finish."""
     problems: tuple[str, ...] = ()
     """Messages about files that could not be read."""
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Tests that failed before they measured anything."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
         """What is missing: messages about files that could not be read, and tests that did not finish."""
-        return (*self.problems, *(f"{test.name} was cut off." for test in self.cut_off))
+        failed = (f"{test.name} failed before it measured anything: {test.error}" for test in self.unmeasured)
+        return (*self.problems, *(f"{test.name} was cut off." for test in self.cut_off), *failed)
 
     @cached_property
     def doubts(self) -> tuple[tuple[Doubt, ...], ...]:
@@ -98,8 +112,10 @@ def read_run(path: Path) -> Run:
     if not results and not cut_off:
         reasons = " ".join(problems) or "There are no results and no journals in it."
         raise ReportError(f"There is nothing to report in {path}. {reasons}")
+    stems = {file.stem for name in ("results", "trials") for file in (path / name).glob("*.json*")}
+    failed = [Unmeasured(*one) for one in messages_of(path).items() if stems.isdisjoint(result_stems(one[0]))]
     results.sort(key=lambda result: (result.started, result.test.full_name))
-    return Run(path, tuple(results), tuple(cut_off), tuple(problems))
+    return Run(path, tuple(results), tuple(cut_off), tuple(problems), tuple(failed))
 
 
 def runs_in(path: Path) -> list[Path]:

@@ -252,6 +252,7 @@ def json_report(runs: Sequence[Run]) -> str:
                     for result, doubts in zip(run.results, run.doubts, strict=True)
                 ],
                 "cut_off": [asdict(test) for test in run.cut_off],
+                "unmeasured": [asdict(test) for test in run.unmeasured],
                 "problems": list(run.problems),
             }
             for run in runs
@@ -280,8 +281,13 @@ def csv_report(runs: Sequence[Run]) -> str:
         name = run.path.resolve().name
         for row in rows_of(run):
             writer.writerow({column: _plain(value(replace(row, run=name))) for column, value in _CSV.items()})
-        for test in run.cut_off:
-            cells = {"run": name, "test": test.name, "outcome": "cut off", "trials": test.trials}
+        others: list[dict[str, object]] = [
+            {"run": name, "test": test.name, "outcome": "cut off", "trials": test.trials} for test in run.cut_off
+        ]
+        others += (
+            {"run": name, "test": test.name, "outcome": "failed", "reason": test.error} for test in run.unmeasured
+        )
+        for cells in others:
             writer.writerow({column: _plain(cell) for column, cell in cells.items()})
     return file.getvalue()
 
@@ -364,6 +370,8 @@ def _markdown_lines(run: Run) -> Iterator[str]:
         last = "" if test.last is None else f"; the last one: {test.last}"
         yield f"- **cut off**: {markdown_cell(test.name)} after {trials_counted(test.trials)}{last}"
         yield from (f"  - {bounds}" for bounds in test.bounds)
+    for failed in run.unmeasured:
+        yield f"- **failed** before it measured anything: {markdown_cell(f'{failed.name}: {failed.error}')}"
     yield from (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
     for result, doubts in zip(run.results, run.doubts, strict=True):
         yield from (f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts)

@@ -4,7 +4,6 @@ Robot Framework keeps only the message of an exception, and users write messages
 kind of each failure while its exception passes. The record beside ``output.xml`` keeps the kinds for later attempts.
 """
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,12 +15,12 @@ from robot.errors import ExecutionFailed, ExecutionStatus
 
 from lossratio.errors import storing
 from lossratio.exit_status import ExitStatus, FailureKind, kind_of_error, status_of_kinds
+from lossratio.report import FAILURES, note_failure, noted_failures
 from lossratio.results import TERMINATED
 from lossratio.trials import NegativeLossError
 
 # Return codes of Robot Framework that are no number of failed tests.
 _ROBOT_STATUSES = {252: ExitStatus.BAD_INPUT, 253: ExitStatus.INTERRUPTED, 255: ExitStatus.INTERNAL}
-_FAILURES_FILE = "failures.jsonl"
 # Robot Framework's own messages of tests that it leaves out: after a fatal error, --exitonfailure, --exitonerror.
 _STOPPED = "Test execution stopped due to a fatal error."
 _NOT_BEGUN = (
@@ -80,25 +79,29 @@ class FailureRecord:
     """Why the tests of a run failed, in the run's directory: one line per failure. The last line of a test counts."""
 
     def __init__(self, directory: Path) -> None:
-        self._path = directory / _FAILURES_FILE
+        self._directory = directory
 
     def clear(self) -> None:
         """Removes the record of an earlier run in the same directory."""
-        with storing(f"remove {self._path} of an earlier run"):
-            self._path.unlink(missing_ok=True)
+        path = self._directory / FAILURES
+        with storing(f"remove {path} of an earlier run"):
+            path.unlink(missing_ok=True)
 
-    def add(self, test: str, kind: FailureKind) -> None:
+    def add(self, test: str, kind: FailureKind, message: str) -> None:
         """Records why a test failed. Raises OSError if the disk does not take the line."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"test": test, "failure": kind.value}) + "\n")
+        note_failure(self._directory, test, message, failure=kind.value)
+
+    def forget(self, test: str) -> None:
+        """Records that a test did not fail this time, if it is known that it did."""
+        if test in self.read():
+            note_failure(self._directory, test, None)
 
     def read(self) -> Mapping[str, FailureKind]:
         """Why tests failed, by full name. A line that was cut off is left out."""
         kinds: dict[str, FailureKind] = {}
-        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
-            with suppress(ValueError, TypeError, LookupError):
-                entry = json.loads(line)
-                kinds[str(entry["test"])] = FailureKind(entry["failure"])
+        for entry in noted_failures(self._directory):
+            with suppress(ValueError, LookupError):
+                kinds[entry["test"]] = FailureKind(entry["failure"])
         return kinds
 
 
@@ -169,9 +172,12 @@ class VerdictListener:
         self._kinds[result.id] = kinds
         failure = _kind_of_test(result.message, kinds) if result.status == "FAIL" else None
         verdict = TestVerdict(result.full_name, result.status, result.message, failure)
-        if failure is not None and verdict != self._verdicts.get(result.id):
+        if verdict != self._verdicts.get(result.id):
             try:
-                self._record.add(result.full_name, failure)
+                if failure is None:
+                    self._record.forget(result.full_name)
+                else:
+                    self._record.add(result.full_name, failure, result.message)
             except OSError as error:
                 self.troubles.append(f"Cannot record why {result.full_name} failed: {error.strerror}.")
         self._verdicts[result.id] = verdict

@@ -4,10 +4,11 @@ import json
 import re
 
 import pytest
-from robot_runs import run_suite, write_suite
+from robot_runs import ON_A_POLICED_BRIDGE, run_suite, write_suite
 
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.report.listener import write_report
+from lossratio.report.listener import ReportFormat, render, write_report
+from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
 
 TWO_SEARCHES = """
@@ -301,3 +302,32 @@ def test_an_earlier_run_with_other_inputs_is_refused(tmp_path):
     earlier = run_suite(file, "earlier")
     refused = run_suite(file, "refused", RESUME=earlier.directory, GOALS="quick")
     assert "belongs to another search: goals was" in refused.tests["A Test"].message
+
+
+@pytest.mark.parametrize("listener", [None, "lossratio.report.listener.RunReport:junit"])
+def test_a_test_that_failed_before_it_measured_is_in_the_reports(tmp_path, listener):
+    suites = tmp_path / "suites"
+    suites.mkdir()
+    test = "A Test\n    Measure MRR    64B    trials=1\n"
+    for name, settings in (
+        ("a", "Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=none_such"),
+        ("b", ON_A_POLICED_BRIDGE),
+        ("c", "Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=none_such"),
+    ):
+        write_suite(suites, test, settings).rename(suites / f"{name}.robot")
+    directory = run_suite(suites, options={} if listener is None else {"listener": listener}).directory
+    run = read_run(directory)
+    assert [(test.name, "none_such" in test.error) for test in run.unmeasured] == [
+        ("Suites.A.A Test", True),
+        ("Suites.C.A Test", True),
+    ]
+    page = (directory / "lossratio.html").read_text()
+    assert page.count("failed</span> before it measured anything: Suites.") == 2
+    for report_format in ("csv", "md", "junit", "json"):
+        text = render(ReportFormat(report_format), [run])
+        assert "Suites.A.A Test" in text
+        assert "none_such" in text
+    # It is not known of an earlier run in the same directory.
+    (suites / "a.robot").unlink()
+    (suites / "c.robot").unlink()
+    assert read_run(run_suite(suites).directory).unmeasured == ()

@@ -9,6 +9,7 @@ from runner_examples import SIMULATED, write_suite
 
 from lossratio.errors import ArchiveError, DutError, NodeError
 from lossratio.exit_status import ExitStatus, FailureKind
+from lossratio.report import read_run
 from lossratio.runs import RunRequest, run
 from lossratio.runs.run import merged, verdicts_of
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
@@ -219,9 +220,9 @@ def test_only_an_exception_that_failed_the_test_counts_and_no_words(lossratio, t
 def test_a_record_that_was_cut_off_or_is_none_leaves_the_test_to_another_attempt(tmp_path):
     record = FailureRecord(tmp_path)
     assert record.read() == {}
-    record.add("A.First", FailureKind.INFRASTRUCTURE)
-    record.add("A.First", FailureKind.TEST)
-    record.add("A.Second", FailureKind.TEST)
+    record.add("A.First", FailureKind.INFRASTRUCTURE, "no link")
+    record.add("A.First", FailureKind.TEST, "too slow")
+    record.add("A.Second", FailureKind.TEST, "too slow")
     path = tmp_path / "failures.jsonl"
     path.write_bytes(path.read_bytes()[:-5])
     assert record.read() == {"A.First": FailureKind.TEST}
@@ -262,3 +263,15 @@ def test_tests_that_were_never_begun_after_a_failure_are_not_finished(lossratio,
     assert lossratio("run", "--topology", SIMULATED, file, "--", *robot).status == 69
     left_out = verdicts_of(merged([tmp_path / "out" / "output.xml"]), FailureRecord(tmp_path / "out").read())[1]
     assert (left_out.status, left_out.is_final) == ("FAIL", False)
+
+
+def test_a_test_that_measured_nothing_is_in_the_reports_until_it_passes(lossratio, tmp_path, monkeypatch):
+    monkeypatch.setenv("OUTCOME", "FAIL")
+    tests = "Measures\n    Measure MRR    64B    trials=1\nOther\n    Should Be Equal    %{OUTCOME}    PASS\n"
+    settings = "Suite Setup    Set Up Testbed    ${TOPOLOGY}\nResource    lossratio/resources/performance.resource"
+    file, out = write_suite(tmp_path, tests, settings=settings), tmp_path / "out"
+    assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out).status == 1
+    assert [(one.name.split(".")[-1], one.error) for one in read_run(out).unmeasured] == [("Other", "FAIL != PASS")]
+    assert "before it measured anything: " in (out / "lossratio.html").read_text()
+    FailureRecord(out).forget(read_run(out).unmeasured[0].name)
+    assert read_run(out).unmeasured == ()
