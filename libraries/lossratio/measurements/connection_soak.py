@@ -37,6 +37,7 @@ class ConnectionSoak(SoakSearch[ConnectionSoakRequest]):
 
     title = "Searching for the critical connection rate"
     algorithm = "PLRsearch over connections per second"
+    unit = CONNECTIONS_PER_SECOND
     result = ConnectionSoakResult
 
 

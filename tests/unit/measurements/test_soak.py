@@ -1,21 +1,24 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, place, policed
 
 from lossratio.errors import SearchError, TrafficError
-from lossratio.measurements.soak.measure import SoakPreset, SoakRequest, find_critical_load, warm_start_from
+from lossratio.measurements.connection_soak import ConnectionSoak
+from lossratio.measurements.soak.measure import Soak, SoakPreset, SoakRequest, find_critical_load, warm_start_from
 from lossratio.measurements.soak.result import SoakLimit
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
-from lossratio.plrsearch import CapacityVariation, LikelihoodName
+from lossratio.plrsearch import CapacityVariation, IntervalPoint, LikelihoodName
 from lossratio.results.findings import caveats_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.journal import read_journal
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 ONE_WAY = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 USUAL = SoakRequest(profile=ONE_WAY, timeout=45.0)
@@ -73,6 +76,14 @@ def test_progress_has_an_estimate_that_narrows_and_a_time_left_that_shrinks(soak
         if progress.latest is not None
     ]
     assert widths[-1] < widths[0] / 10
+
+
+@pytest.mark.parametrize(("kind", "unit"), [(Soak(), "fps"), (ConnectionSoak(), "connections/s")])
+def test_a_live_estimate_is_called_rough_and_has_the_unit_of_the_result(kind, unit):
+    controller = SimpleNamespace(history=(IntervalPoint(8, 16.0, 2002.0, 100.0, 2016.0),), elapsed=16.0, trials=9)
+    trial = TrialResult(TrialInput(2.0, 2000.0), TrialOutput(0.0, sent_frames=4000, lost_frames=0))
+    shown = kind.progress(USUAL, controller, trial).line()
+    assert f"  critical load about 2,002 {unit} (roughly 100 to 2,016)  " in shown
 
 
 @pytest.mark.long

@@ -109,6 +109,7 @@ def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_t
     assert str(few).startswith("extrapolated: 0 of 114,000,000 frames were lost at 5.7000 Mfps, ")
     assert "losses that come in fewer than one of 1.7 trials may be in none of these" in str(few)
     assert "1.7e+08 frames more in 6 trials or more would verify it" in str(few)
+    assert " frames more in 1 trial or more would verify it" in str(replace(few, missing_trials=1))
     # Trials that do not exist leave everything open.
     none = guard(collect([trial(9e6, 1000)]), question, 5.7e6, 5.6e6)
     assert none.unseen_burst_trials is None

@@ -259,7 +259,7 @@ def test_trials_at_one_load_are_one_point_with_their_interval_around_the_knee():
     trials = [entry(MEAN, lost) for lost in (9, 12, 11)] + [entry(MEAN + 100.0, 40)]
     drawn = draw_soak(soak(trials=trials))
     assert f"32 of {3 * int(MEAN):,} frames lost in 3 trials" in drawn
-    assert f"40 of {int(MEAN + 100.0):,} frames lost in 1 trials" in drawn
+    assert f"40 of {int(MEAN + 100.0):,} frames lost in 1 trial" in drawn
     bars = drawn.count('stroke="#444444"') - draw_soak(soak(trials=trials[2:])).count('stroke="#444444"')
     assert bars == 1
 

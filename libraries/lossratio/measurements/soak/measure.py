@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from lossratio.errors import SearchError
 from lossratio.measurements import (
@@ -39,6 +39,7 @@ from lossratio.plrsearch import (
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import MaxLoad, TestResult
 from lossratio.trials import TrialResult
+from lossratio.units import FRAMES_PER_SECOND, Unit
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -143,6 +144,8 @@ class SoakProgress:
     """Seconds that the remaining trials may take at most."""
     set_aside: str | None = None
     """Why the last trial is no evidence; None: it is evidence."""
+    unit: Unit = FRAMES_PER_SECOND
+    """The unit of the critical load."""
 
     def line(self) -> str:
         """The line that the console shows."""
@@ -150,7 +153,8 @@ class SoakProgress:
         if self.latest is not None:
             _, low, high = self.latest.interval
             shown = (f"{load:,.{_digits(high - low)}f}" for load in self.latest.interval)
-            found = "critical load {} fps ({} to {})".format(*shown)
+            # Choices rest on it: it is coarser than the estimate at the end, and of few trials by another likelihood.
+            found = "critical load about {} {unit} (roughly {} to {})".format(*shown, unit=self.unit.name)
         line = f"{trial_in_words(self.number, self.trial)}  {found}  at most {seconds_in_words(self.time_left)} left"
         return line if self.set_aside is None else f"{line}  (set aside: {self.set_aside})"
 
@@ -160,6 +164,9 @@ SoakRequestT = TypeVar("SoakRequestT", bound=SoakRequest)
 
 class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProgress, SoakResult]):
     """What all searches by PLRsearch share."""
+
+    unit: ClassVar[Unit] = FRAMES_PER_SECOND
+    """The unit of the critical load."""
 
     def controller(self, request: SoakRequestT, loads: LoadRange) -> PLRsearch:
         """PLRsearch."""
@@ -178,7 +185,7 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
         """The latest estimate, and the time that is left."""
         latest = controller.history[-1] if controller.history else None
         time_left = max(0.0, request.timeout - controller.elapsed)
-        return SoakProgress(controller.trials, trial, latest, time_left, why_set_aside(trial))
+        return SoakProgress(controller.trials, trial, latest, time_left, why_set_aside(trial), self.unit)
 
     def build(
         self, measured: Measurement[Any], request: SoakRequestT, inputs: Mapping[str, Any], max_load: MaxLoad

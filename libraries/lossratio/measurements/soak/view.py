@@ -13,7 +13,18 @@ from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import fit_table, in_words, limit_in_words
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
 from lossratio.plrsearch import LossBounds, Verdict
-from lossratio.results import STALL, Doubt, DoubtKind, Finding, Outcome, Picture, Trial, View, value_line
+from lossratio.results import (
+    STALL,
+    Doubt,
+    DoubtKind,
+    Finding,
+    Outcome,
+    Picture,
+    Trial,
+    View,
+    trials_counted,
+    value_line,
+)
 from lossratio.units import format_frame_rate, format_ratio, format_target
 
 CRITICAL_LOAD = "critical load"
@@ -110,7 +121,7 @@ class SoakView(View[SoakResult]):
             return None
         return Doubt(
             DoubtKind.GENERATOR_STALLS,
-            f"in {len(stalled)} {'trial' if len(stalled) == 1 else 'trials'} with loss the generator was stalled for "
+            f"in {trials_counted(len(stalled))} with loss the generator was stalled for "
             f"up to {format_ratio(share)} of their duration, and then sent a burst; a SUT that does not hold it may "
             f"forward up to {format_ratio(share)} more at a constant load",
         )
@@ -214,7 +225,7 @@ def _draw_counts(plot: Plot, trials: Sequence[Trial]) -> None:
         bounds, floor = LossBounds.of(*np.array(rows).T), plot.y.low
         if bounds.trials > 1 and bounds.most > floor:
             plot.line([(load, max(bounds.least, floor)), (load, bounds.most)], _COMBINED, width=1.0)
-        hint = f"{bounds.lost:,.0f} of {bounds.frames:,.0f} frames lost in {bounds.trials} trials"
+        hint = f"{bounds.lost:,.0f} of {bounds.frames:,.0f} frames lost in {trials_counted(bounds.trials)}"
         marks.append((load, max(bounds.lost / bounds.frames, floor), hint))
     plot.marks(MARKS[0], marks)
 

@@ -250,7 +250,8 @@ class GuardStatement(Observed):
             rare = f"fewer than one of {self.unseen_burst_trials:.2g} trials"
             line += f"; losses that come in {rare} may be in none of these"
         if self.missing_frames is not None:
-            trials = f" in {self.missing_trials} trials or more" if self.missing_trials else ""
+            some = "trial" if self.missing_trials == 1 else "trials"
+            trials = f" in {self.missing_trials} {some} or more" if self.missing_trials else ""
             hours = "" if self.missing_s is None else f", {self.missing_s / 3600.0:.2g} h,"
             line += f"; {self.missing_frames:.2g} frames more{trials}{hours} would verify it"
         return line
