@@ -147,10 +147,11 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
     yield from integrity_lines(result)
     repeats = sum(trial.repeats for trial in result.trials)
     if repeats:
-        yield f"Attempts that were measured again, because the generator faltered or miscounted: {repeats}."
+        reasons = "the generator faltered or miscounted, or the testbed changed"
+        yield f"Attempts that were measured again, because {reasons}: {repeats}."
     repairs = sum(len(trial.repairs) for trial in result.trials)
     if repairs:
-        yield f"Attempts that were measured again after a repair of the infrastructure: {repairs}."
+        yield f"Attempts to repair the infrastructure, before trials were measured again: {repairs}."
     for remark in result.remarks:
         yield f"Note: {remark}"
 

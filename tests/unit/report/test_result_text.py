@@ -251,3 +251,13 @@ def test_the_controllers_bounds_are_those_that_the_report_follows(goals):
         controller.record(TrialResult(asked, TrialOutput(share)))
         assert controller.bounds == so_far.add(TrialResult(asked, TrialOutput(share)))
     assert controller.bounds[0].proved.upper is not None
+
+
+def test_attempts_are_named_with_all_their_reasons():
+    base = mrr()
+    first, *rest = base.trials
+    trials = (first.model_copy(update={"repeats": 2, "repairs": ("TG rebooted", "TG still boots")}), *rest)
+    text = message(base.model_copy(update={"trials": trials}))
+    assert "because the generator faltered or miscounted, or the testbed changed: 2." in text
+    # The second repair was tried because the first one failed: the trial was measured again once.
+    assert "Attempts to repair the infrastructure, before trials were measured again: 2." in text
