@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -272,6 +273,21 @@ def test_a_signal_ends_a_command_with_the_status_of_a_stop_wherever_it_arrives(n
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (ExitStatus.INTERRUPTED, "", "\nStopped.\n")
+
+
+@pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_command_leaves_signals_as_they_were_and_ignored_ones_ignored(before, monkeypatch):
+    of_test = signal.signal(signal.SIGTERM, before)
+    monkeypatch.setattr(commands, "get_command", lambda *given: heard.append(signal.getsignal(signal.SIGTERM)))
+    monkeypatch.setattr(sys, "argv", ["lossratio", "check"])
+    heard = []
+    try:
+        with pytest.raises(SystemExit):
+            main()
+        after = signal.getsignal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, of_test)
+    assert (after, heard[0] is before) == (before, before is signal.SIG_IGN)
 
 
 @pytest.mark.netns

@@ -112,9 +112,10 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     """Runs a command; an error is one message and the exit status that it means, never a traceback."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _stop)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+    for number in heard:
+        signal.signal(number, _stop)
     try:
         commands(standalone_mode=False)
     except click.exceptions.Abort as abort:
@@ -142,3 +143,5 @@ def main() -> None:
         except OSError:
             # Nobody reads the output any more. Python would try once more, and end with a status of its own.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        for number, handler in heard.items():
+            signal.signal(number, handler)
