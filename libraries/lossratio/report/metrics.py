@@ -131,7 +131,8 @@ def samples_of(run: Run) -> Iterator[Sample]:
         labels = _labels(run, result)
         yield Sample("lossratio_doubts", "Number of doubts about a result.", len(doubts), result.ended, labels)
         seconds = (result.ended - result.started).total_seconds()
-        yield Sample("lossratio_test_seconds", "Duration of a test.", seconds, result.ended, labels)
+        about = "Duration of a test, without latency and telemetry after a search."
+        yield Sample("lossratio_test_seconds", about, seconds, result.ended, labels)
         ended = result.ended.timestamp()
         yield Sample("lossratio_test_ended_timestamp_seconds", "Time when a test ended.", ended, result.ended, labels)
         for sample in telemetry_metrics(result):
