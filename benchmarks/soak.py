@@ -431,7 +431,7 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
         "falsely_verified": case.is_falsely_verified_by(estimated.guard, controller.elapsed),
     }
     for weighting, prefix in ((estimated.weighting, ""), (Weighting.EQUAL, "equal_")):
-        combined = estimated.combinations[weighting]
+        combined = estimated.description.mixed(weighting)
         low, high = combined.interval(0.95)
         run[f"{prefix}covered"] = low <= truth <= high
         run[f"{prefix}width_percent"] = 100.0 * (high - low) / truth

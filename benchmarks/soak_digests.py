@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from soak_cases import CASES, MAX_LOAD, MIN_LOAD, TARGET
 from soak_suts import CAPACITY
 
-from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, SelectionName, estimate
+from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, SelectionName, Weighting, estimate
 from lossratio.simulation import SimulatedMeasurer
 from lossratio.trials.trial import TrialInput, TrialResult, run_search
 
@@ -87,7 +87,7 @@ def _searches(name: str) -> list[tuple[str, str]]:
 def _figures(estimated: CriticalLoadEstimate) -> Iterator[str]:
     """All that an estimate says, with all digits."""
     yield repr((estimated.mean, estimated.stdev, estimated.interval(0.95), estimated.limits, estimated.misfit))
-    for combination in estimated.combinations.values():
+    for combination in map(estimated.description.mixed, Weighting):
         yield repr((combination, [combination.quantile(probability) for probability in PROBABILITIES]))
     for function in estimated.functions.values():
         loads = np.linspace(*function.interval(0.9), 5).tolist()

@@ -4,7 +4,7 @@
 `CriticalLoadEstimate`:
 
 - `mean`, `stdev`, `interval(0.95)`: the critical load; `combined` has also `quantile(p)` and the
-  probabilities of the limits, `combinations` the same by either `Weighting`;
+  probabilities of the limits, `description.mixed` the same by either `Weighting`;
 - `functions["stretch"]`, `functions["erf"]`: the critical load under each fitting function, with the likeliest curve,
   `loss_ratio(loads)`;
 - `misfit`: `fits`, and `reasons` in words if the model does not fit;

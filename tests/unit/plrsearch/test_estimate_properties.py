@@ -64,8 +64,8 @@ def test_a_larger_target_means_a_larger_load():
 def test_both_weightings_are_there_and_equal_weights_mix_both_functions():
     estimate = estimated(RESULTS)
     functions = [function.mean for function in estimate.functions.values()]
-    assert estimate.combinations[Weighting.EQUAL].mean == pytest.approx(np.mean(functions))
-    assert estimate.mean == estimate.combinations[Weighting.EVIDENCE].mean
+    assert estimate.description.mixed(Weighting.EQUAL).mean == pytest.approx(np.mean(functions))
+    assert estimate.mean == estimate.description.mixed(Weighting.EVIDENCE).mean
     assert min(functions) <= estimate.mean <= max(functions)
 
 

@@ -71,7 +71,7 @@ def test_estimates_agree_with_known_answers(case, likelihood):
         quantiles = [function.quantile(float(probability)) for probability in known["quantiles"]]
         assert quantiles == pytest.approx(list(known["quantiles"].values()), rel=tolerance["quantiles"])
     combined = expected["combined"]
-    equal, evidence = estimate.combinations[Weighting.EQUAL], estimate.combinations[Weighting.EVIDENCE]
+    equal, evidence = map(estimate.description.mixed, (Weighting.EQUAL, Weighting.EVIDENCE))
     assert equal.mean == pytest.approx(combined["equal_mean"], rel=tolerance["mean"])
     assert equal.stdev == pytest.approx(mixed_stdev(expected, 0.5), rel=tolerance["stdev"], abs=nothing)
     # As FD.io CSIT reports it: the middle of exp(mean of log -/+ stdev of log), and half the distance of these.

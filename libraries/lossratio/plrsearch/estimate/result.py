@@ -1,8 +1,8 @@
 """The result of PLRsearch: the critical load of each fitting function and of both together, from any trials."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 
 from lossratio.plrsearch.estimate.guard import GuardStatement, Verdict, guard
@@ -114,11 +114,6 @@ class CriticalLoadEstimate:
         return MappingProxyType({function.name: function for function in self.description.reported})
 
     @cached_property
-    def combinations(self) -> Mapping[Weighting, Distribution]:
-        """Both ways to combine the functions."""
-        return MappingProxyType({way: self.description.mixed(way) for way in Weighting})
-
-    @cached_property
     def guard(self) -> GuardStatement:
         """What frames at and just below the stated load say by themselves; trials that may be alike count as fewer."""
         share, counts = self.description.order.share, self._evidence
@@ -177,10 +172,10 @@ class CriticalLoadEstimate:
         """The functions' weights by `weighting`."""
         return self.description.weights(self.weighting)
 
-    @property
+    @cached_property
     def combined(self) -> Distribution:
         """The functions combined by `weighting`: the distribution of the critical load."""
-        return self.combinations[self.weighting]
+        return self.description.mixed(self.weighting)
 
     @cached_property
     def median(self) -> float:
@@ -211,12 +206,16 @@ class CriticalLoadEstimate:
             high = self.tails.high_end(high, self.median, self.question.max_load)
         return low, high
 
-    def _interval(self, probability: float) -> tuple[float, float]:
-        """The interval in the model."""
+    @cached_property
+    def _interval(self) -> Callable[[float], tuple[float, float]]:
+        """The interval in the model, by probability; several statements ask for the same one."""
+        return cache(self._interval_of_model)
+
+    def _interval_of_model(self, probability: float) -> tuple[float, float]:
         low, high = self.combined.interval(probability)
         if self.stopping_factor != 1.0:
-            middle = self.combined.quantile(0.5)
-            low, high = middle - self.stopping_factor * (middle - low), middle + self.stopping_factor * (high - middle)
+            middle, factor = self.median, self.stopping_factor
+            low, high = middle - factor * (middle - low), middle + factor * (high - middle)
         resolution = 1.0 / self.counts.exposure.max() if len(self.counts) else 0.0
         return max(low - resolution, self.question.min_load), min(high + resolution, self.question.max_load)
 
