@@ -50,10 +50,11 @@ class Difference:
     interval: tuple[float, float] | None
     """Confidence interval (95 %) of the change; None: too few values, no spread, or the mean before is zero."""
     test: str | None
-    """Name of the statistical test; ``no spread``: the values of a side are equal, so that chance has no part in any
-    difference of two sides; None: too few values for a test."""
+    """Name of the statistical test; ``no spread``: the values of each side are all equal, and none was made; None: too
+    few values for a test."""
     p_value: float | None
-    """Probability of a difference at least as large if nothing had changed; None: too few values for a test."""
+    """Probability of a difference at least as large if nothing had changed; without spread 1 for equal sides, else 0;
+    None: too few values for a test."""
 
 
 def difference(before: Sample, after: Sample) -> Difference:
@@ -362,7 +363,7 @@ def describe_quantity(compared: ComparedQuantity) -> str:
     _, _, before, after, change, interval, p_value, verdict = quantity_in_words(compared).values()
     if compared.difference is None:
         return verdict
-    return f"{verdict}: {before} before, {after} after: {change} ({interval}; p {p_value})"
+    return f"{verdict}: {before} before, {after} after: {change} (95 % interval {interval}; p {p_value})"
 
 
 def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:

@@ -64,6 +64,17 @@ def test_a_page_never_shows_a_number_that_has_no_verdict():
     assert set(re.findall(r'class="(\w+)">too few results', page)) == {"undecided"}
 
 
+def test_a_page_gives_an_interval_in_per_cent_and_a_missing_one_in_words(text):
+    assert re.search(r">95 % interval [-+.\d]+ to [-+.\d]+ %<br>", text)
+    before, after = (
+        [Run(Path(name), (with_mean(rate, "64B-mrr").model_copy(update={"remarks": (name,)}),)) for name in "12"]
+        for rate in (100e3, 90e3)
+    )
+    page = comparison_page(compare(before, after), before, after)
+    assert page.count("95 % interval none: no spread was seen") == 2
+    assert "seen %" not in page
+
+
 def test_names_and_messages_are_no_markup(text):
     assert "<script>window" not in text
     assert "<u>" not in text
