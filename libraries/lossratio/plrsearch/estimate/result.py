@@ -221,7 +221,7 @@ class CriticalLoadEstimate:
 
     @property
     def is_beyond_trials(self) -> bool:
-        """Whether the trials are too few to show the target: then the prior decides about the limits, not the SUT.
+        """Whether the trials do not show the target: then the prior decides about the limits, not the SUT.
 
         So it is where no frame was lost, or the critical load may be above the maximum load, unless frames near the
         maximum load verify that the loss ratio is below the target there.

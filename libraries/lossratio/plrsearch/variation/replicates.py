@@ -138,7 +138,8 @@ class AfterOverload:
 def _pairs(group: NDArray[np.int_], counts: TrialCounts, follows: NDArray[np.bool_]) -> tuple[int, int]:
     """In how many pairs of neighbours at a load the trial that follows lost more, and less.
 
-    In none if it is another way where that is the later one of two: so a drift makes them differ.
+    They count only if it mostly lost more, or less, both as the later one of two and as the earlier one: by a drift it
+    loses more as one of these, and less as the other.
     """
     signs: list[bool] = []
     later = earlier = 0.0
