@@ -100,6 +100,7 @@ class FailureRecord:
         """Why tests failed, by full name. A line that was cut off is left out."""
         kinds: dict[str, FailureKind] = {}
         for entry in noted_failures(self._directory):
+            kinds.pop(entry["test"], None)
             with suppress(ValueError, LookupError):
                 kinds[entry["test"]] = FailureKind(entry["failure"])
         return kinds
