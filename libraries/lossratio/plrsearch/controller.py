@@ -4,7 +4,7 @@ Meanwhile the posteriors are kept up to date, at little cost for each trial.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from lossratio.errors import SearchError
@@ -30,7 +30,7 @@ from lossratio.plrsearch.model import (
     from_rows,
     why_set_aside,
 )
-from lossratio.plrsearch.selection import Choice, PosteriorSelection, Selection, clamped
+from lossratio.plrsearch.selection import Choice, PosteriorSelection, clamped
 from lossratio.plrsearch.variation import Description, Replicates, described
 from lossratio.trials import TrialInput, TrialResult
 
@@ -114,12 +114,17 @@ class PLRsearch:
         self._timeout, self._precision, self._stop_on_misfit = timeout, precision, stop_on_misfit
         self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
         self._weighting = chosen(Weighting, weighting, "weighting")
-        is_csits = chosen(SelectionName, selection, "selection") is SelectionName.CSIT
-        self._csit = CsitSelection(self._question) if is_csits else None
-        posterior = PosteriorSelection(self._question, self._likelihood, self._weighting)
-        self._selection: Selection = self._csit or posterior
+        self._is_csits = chosen(SelectionName, selection, "selection") is SelectionName.CSIT
+        self._selection: CsitSelection | PosteriorSelection = (
+            CsitSelection(self._question)
+            if self._is_csits
+            else PosteriorSelection(self._question, self._likelihood, self._weighting)
+        )
         self._duration = initial_duration or self._selection.duration
-        self._warm_loads = _warm_loads(warm_start, self._question)
+        loads = [float(load) for load in warm_start]
+        if not all(load > 0.0 for load in loads):
+            raise SearchError(f"A warm start needs positive loads in frames per second, not {loads!r}.")
+        self._warm_loads = sorted({clamped(load, self._question) for load in loads}, reverse=True)
         self.elapsed = 0.0
         self.history: tuple[IntervalPoint, ...] = ()
         self._rows: list[Row] = []
@@ -130,7 +135,6 @@ class PLRsearch:
         self._stopped_by: StopReason | None = None
         self._known: Description | None = None
         self._estimate: CriticalLoadEstimate | None = None
-        self._judged: CriticalLoadEstimate | None = None
 
     @property
     def trials(self) -> int:
@@ -160,7 +164,7 @@ class PLRsearch:
             self._follow()
         if (latest := self._latest(0.0)) is not None and self._may_end(latest):
             # What the choice asks of it is computed here, and kept in it.
-            judged = self._exact()
+            judged = self._exact(self._usable)
             judged.interval(), judged.misfit
 
     def record(self, result: TrialResult) -> None:
@@ -172,7 +176,6 @@ class PLRsearch:
         if why_set_aside(result) is None:
             self._rows.append(count(result, self._time))
             self._selection.record(result)
-            self._estimate = None
         else:
             self._set_aside += 1
         self._time += result.elapsed
@@ -182,26 +185,21 @@ class PLRsearch:
 
     def result(self) -> CriticalLoadEstimate:
         """See `Controller.result`; the estimate's `stopped_by` says why the search ended, if it did."""
-        if self._estimate is None:
-            self._estimate = self._of(self._rows)
-        csit = None if self._csit is None else self._csit.estimate
-        return replace(self._estimate, stopped_by=self._stopped_by, history=self.history, csit=csit)
+        found = self._exact(len(self._rows))
+        return replace(found, stopped_by=self._stopped_by, history=self.history, csit=self._selection.estimate)
 
-    def _of(self, rows: Sequence[Row]) -> CriticalLoadEstimate:
-        """The estimate of trials."""
-        found = estimate_from_counts(from_rows(rows), self._question, self._likelihood, self._weighting)
-        return replace(found, stopping_factor=self._stopping_factor(len(rows)))
-
-    def _exact(self) -> CriticalLoadEstimate:
-        """The estimate of the trials that choices are based on: all but the last one."""
-        if self._judged is None or len(self._judged.counts) != self._usable:
-            self._judged = self._of(self._rows[: self._usable])
-        return self._judged
+    def _exact(self, trials: int) -> CriticalLoadEstimate:
+        """The estimate of the first trials."""
+        if self._estimate is None or len(self._estimate.counts) != trials:
+            counts = from_rows(self._rows[:trials])
+            found = estimate_from_counts(counts, self._question, self._likelihood, self._weighting)
+            self._estimate = replace(found, stopping_factor=self._stopping_factor(trials))
+        return self._estimate
 
     def _decide(self, own_trials: int) -> None:
         wanted = self._duration + self._selection.growth * own_trials
         left = self._timeout - self.elapsed
-        if self._csit is not None:
+        if self._is_csits:
             left = wanted if left > 0.0 else 0.0
         if left < wanted and (own_trials or self.elapsed):
             self._stopped_by = StopReason.TIMEOUT
@@ -247,8 +245,7 @@ class PLRsearch:
             low = max(middle - factor * (middle - low), self._question.min_load)
             high = min(middle + factor * (high - middle), self._question.max_load)
         if (tails := tails_of(self._known)) is not None:
-            low = tails.low_end(low, middle, self._question.min_load)
-            high = tails.high_end(high, middle, self._question.max_load)
+            low, high = tails.widened(low, middle, high, self._question)
         return IntervalPoint(self._tracked, elapsed, shown.mean, low, high, middle)
 
     def _may_end(self, latest: IntervalPoint) -> bool:
@@ -266,11 +263,11 @@ class PLRsearch:
         rows = self._rows[: self._usable][-_TRIALS_AT_MIN:]
         lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost, *_ in rows]
         is_low = latest.most_95_per_interface_fps <= self._question.min_load
-        return self._csit is None and sum(lost_all) == _TRIALS_AT_MIN and is_low
+        return not self._is_csits and sum(lost_all) == _TRIALS_AT_MIN and is_low
 
     def _reason_to_stop(self, latest: IntervalPoint) -> StopReason | None:
         """The reason to end the search early, if any."""
-        estimate = self._exact()
+        estimate = self._exact(self._usable)
         if self._is_at_min(latest) and estimate.is_surely_at_most_min_load:
             return StopReason.MIN_LOAD
         if not estimate.misfit.fits:
@@ -283,15 +280,3 @@ class PLRsearch:
     def _stopping_factor(self, trials: int) -> float:
         """How much wider the interval is for being looked at after each trial."""
         return 1.0 if self._precision is None else float(stopping_factor(max(trials, _MIN_TRIALS_TO_STOP)))
-
-
-def _warm_loads(given: Iterable[float], question: CriticalLoadQuestion) -> tuple[float, ...]:
-    """Loads of the first trials, the highest first; the question's limits replace loads beyond them.
-
-    Raises:
-        SearchError: If a load is not a positive number.
-    """
-    loads = [float(load) for load in given]
-    if not all(load > 0.0 for load in loads):
-        raise SearchError(f"A warm start needs positive loads in frames per second, not {loads!r}.")
-    return tuple(sorted({clamped(load, question) for load in loads}, reverse=True))

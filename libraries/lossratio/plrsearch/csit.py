@@ -278,7 +278,7 @@ def _log_erf(load: float, mrr: float, spread: float) -> float:
 
 
 class CsitSelection:
-    """CSIT's choice of loads, a `lossratio.plrsearch.selection.Selection`.
+    """CSIT's choice of loads, in place of a `PosteriorSelection`.
 
     The load of a trial follows from the estimate before the last trial: CSIT integrates while it measures.
 
@@ -300,7 +300,7 @@ class CsitSelection:
         self.estimate: CsitEstimate | None = None
 
     def record(self, result: TrialResult) -> None:
-        """See `Selection.record`.
+        """See `PosteriorSelection.record`.
 
         Raises:
             SearchError: If the trial has no counts of frames, or CSIT's formulas have no value.
@@ -326,7 +326,7 @@ class CsitSelection:
             self._next = Choice(clamped(self._drawn(mean), self._question), f"CSIT's estimate, {mean:,.0f} frames/s")
 
     def choose(self, known: Description | None, duration: float) -> Choice:
-        """See `Selection.choose`; CSIT's estimate is another than the description."""
+        """See `PosteriorSelection.choose`; CSIT's estimate is another than the description."""
         return self._next
 
     def _drawn(self, mean: float) -> float:

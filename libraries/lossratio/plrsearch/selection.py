@@ -4,7 +4,6 @@ In overload a count shows the capacity: of these, trials at equal loads say how 
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -54,28 +53,6 @@ class Choice:
     """In frames per second."""
     purpose: str
     """The reason in words."""
-
-
-class Selection(Protocol):
-    """Chooses loads. It gets each result once, in order."""
-
-    needs_posterior_from: int
-    """After so many trials a choice is based on a description, of all but the last one: it is made while that runs."""
-    duration: float
-    """Seconds of the first trial."""
-    growth: float
-    """Seconds that each trial is longer than the one before."""
-
-    def record(self, result: TrialResult) -> None:
-        """Takes in a result."""
-
-    def choose(self, known: Description | None, duration: float) -> Choice:
-        """The next trial; its load is within the limits.
-
-        Args:
-            known: The description of the trials that the choice may be based on; None if there is none yet.
-            duration: Duration of the next trial, in seconds.
-        """
 
 
 class Guarding:
@@ -148,10 +125,18 @@ class PosteriorSelection:
     variation of the capacity decides about a loss ratio of 1e-7. Some others guard the load that is about to be
     reported (see `Guarding`): there a loss for another reason than the load is seen. All trials have the
     duration that the user chose: the capacity of a SUT with memory, such as a policer, depends on it.
+
+    Attributes:
+        needs_posterior_from: After so many trials a choice is based on a description, of all but the last one: it is
+            made while that runs.
+        duration: Seconds of the first trial.
+        growth: Seconds that each trial is longer than the one before.
+        estimate: What FD.io CSIT's code reports, if this is its selection.
     """
 
     needs_posterior_from = 5
     duration, growth = 2.0, 0.0
+    estimate = None
 
     def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting) -> None:
         self._question = question
@@ -165,7 +150,7 @@ class PosteriorSelection:
         self._reach = 1.0
 
     def record(self, result: TrialResult) -> None:
-        """See `Selection.record`."""
+        """Takes in a result. It gets each one once, in order."""
         self._trials += 1
         self._guarding.record(result.load)
         self._forwarding_rate = result.forwarding_rate
@@ -178,7 +163,10 @@ class PosteriorSelection:
         self._overload = None
 
     def choose(self, known: Description | None, duration: float) -> Choice:
-        """See `Selection.choose`."""
+        """The next trial of that duration in seconds; its load is within the limits.
+
+        The description of the trials is known that the choice may be based on; None if there is none yet.
+        """
         question = self._question
         if self._trials == 0:
             return Choice(question.max_load, "the maximum load")
@@ -251,8 +239,7 @@ def _gains(known: Description, loads: Array, duration: float, own_noise: float) 
     noise = np.exp(np.clip(-log_mean, -300.0, 300.0)) / duration + scatter + own_noise + _MODEL_ERROR**2
     if known.below is not None:
         distance = log_mean - np.log(loads * posterior.question.target_loss_ratio)
-        mode, measured = posterior.mode, known.counts.load
-        there = posterior.function.log_loss_rate(measured, np.array(mode.mrr), np.array(mode.spread))
+        there = posterior.mode.log_loss_rate(known.counts.load)
         trials = np.sum(np.abs(there - log_mean[:, None]) < _ALIKE, axis=1)
         noise = (noise + trials * (_LOCAL_ERROR * distance) ** 2) ** 2 / noise
     centred = loss.log_rate - log_mean[:, None]

@@ -8,6 +8,7 @@ import scipy
 from soak_trials import estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch.estimate.tails import Tails
+from lossratio.plrsearch.model import CriticalLoadQuestion
 from lossratio.plrsearch.variation.order import NO_ORDER, Capacities, order_of
 from lossratio.simulation import SmoothKnee
 
@@ -112,19 +113,25 @@ def test_intervals_of_normal_capacities_are_narrow_after_many_trials_and_no_coun
     assert narrow >= number / 2
 
 
+def low_end(tails, low, stated, least, probability=0.95):
+    """The lower end with these tails of an interval around a load."""
+    limits = CriticalLoadQuestion(1e-7, max(least, 1e-9), 2.0 * stated)
+    return tails.widened(low, stated, stated, limits, probability)[0]
+
+
 def test_heavier_tails_are_as_probable_as_the_trials_make_them():
     normal = estimated(trials_with(lambda rng: 1.0 + 0.004 * rng.standard_normal()), likelihood="varying")
     rng, posterior = np.random.default_rng(1), normal.description.best
     many, few = Tails.of(rng.standard_normal(2000), posterior), Tails.of(rng.standard_normal(60), posterior)
     assert many.probability < 0.1 < few.probability < 0.4
-    assert (many.low_end(0.99, 1.0, 0.0), few.low_end(0.99, 1.0, 0.0) < 0.95) == (0.99, True)
-    assert few.low_end(0.99, 1.0, 0.0, 0.5) > few.low_end(0.99, 1.0, 0.0)
+    assert (low_end(many, 0.99, 1.0, 0.0), low_end(few, 0.99, 1.0, 0.0) < 0.95) == (0.99, True)
+    assert low_end(few, 0.99, 1.0, 0.0, 0.5) > low_end(few, 0.99, 1.0, 0.0)
     assert np.all(np.diff(few.shares) <= 0.0)
     seen = Tails.of(rng.standard_t(3, 300), posterior)
     assert (seen.are_seen, few.are_seen) == (True, False)
-    assert seen.low_end(1.0, 1.0, 0.0) < 0.7
+    assert low_end(seen, 1.0, 1.0, 0.0) < 0.7
     wide = Tails.of(1e3 * rng.standard_t(3, 300), posterior)
-    assert wide.low_end(17e6, posterior.mean, 1e4) == pytest.approx(1e4, rel=1e-3)
+    assert low_end(wide, 17e6, posterior.mean, 1e4) == pytest.approx(1e4, rel=1e-3)
 
 
 def test_the_interval_reaches_up_to_the_critical_load_with_lognormal_capacities():
@@ -132,7 +139,8 @@ def test_the_interval_reaches_up_to_the_critical_load_with_lognormal_capacities(
     high, upper = normal.combined.interval(0.95)[1], normal.interval(0.95)[1]
     # exp(-x) is larger than 1 - x by x^2 / 2; x is 3.9 deviations.
     assert 0.5 * 0.025**2 < (upper - high) / CAPACITY < 0.5 * 0.04**2
-    assert normal.tails.high_end(high, normal.median, 1.0001 * high) == 1.0001 * high
+    limits = replace(normal.question, max_load=1.0001 * high)
+    assert normal.tails.widened(1e4, normal.median, high, limits)[1] == limits.max_load
     steady = estimated(trials_with(lambda rng: 1.0 + 0.001 * rng.standard_normal()), likelihood="varying")
     assert steady.tails.skew < 1e-5
 
@@ -144,7 +152,7 @@ def test_the_interval_reaches_up_to_the_critical_load_with_lognormal_capacities(
 def test_the_interval_reaches_to_the_heaviest_tails_that_trials_leave_open(freedom, number, least, most):
     posterior = estimated(trials_with(lambda rng: 1.0 + 0.004 * rng.standard_normal()), likelihood="varying")
     residuals = scipy.stats.t.ppf((np.arange(number) + 0.5) / number, freedom)
-    assert least <= Tails.of(residuals, posterior.description.best).low_end(1.0, 1.0, 0.0) <= most
+    assert least <= low_end(Tails.of(residuals, posterior.description.best), 1.0, 1.0, 0.0) <= most
 
 
 @pytest.mark.long

@@ -71,6 +71,10 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
 def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
     """Everything that was inferred, as an HTML table with units."""
     functions = critical_load.functions
+    of_fit = (
+        (words, f"{_shown(getattr(critical_load.fit, name), form)} {unit}".rstrip())
+        for name, (words, unit, form) in _OF_FIT.items()
+    )
     rows = [_row("", *(function.name for function in functions), "unit", head=True)]
     rows += [
         _row(words, *(_shown(getattr(function, name), form) for function in functions), unit)
@@ -78,15 +82,9 @@ def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
     ]
     rows += [
         f"<tr><td>{xml_text(name)}</td><td colspan='{len(functions) + 1}'>{xml_text(value)}</td></tr>"
-        for name, value in _of_all(result, critical_load)
+        for name, value in (*of_fit, *in_words(result, critical_load))
     ]
     return f"<table>{''.join(rows)}</table>"
-
-
-def _of_all(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
-    for name, (words, unit, form) in _OF_FIT.items():
-        yield words, f"{_shown(getattr(critical_load.fit, name), form)} {unit}".rstrip()
-    yield from in_words(result, critical_load)
 
 
 def _row(*cells: str, head: bool = False) -> str:

@@ -109,26 +109,6 @@ class SoakRequest(Request):
                 raise SearchError(f"preset={preset.value} chooses {name} itself: leave out {name}, or the preset.")
         return self.but(**_OF_CSIT)
 
-    def controller(self, min_load: float, max_load: float) -> PLRsearch:
-        """The controller for this request, between two loads in frames per second per interface.
-
-        Raises:
-            SearchError: If the request makes no sense.
-        """
-        return PLRsearch(
-            self.target_loss_ratio,
-            min_load,
-            max_load,
-            timeout=self.timeout,
-            precision=self.precision,
-            stop_on_misfit=self.stop_on_misfit,
-            likelihood=self.likelihood,
-            weighting=self.weighting,
-            selection=self.selection,
-            initial_duration=self.trial_duration,
-            warm_start=self.warm_start,
-        )
-
 
 @dataclass(frozen=True)
 class SoakProgress:
@@ -170,7 +150,19 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
 
     def controller(self, request: SoakRequestT, loads: LoadRange) -> PLRsearch:
         """PLRsearch."""
-        return request.controller(loads.min_load, loads.max_load)
+        return PLRsearch(
+            request.target_loss_ratio,
+            loads.min_load,
+            loads.max_load,
+            timeout=request.timeout,
+            precision=request.precision,
+            stop_on_misfit=request.stop_on_misfit,
+            likelihood=request.likelihood,
+            weighting=request.weighting,
+            selection=request.selection,
+            initial_duration=request.trial_duration,
+            warm_start=request.warm_start,
+        )
 
     def inputs(self, request: SoakRequestT, loads: LoadRange, controller: PLRsearch) -> Mapping[str, Any]:
         """Target, loads and settings."""

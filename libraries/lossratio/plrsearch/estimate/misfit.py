@@ -12,7 +12,7 @@ of these:
 - *order*: so few independent trials that they show little.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ import scipy
 from lossratio.plrsearch.estimate.tails import Tails
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Posterior, posteriors
-from lossratio.plrsearch.variation import ENOUGH, FEW_CYCLES, Capacities, Description, Replicates
+from lossratio.plrsearch.variation import ENOUGH, FEW_CYCLES, Capacities, Description, LackOfFit, Replicates
 from lossratio.trials import Observed
 
 _ENOUGH = 4
@@ -107,11 +107,10 @@ class Misfit:
 
 def _residuals(description: Description) -> Array:
     """Residuals of trials that show how a varying capacity is distributed; empty if they are too few."""
-    best = description.best
     if description.likelihood is not LikelihoodName.VARYING:
         return np.zeros(0)
-    capacities = Capacities.of(best.function, best.mode, description.counts)
-    shown = capacities.residuals(best.mode.deviation, description.order.correlation)
+    capacities = Capacities.of(description.best, description.counts)
+    shown = capacities.residuals(description.best.mode.deviation, description.order.correlation)
     return np.zeros(0) if len(shown) < ENOUGH or np.std(shown) < _STEADY else shown
 
 
@@ -125,28 +124,22 @@ def tails_of(description: Description) -> Tails | None:
 def check(description: Description, trials: int, tails: Tails | None = None) -> Misfit:
     """Checks the model against the trials; `trials` is the number of all, also of those that are not described."""
     best, order, counts = description.best, description.order, description.counts
-    provisional, chi_squared = None, np.zeros(0)
+    varies, chi_squared = description.likelihood is LikelihoodName.VARYING, np.zeros(0)
     if description.likelihood is LikelihoodName.GEOMETRIC:
         known = posteriors(counts, best.question, LikelihoodName.POISSON, for_selection=True)
         best = max(known, key=lambda posterior: posterior.log_evidence)
-    if description.likelihood is not LikelihoodName.VARYING:
+    if not varies:
         expected = _expected(best, counts)
         chi_squared = ((counts.lost - expected) ** 2 / np.maximum(expected, 1.0))[expected > 1.0]
     one, other = description.posteriors
     stdev = max(float(np.hypot(one.stdev, other.stdev)), 1e-300 * one.mean)
+    provisional = _provisional(description, trials) if varies or description.lack_of_fit is not None else None
     if description.lack_of_fit is not None:
-        reasons, provisional = _constant(description), _provisional(description, trials)
-    elif description.likelihood is LikelihoodName.VARYING:
-        provisional = _provisional(description, trials)
-        shown = _residuals(description)
-        reasons = [*_uncertified(description.posteriors), *_few(description), *_surprise(best, counts)]
-        reasons += [*_narrow(description), *([] if order.swing else _rare(counts))]
-        if len(shown):
-            reasons += [*_shape(shown), *_tails(tails)]
+        reasons = _of_constant_capacity(description, description.lack_of_fit)
     else:
-        reasons = [*_spread(chi_squared), *_surprise(best, counts)]
+        reasons = _of_varying_capacity(description, tails) if varies else _of_counts(best, counts, chi_squared)
     return Misfit(
-        reasons=tuple(reasons) if provisional is None else (*reasons, provisional),
+        reasons=(*reasons,) if provisional is None else (*reasons, provisional),
         fit=FitCheck(
             chi_squared_per_trial=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
             function_distance_stdevs=abs(one.mean - other.mean) / stdev,
@@ -161,32 +154,19 @@ def check(description: Description, trials: int, tails: Tails | None = None) -> 
     )
 
 
-def _constant(description: Description) -> list[str]:
+def _of_constant_capacity(description: Description, lack: LackOfFit) -> Iterator[str]:
     """Whether the curve has the shape of the loss, where trials at equal loads differ by chance only."""
-    lack, bursts = description.lack_of_fit, description.bursts
-    if bursts is not None:
-        return [
-            f"Some trials lose more than others at their load: {bursts}. The number is with these, as far as known."
-        ]
-    if lack is None or not lack.is_certain:
-        return []
-    near = "" if description.below is None else f", not even at the loads below {description.below:,.10g} frames/s"
-    return [
-        f"Neither function has the shape of the SUT's loss{near}: chi-squared is {lack.deviance / lack.freedom:.3g} "
-        f"per load around the likeliest curve, where it should be about 1."
-    ]
-
-
-def _rare(counts: TrialCounts) -> list[str]:
-    """Whether a few trials alone make trials at equal loads differ: a capacity that varies would in the others, too."""
-    if not Replicates.without_largest(counts).are_alike:
-        return []
-    worst = int(np.argmax(counts.lost / (counts.load * counts.exposure)))
-    return [
-        f"Few trials alone make the capacity vary: without those that lost most at each load, chance explains how "
-        f"trials at equal loads differ. One lost {counts.lost[worst]:,.0f} frames at {counts.load[worst]:,.10g} "
-        f"frames/s."
-    ]
+    if description.bursts is not None:
+        yield (
+            f"Some trials lose more than others at their load: {description.bursts}. The number is with these, as far "
+            "as known."
+        )
+    elif lack.is_certain:
+        near = "" if description.below is None else f", not even at the loads below {description.below:,.10g} frames/s"
+        yield (
+            f"Neither function has the shape of the SUT's loss{near}: chi-squared is "
+            f"{lack.deviance / lack.freedom:.3g} per load around the likeliest curve, where it should be about 1."
+        )
 
 
 def rare_stalls(description: Description) -> str | None:
@@ -216,94 +196,92 @@ def _provisional(description: Description, trials: int) -> str | None:
     )
 
 
-def _few(description: Description) -> list[str]:
-    """Whether successive trials are so much alike that they count as few."""
-    independent, order = description.independent_trials, description.order
+def _of_counts(best: Posterior, counts: TrialCounts, chi_squared: Array) -> Iterator[str]:
+    """Whether counts scatter by chance only, and lose nothing where the curve does not."""
+    freedom = len(chi_squared) - _PARAMETERS
+    if len(chi_squared) >= _ENOUGH and scipy.special.chdtrc(freedom, chi_squared.sum()) <= _IMPROBABLE:
+        yield (
+            f"Counts of lost frames scatter more than chance alone would have it: chi-squared is "
+            f"{chi_squared.mean():.3g} per trial around the best curve, where it should be about 1. The SUT's capacity "
+            f"varies from trial to trial, or neither function has the shape of its loss."
+        )
+    yield from _surprise(best, counts)
+
+
+def _of_varying_capacity(description: Description, tails: Tails | None) -> Iterator[str]:
+    """Whether integrals are exact, trials independent and enough, and capacities distributed normally."""
+    best, order, counts = description.best, description.order, description.counts
+    independent = description.independent_trials
+    for posterior in description.posteriors:
+        if posterior.error > _LARGEST_ERROR and posterior.log_evidence > best.log_evidence - _MATTERS:
+            yield (
+                f"The posterior of the {posterior.name} function is too rough for the integral: its mass may be wrong "
+                f"by a share of {posterior.error:.2g}."
+            )
     if order.swing and order.cycles < FEW_CYCLES:
-        return [
+        yield (
             f"The capacity changes in time by about {order.swing:.2%} either way, as in {order.cycles:.2g} periods of "
             f"a sine: {FEW_CYCLES:.0f} are needed to know that it repeats. A longer search shows more."
-        ]
-    if order.share == 1.0 or independent >= _ENOUGH_INDEPENDENT:
-        return []
-    return [
-        f"Successive trials are alike: {len(description.counts)} trials show as much as {independent:.2g} independent "
-        f"ones, and {_ENOUGH_INDEPENDENT:.0f} are needed. A longer search, or longer trials, show more."
-    ]
+        )
+    elif order.share != 1.0 and independent < _ENOUGH_INDEPENDENT:
+        yield (
+            f"Successive trials are alike: {len(counts)} trials show as much as {independent:.2g} independent ones, "
+            f"and {_ENOUGH_INDEPENDENT:.0f} are needed. A longer search, or longer trials, show more."
+        )
+    yield from _surprise(best, counts)
+    yield from _narrow(description)
+    # Where a few trials alone make the capacity vary: a capacity that varies would in the others, too.
+    if not order.swing and Replicates.without_largest(counts).are_alike:
+        worst = int(np.argmax(counts.lost / (counts.load * counts.exposure)))
+        yield (
+            f"Few trials alone make the capacity vary: without those that lost most at each load, chance explains how "
+            f"trials at equal loads differ. One lost {counts.lost[worst]:,.0f} frames at {counts.load[worst]:,.10g} "
+            f"frames/s."
+        )
+    if len(shown := _residuals(description)):
+        yield from _shape(shown)
+        if tails is not None and tails.are_seen:
+            yield (
+                f"The capacity has heavier tails than a normal distribution (probability {tails.probability:.4g}). So "
+                f"the trials do not show how low it gets."
+            )
 
 
 def _expected(posterior: Posterior, counts: TrialCounts) -> Array:
     """Mean lost frames of the likeliest curve."""
-    mode = posterior.mode
-    rate = posterior.function.log_loss_rate(counts.load, np.array(mode.mrr), np.array(mode.spread))
-    return np.asarray(np.exp(rate) * counts.exposure)
+    return np.asarray(np.exp(posterior.mode.log_loss_rate(counts.load)) * counts.exposure)
 
 
-def _uncertified(posteriors: Sequence[Posterior]) -> list[str]:
-    """Whether the integral of a function that matters is not exact enough."""
-    best = max(posterior.log_evidence for posterior in posteriors)
-    return [
-        f"The posterior of the {posterior.function.name} function is too rough for the integral: its mass may be "
-        f"wrong by a share of {posterior.error:.2g}."
-        for posterior in posteriors
-        if posterior.error > _LARGEST_ERROR and posterior.log_evidence > best - _MATTERS
-    ]
-
-
-def _spread(chi_squared: Array) -> list[str]:
-    if (
-        len(chi_squared) < _ENOUGH
-        or scipy.special.chdtrc(len(chi_squared) - _PARAMETERS, chi_squared.sum()) > _IMPROBABLE
-    ):
-        return []
-    return [
-        f"Counts of lost frames scatter more than chance alone would have it: chi-squared is {chi_squared.mean():.3g} "
-        f"per trial around the best curve, where it should be about 1. The SUT's capacity varies from trial to trial, "
-        f"or neither function has the shape of its loss."
-    ]
-
-
-def _shape(values: Array) -> list[str]:
+def _shape(values: Array) -> Iterator[str]:
     """Whether values are normal, by Anderson and Darling's test: it looks at the tails (D'Agostino, Stephens 1986)."""
     n = len(values)
     ordered = np.sort((values - values.mean()) / np.std(values, ddof=1))
     tails = scipy.special.log_ndtr(ordered) + scipy.special.log_ndtr(-ordered[::-1])
     distance = (-n - np.mean(np.arange(1.0, 2.0 * n, 2.0) * tails)) * (1.0 + 0.75 / n + 2.25 / n**2)
-    if distance < _NOT_NORMAL:
-        return []
-    return [
-        f"Trials do not differ as by a normal distribution of the capacity (Anderson and Darling's distance is "
-        f"{distance:.3g}, and {_NOT_NORMAL} at most by chance): some are unusually far from the others, or there are "
-        f"bands. So the trials do not show how often the capacity is low, and how low."
-    ]
+    if distance >= _NOT_NORMAL:
+        yield (
+            f"Trials do not differ as by a normal distribution of the capacity (Anderson and Darling's distance is "
+            f"{distance:.3g}, and {_NOT_NORMAL} at most by chance): some are unusually far from the others, or there "
+            f"are bands. So the trials do not show how often the capacity is low, and how low."
+        )
 
 
-def _narrow(description: Description) -> list[str]:
+def _narrow(description: Description) -> Iterator[str]:
     """Whether capacities in overload differ as much as the model has it: elsewhere slow trials may have widened it."""
-    best, order = description.best, description.order
-    capacities = Capacities.of(best.function, best.mode, description.counts)
-    deviation = best.mode.deviation / capacities.reference
+    best = description.best
+    capacities = Capacities.of(best, description.counts)
+    deviation = best.mode.deviation / best.mode.mrr
     shown = capacities.place[capacities.certain & (capacities.blur < _STEADY * deviation)] / deviation
-    if len(shown) < ENOUGH or order.correlation or np.std(shown) > _NARROW:
-        return []
-    if scipy.special.chdtr(len(shown) - 1.0, len(shown) * np.var(shown)) > _IMPROBABLE:
-        return []
-    return [
-        f"Capacities in overload differ by {np.std(shown):.2g} of the standard deviation that explains all trials: "
-        f"others are unusually slow, and the trials do not show how often, and by how much."
-    ]
+    if len(shown) < ENOUGH or description.order.correlation or np.std(shown) > _NARROW:
+        return
+    if scipy.special.chdtr(len(shown) - 1.0, len(shown) * np.var(shown)) <= _IMPROBABLE:
+        yield (
+            f"Capacities in overload differ by {np.std(shown):.2g} of the standard deviation that explains all trials: "
+            f"others are unusually slow, and the trials do not show how often, and by how much."
+        )
 
 
-def _tails(tails: Tails | None) -> list[str]:
-    if tails is None or not tails.are_seen:
-        return []
-    return [
-        f"The capacity has heavier tails than a normal distribution (probability {tails.probability:.4g}). So the "
-        f"trials do not show how low it gets."
-    ]
-
-
-def _surprise(posterior: Posterior, counts: TrialCounts) -> list[str]:
+def _surprise(posterior: Posterior, counts: TrialCounts) -> Iterator[str]:
     """Trials with loss at loads where the curve has none, if chance does not explain it, over all capacities."""
     mode, quiet = posterior.mode, _expected(posterior, counts) < _MOST_EXPECTED
     few = np.flatnonzero((counts.lost > 0) & quiet)
@@ -315,6 +293,5 @@ def _surprise(posterior: Posterior, counts: TrialCounts) -> list[str]:
     chance = scipy.special.gammainc(counts.lost[few, None], means) @ (weights / weights.sum())
     # All the trials at such loads are looked at: one of many is improbable by chance.
     number = int(np.sum(chance < min(_VERY_IMPROBABLE, _IMPROBABLE / max(int(quiet.sum()), 1))))
-    if not number:
-        return []
-    return [f"{number} of {len(counts)} trials lost frames at loads at which the likeliest curve loses (nearly) none."]
+    if number:
+        yield f"{number} of {len(counts)} trials lost frames at loads at which the likeliest curve loses (nearly) none."

@@ -123,7 +123,8 @@ class CriticalLoadEstimate:
 
     @cached_property
     def _evidence(self) -> TrialCounts:
-        return self.description.evidence(self.counts)
+        after = self.description.after_overload
+        return self.counts if after is None else after.rested(self.counts)
 
     @cached_property
     def tails(self) -> Tails | None:
@@ -202,8 +203,7 @@ class CriticalLoadEstimate:
         """
         low, high = self._interval(probability)
         if self.tails is not None:
-            low = self.tails.low_end(low, self.median, self.question.min_load, probability)
-            high = self.tails.high_end(high, self.median, self.question.max_load)
+            low, high = self.tails.widened(low, self.median, high, self.question, probability)
         return low, high
 
     @cached_property

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.model import Array, Curves, critical_load
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, critical_load
 from lossratio.plrsearch.quadrature import Posterior
 
 _FREEDOM = 44.0 / (np.arange(16) + 0.5)[:, None]
@@ -53,20 +53,18 @@ class Tails:
         """Whether the tails are certain to be heavier."""
         return self.probability > _SEEN
 
-    def low_end(self, low: float, stated: float, least: float, probability: float = 0.95) -> float:
-        """The lower end of an interval around the stated load, not below the least load, with these tails, too.
+    def widened(
+        self, low: float, stated: float, high: float, question: CriticalLoadQuestion, probability: float = 0.95
+    ) -> tuple[float, float]:
+        """The ends of an interval around the stated load, within the limits, with these tails, too.
 
         They count if the trials do not speak against heavier ones: down to the heaviest that is not much less probable
-        than the likeliest.
+        than the likeliest. Trials show no skew, so it moves the upper end in any case.
         """
         counted = self.lack <= _NATS * NormalDist().inv_cdf(0.5 + 0.5 * probability) ** 2
-        if self.probability < OPEN_TAILS or not counted.any():
-            return low
-        return min(low, max(float(self.shares[counted].min()) * stated, least))
-
-    def high_end(self, high: float, stated: float, most: float) -> float:
-        """The upper end of an interval around the stated load, not above the most load: trials show no such skew."""
-        return min(high + self.skew * stated, most)
+        if self.probability >= OPEN_TAILS and counted.any():
+            low = min(low, max(float(self.shares[counted].min()) * stated, question.min_load))
+        return low, min(high + self.skew * stated, question.max_load)
 
     @classmethod
     def of(cls, residuals: Array, posterior: Posterior) -> Tails:

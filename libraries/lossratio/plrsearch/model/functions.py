@@ -10,7 +10,7 @@ formulas overflow or cancel nearly everywhere; these are the same functions rewr
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import scipy
@@ -33,30 +33,6 @@ class LogLoss:
     """Derivative of `log_rate` with respect to the mrr, per frame per second; never positive."""
 
 
-class FittingFunction(Protocol):
-    """A shape of mean loss, with mrr and spread as its parameters."""
-
-    name: str
-
-    def log_loss_rate(self, load: Array, mrr: Array, spread: Array) -> Array:
-        """Natural logarithm of the mean loss rate (frames per second)."""
-
-    def log_loss(self, load: Array, mrr: Array, spread: Array) -> LogLoss:
-        """`log_loss_rate` with its derivative with respect to the mrr."""
-
-    def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
-        """Derivative of the logarithm of the mean loss rate with respect to the load, per frame per second."""
-
-    def explaining_mrr(self, load: Array, log_loss_rate: Array, spread: Array) -> Array:
-        """About the mrr at which the mean loss rate at this load is the given one; exact where m is far above a."""
-
-    def curvature(self, load: Array, mrr: Array, spread: Array, loss: LogLoss) -> Array:
-        """Second derivative of the logarithm of the mean loss rate (see `log_loss`) with respect to the mrr.
-
-        Never positive; exact where m is far above a.
-        """
-
-
 class Stretch:
     """The primitive of the logistic function (draft 5.3.1): exponential below the knee.
 
@@ -66,14 +42,14 @@ class Stretch:
     name = "stretch"
 
     def log_loss_rate(self, load: Array, mrr: Array, spread: Array) -> Array:
-        """See `FittingFunction.log_loss_rate`."""
+        """Natural logarithm of the mean loss rate (frames per second)."""
         log1p_q = np.log1p(np.exp(-mrr / spread))
         exponent = self._exponent(load, mrr, spread, log1p_q)
         softplus = _softplus(exponent)
         return np.log(spread) + log1p_q + _log_softplus(exponent, softplus)
 
     def log_loss(self, load: Array, mrr: Array, spread: Array) -> LogLoss:
-        """See `FittingFunction.log_loss`."""
+        """`log_loss_rate` with its derivative with respect to the mrr."""
         q = np.exp(-mrr / spread)
         log1p_q = np.log1p(q)
         exponent = self._exponent(load, mrr, spread, log1p_q)
@@ -84,12 +60,12 @@ class Stretch:
         )
 
     def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
-        """See `FittingFunction.load_slope`."""
+        """Derivative of the logarithm of the mean loss rate with respect to the load, per frame per second."""
         exponent = self._exponent(load, mrr, spread, np.log1p(np.exp(-mrr / spread)))
         return -_softplus_steepness(_softplus(exponent)) / (spread * np.expm1(-load / spread))
 
     def explaining_mrr(self, load: Array, log_loss_rate: Array, spread: Array) -> Array:
-        """See `FittingFunction.explaining_mrr`."""
+        """About the mrr at which the mean loss rate at this load is the given one; exact where m is far above a."""
         log_units = log_loss_rate - np.log(spread)
         units = np.exp(np.minimum(log_units, 700.0))
         with np.errstate(divide="ignore", over="ignore"):
@@ -97,7 +73,10 @@ class Stretch:
         return load - spread * np.where(log_units < -30.0, log_units, inverse)
 
     def curvature(self, load: Array, mrr: Array, spread: Array, loss: LogLoss) -> Array:
-        """See `FittingFunction.curvature`."""
+        """Second derivative of the logarithm of the mean loss rate (see `log_loss`) with respect to the mrr.
+
+        Never positive; exact where m is far above a.
+        """
         steepness = -spread * loss.slope
         return steepness * np.minimum(np.exp(-np.exp(loss.log_rate) / spread) - steepness, 0.0) / spread**2
 
@@ -114,13 +93,13 @@ class Erf:
     name = "erf"
 
     def log_loss_rate(self, load: Array, mrr: Array, spread: Array) -> Array:
-        """See `FittingFunction.log_loss_rate`."""
+        """See `Stretch.log_loss_rate`."""
         origin = mrr / spread
         log_integral = _log_erfc_integral((mrr - load) / spread, origin, load / spread)
         return np.log(spread / _erfc_of_negative(origin)) + log_integral
 
     def log_loss(self, load: Array, mrr: Array, spread: Array) -> LogLoss:
-        """See `FittingFunction.log_loss`."""
+        """See `Stretch.log_loss`."""
         origin = mrr / spread
         z = (mrr - load) / spread
         scaled = scipy.special.erfcx(np.abs(z))
@@ -134,12 +113,12 @@ class Erf:
         return LogLoss(np.log(spread / norm) + log_integral, slope)
 
     def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
-        """See `FittingFunction.load_slope`."""
+        """See `Stretch.load_slope`."""
         z = (mrr - load) / spread
         return np.exp(_log_erfc(z) - _log_erfc_integral(z, mrr / spread, load / spread)) / spread
 
     def explaining_mrr(self, load: Array, log_loss_rate: Array, spread: Array) -> Array:
-        """See `FittingFunction.explaining_mrr`."""
+        """See `Stretch.explaining_mrr`."""
         log_units = log_loss_rate - np.log(0.5 * spread)
         z_of_g, negative_log_g = _table_of_g()
         z = np.interp(-log_units, negative_log_g, z_of_g)
@@ -147,7 +126,7 @@ class Erf:
         return load + spread * np.where(log_units > -negative_log_g[0], -0.5 * far, z)
 
     def curvature(self, load: Array, mrr: Array, spread: Array, loss: LogLoss) -> Array:
-        """See `FittingFunction.curvature`."""
+        """See `Stretch.curvature`."""
         z = (mrr - load) / spread
         log_integral = loss.log_rate - np.log(0.5 * spread)
         density = np.exp(np.minimum(-z * z - log_integral, 700.0)) * 2.0 / _SQRT_PI
@@ -156,6 +135,7 @@ class Erf:
 
 STRETCH = Stretch()
 ERF = Erf()
+FittingFunction: TypeAlias = Stretch | Erf
 FUNCTIONS: tuple[FittingFunction, ...] = (STRETCH, ERF)
 
 

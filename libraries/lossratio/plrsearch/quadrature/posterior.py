@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -18,14 +18,20 @@ _EXACT = 1e-5
 
 @dataclass(frozen=True)
 class Mode:
-    """The likeliest parameters of a posterior, all in frames per second."""
+    """The likeliest curve of a posterior, its parameters in frames per second."""
 
+    function: FittingFunction = field(repr=False)
+    """The fitting function."""
     mrr: float
     """Limiting forwarding rate."""
     spread: float
     """Width of the knee."""
     deviation: float
     """Standard deviation of the capacity between trials; 0 if the capacity is constant."""
+
+    def log_loss_rate(self, load: Array) -> Array:
+        """Logarithms of mean lost frames per second at these loads, where the capacity is `mrr`."""
+        return self.function.log_loss_rate(load, np.array(self.mrr), np.array(self.spread))
 
 
 @dataclass(frozen=True)
@@ -162,7 +168,9 @@ class Posterior(Distribution):
     @property
     def mode(self) -> Mode:
         """Parameters of the point with the highest density."""
-        return Mode(*(float(column[self.likeliest]) for column in (self.mrr, self.spread, self.deviation)))
+        return Mode(
+            self.function, *(float(column[self.likeliest]) for column in (self.mrr, self.spread, self.deviation))
+        )
 
     @property
     def name(self) -> str:

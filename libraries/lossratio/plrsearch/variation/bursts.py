@@ -54,8 +54,7 @@ class Bursts:
     @classmethod
     def of(cls, posterior: Posterior, counts: TrialCounts, below: float | None = None) -> Bursts | None:
         """What the counts (below a load) show beside a posterior's likeliest curve; None: chance explains them."""
-        mode, target = posterior.mode, posterior.question.target_loss_ratio
-        rate = posterior.function.log_loss_rate(counts.load, np.array(mode.mrr), np.array(mode.spread))
+        rate, target = posterior.mode.log_loss_rate(counts.load), posterior.question.target_loss_ratio
         near = (np.exp(rate) <= _FAR * target * counts.load) & (counts.load < (below or np.inf))
         if not counts.lost[near].any():
             return None

@@ -101,10 +101,6 @@ class Description:
         """How many independent trials show as much."""
         return self.order.share * len(self.counts)
 
-    def evidence(self, counts: TrialCounts) -> TrialCounts:
-        """Those of all trials that are described."""
-        return counts if self.after_overload is None else self.after_overload.rested(counts)
-
 
 def described(
     counts: TrialCounts, question: CriticalLoadQuestion, likelihood: LikelihoodName, *, for_selection: bool = False
@@ -134,7 +130,7 @@ def _of_varying(
     known = posteriors(counts, question, likelihood, for_selection=for_selection)
     if not counts.lost.any():
         return Description(known, counts, likelihood, replicates)
-    order, rates = order_of(_capacities(known, counts)), [0.0] * len(known)
+    order, rates = order_of(Capacities.of(_best(known), counts)), [0.0] * len(known)
     if order.drift or order.swing:
         order = _settled(order, counts, question, _best(known).function)
     if order.drift:
@@ -195,11 +191,6 @@ def _below(counts: TrialCounts, load: float) -> TrialCounts:
     return TrialCounts(*map(np.append, vars(near).values(), anchor))
 
 
-def _capacities(known: Sequence[Posterior], counts: TrialCounts) -> Capacities:
-    best = _best(known)
-    return Capacities.of(best.function, best.mode, counts)
-
-
 def _best(known: Sequence[Posterior]) -> Posterior:
     return max(known, key=lambda posterior: posterior.log_evidence)
 
@@ -212,7 +203,7 @@ def _settled(order: Order, counts: TrialCounts, question: CriticalLoadQuestion, 
     for _ in range(_ROUNDS):
         steady = _steadied(counts, order)
         known = posteriors(steady, question, LikelihoodName.VARYING, for_selection=True, functions=(function,))
-        left = _capacities(known, steady)
+        left = Capacities.of(known[0], steady)
         again = order_of(replace(left, place=(1.0 + left.place) * order.scale(left.time) - 1.0))
         if not (again.drift or again.swing):
             break
@@ -282,10 +273,7 @@ def _of_sine(posterior: Posterior, swing: float) -> Array:
 def _at_end(posterior: Posterior, order: Order, rate: float) -> Posterior:
     """The posterior at the end of the trials: moved by drift or sine, and wider by what is not known about these.
 
-    Args:
-        posterior: Of the trials without drift or sine.
-        order: The drift or sine.
-        rate: Change of the critical load with the drift, as a share.
+    The critical load changes with the drift by a rate, as a share.
     """
     loads, question = posterior.critical_load, posterior.question
     if order.swing:

@@ -15,8 +15,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.model import Array, FittingFunction, TrialCounts
-from lossratio.plrsearch.quadrature import Mode
+from lossratio.plrsearch.model import Array, TrialCounts
+from lossratio.plrsearch.quadrature import Posterior
 from lossratio.trials import Observed
 
 ENOUGH = 20
@@ -80,8 +80,9 @@ class Capacities:
     """In frames per second."""
 
     @classmethod
-    def of(cls, function: FittingFunction, mode: Mode, counts: TrialCounts) -> Capacities:
-        """The capacities under a curve."""
+    def of(cls, posterior: Posterior, counts: TrialCounts) -> Capacities:
+        """The capacities under a posterior's likeliest curve."""
+        mode, function = posterior.mode, posterior.function
         spread = np.array(mode.spread)
         log_rate = np.log(np.maximum(counts.lost, _LIKELY) / counts.exposure)
         place = np.maximum(function.explaining_mrr(counts.load, log_rate, spread), spread)
@@ -110,12 +111,6 @@ class Capacities:
     def gaps(self) -> Array:
         """Time from each trial in which loss was certain to the next, in usual trials."""
         return np.asarray(np.diff(self.time[self.certain]) / np.median(np.diff(self.time)))
-
-
-def normal_scores(values: Array) -> Array:
-    """Values of a normal distribution with the same ranks: what is far out counts as no more than its rank."""
-    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
-    return np.asarray(scipy.special.ndtri((ranks + 0.5) / len(values)))
 
 
 @dataclass(frozen=True)
@@ -301,7 +296,9 @@ def _likeliest(values: Array, gap: Array) -> tuple[float, float, float]:
 
     Also the share of an independent trial that a trial counts as, on average.
     """
-    scores = normal_scores(values)
+    # Of a normal distribution with the same ranks: what is far out counts as no more than its rank.
+    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+    scores = scipy.special.ndtri((ranks + 0.5) / len(values))
     likeness = _CORRELATIONS[:, None] ** gap
     rest = 1.0 - likeness**2
     innovation = scores[1:] - likeness * scores[:-1]

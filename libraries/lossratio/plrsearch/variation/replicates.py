@@ -169,11 +169,10 @@ class LackOfFit:
     @classmethod
     def of(cls, posterior: Posterior, counts: TrialCounts) -> LackOfFit:
         """The distance from a posterior's likeliest curve."""
-        mode, loads = posterior.mode, np.unique(counts.load, return_inverse=True)
+        loads = np.unique(counts.load, return_inverse=True)
         lost, exposure = (np.bincount(loads[1], column) for column in (counts.lost, counts.exposure))
         near = loads[0] + _BLUR / counts.exposure.max() * np.array([[-1.0], [0.0], [1.0]])
-        rate = posterior.function.log_loss_rate(np.maximum(near, 1e-9), np.array(mode.mrr), np.array(mode.spread))
-        least, expected, most = np.exp(rate) * exposure
+        least, expected, most = np.exp(posterior.mode.log_loss_rate(np.maximum(near, 1e-9))) * exposure
         few = expected < _LEAST_EXPECTED
         few &= scipy.special.gammainc(np.maximum(lost, 1e-9), most) > _IMPROBABLE
         seen = np.append(lost[~few], lost[few].sum())
