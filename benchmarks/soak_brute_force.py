@@ -412,7 +412,8 @@ def _rows(
     """Integrals over log m: panels between places that are 1, 5, 13 and 28 nats below the maximum, and the limits."""
     mode, top, x, y = _zoomed(own, prior, deviation, log_spread, ceiling)
     count, spread = len(deviation), float(np.exp(log_spread))
-    curves = Curves(function, np.full(2 * count, spread), np.repeat(deviation, 2))
+    least = np.full(2 * count, spread)
+    curves = Curves(function, least, least, np.repeat(deviation, 2))
     limits = np.tile([question.min_load, question.max_load], count)
     at_limits = np.log(mrr_of_critical_load(curves, question, limits, float(np.exp(ceiling)))).reshape(count, 2)
     cuts = [mode]
@@ -429,9 +430,9 @@ def _rows(
     log_mass += own.log_likelihood(np.exp(log_mrr), deviation)
     known = log_mass > np.maximum(log_mass.max(axis=1, keepdims=True), best - 12.0) - DEEP
     own_deviation = np.broadcast_to(deviation[:, None], log_mrr.shape)[known]
-    many = Curves(function, np.full(len(own_deviation), spread), own_deviation)
+    many = Curves(function, np.exp(log_mrr[known]), np.full(len(own_deviation), spread), own_deviation)
     offset = np.zeros(log_mrr.shape)
-    offset[known] = critical_load(many, question, np.exp(log_mrr[known])) - reference
+    offset[known] = critical_load(many, question) - reference
     log_total = scipy.special.logsumexp(log_mass, axis=1)
     shares = np.exp(log_mass - log_total[:, None])
     return Values(log_total, np.sum(shares * offset, axis=1), np.sum(shares * offset**2, axis=1))

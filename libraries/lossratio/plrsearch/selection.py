@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lossratio.plrsearch.estimate import NEAR
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, LikelihoodName, Weighting, critical_load
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName, Weighting, critical_load
 from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
@@ -102,16 +102,16 @@ class Guarding:
         target, there is none: then trials where the curves lose it show the bursts best.
         """
         posterior = known.best
-        mode, share = posterior.mode, posterior.stdev / posterior.mean
+        share = posterior.stdev / posterior.mean
         self.load = None
         if share > _KNOWN:
             return
         shown = (known, replace(known, bursts=None))
         with_bursts, without = (float(each.mixed(self._weighting).rough_quantiles([0.5])[0]) for each in shown)
         self.load = with_bursts if with_bursts > self._question.min_load else without
-        spread, deviation, mrr = (np.full(2, value) for value in (mode.spread, mode.deviation, mode.mrr))
+        curves = posterior.curves.at(np.full(2, posterior.likeliest))
         targets = self._question.target_loss_ratio * np.array([1.0, _JUST_BELOW])
-        there, below = critical_load(Curves(posterior.function, spread, deviation), self._question, mrr, targets)
+        there, below = critical_load(curves, self._question, targets)
         stdev = max(share, 1e-9) * self.load
         step = 2.0 ** np.floor(np.log2(stdev))
         near, below = (float(step * np.floor(load / step)) for load in (self.load - stdev, self.load * below / there))
@@ -233,8 +233,9 @@ def _gains(known: Description, loads: Array, duration: float, own_noise: float) 
     """
     posterior, steps = known.best, (np.arange(_POINTS) + 0.5) / _POINTS
     at = np.minimum(np.searchsorted(np.cumsum(posterior.mass), steps), len(posterior.mass) - 1)
-    loss = posterior.function.log_loss(loads[:, None], posterior.mrr[at], posterior.spread[at])
-    scatter = (loss.slope * posterior.deviation[at]).mean(axis=1) ** 2
+    curves = posterior.curves.at(at)
+    loss = curves.function.log_loss(loads[:, None], curves.mrr, curves.spread)
+    scatter = (loss.slope * curves.deviation).mean(axis=1) ** 2
     log_mean = loss.log_rate.mean(axis=1)
     noise = np.exp(np.clip(-log_mean, -300.0, 300.0)) / duration + scatter + own_noise + _MODEL_ERROR**2
     if known.below is not None:

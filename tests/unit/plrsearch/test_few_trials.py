@@ -32,7 +32,7 @@ def trials_and_question(entry):
 def test_a_brute_force_confirms_the_estimate(entry):
     counts, question = trials_and_question(entry)
     for posterior in posteriors(counts, question, LikelihoodName.VARYING):
-        known = entry["functions"][posterior.function.name]
+        known = entry["functions"][posterior.name]
         away = abs(posterior.mean - known["mean"]) / max(known["stdev"], 1e-9 * question.max_load)
         assert away < 0.02
         assert posterior.error < CERTAIN
@@ -65,7 +65,7 @@ def test_trials_that_count_half_show_less():
     counts = counts_of([(load, 2.0, 2.0 * (load - 17.9e6)) for load in np.linspace(18e6, 18.5e6, 30)])
     question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
     whole, half = (posteriors(counts, question, LikelihoodName.VARYING, share=share)[0] for share in (1.0, 0.5))
-    widths = [np.sqrt(np.cov(np.log(known.deviation), aweights=known.mass)) for known in (whole, half)]
+    widths = [np.sqrt(np.cov(np.log(known.curves.deviation), aweights=known.mass)) for known in (whole, half)]
     assert widths[1] > 1.1 * widths[0]
 
 

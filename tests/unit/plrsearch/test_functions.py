@@ -78,6 +78,6 @@ def test_nothing_overflows_anywhere():
 
 def test_where_more_than_the_target_is_lost_at_the_minimum_load_the_critical_load_is_that():
     """A capacity that varies by so much loses more than the target below some load, and again above a larger one."""
-    question, mrr = CriticalLoadQuestion(1e-6, 24.0, 8e4), np.array([20017.0])
-    curves = Curves(STRETCH, np.array([1.107]), np.array([4000.0]))
-    assert critical_load(curves, question, mrr) == 24.0
+    question = CriticalLoadQuestion(1e-6, 24.0, 8e4)
+    curves = Curves(STRETCH, np.array([20017.0]), np.array([1.107]), np.array([4000.0]))
+    assert critical_load(curves, question) == 24.0

@@ -126,10 +126,9 @@ def test_a_capacity_that_varies_is_described_as_that():
 
 
 def test_loss_at_one_load_is_not_hidden_among_that_of_many_quiet_ones():
-    mode = Mode(44956445.7, 2038425.3, 0.0)
-    curve = SimpleNamespace(function=STRETCH, mode=mode)
+    curve = SimpleNamespace(mode=Mode(STRETCH, 44956445.7, 2038425.3, 0.0))
     loads = np.linspace(12e6, 16e6, 20)
-    expected = 2.0 * np.exp(STRETCH.log_loss_rate(loads, np.array(mode.mrr), np.array(mode.spread)))
+    expected = 2.0 * np.exp(curve.mode.log_loss_rate(loads))
     quiet = [(load, 2.0, float(round(mean))) for load, mean in zip(loads, expected, strict=True)]
     far = (17956864.0, 0.0046, 10.0)
     assert not LackOfFit.of(curve, counts_of(quiet)).is_certain

@@ -287,7 +287,7 @@ def _surprise(posterior: Posterior, counts: TrialCounts) -> Iterator[str]:
     few = np.flatnonzero((counts.lost > 0) & quiet)
     capacities = np.maximum(mode.mrr + mode.deviation * _CAPACITIES, mode.spread)
     weights = np.exp(-0.5 * _CAPACITIES**2)
-    rates = np.exp(posterior.function.log_loss_rate(counts.load[few, None], capacities, np.array(mode.spread)))
+    rates = np.exp(mode.function.log_loss_rate(counts.load[few, None], capacities, np.array(mode.spread)))
     means = np.maximum(rates * counts.exposure[few, None], 1e-300)
     # The probability of k losses or more is the incomplete gamma function's.
     chance = scipy.special.gammainc(counts.lost[few, None], means) @ (weights / weights.sum())

@@ -7,13 +7,13 @@ open says how low the critical load may be.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, critical_load
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, critical_load
 from lossratio.plrsearch.quadrature import Posterior
 
 _FREEDOM = 44.0 / (np.arange(16) + 0.5)[:, None]
@@ -99,12 +99,12 @@ def _shares(posterior: Posterior, weights: Array) -> tuple[Array, float]:
 
     And the share by which it is higher with lognormal ones: exp(-x) is 1 - x + x^2 / 2.
     """
-    mode, function, question = posterior.mode, posterior.function, posterior.question
-    mrr, spread, deviation = (np.array([value]) for value in (mode.mrr, mode.spread, mode.deviation))
-    normal = critical_load(Curves(function, spread, deviation), question, mrr)
-    constant = critical_load(Curves(function, spread, 0.0 * deviation), question, mrr)
+    curve, question = posterior.curves.at(np.array([posterior.likeliest])), posterior.question
+    mrr, spread, deviation = curve.mrr, curve.spread, curve.deviation
+    normal = critical_load(curve, question)
+    constant = critical_load(replace(curve, deviation=0.0 * deviation), question)
     loads = normal - _LOWER * (normal - question.min_load)
-    rates = np.exp(function.log_loss_rate(loads, np.maximum(mrr + deviation * _PLACES, spread)[:, None], spread))
+    rates = np.exp(curve.function.log_loss_rate(loads, np.maximum(mrr + deviation * _PLACES, spread)[:, None], spread))
     ratios = weights / weights.sum(axis=-1, keepdims=True) @ np.minimum(rates / loads, 1.0)
     target = np.log(question.target_loss_ratio)
     lower = [np.interp(target, row, np.log(_LOWER)) for row in np.log(np.maximum(ratios, 1e-300))]

@@ -7,4 +7,4 @@
 
 from lossratio.plrsearch.likelihood.constant_capacity import GeometricLikelihood, Likelihood, PoissonLikelihood, Score
 from lossratio.plrsearch.likelihood.density import Model, Prior, RowDensity
-from lossratio.plrsearch.likelihood.varying_capacity import GRID, Bumps, Points, VaryingCapacityLikelihood, wright_omega
+from lossratio.plrsearch.likelihood.varying_capacity import GRID, Bumps, VaryingCapacityLikelihood, wright_omega

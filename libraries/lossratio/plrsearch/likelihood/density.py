@@ -97,8 +97,8 @@ class RowDensity:
     def critical_loads(self, question: CriticalLoadQuestion, log_mrr: Array) -> Array:
         """Critical loads in frames per second, shape (rows, points)."""
         spread = np.repeat(self.spread, log_mrr.shape[1])
-        curves = Curves(self.model.function, spread, np.zeros_like(spread))
-        return critical_load(curves, question, np.exp(log_mrr).ravel()).reshape(log_mrr.shape)
+        curves = Curves(self.model.function, np.exp(log_mrr).ravel(), spread, np.zeros_like(spread))
+        return critical_load(curves, question).reshape(log_mrr.shape)
 
     def _in_pieces(
         self, evaluate: Callable[[FittingFunction, Array, Array], T], log_mrr: Array, which: Indices | None = None

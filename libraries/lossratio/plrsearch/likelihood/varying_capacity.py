@@ -24,7 +24,7 @@ from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.likelihood.constant_capacity import log_poisson_at_mean, poisson_deviance
-from lossratio.plrsearch.model import Array, Columns, FittingFunction, Indices, TrialCounts
+from lossratio.plrsearch.model import Array, Columns, Curves, FittingFunction, Indices, TrialCounts
 
 _MANY = 2e4
 """Smallest count whose bump is a Gaussian."""
@@ -46,18 +46,6 @@ GRID = 0.15
 """Step of the grid of log a on which bumps are computed; between its places they are interpolated."""
 _CELLS_AT_ONCE = 1 << 13
 """Bumps that are computed at once, so that the arrays stay in the processor's cache."""
-
-
-@dataclass(frozen=True)
-class Points:
-    """Points of the parameter space, in frames per second; columns of shape (points, 1), as rows are for the trials."""
-
-    mrr: Array
-    """Limiting forwarding rates."""
-    spread: Array
-    """Widths of the knee."""
-    deviation: Array
-    """Standard deviations of the capacity between trials."""
 
 
 @dataclass(frozen=True)
@@ -141,24 +129,24 @@ class VaryingCapacityLikelihood:
             place[near], slope[near] = np.where(wide > _NEAR_SPREAD * own, moved, own), loss.slope
         return place, -1.0 / (slope * np.sqrt(np.maximum(self.groups.lost, 1.0)))
 
-    def log_probability(self, function: FittingFunction, at: Points, bumps: Bumps) -> Array:
-        """Log probability of the counts but for the constant, shape (points,)."""
+    def log_probability(self, at: Curves, bumps: Bumps) -> Array:
+        """Log probability of the counts but for the constant, shape (points,); the curves' arrays are columns."""
         narrow = bumps.width[:, : self._many] < _NARROW * at.deviation
         narrow[:, self._few :] = False
         parts = np.empty(narrow.shape)
         rows, trials = np.nonzero(~narrow)
-        parts[rows, trials] = _integrals(self._cells(function, at, bumps, rows, trials), function)
+        parts[rows, trials] = _integrals(self._cells(at, bumps, rows, trials), at.function)
         for first, last, compute in ((0, self._lossless, self._steps), (self._lossless, self._few, self._skewed)):
             rows, trials = np.nonzero(narrow[:, first:last])
             if len(rows):
-                parts[rows, trials + first] = compute(function, at, rows, trials + first)
+                parts[rows, trials + first] = compute(at, rows, trials + first)
         # Those of trials with very many losses are Gaussians.
         place, width = bumps.place[:, self._many :], bumps.width[:, self._many :]
         variance = width**2 + at.deviation**2
         gaussian = 0.5 * (np.log(width**2 / variance) - (place - at.mrr) ** 2 / variance)
         return np.asarray(parts @ self.trials[: self._many] + gaussian @ self.trials[self._many :])
 
-    def _cells(self, function: FittingFunction, at: Points, bumps: Bumps, rows: Indices, trials: Indices) -> _Cells:
+    def _cells(self, at: Curves, bumps: Bumps, rows: Indices, trials: Indices) -> _Cells:
         """Pairs of points and trials, with a first guess of the likeliest capacities."""
         place, width = bumps.place[rows, trials], bumps.width[rows, trials]
         mrr, spread, deviation = at.mrr[rows, 0], at.spread[rows, 0], at.deviation[rows, 0]
@@ -168,16 +156,16 @@ class VaryingCapacityLikelihood:
         quiet = lost == 0
         if quiet.any():
             mean, wide = mrr[quiet], width[quiet]
-            log_mean = function.log_loss_rate(load[quiet], mean, spread[quiet]) + log_exposure[quiet]
+            log_mean = at.function.log_loss_rate(load[quiet], mean, spread[quiet]) + log_exposure[quiet]
             lift = wright_omega(log_mean + 2.0 * np.log(deviation[quiet] / wide))
             low[quiet] = mean
             high[quiet] += 12.0 * wide
             capacity[quiet] = np.minimum(mean + wide * lift, high[quiet])
         return _Cells(load, lost, log_exposure, mrr, spread, deviation, capacity, low, high)
 
-    def _steps(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices) -> Array:
+    def _steps(self, at: Curves, rows: Indices, trials: Indices) -> Array:
         """No losses: the probability that the capacity is above a smooth step."""
-        capacity = self._nodes(function, at, rows, trials, np.zeros_like(trials))
+        capacity = self._nodes(at, rows, trials, np.zeros_like(trials))
         distance = (at.mrr[rows] - capacity) / at.deviation[rows]
         tail = scipy.special.ndtr(distance) @ _rules()[1][0]
         log_tail, tiny = np.log(np.maximum(tail, _TINY)), tail < _TINY
@@ -185,21 +173,21 @@ class VaryingCapacityLikelihood:
             log_tail[tiny] = _log_sum(scipy.special.log_ndtr(distance[tiny]) + np.log(_rules()[1][0]))
         return np.asarray(log_tail)
 
-    def _skewed(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices) -> Array:
+    def _skewed(self, at: Curves, rows: Indices, trials: Indices) -> Array:
         """Few losses: the normal density, averaged over the capacities that explain the count."""
         counts, deviation = self.groups.lost[trials].astype(int), at.deviation[rows]
-        capacity = self._nodes(function, at, rows, trials, counts)
-        steepness = -function.log_loss(self.groups.load[trials][:, None], capacity, at.spread[rows]).slope
+        capacity = self._nodes(at, rows, trials, counts)
+        steepness = -at.function.log_loss(self.groups.load[trials][:, None], capacity, at.spread[rows]).slope
         distance = (capacity - at.mrr[rows]) / deviation
         weights = _rules()[1][counts]
         log_factor = np.log(weights / (steepness * deviation * counts[:, None])) - _LOG_ROOT_TAU
         return _log_sum(log_factor - 0.5 * distance**2) - self._at_mean[trials]
 
-    def _nodes(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices, counts: Indices) -> Array:
+    def _nodes(self, at: Curves, rows: Indices, trials: Indices, counts: Indices) -> Array:
         """Capacities at which the mean is one of the bump's nodes, shape (pairs, nodes)."""
         log_rate = _rules()[0][counts] - self._log_exposure[trials][:, None]
         spread = at.spread[rows]
-        return np.maximum(function.explaining_mrr(self.groups.load[trials][:, None], log_rate, spread), spread)
+        return np.maximum(at.function.explaining_mrr(self.groups.load[trials][:, None], log_rate, spread), spread)
 
 
 def _log_sum(log_terms: Array) -> Array:

@@ -4,8 +4,10 @@ If every trial has its own capacity m + s z, with z standard normal, then the me
 fitting function's mean over z. The critical load is about that mean.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -35,29 +37,34 @@ class CurvePoint(LogLoss):
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves of mean loss of one fitting function, one per entry of the arrays."""
+    """Curves of mean loss of one fitting function, one per entry of the arrays, in frames per second."""
 
     function: FittingFunction
     """The fitting function."""
+    mrr: Array
+    """Limiting forwarding rates."""
     spread: Array
-    """Widths of the knee in frames per second, shape (curves,)."""
+    """Widths of the knee."""
     deviation: Array
-    """Standard deviations of the capacity in frames per second, shape (curves,)."""
+    """Standard deviations of the capacity between trials."""
 
-    def at(self, load: Array, mrr: Array, which: Indices) -> CurvePoint:
-        """Mean loss at loads, of the chosen curves with these mrrs; all of shape (chosen,)."""
-        spread, deviation = self.spread[which], self.deviation[which]
-        if self.function is ERF or not deviation.any():
-            return _plain(self.function, load, mrr, self._widened(which))
-        narrow, parts = deviation < _NARROW * spread, np.empty((3, len(load)))
+    def at(self, which: Indices) -> Curves:
+        """Some of the curves."""
+        return Curves(self.function, self.mrr[which], self.spread[which], self.deviation[which])
+
+    def loss(self, load: Array) -> CurvePoint:
+        """Mean loss of each curve at its load."""
+        if self.function is ERF or not self.deviation.any():
+            return _plain(self.function, load, self.mrr, self._widened)
+        narrow, parts = self.deviation < _NARROW * self.spread, np.empty((3, len(load)))
         for chosen, compute in ((narrow, _narrow_stretch), (~narrow, _wide_stretch)):
             if chosen.any():
-                parts[:, chosen] = compute(load[chosen], mrr[chosen], spread[chosen], deviation[chosen])
+                parts[:, chosen] = compute(load[chosen], self.mrr[chosen], self.spread[chosen], self.deviation[chosen])
         return CurvePoint(*parts)
 
     def explaining_mrr(self, load: Array, log_loss_rate: Array) -> Array:
         """About the mrr at which each curve's mean loss rate at the load is the given one."""
-        plain = self.function.explaining_mrr(load, log_loss_rate, self._widened(np.arange(len(self.spread))))
+        plain = self.function.explaining_mrr(load, log_loss_rate, self._widened)
         if self.function is ERF or not self.deviation.any():
             return plain
         steep = self.function.explaining_mrr(
@@ -66,10 +73,11 @@ class Curves:
         like_erf = ERF.explaining_mrr(load, log_loss_rate, np.hypot(2.5 * self.spread, np.sqrt(2.0) * self.deviation))
         return np.where(self.deviation < _NARROW * self.spread, steep, like_erf)
 
-    def _widened(self, which: Indices) -> Array:
+    @property
+    def _widened(self) -> Array:
         """Spreads; those of an erf function include the deviation: a Gaussian folded with a Gaussian is a Gaussian."""
-        spread = self.spread[which]
-        return np.hypot(spread, np.sqrt(2.0) * self.deviation[which]) if self.function is ERF else spread
+        is_erf = self.function is ERF
+        return np.hypot(self.spread, np.sqrt(2.0) * self.deviation) if is_erf else self.spread
 
 
 def _plain(function: FittingFunction, load: Array, mrr: Array, spread: Array) -> CurvePoint:
@@ -131,15 +139,16 @@ class CriticalLoadQuestion:
             )
 
 
-def critical_load(curves: Curves, question: CriticalLoadQuestion, mrr: Array, targets: Array | None = None) -> Array:
+def critical_load(curves: Curves, question: CriticalLoadQuestion, targets: Array | None = None) -> Array:
     """The load in frames per second at which the mean loss ratio is the target, clamped to the limits.
 
     The excess of log r - log b over log t increases with the load. With `targets`, each curve has its own.
     """
+    mrr = curves.mrr
     log_target = np.log(np.full(mrr.shape, question.target_loss_ratio) if targets is None else targets)
 
     def excess(load: Array, which: Indices) -> tuple[Array, Array]:
-        point = curves.at(load, mrr[which], which)
+        point = curves.at(which).loss(load)
         slope = np.maximum(point.load_slope - 1.0 / load, 1e-12 / load)
         return point.log_rate - np.log(load) - log_target[which], slope
 
@@ -151,15 +160,15 @@ def critical_load(curves: Curves, question: CriticalLoadQuestion, mrr: Array, ta
 
 
 def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: Array, ceiling: float) -> Array:
-    """The mrr, between the spread and `ceiling`, with the given critical load; the nearer end if there is none."""
+    """The mrr, between that of the curves and `ceiling`, with the given critical load, or the nearer end."""
     wanted = np.log(question.target_loss_ratio) + np.log(load)
 
     def lack(mrr: Array, which: Indices) -> tuple[Array, Array]:
-        point = curves.at(load[which], mrr, which)
+        point = replace(curves.at(which), mrr=mrr).loss(load[which])
         return wanted[which] - point.log_rate, np.maximum(-point.slope, 1e-300)
 
     start = curves.explaining_mrr(load, wanted)
-    return root(lack, start, curves.spread, np.maximum(curves.spread, ceiling), curves.spread)
+    return root(lack, start, curves.mrr, np.maximum(curves.mrr, ceiling), curves.spread)
 
 
 def root(

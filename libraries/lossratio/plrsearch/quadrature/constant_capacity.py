@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.likelihood import Likelihood, Model, RowDensity
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Indices
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices
 from lossratio.plrsearch.quadrature.panels import (
     ORDER,
     WEIGHTS,
@@ -111,15 +111,14 @@ class _Quadrature:
     def posterior(self) -> Posterior:
         """What the panels so far make of it."""
         (masses, log_mass), panels = masses_of(self.panels), self.panels
+        mrr = np.exp(node_positions(panels.low, panels.high).ravel())
+        spread = np.repeat(np.exp(panels.log_spread), ORDER)
         return Posterior(
             self.question,
             panels.critical_load.ravel(),
             masses.ravel(),
             ORDER,
-            function=self.model.function,
-            mrr=np.exp(node_positions(panels.low, panels.high).ravel()),
-            spread=np.repeat(np.exp(panels.log_spread), ORDER),
-            deviation=np.zeros(masses.size),
+            curves=Curves(self.model.function, mrr, spread, np.zeros(masses.size)),
             likeliest=int(np.argmax(panels.log_density)),
             log_evidence=log_mass + self.model.likelihood.constant,
         )

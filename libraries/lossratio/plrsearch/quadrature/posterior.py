@@ -148,16 +148,10 @@ class Distribution:
 
 @dataclass(frozen=True, kw_only=True)
 class Posterior(Distribution):
-    """The posterior of one fitting function; arrays of shape (points,), in frames per second."""
+    """The posterior of one fitting function; arrays of shape (points,)."""
 
-    function: FittingFunction
-    """The fitting function."""
-    mrr: Array
-    """Limiting forwarding rates."""
-    spread: Array
-    """Widths of the knee."""
-    deviation: Array
-    """Standard deviations of the capacity."""
+    curves: Curves
+    """The curves of the points."""
     likeliest: int
     """Index of the point with the highest density."""
     log_evidence: float
@@ -168,17 +162,16 @@ class Posterior(Distribution):
     @property
     def mode(self) -> Mode:
         """Parameters of the point with the highest density."""
-        return Mode(
-            self.function, *(float(column[self.likeliest]) for column in (self.mrr, self.spread, self.deviation))
-        )
+        one = self.curves.at(np.array(self.likeliest))
+        return Mode(one.function, float(one.mrr), float(one.spread), float(one.deviation))
 
     @property
     def name(self) -> str:
         """Name of the fitting function."""
-        return self.function.name
+        return self.curves.function.name
 
     def loss_ratio(self, loads: Sequence[float]) -> Array:
         """The likeliest curve: the mean loss ratio that it has at these loads, in frames per second."""
-        load, which = np.asarray(loads, dtype=float), np.full(len(loads), self.likeliest)
-        point = Curves(self.function, self.spread, self.deviation).at(load, self.mrr[which], which)
+        load = np.asarray(loads, dtype=float)
+        point = self.curves.at(np.full(len(load), self.likeliest)).loss(load)
         return np.asarray(np.minimum(np.exp(point.log_rate - np.log(load)), 1.0))

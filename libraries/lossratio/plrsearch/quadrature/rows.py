@@ -96,7 +96,7 @@ def steps_of(density: RowDensity, question: CriticalLoadQuestion) -> Array:
     ceiling = float(np.exp(density.model.prior.highest_log_mrr(DROP) + DROP))
     loads = np.tile([question.min_load, question.max_load], len(density.log_spread))
     spread = np.repeat(density.spread, 2)
-    curves = Curves(density.model.function, spread, np.zeros_like(spread))
+    curves = Curves(density.model.function, spread, spread, np.zeros_like(spread))
     return np.log(mrr_of_critical_load(curves, question, loads, ceiling)).reshape(-1, 2)
 
 

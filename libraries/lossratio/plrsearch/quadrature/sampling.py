@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.likelihood import GRID, Bumps, Model, Points, VaryingCapacityLikelihood, wright_omega
+from lossratio.plrsearch.likelihood import GRID, Bumps, Model, VaryingCapacityLikelihood, wright_omega
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, TrialCounts, critical_load
 from lossratio.plrsearch.quadrature.posterior import Posterior
 
@@ -112,16 +112,15 @@ def _summed(
         near = np.abs(log_mrr[piece] - mode) < _HOPELESS * width
         columns = (np.exp(column[piece][near, None]) for column in (log_mrr, log_spread, log_deviation))
         bumps = Bumps(bumps.place[near], bumps.width[near])
-        exact = likelihood.log_probability(model.function, Points(*columns), bumps)
+        exact = likelihood.log_probability(Curves(model.function, *columns), bumps)
         log_mass[piece.start + np.flatnonzero(near)] = exact
     log_mass += model.prior.log_density(log_mrr)
     likeliest = int(np.argmax(log_mass))
     log_mass += log_area - np.log(number * (ridge.bounds[1] - ridge.bounds[0]))
     log_mass[log_mrr <= log_spread] = -np.inf
     kept = np.flatnonzero((log_mass > log_mass.max() - _NO_MASS) | (np.arange(number) == likeliest))
-    parameters = (np.exp(values[kept]) for values in (log_mrr, log_spread, log_deviation))
-    mrr, spread, deviation = parameters
-    loads = critical_load(Curves(model.function, spread, deviation), question, mrr)
+    curves = Curves(model.function, *(np.exp(values[kept]) for values in (log_mrr, log_spread, log_deviation)))
+    loads = critical_load(curves, question)
     log_total = float(scipy.special.logsumexp(log_mass))
     masses = np.exp(log_mass[kept] - log_total)
     return Posterior(
@@ -129,10 +128,7 @@ def _summed(
         loads,
         masses / masses.sum(),
         1,
-        function=model.function,
-        mrr=mrr,
-        spread=spread,
-        deviation=deviation,
+        curves=curves,
         likeliest=int(np.searchsorted(kept, likeliest)),
         log_evidence=log_total + likelihood.constant,
         error=_error(loads, masses, order[kept] % 2 == 0),

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.model import Array, Curves, TrialCounts, critical_load
+from lossratio.plrsearch.model import Array, TrialCounts, critical_load
 from lossratio.plrsearch.quadrature import Posterior
 
 _FAR = 1000.0
@@ -87,22 +87,16 @@ class Bursts:
 
         It changes by as much as that of the likeliest curve does.
         """
-        question, mode = posterior.question, posterior.mode
+        question, curves = posterior.question, posterior.curves
         beyond = replace(question, max_load=_BEYOND * question.max_load)
         left = question.target_loss_ratio - np.append(self.ratio, 0.0)
         some = left > 0.0
-        spread, deviation, mrr = (np.full(some.sum(), value) for value in (mode.spread, mode.deviation, mode.mrr))
         share = np.zeros(len(left))
-        share[some] = critical_load(Curves(posterior.function, spread, deviation), beyond, mrr, left[some])
-        share = share[:-1] / share[-1]
-        curves = Curves(posterior.function, posterior.spread, posterior.deviation)
-        loads = np.outer(share, critical_load(curves, beyond, posterior.mrr)).ravel()
+        share[some] = critical_load(curves.at(np.full(some.sum(), posterior.likeliest)), beyond, left[some])
+        loads = np.outer(share[:-1] / share[-1], critical_load(curves, beyond)).ravel()
         loads = np.clip(loads, question.min_load, question.max_load)
-        mrr, spread, deviation, mass = (
-            np.tile(column, _PARTS)
-            for column in (posterior.mrr, posterior.spread, posterior.deviation, posterior.mass / _PARTS)
-        )
-        return replace(posterior, critical_load=loads, mass=mass, order=1, mrr=mrr, spread=spread, deviation=deviation)
+        mass, which = np.tile(posterior.mass / _PARTS, _PARTS), np.tile(np.arange(len(posterior.mass)), _PARTS)
+        return replace(posterior, critical_load=loads, mass=mass, order=1, curves=curves.at(which))
 
     def __str__(self) -> str:
         """What they lose, in words."""

@@ -16,7 +16,6 @@ import scipy
 from lossratio.plrsearch.model import (
     Array,
     CriticalLoadQuestion,
-    Curves,
     FittingFunction,
     LikelihoodName,
     TrialCounts,
@@ -132,7 +131,7 @@ def _of_varying(
         return Description(known, counts, likelihood, replicates)
     order, rates = order_of(Capacities.of(_best(known), counts)), [0.0] * len(known)
     if order.drift or order.swing:
-        order = _settled(order, counts, question, _best(known).function)
+        order = _settled(order, counts, question, _best(known).curves.function)
     if order.drift:
         order, rates = _likeliest_drift(order, counts, question)
     steady = _steadied(counts, order)
@@ -250,20 +249,19 @@ def _of_sine(posterior: Posterior, swing: float) -> Array:
     That of the likeliest point is a root. Others differ by as much as if the loss ratio were exponential in the load,
     as exp(k load): by log(I0(k swing)) / k, with the Bessel function I0.
     """
-    function, loads, target = posterior.function, posterior.critical_load, posterior.question.target_loss_ratio
-    curves = Curves(function, posterior.spread, posterior.deviation)
-    slope = curves.at(loads, posterior.mrr, np.arange(len(loads))).load_slope
+    loads, target = posterior.critical_load, posterior.question.target_loss_ratio
+    slope = posterior.curves.loss(loads).load_slope
     steep = np.maximum(slope * loads - 1.0, 1.0)
     below = swing + np.log(scipy.special.i0e(steep * swing)) / steep
     # From the capacity's lowest on: there most is lost, in a short time if the knee is sharp.
     phase = (np.arange(_PHASES) + 0.5) / _PHASES
     weight, capacity = 4.0 * phase**3 / _PHASES, 1.0 - swing * np.cos(np.pi * phase**4)
     likeliest = posterior.likeliest
-    which = np.full(_PHASES, likeliest)
+    curves = posterior.curves.at(np.full(_PHASES, likeliest))
 
     def excess(share: float) -> float:
         load = share * loads[likeliest] / capacity
-        log_ratio = curves.at(load, posterior.mrr[which], which).log_rate - np.log(load)
+        log_ratio = curves.loss(load).log_rate - np.log(load)
         return float(scipy.special.logsumexp(log_ratio, b=weight) - np.log(target))
 
     root = float(scipy.optimize.brentq(excess, 1.0 - swing, 1.0 + swing, xtol=1e-12))

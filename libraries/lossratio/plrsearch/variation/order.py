@@ -82,7 +82,7 @@ class Capacities:
     @classmethod
     def of(cls, posterior: Posterior, counts: TrialCounts) -> Capacities:
         """The capacities under a posterior's likeliest curve."""
-        mode, function = posterior.mode, posterior.function
+        mode, function = posterior.mode, posterior.curves.function
         spread = np.array(mode.spread)
         log_rate = np.log(np.maximum(counts.lost, _LIKELY) / counts.exposure)
         place = np.maximum(function.explaining_mrr(counts.load, log_rate, spread), spread)
