@@ -188,8 +188,8 @@ class PosteriorSelection:
         if self._varies and self._overloading:
             self._overloads += 1
             mode, reach = best.mode, self._reach
-            load = mode.mrr + reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
-            load = max(load, (1.0 + 0.005 * reach) * mode.mrr)
+            load = float(mode.mrr + reach * _OVERLOAD * np.hypot(2.0 * mode.spread, mode.deviation))
+            load = max(load, (1.0 + 0.005 * reach) * float(mode.mrr))
             step = 2.0 ** np.floor(np.log2(_OVERLOAD_STEP * load))
             self._overload = clamped(float(step * np.ceil(load / step)), question)
             return Choice(self._overload, "overload, to see how much the capacity varies")
@@ -204,8 +204,8 @@ class PosteriorSelection:
             return low + (high - low) * (self._trials % _UNEXPLORED + 0.5) / _UNEXPLORED
         # On a grid between the critical load and the knee, or the end of what is described: equal loads are frequent.
         below, mode = np.inf if known.below is None else known.below, known.best.mode
-        mean = min(known.best.mean, mode.mrr)
-        high = max(min(mode.mrr + 2.0 * mode.spread, below), mean)
+        mean = min(known.best.mean, float(mode.mrr))
+        high = max(min(float(mode.mrr + 2.0 * mode.spread), below), mean)
         step = 2.0 ** np.floor(np.log2(max((high - mean) / _CANDIDATES, 1e-9 * high)))
         loads = step * np.arange(np.ceil(mean / step), np.floor(high / step) + 1.0)
         loads = loads if len(loads) else np.array([mean])

@@ -8,8 +8,8 @@ import scipy
 from soak_trials import counts_of, estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch import LikelihoodName, PLRsearch, Replicates
+from lossratio.plrsearch.model import Curves
 from lossratio.plrsearch.model.functions import STRETCH
-from lossratio.plrsearch.quadrature import Mode
 from lossratio.plrsearch.variation.replicates import AfterOverload, LackOfFit
 from lossratio.simulation import PerformanceSpectrum, SimulatedMeasurer, SmoothKnee
 from lossratio.simulation.sut import SutWithoutMemory
@@ -126,7 +126,7 @@ def test_a_capacity_that_varies_is_described_as_that():
 
 
 def test_loss_at_one_load_is_not_hidden_among_that_of_many_quiet_ones():
-    curve = SimpleNamespace(mode=Mode(STRETCH, 44956445.7, 2038425.3, 0.0))
+    curve = SimpleNamespace(mode=Curves(STRETCH, *map(np.array, (44956445.7, 2038425.3, 0.0))))
     loads = np.linspace(12e6, 16e6, 20)
     expected = 2.0 * np.exp(curve.mode.log_loss_rate(loads))
     quiet = [(load, 2.0, float(round(mean))) for load, mean in zip(loads, expected, strict=True)]

@@ -35,9 +35,9 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
                 weight=min(1.0, weight),
                 curve=_curve(function, curves, _BELOW_TARGET * estimate.question.target_loss_ratio),
                 log_evidence=function.log_evidence,
-                mrr_per_interface_fps=function.mode.mrr,
-                spread_per_interface_fps=function.mode.spread,
-                capacity_stdev_per_interface_fps=function.mode.deviation,
+                mrr_per_interface_fps=float(function.mode.mrr),
+                spread_per_interface_fps=float(function.mode.spread),
+                capacity_stdev_per_interface_fps=float(function.mode.deviation),
                 at_min_ratio=min(1.0, function.p_at_min),
                 at_max_ratio=min(1.0, function.p_at_max),
             )

@@ -85,7 +85,10 @@ class LossBounds:
             looks: How many lower bounds are looked at: all of them hold at once (Bonferroni).
         """
         total, all_lost, lossy = float(frames.sum()), float(lost.sum()), int(np.count_nonzero(lost))
-        burst = _burst(frames, lost)
+        burst = max(1.0, all_lost)
+        if len(frames) > 1 and all_lost:
+            expected = frames * (all_lost / total)
+            burst = max(1.0, float(np.sum((lost - expected) ** 2 / expected)) / (len(frames) - 1.0))
         least, _ = _clopper_pearson(all_lost / burst, total / burst, _TAIL / looks)
         return cls(len(frames), lossy, total, all_lost, burst, least, _most(len(frames), lossy, total, all_lost, burst))
 
@@ -119,14 +122,6 @@ def _turning_point(holds: Callable[[float], bool], low: float, high: float) -> t
         middle = float(np.sqrt(low * high))
         low, high = (low, middle) if holds(middle) else (middle, high)
     return low, high
-
-
-def _burst(frames: Array, lost: Array) -> float:
-    all_lost = float(lost.sum())
-    if len(frames) < 2 or not all_lost:
-        return max(1.0, all_lost)
-    expected = frames * (all_lost / frames.sum())
-    return max(1.0, float(np.sum((lost - expected) ** 2 / expected)) / (len(frames) - 1.0))
 
 
 def _most(trials: float, lossy: float, frames: float, lost: float, burst: float) -> float:
@@ -278,6 +273,10 @@ def guard(
         lowest: Lower end of its 95 % interval, in frames per second.
         share: The share of an independent trial that each trial counts as: 10 independent ones verify a load.
     """
+
+    def verifies(bounds: LossBounds) -> bool:
+        return bounds.most <= target and share * bounds.trials >= _LEAST_TRIALS
+
     target = question.target_loss_ratio
     lossy = counts.load[(counts.lost > 0.0) & (counts.load > reported)]
     highest = float(counts.load[counts.load < lossy.min(initial=np.inf)].max(initial=reported))
@@ -291,11 +290,11 @@ def guard(
             return GuardStatement.of(verdict, target, (start, min(lowest, highest)), refuting, share)
     load = float(loads.min(initial=highest))
     bounds = _between(counts, load, highest)
-    if not _are_enough(bounds, target, share):
+    if not verifies(bounds):
         return GuardStatement.of(Verdict.EXTRAPOLATED, target, (load, highest), bounds, share)
     for higher in np.unique(loads[loads <= lowest * (1.0 + _ROUNDING)]):
         above = _between(counts, higher, highest)
-        if not _are_enough(above, target, share):
+        if not verifies(above):
             break
         load, bounds = float(higher), above
     return GuardStatement.of(Verdict.VERIFIED, target, (load, highest), bounds, share)
@@ -315,7 +314,3 @@ def _between(counts: TrialCounts, least: float, most: float, looks: int = 1) -> 
     """The bounds of all trials between two loads; see `LossBounds.of`."""
     chosen = (counts.load >= least) & (counts.load <= most * (1.0 + _ROUNDING))
     return LossBounds.of((counts.load * counts.exposure)[chosen], counts.lost[chosen], looks)
-
-
-def _are_enough(bounds: LossBounds, target: float, share: float) -> bool:
-    return bounds.most <= target and share * bounds.trials >= _LEAST_TRIALS

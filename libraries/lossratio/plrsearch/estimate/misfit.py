@@ -13,7 +13,7 @@ of these:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -110,7 +110,7 @@ def _residuals(description: Description) -> Array:
     if description.likelihood is not LikelihoodName.VARYING:
         return np.zeros(0)
     capacities = Capacities.of(description.best, description.counts)
-    shown = capacities.residuals(description.best.mode.deviation, description.order.correlation)
+    shown = capacities.residuals(float(description.best.mode.deviation), description.order.correlation)
     return np.zeros(0) if len(shown) < ENOUGH or np.std(shown) < _STEADY else shown
 
 
@@ -287,7 +287,7 @@ def _surprise(posterior: Posterior, counts: TrialCounts) -> Iterator[str]:
     few = np.flatnonzero((counts.lost > 0) & quiet)
     capacities = np.maximum(mode.mrr + mode.deviation * _CAPACITIES, mode.spread)
     weights = np.exp(-0.5 * _CAPACITIES**2)
-    rates = np.exp(mode.function.log_loss_rate(counts.load[few, None], capacities, np.array(mode.spread)))
+    rates = np.exp(replace(mode, mrr=capacities).log_loss_rate(counts.load[few, None]))
     means = np.maximum(rates * counts.exposure[few, None], 1e-300)
     # The probability of k losses or more is the incomplete gamma function's.
     chance = scipy.special.gammainc(counts.lost[few, None], means) @ (weights / weights.sum())

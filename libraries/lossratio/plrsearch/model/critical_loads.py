@@ -48,8 +48,8 @@ class Curves:
     deviation: Array
     """Standard deviations of the capacity between trials."""
 
-    def at(self, which: Indices) -> Curves:
-        """Some of the curves."""
+    def at(self, which: Indices | np.intp) -> Curves:
+        """Some of the curves, or one."""
         return Curves(self.function, self.mrr[which], self.spread[which], self.deviation[which])
 
     def loss(self, load: Array) -> CurvePoint:
@@ -61,6 +61,10 @@ class Curves:
             if chosen.any():
                 parts[:, chosen] = compute(load[chosen], self.mrr[chosen], self.spread[chosen], self.deviation[chosen])
         return CurvePoint(*parts)
+
+    def log_loss_rate(self, load: Array) -> Array:
+        """Logarithms of mean lost frames per second where the capacity is `mrr`."""
+        return self.function.log_loss_rate(load, self.mrr, self.spread)
 
     def explaining_mrr(self, load: Array, log_loss_rate: Array) -> Array:
         """About the mrr at which each curve's mean loss rate at the load is the given one."""

@@ -16,7 +16,7 @@ from lossratio.plrsearch.likelihood import (
 )
 from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, FittingFunction, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import constant_capacity, sampling
-from lossratio.plrsearch.quadrature.posterior import Distribution as Distribution, Mode as Mode, Posterior as Posterior
+from lossratio.plrsearch.quadrature.posterior import Distribution as Distribution, Posterior as Posterior
 from lossratio.plrsearch.quadrature.sampling import even_points as even_points
 
 

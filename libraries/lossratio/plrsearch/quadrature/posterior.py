@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, FittingFunction, Indices, root
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, root
 from lossratio.plrsearch.quadrature.panels import WEIGHTS, crossings, mean_and_variance, partial_integrals
 
 _EXACT = 1e-5
 """The least scale of steps towards a quantile, as a share of it; see `root`."""
-
-
-@dataclass(frozen=True)
-class Mode:
-    """The likeliest curve of a posterior, its parameters in frames per second."""
-
-    function: FittingFunction = field(repr=False)
-    """The fitting function."""
-    mrr: float
-    """Limiting forwarding rate."""
-    spread: float
-    """Width of the knee."""
-    deviation: float
-    """Standard deviation of the capacity between trials; 0 if the capacity is constant."""
-
-    def log_loss_rate(self, load: Array) -> Array:
-        """Logarithms of mean lost frames per second at these loads, where the capacity is `mrr`."""
-        return self.function.log_loss_rate(load, np.array(self.mrr), np.array(self.spread))
 
 
 @dataclass(frozen=True)
@@ -160,10 +142,9 @@ class Posterior(Distribution):
     """About the error of the integral: of its logarithm, and of the mean in standard deviations."""
 
     @property
-    def mode(self) -> Mode:
-        """Parameters of the point with the highest density."""
-        one = self.curves.at(np.array(self.likeliest))
-        return Mode(one.function, float(one.mrr), float(one.spread), float(one.deviation))
+    def mode(self) -> Curves:
+        """The point with the highest density: one curve, whose arrays are numbers."""
+        return self.curves.at(np.intp(self.likeliest))
 
     @property
     def name(self) -> str:

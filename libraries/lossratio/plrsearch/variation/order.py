@@ -82,21 +82,20 @@ class Capacities:
     @classmethod
     def of(cls, posterior: Posterior, counts: TrialCounts) -> Capacities:
         """The capacities under a posterior's likeliest curve."""
-        mode, function = posterior.mode, posterior.curves.function
-        spread = np.array(mode.spread)
+        mode, function, spread = posterior.mode, posterior.mode.function, posterior.mode.spread
         log_rate = np.log(np.maximum(counts.lost, _LIKELY) / counts.exposure)
         place = np.maximum(function.explaining_mrr(counts.load, log_rate, spread), spread)
         loss = function.log_loss(counts.load, place, spread)
         place = np.maximum(place - (loss.log_rate - log_rate) / loss.slope, spread)
         blur = -1.0 / (loss.slope * np.sqrt(np.maximum(counts.lost, 1.0)))
-        usual, overloaded = mode.deviation, place[counts.load >= mode.mrr]
+        usual, overloaded = float(mode.deviation), place[counts.load >= mode.mrr]
         if len(overloaded) >= _ENOUGH_OVERLOADED:
             # But for unusual trials: by the lower half, as the largest capacities may be above the load.
             lower, median = np.quantile(overloaded, [0.25, 0.5])
             usual = min(usual, _WIDER * float(median - lower) / _QUARTILE)
-        unlucky = function.log_loss_rate(counts.load, np.array(mode.mrr + _CERTAIN * usual), spread)
+        unlucky = function.log_loss_rate(counts.load, mode.mrr + _CERTAIN * usual, spread)
         certain = (np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS) & (counts.lost > 0.0)
-        return cls(mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, certain, counts.share_of_time, counts.load)
+        return cls(float(mode.mrr), place / mode.mrr - 1.0, blur / mode.mrr, certain, counts.share_of_time, counts.load)
 
     def residuals(self, deviation: float, correlation: float = 0.0) -> Array:
         """Residuals of trials in which loss was certain, in standard deviations: normal if the model is right."""
