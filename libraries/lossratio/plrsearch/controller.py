@@ -115,11 +115,8 @@ class PLRsearch:
         self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
         self._weighting = chosen(Weighting, weighting, "weighting")
         self._is_csits = chosen(SelectionName, selection, "selection") is SelectionName.CSIT
-        self._selection: CsitSelection | PosteriorSelection = (
-            CsitSelection(self._question)
-            if self._is_csits
-            else PosteriorSelection(self._question, self._likelihood, self._weighting)
-        )
+        posterior = PosteriorSelection(self._question, self._likelihood, self._weighting)
+        self._selection = CsitSelection(self._question) if self._is_csits else posterior
         self._duration = initial_duration or self._selection.duration
         loads = [float(load) for load in warm_start]
         if not all(load > 0.0 for load in loads):

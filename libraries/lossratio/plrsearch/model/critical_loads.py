@@ -71,9 +71,8 @@ class Curves:
         plain = self.function.explaining_mrr(load, log_loss_rate, self._widened)
         if self.function is ERF or not self.deviation.any():
             return plain
-        steep = self.function.explaining_mrr(
-            load, log_loss_rate - 0.5 * (self.deviation / self.spread) ** 2, self.spread
-        )
+        lifted = log_loss_rate - 0.5 * (self.deviation / self.spread) ** 2
+        steep = self.function.explaining_mrr(load, lifted, self.spread)
         like_erf = ERF.explaining_mrr(load, log_loss_rate, np.hypot(2.5 * self.spread, np.sqrt(2.0) * self.deviation))
         return np.where(self.deviation < _NARROW * self.spread, steep, like_erf)
 
