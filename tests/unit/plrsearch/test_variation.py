@@ -193,7 +193,7 @@ def test_independent_capacities_have_no_order():
     time, load = (np.arange(number) + 0.5) / (number - 0.5), np.full(number, 1.02 * CAPACITY)
     for _ in range(200):
         certain, place = rng.random(number) < 0.8, 0.004 * rng.standard_normal(number)
-        seen += order_of(Capacities(CAPACITY, place, np.full(number, 1e-5), certain, time, load)) != NO_ORDER
+        seen += order_of(Capacities(place, np.full(number, 1e-5), certain, time, load)) != NO_ORDER
     # One of a hundred is expected; before it mattered how many sines are looked for, it was one of thirty.
     assert seen <= 6
 
@@ -224,8 +224,8 @@ def test_what_the_curve_errs_by_at_each_load_is_no_order():
     load = np.where(first & (np.arange(400) % 4 != 0), 0.995 * CAPACITY, 1.01 * CAPACITY)
     place = np.where(load < CAPACITY, 1.1e-4, -0.8e-4) + 2e-5 * rng.standard_normal(400)
     every = np.ones(400, dtype=bool)
-    assert order_of(Capacities(CAPACITY, place, np.full(400, 1e-5), every, time, load)) == NO_ORDER
-    falling = order_of(Capacities(CAPACITY, place - 1e-3 * time, np.full(400, 1e-5), every, time, load))
+    assert order_of(Capacities(place, np.full(400, 1e-5), every, time, load)) == NO_ORDER
+    falling = order_of(Capacities(place - 1e-3 * time, np.full(400, 1e-5), every, time, load))
     assert falling.drift == pytest.approx(-1e-3, abs=3e-4)
 
 
@@ -235,7 +235,7 @@ def test_what_the_curve_errs_by_at_loads_of_three_trials_each_is_no_order():
     load = np.where(knee, 0.999 + 1e-4 * (number * 7 % 5), 1.01 + 0.01 * (number // 3)) * CAPACITY
     place = np.where(knee, 2e-3 + 1e-4 * (number * 7 % 5), -2e-3) + 1e-6 * np.random.default_rng(3).standard_normal(96)
     time, every = (number + 0.5) / 96, np.ones(96, dtype=bool)
-    assert order_of(Capacities(CAPACITY, place, np.full(96, 1e-5), every, time, load)) == NO_ORDER
+    assert order_of(Capacities(place, np.full(96, 1e-5), every, time, load)) == NO_ORDER
 
 
 def test_some_unusual_trials_are_no_drift():
@@ -244,9 +244,9 @@ def test_some_unusual_trials_are_no_drift():
     place = 0.003 * rng.standard_t(2, number)
     every = np.ones(number, dtype=bool)
     time = (np.arange(number) + 0.5) / number
-    capacities = Capacities(CAPACITY, place, np.full(number, 1e-5), every, time, np.full(number, CAPACITY))
+    capacities = Capacities(place, np.full(number, 1e-5), every, time, np.full(number, CAPACITY))
     assert order_of(capacities).drift == 0.0
-    drifting = Capacities(CAPACITY, place - 0.02 * time, np.full(number, 1e-5), every, time, np.full(number, CAPACITY))
+    drifting = Capacities(place - 0.02 * time, np.full(number, 1e-5), every, time, np.full(number, CAPACITY))
     order = order_of(drifting)
     assert order.drift == pytest.approx(-0.02, abs=4.0 * order.drift_stdev)
 

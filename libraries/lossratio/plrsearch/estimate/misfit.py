@@ -109,8 +109,8 @@ def _residuals(description: Description) -> Array:
     """Residuals of trials that show how a varying capacity is distributed; empty if they are too few."""
     if description.likelihood is not LikelihoodName.VARYING:
         return np.zeros(0)
-    capacities = Capacities.of(description.best, description.counts)
-    shown = capacities.residuals(float(description.best.mode.deviation), description.order.correlation)
+    mode, capacities = description.best.mode, Capacities.of(description.best, description.counts)
+    shown = capacities.residuals(float(mode.deviation / mode.mrr), description.order.correlation)
     return np.zeros(0) if len(shown) < ENOUGH or np.std(shown) < _STEADY else shown
 
 

@@ -64,10 +64,8 @@ _QUARTILE = 0.6745
 
 @dataclass(frozen=True)
 class Capacities:
-    """The capacities of trials, as shares of a reference less 1; arrays of one entry per trial, in their order."""
+    """The capacities of trials, as shares of the likeliest mrr less 1; arrays in the order of the trials."""
 
-    reference: float
-    """The reference, in frames per second."""
     place: Array
     """The capacity that explains the count; without loss the capacity is above."""
     blur: Array
@@ -95,11 +93,11 @@ class Capacities:
             usual = min(usual, _WIDER * float(median - lower) / _QUARTILE)
         unlucky = function.log_loss_rate(counts.load, mode.mrr + _CERTAIN * usual, spread)
         certain = (np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS) & (counts.lost > 0.0)
-        return cls(float(mode.mrr), place / mode.mrr - 1.0, blur / mode.mrr, certain, counts.share_of_time, counts.load)
+        return cls(place / mode.mrr - 1.0, blur / mode.mrr, certain, counts.share_of_time, counts.load)
 
     def residuals(self, deviation: float, correlation: float = 0.0) -> Array:
         """Residuals of trials in which loss was certain, in standard deviations: normal if the model is right."""
-        values = (self.place / np.hypot(self.blur, deviation / self.reference))[self.certain]
+        values = (self.place / np.hypot(self.blur, deviation))[self.certain]
         if not correlation:
             return np.asarray(values)
         likeness = correlation**self.gaps
