@@ -75,6 +75,7 @@ def test_verified_states_up_to_which_bursts_it_is():
     assert shown.verdict is Verdict.VERIFIED
     assert (1.0 - 1.0 / shown.unseen_burst_trials) ** 40 == pytest.approx(0.025)
     assert "unless more than 31 frames are lost at a time in fewer than one of 11 trials" in str(shown)
+    assert "unless more than 1 frame is lost at a time in fewer" in str(replace(shown, largest_burst_frames=1.4))
 
 
 def test_missing_frames_verify_the_target_if_they_lose_as_little():

@@ -237,10 +237,10 @@ class GuardStatement(Observed):
         if self.extrapolation_factor > 1.0 and extrapolated:
             line += f" ({format_most(self.extrapolation_factor)} times the target)"
         if self.largest_burst_frames is not None and self.unseen_burst_trials is not None:
-            line += (
-                f", unless more than {self.largest_burst_frames:,.0f} frames are lost at a time in fewer than one of "
-                f"{self.unseen_burst_trials:.2g} trials"
-            )
+            most = f"{self.largest_burst_frames:,.0f}"
+            frames = "frame is" if most == "1" else "frames are"
+            line += f", unless more than {most} {frames} lost at a time in fewer than one of "
+            line += f"{self.unseen_burst_trials:.2g} trials"
         elif extrapolated and self.unseen_burst_trials is not None:
             rare = f"fewer than one of {self.unseen_burst_trials:.2g} trials"
             line += f"; losses that come in {rare} may be in none of these"
