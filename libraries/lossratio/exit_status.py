@@ -33,6 +33,9 @@ MEANINGS = {
 }
 """The meaning of each exit status, for the help and for ``docs/reference/exit-statuses.md``."""
 
+FAILURES = "failures.jsonl"
+"""Name of a run's file of failed tests: a line for each failure, of which the last one of a test counts."""
+
 
 class FailureKind(str, Enum):
     """Why a test or a command failed; where several things failed, the first of these counts."""

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from lossratio.errors import SearchError
+from lossratio.exit_status import FAILURES
 from lossratio.simulation import GRACEFUL, Overload, Recorded, RunningSut, SimulatedMeasurer, Sut, Traffic, WithoutTruth
 
 
@@ -110,7 +111,7 @@ def recorded_families(directory: Path) -> Mapping[str, Family]:
     Each seed begins at another trial of the record. Searches are between the lowest and the highest recorded load.
     """
     families = {}
-    for file in sorted(directory.rglob("*.jsonl")):
+    for file in sorted(file for file in directory.rglob("*.jsonl") if file.name != FAILURES):
         name, record = str(file.relative_to(directory)), Recorded(file)
         loads = record.loads()
         families[name] = Family(name, "recorded", _always(record), (loads[-1],), loads[0])

@@ -6,8 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-FAILURES = "failures.jsonl"
-"""Name of the file; the last line of a test counts."""
+from lossratio.exit_status import FAILURES
 
 
 def note_failure(directory: Path, test: str, message: str | None, **more: Any) -> None:

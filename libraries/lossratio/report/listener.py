@@ -15,7 +15,8 @@ from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import ReportError, StorageError, storing
-from lossratio.report.failures import FAILURES, note_failure
+from lossratio.exit_status import FAILURES
+from lossratio.report.failures import note_failure
 from lossratio.report.junit import junit_report
 from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_report
 from lossratio.report.page import PAGE_NAME, report_page

@@ -14,8 +14,8 @@ from typing import Any
 from robot.errors import ExecutionFailed, ExecutionStatus
 
 from lossratio.errors import storing
-from lossratio.exit_status import ExitStatus, FailureKind, kind_of_error, status_of_kinds
-from lossratio.report import FAILURES, note_failure, noted_failures
+from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, kind_of_error, status_of_kinds
+from lossratio.report import note_failure, noted_failures
 from lossratio.results import TERMINATED
 from lossratio.trials import NegativeLossError
 

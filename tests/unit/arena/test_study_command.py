@@ -15,6 +15,7 @@ from lossratio.arena.suts import Overhead
 from lossratio.commands import study as command
 from lossratio.commands.main import commands
 from lossratio.commands.study import study
+from lossratio.report import note_failure
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -153,6 +154,7 @@ def test_a_study_of_records_shows_between_which_loads_the_bounds_were(tmp_path):
     (tmp_path / "nights").mkdir()
     lines = [{"load": load, "frames": load, "lost": max(0, load - 50_000)} for load in range(10_000, 100_000, 10_000)]
     (tmp_path / "nights" / "one.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    note_failure(tmp_path / "nights", "A test that failed", "No trial was measured.")
     options = ("--goals", "G4", "--algorithm", "lossratio", "--repeats", "1", "--jobs", "1", "--results", str(tmp_path))
     result = CliRunner().invoke(study, ["--replay", str(tmp_path / "nights"), *options])
     assert result.exit_code == 0, result.output

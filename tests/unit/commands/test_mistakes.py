@@ -264,7 +264,7 @@ def suite_of_mistakes(tmp_path_factory):
         stderr=io.StringIO(),
     )
     tests = ExecutionResult(str(directory / "out" / "output.xml")).suite.all_tests
-    return {test.name: test.message for test in tests}, list(directory.rglob("*.jsonl"))
+    return {test.name: test.message for test in tests}, list(directory.rglob("trials/*.jsonl"))
 
 
 @pytest.mark.parametrize("name", IN_SUITES)
