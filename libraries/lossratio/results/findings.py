@@ -147,8 +147,8 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
     yield from integrity_lines(result)
     repeats = sum(trial.repeats for trial in result.trials)
     if repeats:
-        reasons = "the generator faltered or miscounted, or the testbed changed"
-        yield f"Attempts that were measured again, because {reasons}: {repeats}."
+        because = "because the generator faltered or miscounted, or the testbed changed"
+        yield f"Attempts that were measured again, {because}: {repeats}."
     repairs = sum(len(trial.repairs) for trial in result.trials)
     if repairs:
         yield f"Attempts to repair the infrastructure, before trials were measured again: {repairs}."
