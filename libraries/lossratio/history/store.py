@@ -160,16 +160,13 @@ def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tup
     text = files("lossratio.history").joinpath("entries.sql").read_text(encoding="utf-8")
     found, chosen = text.format(names=names).split(";\n")
     with required("duckdb").connect() as connection:
+        # It gives times in this machine's zone, and everything that is written about them is in UTC.
+        connection.execute("SET TimeZone = 'UTC'")
         connection.register("all_columns", _schema().empty_table())
         asked = {"files": [str(path) for path in paths], "testbed": testbed, "readings": readings}
         connection.execute(found, asked)
         unusable = connection.execute("SELECT DISTINCT file FROM found WHERE NOT is_usable ORDER BY file").fetchall()
-        table = connection.sql(chosen).to_arrow_table()
-    # DuckDB gives times in this machine's zone, and everything that is written about them is in UTC.
-    for index, column in enumerate(table.schema):
-        if required("pyarrow").types.is_timestamp(column.type):
-            table = table.set_column(index, column.name, table.column(index).cast(_type(datetime)))
-    return table, [file for (file,) in unusable]
+        return connection.sql(chosen).to_arrow_table(), [file for (file,) in unusable]
 
 
 def required(module: str) -> Any:
