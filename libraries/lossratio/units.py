@@ -128,6 +128,11 @@ def format_most(most: float) -> str:
     return _rounded(most, ROUND_CEILING)
 
 
+def trials_counted(number: int) -> str:
+    """A number of trials in words."""
+    return "1 trial" if number == 1 else f"{number:,} trials"
+
+
 def format_duration(seconds: float) -> str:
     """Writes a duration in whole seconds as Robot Framework does, such as ``1min 5s``."""
     from robot.utils import secs_to_timestr

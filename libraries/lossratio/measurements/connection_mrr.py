@@ -13,8 +13,9 @@ from lossratio.measurements import CsitExportError, FoundResult, PlannedKind, Pl
 from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest, at_maximum_load
 from lossratio.records import Record
-from lossratio.results import Finding, MaxLoad, View, trials_counted, value_line
+from lossratio.results import Finding, MaxLoad, View, value_line
 from lossratio.trials import TrialInput, TrialResult
+from lossratio.units import trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

@@ -25,12 +25,11 @@ from lossratio.results import (
     View,
     load_per_interface,
     offered_in,
-    trials_counted,
     unsent_share,
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

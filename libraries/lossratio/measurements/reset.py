@@ -35,7 +35,7 @@ from lossratio.trials import (
     TrialResult,
     output_from_counters,
 )
-from lossratio.units import format_milliseconds
+from lossratio.units import format_milliseconds, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed, TrafficSource
@@ -352,8 +352,7 @@ class ResetView(View[ResetResult]):
         values = result.reset
         if values is None:
             return
-        number = len(values.times)
-        trials = f"{number} {'trial' if number == 1 else 'trials'}"
+        trials = trials_counted(len(values.times))
         yield self.head(result, f"reset (RFC 6201): {result.settings.reset_name}, {trials}")
         yield value_line("load", result.load)
         yield from values.lines("by time stamps", none="no loss")

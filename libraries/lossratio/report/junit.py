@@ -13,7 +13,8 @@ from xml.etree.ElementTree import Element, SubElement
 from lossratio.drawing import xml_text
 from lossratio.records import Rate
 from lossratio.report.run import Run
-from lossratio.results import Outcome, TestResult, findings_of, message, number_of, trials_counted
+from lossratio.results import Outcome, TestResult, findings_of, message, number_of
+from lossratio.units import trials_counted
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,9 @@ from lossratio.results import (
     format_frames_per_second,
     integrity_of,
     number_of,
-    trials_counted,
     view_of,
 )
-from lossratio.units import Unit, format_bit_rate, format_ratio
+from lossratio.units import Unit, format_bit_rate, format_ratio, trials_counted
 
 REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""

@@ -24,7 +24,6 @@ from lossratio.results.doubts import (
     generator_stalls as generator_stalls,
     offered_in as offered_in,
     time_dependence_in as time_dependence_in,
-    trials_counted as trials_counted,
     unsent_explain as unsent_explain,
     unsent_frames as unsent_frames,
     unsent_share as unsent_share,

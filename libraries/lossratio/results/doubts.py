@@ -13,7 +13,7 @@ from statistics import NormalDist, fmean, pstdev
 from typing import NamedTuple
 
 from lossratio.results.trials import STALL, Trial, foreign_frames_of
-from lossratio.units import Unit, format_frame_rate, format_ratio
+from lossratio.units import Unit, format_frame_rate, format_ratio, trials_counted
 
 TIME_SIGNIFICANCE = 0.001
 """Time matters if a SUT that stays the same would seem so with less than this probability, over all loads of a test."""
@@ -205,11 +205,6 @@ def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
     if affected == 1:
         statement = f"trial {number} stands although the testbed changed around it"
     return Doubt(DoubtKind.TESTBED_CHANGED, f"{statement}: {first.change}")
-
-
-def trials_counted(number: int) -> str:
-    """A number of trials in words."""
-    return "1 trial" if number == 1 else f"{number:,} trials"
 
 
 def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:

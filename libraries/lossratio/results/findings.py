@@ -22,7 +22,7 @@ from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL
 from lossratio.results.view import Finding, shown_in
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
+from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate, trials_counted
 
 _LABEL_WIDTH = len("conditional throughput")
 FORCED = "resumed by force, although "
@@ -69,7 +69,7 @@ def findings_html(result: TestResult) -> str:
         f"<tr>{''.join(f'<{tag}>{html.escape(row[column])}</{tag}>' for column in used)}</tr>"
         for tag, row in (("th", head), *(("td", row) for row in rows))
     ]
-    name = html.escape(f"{result.test.name}: {result.outcome.value}, {doubts.trials_counted(len(result.trials))}")
+    name = html.escape(f"{result.test.name}: {result.outcome.value}, {trials_counted(len(result.trials))}")
     return f"<table><caption>{name}</caption>{''.join(lines)}</table>"
 
 
@@ -117,7 +117,7 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
     yield (
         f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
         f"frames of {result.conditions.traffic.average_frame_size_bytes:.6g} bytes on average; "
-        f"{doubts.trials_counted(len(result.trials))} in {sum(trial.elapsed_s for trial in result.trials):.1f} s."
+        f"{trials_counted(len(result.trials))} in {sum(trial.elapsed_s for trial in result.trials):.1f} s."
     )
     if result.max_load.limits:
         yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."

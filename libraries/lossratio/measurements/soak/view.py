@@ -13,19 +13,8 @@ from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import fit_table, in_words, limit_in_words
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
 from lossratio.plrsearch import LossBounds, Verdict
-from lossratio.results import (
-    STALL,
-    Doubt,
-    DoubtKind,
-    Finding,
-    Outcome,
-    Picture,
-    Trial,
-    View,
-    trials_counted,
-    value_line,
-)
-from lossratio.units import format_frame_rate, format_ratio, format_target
+from lossratio.results import STALL, Doubt, DoubtKind, Finding, Outcome, Picture, Trial, View, value_line
+from lossratio.units import format_frame_rate, format_ratio, format_target, trials_counted
 
 CRITICAL_LOAD = "critical load"
 """The quantity of a soak test."""

@@ -44,11 +44,10 @@ from lossratio.results import (
     generator_stalls,
     offered_in,
     time_dependence_in,
-    trials_counted,
     trials_in_words,
     value_line,
 )
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 _RFC2544_DURATION_S = 60.0
 

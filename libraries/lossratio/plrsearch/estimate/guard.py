@@ -17,7 +17,7 @@ import scipy
 
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
 from lossratio.trials import Frames, Observed, Seconds
-from lossratio.units import format_frame_rate, format_limits, format_most
+from lossratio.units import format_frame_rate, format_limits, format_most, trials_counted
 
 NEAR = 0.05
 """Share of the reported load by which the loads of the statement are below it, at most."""
@@ -245,8 +245,7 @@ class GuardStatement(Observed):
             rare = f"fewer than one of {self.unseen_burst_trials:.2g} trials"
             line += f"; losses that come in {rare} may be in none of these"
         if self.missing_frames is not None:
-            some = "trial" if self.missing_trials == 1 else "trials"
-            trials = f" in {self.missing_trials} {some} or more" if self.missing_trials else ""
+            trials = f" in {trials_counted(self.missing_trials)} or more" if self.missing_trials else ""
             hours = "" if self.missing_s is None else f", {self.missing_s / 3600.0:.2g} h,"
             line += f"; {self.missing_frames:.2g} frames more{trials}{hours} would verify it"
         return line
