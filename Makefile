@@ -88,7 +88,7 @@ environment:
 
 packages:
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
-	@-tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch chromium=chromium prometheus=prometheus
+	@-tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch chromium=chromium prometheus=prometheus jq=jq
 
 clean:
 	rm -rf .venv results build dist libraries/*.egg-info
