@@ -53,6 +53,9 @@ class Trial(Record):
     """Lost frames, summed per direction; None: not counted."""
     unsent_frames: FrameCount | None
     """Frames that the generator could not send, over all directions; None: not counted."""
+    late_frames: FrameCount | None = None
+    """Those of the lost frames that came back after the wait for frames in flight: they count as lost, although the
+    SUT lost none of them. None: nobody knows of one."""
     forgotten_s: Seconds | None = None
     """Time in which the device then deleted all connections by its own command; None: it was not told to."""
     repeats: int = Field(default=0, ge=0)

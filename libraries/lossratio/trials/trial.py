@@ -291,6 +291,10 @@ class TrialOutput(Observed):
     loss."""
     unsent_frames: int | None = None
     """Frames that the generator could not send, over all directions."""
+    late_frames: Frames | None = None
+    """Those of the lost frames that came back after the wait for frames in flight, over all directions: the SUT held
+    them, and lost none of them. It is known only after the trial: from its journal, and in its result. None: nobody
+    knows of one."""
     repeats: int = 0
     """Number of earlier attempts at this trial that were discarded, because their counters could not be trusted or the
     generator failed. Their time is part of `elapsed`."""
