@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -22,20 +21,19 @@ BEGIN, END = "<!-- rooms -->", "<!-- end of rooms -->"
 MOST_LINES = 500
 
 
-def lines_of_rooms() -> list[tuple[list[str], int]]:
-    """Each line of the table: its rooms, and the lines of Python that they may have together."""
+def levels() -> list[list[str]]:
+    """The rooms of each line of the table."""
     text = (ROOT / "docs" / "architecture.md").read_text()
     rows = text.partition(BEGIN)[2].partition(END)[0].strip().splitlines()[2:]
-    cells = [row.split("|") for row in rows]
-    return [([name.strip(" `") for name in cell[1].split(",")], int(cell[3].replace(",", ""))) for cell in cells]
+    return [[name.strip(" `") for name in row.split("|")[1].split(",")] for row in rows]
 
 
 def rooms() -> dict[str, set[str]]:
     """What each room may import besides itself: all rooms below it in the table of `docs/architecture.md`."""
-    levels = [names for names, _ in lines_of_rooms()]
+    storeys = levels()
     return {
-        name: {lower for level in levels[number + 1 :] for lower in level}
-        for number, level in enumerate(levels)
+        name: {lower for level in storeys[number + 1 :] for lower in level}
+        for number, level in enumerate(storeys)
         for name in level
     }
 
@@ -102,14 +100,6 @@ def test_the_table_has_all_rooms():
     there = {path.stem if path.is_file() else path.name for path in PACKAGE.iterdir()}
     beside = {"resources", "suites", "topologies", "py", "trial", *(name for name in there if name.startswith("__"))}
     assert there - beside == set(rooms())
-
-
-def test_rooms_keep_to_their_budgets_of_lines():
-    sizes = Counter(dict.fromkeys(rooms(), 0))
-    for path in sources():
-        sizes[room(path)] += len(path.read_text().splitlines())
-    over = [(names, sum(sizes[name] for name in names), most) for names, most in lines_of_rooms()]
-    assert not [row for row in over if row[1] > row[2]]
 
 
 def test_the_way_of_a_trial_names_modules_that_exist():
