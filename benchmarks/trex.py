@@ -24,11 +24,10 @@ from lossratio.measurements.throughput.measure import SearchRequest, find_condit
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
-from lossratio.results.trials import dropped_by_generator
 from lossratio.testbed.live import open_testbed
 from lossratio.topology import TREX_HOME
 from lossratio.traffic import TrafficProfile, load_profile
-from lossratio.trials import TrialInput
+from lossratio.trials import TrialInput, missing_frames
 
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"
 GENERATORS = {"embedded": TOPOLOGIES / "local.yaml", "TRex": TOPOLOGIES / "local-trex.yaml"}
@@ -122,7 +121,7 @@ def costs(name: str, file: Path) -> None:
             stretch = [1e3 * max(each.stretch_s or 0.0 for each in output.directions) for output in outputs]
             unsent = [(output.unsent_frames or 0) / (2 * load) for output in outputs]
             lost = sum(output.lost_frames or 0 for output in outputs)
-            dropped = sum(map(dropped_by_generator, outputs))
+            dropped = sum(known.generator_drops for output in outputs if (known := missing_frames(output)))
             print(
                 f"{load:8} {_both(cost, '{:.1f} ms'):>24} {_both(stretch, '{:.1f} ms'):>24} "
                 f"{_both(unsent, '{:.3%}'):>22} {lost:8} {dropped:14}"

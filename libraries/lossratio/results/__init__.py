@@ -85,7 +85,6 @@ from lossratio.results.trials import (
     STALL as STALL,
     Trial as Trial,
     describe_trials as describe_trials,
-    dropped_by_generator as dropped_by_generator,
     format_loss as format_loss,
     trials_in_words as trials_in_words,
 )

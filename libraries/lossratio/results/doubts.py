@@ -165,7 +165,7 @@ def doubts_about_frames(trials: Sequence[Trial], late_in_last: int) -> Iterator[
         ),
         (
             DoubtKind.GENERATOR_DROPS,
-            (trial.dropped_by_generator for trial in trials),
+            (trial.missing.generator_drops for trial in trials),
             "{frames} frames in {trials} came back, were dropped inside the generator, and count as lost; the SUT may "
             "forward more",
         ),

@@ -124,7 +124,7 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
     if short:
         yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
-    dropped = [frames for trial in result.trials if (frames := trial.dropped_by_generator)]
+    dropped = [frames for trial in result.trials if (frames := trial.missing.generator_drops)]
     if dropped:
         yield (
             f"The generator dropped {sum(dropped):,} frames that came back, in {len(dropped)} of the trials: they "

@@ -6,7 +6,16 @@ from dataclasses import fields
 from pydantic import Field
 
 from lossratio.records import FrameCount, Ratio, Record, Seconds
-from lossratio.trials import DirectionCounters, Incident, JournalEntry, TrialInput, TrialOutput, TrialResult
+from lossratio.trials import (
+    DirectionCounters,
+    Incident,
+    JournalEntry,
+    MissingFrames,
+    TrialInput,
+    TrialOutput,
+    TrialResult,
+    missing_frames,
+)
 from lossratio.units import format_frame_rate, format_ratio
 
 STALL = 1e-3
@@ -73,9 +82,9 @@ class Trial(Record):
         return max((direction.lateness_s or 0.0 for direction in self.directions), default=0.0)
 
     @property
-    def dropped_by_generator(self) -> int:
-        """Lost frames that the generator itself dropped."""
-        return dropped_by_generator(self)
+    def missing(self) -> MissingFrames:
+        """Its frames that did not come back, by their cause; none, if the trial counted no frames."""
+        return missing_frames(self) or MissingFrames()
 
     def as_result(self) -> TrialResult:
         """Converts the trial for the search algorithms."""
@@ -118,11 +127,6 @@ def describe_trials(
         for number, entry in enumerate(entries, start=1)
         for result, set_aside in [(entry.result, why_set_aside(entry.result))]
     )
-
-
-def dropped_by_generator(output: TrialOutput | Trial) -> int:
-    """Lost frames that the generator itself dropped; at most the lost frames of each direction."""
-    return sum(max(0, min(direction.generator_drop_frames, direction.lost)) for direction in output.directions)
 
 
 def foreign_frames_of(direction: DirectionCounters) -> int:

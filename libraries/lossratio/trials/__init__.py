@@ -1,5 +1,12 @@
 """The types that all rooms share: a trial's input and output, counters, the journal, controllers and measurers."""
 
+from lossratio.trials.causes import (
+    CountedFrames as CountedFrames,
+    MissingFrames as MissingFrames,
+    loss_ratio_without_tester as loss_ratio_without_tester,
+    missing_frames as missing_frames,
+    sut_loss_ratio as sut_loss_ratio,
+)
 from lossratio.trials.counters import (
     IN_FLIGHT as IN_FLIGHT,
     START_TOLERANCE as START_TOLERANCE,

@@ -8,6 +8,7 @@ from lossratio.results import DoubtKind
 from lossratio.results.doubts import doubts_about_frames
 from lossratio.traffic.agent.core.early_verdict import Watch
 from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.trials.causes import MissingFrames
 from lossratio.trials.counters import NegativeLossError, output_from_counters
 from lossratio.trials.trial import TrialInput
 
@@ -77,7 +78,7 @@ def test_frames_of_others_are_a_doubt_where_they_hide_loss_and_an_error_where_th
 class Trialled:
     """As much of a trial as doubts about frames need."""
 
-    dropped_by_generator = 0
+    missing = MissingFrames()
 
     def __init__(self, directions):
         self.directions = directions

@@ -42,7 +42,16 @@ from lossratio.mlrsearch import (
     zone_in,
 )
 from lossratio.records import Rate
-from lossratio.trials import Addition, Integrity, JournalContents, JournalEntry, TrialResult
+from lossratio.trials import (
+    Addition,
+    Integrity,
+    JournalContents,
+    JournalEntry,
+    MissingFrames,
+    TrialResult,
+    loss_ratio_without_tester,
+    missing_frames,
+)
 from lossratio.units import format_frame_rate, format_ratio
 
 ALGORITHM = "MLRsearch"
@@ -237,13 +246,10 @@ def _is_generator_limit(result: GoalResult, trials: Sequence[TrialResult], max_l
 
 def _without_generators_faults(trial: TrialResult) -> TrialResult:
     """The trial as if its load had been the sent one, and the generator had counted all frames that came back."""
-    sent, lost = trial.output.sent_frames, trial.output.lost_frames
-    dropped = results.dropped_by_generator(trial.output)
-    if sent is None or lost is None or not (trial.output.unsent_frames or dropped):
+    missing = missing_frames(trial.output)
+    if missing is None or not missing.by_tester:
         return trial
-    whole = sum(direction.intended_frames for direction in trial.output.directions) if trial.is_early else sent
-    loss_ratio = min(1.0, max(0, lost - dropped) / whole) if whole else 0.0
-    return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio, sent_frames=None))
+    return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio_without_tester(trial), sent_frames=None))
 
 
 def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_enough: bool) -> None:
@@ -251,12 +257,14 @@ def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_e
 
     Raises StarvedGeneratorError if it would not without the frames that the generator did not send, or dropped.
     """
-    loss_ratio = _without_generators_faults(trial).loss_ratio
+    loss_ratio = loss_ratio_without_tester(trial)
     failed = [loss_ratio <= goal.loss_ratio < trial.loss_ratio for goal in goals]
     if not (any(failed) if is_one_enough else all(failed)):
         return
     output = trial.output
-    unsent, dropped = output.unsent_frames or 0, results.dropped_by_generator(output)
+    missing = missing_frames(output) or MissingFrames()
+    unsent = missing.unsent + missing.refused
+    dropped = missing.generator_drops
     late = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
     faults = (
         f"it could not send {unsent:,} of {(output.sent_frames or 0) + unsent:,} frames" if unsent else "",

@@ -1,0 +1,121 @@
+"""Why frames of a trial did not come back: each of them has one cause, and the cause has a type.
+
+What the generator did is no property of the SUT. So whoever speaks of the SUT, in a sentence, a rule or a doubt, takes
+the frames that the SUT lost, and not a trial's loss ratio, in which RFC 9971 counts unsent frames, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lossratio.trials.trial import DirectionCounters, TrialResult
+
+
+@dataclass(frozen=True)
+class MissingFrames:
+    """The frames of a trial that the load asked for and that did not come back in time, by their cause."""
+
+    lost_by_sut: int = 0
+    """Frames that left the generator and never came back, or came back with a fault."""
+    late: int = 0
+    """Frames that came back after the wait for frames in flight; they count as lost (RFC 2544, section 23)."""
+    unsent: int = 0
+    """Frames that the generator could not send in time, without the refused ones."""
+    refused: int = 0
+    """Frames that the generator's port, or the ring of a virtual link, had no room for."""
+    generator_drops: int = 0
+    """Frames that came back and that the generator itself dropped."""
+
+    @property
+    def by_tester(self) -> int:
+        """Frames that are missing because of the generator or its links."""
+        return self.unsent + self.refused + self.generator_drops
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.lost_by_sut + self.late + self.by_tester
+
+    def __add__(self, other: "MissingFrames") -> "MissingFrames":
+        """The missing frames of two directions, or of two trials."""
+        return MissingFrames(
+            lost_by_sut=self.lost_by_sut + other.lost_by_sut,
+            late=self.late + other.late,
+            unsent=self.unsent + other.unsent,
+            refused=self.refused + other.refused,
+            generator_drops=self.generator_drops + other.generator_drops,
+        )
+
+
+class CountedFrames(Protocol):
+    """What a trial counted, as its output and its record in a result have it."""
+
+    @property
+    def directions(self) -> Sequence[DirectionCounters]:
+        """The counters of each direction; empty: only sums are known."""
+
+    @property
+    def lost_frames(self) -> int | None:
+        """Frames sent less frames received; None: not counted."""
+
+    @property
+    def unsent_frames(self) -> int | None:
+        """Frames that the generator could not send; None: not counted."""
+
+
+def missing_frames(output: CountedFrames) -> MissingFrames | None:
+    """The frames of a trial that did not come back, by their cause; None: the trial counted no frames."""
+    if output.directions:
+        known = sum((_missing_in(direction) for direction in output.directions), MissingFrames())
+    elif output.lost_frames is not None:
+        known = MissingFrames(lost_by_sut=output.lost_frames, unsent=output.unsent_frames or 0)
+    else:
+        return None
+    return known
+
+
+def sut_loss_ratio(result: TrialResult) -> float:
+    """The share of a trial's frames that the SUT lost, of those that it was sent.
+
+    Unsent, refused and late frames are not in it, nor are those that the generator dropped. If the trial counted no
+    frames, this is its loss ratio. If an early verdict ended the trial, it is a lower limit as the loss ratio is, and a
+    share of the frames of the whole duration.
+
+    The most that the SUT may have lost is the trial's loss ratio.
+    """
+    missing = missing_frames(result.output)
+    if missing is None:
+        return result.loss_ratio
+    return _share(result, missing.lost_by_sut)
+
+
+def loss_ratio_without_tester(result: TrialResult) -> float:
+    """The loss ratio of a trial, had its load been the one sent, and had all frames that came back been counted.
+
+    Late frames count as lost, as in every trial; those that are missing because of the tester do not.
+    """
+    missing = missing_frames(result.output)
+    if missing is None or not missing.by_tester:
+        return result.loss_ratio
+    return _share(result, missing.lost_by_sut + missing.late)
+
+
+def _missing_in(direction: DirectionCounters) -> MissingFrames:
+    lost = abs(direction.lost)
+    dropped = max(0, min(direction.generator_drop_frames, direction.lost))
+    refused = min(direction.refused_frames, direction.unsent_frames)
+    return MissingFrames(
+        lost_by_sut=lost - dropped, unsent=direction.unsent_frames - refused, refused=refused, generator_drops=dropped
+    )
+
+
+def _share(result: TrialResult, frames: int) -> float:
+    """Frames as a share of those sent; after an early verdict, of those that the whole duration asked for."""
+    output = result.output
+    if result.is_early:
+        whole = sum(direction.intended_frames for direction in output.directions)
+    else:
+        whole = output.sent_frames or 0
+    if not whole:
+        return result.loss_ratio if frames else 0.0
+    return min(1.0, frames / whole)
