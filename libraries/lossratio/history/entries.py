@@ -156,7 +156,7 @@ class Entry:
     started: datetime
     """When the test began; with a time zone."""
     seconds: float
-    """How long the test took."""
+    """How long the measurement took, with latency and telemetry after a search."""
     value: float | None
     """The value in the unit; a rate is an aggregate; None: there is none."""
     lower_bound: float | None
@@ -214,7 +214,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         test=result.test.full_name,
         quantity=finding.quantity,
         started=result.started,
-        seconds=(result.ended - result.started).total_seconds(),
+        seconds=result.took_s,
         value=results.number_of(finding.value),
         lower_bound=results.number_of(finding.lower_bound),
         upper_bound=results.number_of(finding.upper_bound),

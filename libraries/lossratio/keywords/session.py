@@ -14,7 +14,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio import results
 from lossratio.errors import LossRatioError, SearchError
 from lossratio.keywords.live_view import Show, live_view, say
-from lossratio.measurements import TestPlace
+from lossratio.measurements import Span, TestPlace
 from lossratio.measurements.throughput import GoalSet, ThroughputResult, goal_set_from
 from lossratio.report import RunReport
 from lossratio.testbed import MAX_LOAD_REMARK, RunningTraffic, Testbed
@@ -107,13 +107,15 @@ class Session:
         self, search: Search, what: str, measure: Callable[[Testbed, TestPlace, ThroughputResult], ThroughputResult]
     ) -> ThroughputResult:
         """Measures something after a search: if it fails, the result of the search says so, and why."""
+        span = Span()
         try:
             result = measure(self.ready_testbed(), search.place, search.result)
         except LossRatioError as error:
             # After a SearchError, nothing was tried.
             if not isinstance(error, SearchError):
                 remarks = (*search.result.remarks, f"{what} was not measured after the search: {error}")
-                failed = search.result.model_copy(update={"remarks": remarks})
+                ended = span.later_than(search.result.ended)
+                failed = search.result.model_copy(update={"remarks": remarks, "ended": ended})
                 search.place.directory.write(failed)
                 self.remember_search(failed, search.profile, search.place)
             raise

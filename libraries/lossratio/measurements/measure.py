@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from pydantic import model_validator
 
 from lossratio.errors import SearchError
-from lossratio.measurements.measurement import Course, Measurement, TestPlace, perform
+from lossratio.measurements.measurement import Course, Measurement, Span, TestPlace, perform
 from lossratio.measurements.progress import Progress
 from lossratio.measurements.request import Request, RequestT, WarmUp
 from lossratio.mlrsearch import Forecast, SearchGoalWarning
@@ -298,6 +298,7 @@ def measure(
     """
     from lossratio.testbed import load_limits, load_range
 
+    span = Span()
     request.check(testbed)
     kind.prepare(testbed, request, place)
     limits = load_limits(testbed, request.profile)
@@ -321,7 +322,7 @@ def measure(
             on_progress(kind.progress(request, controller, trial))
         watch(trial)
 
-    course = Course(inputs, remarks, lambda ready: kind.measurer(request, testbed, ready), seen, loads)
+    course = Course(inputs, remarks, lambda ready: kind.measurer(request, testbed, ready), seen, loads, span)
     measured: Measurement[Any] = perform(controller, testbed, request, place, course)
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))
     place.directory.write(result)

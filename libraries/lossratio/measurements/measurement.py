@@ -52,7 +52,11 @@ class Span:
 
     def end(self) -> datetime:
         """The present time: the start by the clock, and the time that has really passed since."""
-        return self.started + timedelta(seconds=time.monotonic() - self._began)
+        return self.later_than(self.started)
+
+    def later_than(self, moment: datetime) -> datetime:
+        """A moment, later by the time that has really passed since the start."""
+        return moment + timedelta(seconds=time.monotonic() - self._began)
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,8 @@ class Course:
     """Takes each trial that was measured."""
     loads: LoadRange
     """The loads; the journal's header has the largest one."""
+    span: Span
+    """The time of the measurement, which began before the warm-up."""
 
 
 def perform(
@@ -215,7 +221,7 @@ class _Attempt:
         }
         self.journal = _journal(place, conditions, _search(testbed, ready, inputs), about)
         self.journal.is_verified = ready.is_verified
-        self._span, self._continued = Span(), len(self.journal.results)
+        self._continued = len(self.journal.results)
         self.late: int | None = None
         self.failure: BaseException | None = None
 
@@ -261,8 +267,8 @@ class _Attempt:
             remarks = (*remarks, again)
         return TestRun(
             self._place.test,
-            self._span.started,
-            self._span.end(),
+            self._course.span.started,
+            self._course.span.end(),
             self._ready.conditions,
             remarks,
             error=None if self.failure is None else what_stopped(self.failure),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, JsonValue
 
 from lossratio.errors import DutError, TrafficError
-from lossratio.measurements import Additions, Request, TestPlace
+from lossratio.measurements import Additions, Request, Span, TestPlace
 from lossratio.quantities import Duration, FrameRate
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import Doubt, DoubtKind
@@ -274,13 +274,15 @@ def add_telemetry(
     """
     if not testbed.duts:
         raise DutError("There is no DUT of ours to ask: say which kind it is when the testbed is set up.")
+    span = Span()
     asked = {"goal": request.goal, "load_fps": request.load, "duration_s": request.duration}
     with Additions(place, "telemetry", [asked], len(result.telemetry) + 1) as additions:
         trial = additions.known(0, TelemetryTrial)
         if trial is None:
             trial = _observe(testbed, request)
             additions.add(0, trial)
-    whole = result.model_copy(update={"telemetry": (*result.telemetry, trial)})
+    ended = span.later_than(result.ended)
+    whole = result.model_copy(update={"telemetry": (*result.telemetry, trial), "ended": ended})
     place.directory.write(whole)
     return whole
 

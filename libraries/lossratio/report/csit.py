@@ -217,8 +217,7 @@ def csit_export(result: TestResult) -> CsitExport:
         "version": "1.5.1",
         "start_time": _time(result.started),
         "end_time": _time(result.ended),
-        # Without latency and telemetry after a search, as `TestResult.ended` is.
-        "duration": (result.ended - result.started).total_seconds(),
+        "duration": result.took_s,
         "dut_type": dut_kind,
         "dut_version": dut_version,
         "hosts": sorted(hosts or result.conditions.nodes),

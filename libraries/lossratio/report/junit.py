@@ -26,7 +26,7 @@ class Case:
     name: str
     """Name of the test."""
     seconds: float = 0.0
-    """Duration of the test, until its measurement ended: latency and telemetry that were added came later."""
+    """Duration of the measurement, in seconds."""
     state: str = "passed"
     """``passed``, ``failure``, ``error`` or ``skipped``."""
     message: str = ""
@@ -97,7 +97,7 @@ def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
     return Case(
         suite=result.test.suite,
         name=result.test.name,
-        seconds=(result.ended - result.started).total_seconds(),
+        seconds=result.took_s,
         state={Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome],
         message=result.error or "; ".join(reasons),
         output="\n".join((message(result), *(f"Doubt: {doubt}" for doubt in doubts))),

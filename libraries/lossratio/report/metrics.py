@@ -130,11 +130,12 @@ def samples_of(run: Run) -> Iterator[Sample]:
     for result, doubts in zip(run.results, doubts_of(run.results), strict=True):
         labels = _labels(run, result)
         yield Sample("lossratio_doubts", "Number of doubts about a result.", len(doubts), result.ended, labels)
-        seconds = (result.ended - result.started).total_seconds()
-        about = "Duration of a test, without latency and telemetry after a search."
-        yield Sample("lossratio_test_seconds", about, seconds, result.ended, labels)
+        about = "Duration of a measurement, with latency and telemetry after a search."
+        yield Sample("lossratio_test_seconds", about, result.took_s, result.ended, labels)
         ended = result.ended.timestamp()
-        yield Sample("lossratio_test_ended_timestamp_seconds", "Time when a test ended.", ended, result.ended, labels)
+        yield Sample(
+            "lossratio_test_ended_timestamp_seconds", "Time when a measurement ended.", ended, result.ended, labels
+        )
         for sample in telemetry_metrics(result):
             yield replace(sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels})
 

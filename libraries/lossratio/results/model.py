@@ -80,9 +80,10 @@ class TestResult(Record):
     test: TestIdentity
     """The identity of the test."""
     started: UtcTime
-    """Time when the test began."""
+    """Time when the measurement began; after a resume, when it began anew."""
     ended: UtcTime
-    """Time when the measurement ended; latency and telemetry that were added to a search came later."""
+    """Time when the measurement ended. Latency and telemetry after a search belong to it; a pause before them does
+    not."""
     outcome: Outcome
     """The outcome of the test: ``measured``, ``irregular`` or ``failed``."""
     error: str | None
@@ -98,6 +99,11 @@ class TestResult(Record):
     The late frames of another trial are with the trial after it."""
     guilty: Literal["TG", "wire", "DUT"] | None = None
     """The part of the testbed that made the measurement fail; null: not known."""
+
+    @property
+    def took_s(self) -> float:
+        """Seconds from the beginning of the measurement to its end; after a resume, those since then."""
+        return (self.ended - self.started).total_seconds()
 
     def __repr__(self) -> str:
         # Imported here because findings are about results.
@@ -164,9 +170,9 @@ class TestRun:
     test: TestIdentity
     """The identity of the test."""
     started: datetime
-    """Time when the test began, with a time zone."""
+    """Time when the measurement began, with a time zone."""
     ended: datetime
-    """Time when the test ended, with a time zone."""
+    """Time when the measurement ended, with a time zone."""
     conditions: Conditions
     """The conditions of the measurement."""
     remarks: tuple[str, ...] = ()

@@ -209,10 +209,9 @@ def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: 
     for testbed, cases in tests.items():
         for case in cases:
             known = history.expected(testbed, case.full_name)
-            # Histories have the time of the search alone.
-            seconds = expected_seconds(case, variables) if known is None else _seconds_after_searches(case, variables)
+            seconds = expected_seconds(case, variables) if known is None else known
             times = planned[case.full_name].seconds if case.full_name in planned else {}
-            times = {**times, testbed: seconds + (known or 0.0)}
+            times = {**times, testbed: seconds}
             is_forecast = any(keyword in (_SEARCH, _MRR, _SOAK) for keyword, _ in _keywords(case))
             planned[case.full_name] = PlannedTest(case.full_name, times, known is not None, is_forecast)
     return spread(list(planned.values()), list(tests))

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, place, policed
@@ -8,6 +10,7 @@ from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, p
 from lossratio.errors import DutError, SearchError, StarvedGeneratorError, TopologyError
 from lossratio.measurements import CsitExportError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
+from lossratio.measurements.request import WarmUp
 from lossratio.measurements.throughput import Throughput
 from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
@@ -196,6 +199,21 @@ def test_a_warm_up_is_measured_first_and_does_not_count(tmp_path):
     assert result.settings["warm_up_duration_s"] == 2.0
     assert result.goals[0].result.regular
     assert [trial.is_evidence for trial in result.trials] == [False, *[True] * (len(result.trials) - 1)]
+
+
+def test_the_time_of_a_measurement_begins_before_its_warm_up(tmp_path):
+    class Noting(StallingTestbed):
+        times: ClassVar = []
+
+        def ready_for(self, profile, **options):
+            self.times.append(datetime.now(timezone.utc))
+            return super().ready_for(profile, **options)
+
+    warm_up = WarmUp(duration=1.0, profile=PROFILE)
+    request = SearchRequest(goals=(NO_LOSS,), profile=PROFILE, warm_up=warm_up)
+    result = find_conditional_throughput(Noting(), request, place(tmp_path))
+    of_warm_up, of_trials = Noting.times
+    assert result.started <= of_warm_up <= of_trials <= result.ended
 
 
 def test_without_a_warm_up_every_trial_counts(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.dut import DutCounters, DutOptions
 from lossratio.errors import DutError, SearchError, TrafficError
+from lossratio.measurements import measurement
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, add_latency, measure_latency, points_of
 from lossratio.measurements.latency.result import latency_points, name_load
 from lossratio.measurements.reconfiguration import (
@@ -33,6 +35,19 @@ from lossratio.units import format_frame_rate
 
 NDR = SearchGoal(0.0, 0.5, 1.0, 2.0, 0.1, name="NDR")
 PDR = SearchGoal(0.005, 0.5, 1.0, 2.0, 0.1, name="PDR")
+
+
+class Clock:
+    """In the place of the module `time`: the time passes where a test says so."""
+
+    def __init__(self):
+        self._now = 0.0
+
+    def monotonic(self):
+        return self._now
+
+    def passes(self, seconds):
+        self._now += seconds
 
 
 @pytest.fixture
@@ -60,6 +75,20 @@ def test_latency_and_telemetry_are_measured_at_the_same_goal(search_result):
     mine = pdr.model_copy(update={"goal": pdr.goal.model_copy(update={"name": "my pdr"})})
     result = search_result.model_copy(update={"goals": (mine, ndr)})
     assert result.relevant_load(None)[0] == points_of(result)[0].goal == "my pdr"
+
+
+def test_latency_and_telemetry_belong_to_the_time_of_a_measurement_and_a_pause_before_them_does_not(
+    testbed, search_result, tmp_path, monkeypatch
+):
+    clock = Clock()
+    monkeypatch.setattr(measurement, "time", clock)
+    points = points_of(search_result, shares=[1.0])
+    request = LatencyRequest(profile=PROFILE, points=points, duration=0.1)
+    result = add_latency(testbed, request, place(tmp_path), search_result, lambda _: clock.passes(7.0))
+    clock.passes(600.0)
+    counted = CountedTestbed(search_result, attempts=[1], while_it_measures=lambda: clock.passes(3.0))
+    result = add_telemetry(counted, TelemetryRequest(profile=PROFILE, load=1e4), place(tmp_path), result)
+    assert result.took_s - search_result.took_s == pytest.approx(2 * 7.0 + 3.0)
 
 
 def test_a_share_below_the_minimum_load_is_not_called_the_load_that_was_measured(testbed, search_result, tmp_path):
@@ -148,6 +177,7 @@ class CountedTestbed:
     attempts: list[int] = field(default_factory=list)
     unsent: int = 0
     dropped: int = 0
+    while_it_measures: Callable[[], None] = lambda: None
     dut: CountingDut = field(default_factory=CountingDut)
 
     @property
@@ -162,6 +192,7 @@ class CountedTestbed:
         yield Ready(self, self, self.search_result.conditions, lambda: 0)
 
     def measure(self, trial):
+        self.while_it_measures()
         attempts = self.attempts.pop(0)
         self.dut.passed += attempts * SENT
         directions = (DirectionCounters("port0>port1", intended_frames=SENT, sent_frames=SENT, received_frames=SENT),)

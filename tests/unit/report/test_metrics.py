@@ -224,10 +224,10 @@ def test_the_dashboard_asks_for_metrics_and_labels_that_there_are(tmp_path):
     assert {name for query in queries for name in re.findall(r"\$\w+", query)} == VARIABLES
 
 
-def test_the_duration_of_a_test_says_what_it_leaves_out(tmp_path):
+def test_the_duration_of_a_test_says_what_it_holds(tmp_path):
     (about,) = [
         family.documentation
         for family in text_string_to_metric_families(openmetrics_report([Run(tmp_path, (mrr(),))]))
         if family.name == "lossratio_test_seconds"
     ]
-    assert about == "Duration of a test, without latency and telemetry after a search."
+    assert about == "Duration of a measurement, with latency and telemetry after a search."

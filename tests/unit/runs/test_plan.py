@@ -93,6 +93,12 @@ def test_the_command_uses_the_history(tmp_path):
     assert answer["shares"][0]["tests"][0]["is_known"]
 
 
+def test_a_search_that_is_known_takes_its_time_alone_which_has_latency_and_telemetry_in_it(tmp_path):
+    job = load_job(write_job(tmp_path, "- {suites: [bridge.robot], include: [ndrpdr], frame_sizes: [64B]}"))
+    (test,) = suite_tests((tmp_path / "bridge.robot",), tmp_path / "one.yaml", ("ndrpdrAND64b",))
+    assert plan_job(job, History({("one", test.full_name): (90.0,)})).seconds == 90.0
+
+
 def test_tests_take_as_long_as_when_they_were_measured_last_and_not_as_when_they_failed(tmp_path):
     def entry(day, seconds, quantity="NDR", outcome="measured"):
         started = datetime(2026, 11, day, tzinfo=timezone.utc)

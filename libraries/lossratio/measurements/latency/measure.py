@@ -140,6 +140,7 @@ def add_latency(
     Raises:
         LossRatioError: If the generator cannot measure the latency of such traffic, or the result cannot be written.
     """
+    span = Span()
     latency = []
     asked = [request.asked(point) for point in request.all_points]
     with Additions(place, "latency", asked, None if result.latency else 1) as additions:
@@ -151,7 +152,7 @@ def add_latency(
             latency.append(at_load)
             if on_latency is not None:
                 on_latency(at_load)
-    whole = result.model_copy(update={"latency": tuple(latency)})
+    whole = result.model_copy(update={"latency": tuple(latency), "ended": span.later_than(result.ended)})
     place.directory.write(whole)
     return whole
 
@@ -166,11 +167,11 @@ def measure_latency(
     """
     from lossratio.testbed import load_limits, load_range
 
+    span = Span()
     if not request.points:
         raise SearchError("Say at which loads to measure latency; no search has found any.")
     offered = [point.load for point in request.points]
     loads = load_range(load_limits(testbed, request.profile), min_load=min(offered), max_load=max(offered))
-    span = Span()
     conditions: Conditions | None = None
     all_measured = []
     for point in request.all_points:
