@@ -214,7 +214,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     yield f"{len(analysis.trends)} series of {results:,} results: {_verdicts(analysis.trends)}. Rates are aggregates."
     banded = sum(trend.bands is not None for trend in analysis.trends)
     if banded:
-        yield f"Two bands: {banded} of these series, whose SUTs flip between two states; real changes move both bands."
+        yield f"Two bands: {banded} of these series, whose values flip between two levels; real changes move both."
     old = sum(trend.is_old for trend in analysis.trends)
     if old:
         yield f"Old: {old} of these series, whose tests seem not to run any more; their verdicts are as old."
@@ -251,7 +251,7 @@ def _trend(trend: Trend) -> dict[str, Any]:
         and {
             "low": bands.low,
             "high": bands.high,
-            "in_lower": bands.looked_at - bands.in_upper_count,
+            "in_lower": bands.in_lower_count,
             "in_upper": bands.in_upper_count,
             "switches": bands.switches,
         },

@@ -196,6 +196,9 @@ class Entry:
     """Share of the value's frames that the generator left unsent; 1: the value is a least one; None: not known."""
     readings: tuple[Reading, ...] = ()
     """Readings of the test's telemetry, if it has any; the first entry of a result has them."""
+    resolution: float | None = None
+    """Width of the search's goal, relative to the upper bound; None: there is none, or the result was added by an
+    earlier version."""
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -233,6 +236,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         build=results.build_of(result),
         latency=tuple(results.view_of(result).latencies(result)),
         unsent_share=results.unsent_share_of(finding),
+        resolution=finding.resolution,
     )
 
 
@@ -305,6 +309,23 @@ class Series:
     def bounds_of(self, index: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""
         return self["lower_bound"][index], self["upper_bound"][index]
+
+    @cached_property
+    def resolution(self) -> float | None:
+        """The width of the search's goal, relative to the upper bound; None: not known, or no search.
+
+        Entries of earlier versions lack it, and have the bounds: those of a search whose goal is met are a width apart
+        at most, and its value is the lower one, or less by what was lost there.
+        """
+        if self["resolution"][-1] is not None:
+            return float(self["resolution"][-1])
+        rows = zip(self["outcome"], self["value"], self["lower_bound"], self["upper_bound"], strict=True)
+        widths = [
+            1.0 - low / high
+            for outcome, value, low, high in rows
+            if outcome == MEASURED and None not in (value, low, high) and value <= low < high
+        ]
+        return max(widths, default=None)
 
     def unsent_share(self, index: int) -> float:
         """The share of a value's frames that the generator left unsent, by the index of its result."""

@@ -17,6 +17,9 @@ integrated out, too: its two probabilities of a flip have uniform priors. The be
 in Jackson et al., An algorithm for optimal partitioning of data on an interval (IEEE Signal Processing Letters 12,
 2005).
 
+Two values that are one width of the search's goal apart are no two states: near a border of its grid, noise alone makes
+either of them. So bands are farther apart than that. Where the width is not known, it is read off the values.
+
 A series with bands is then judged by its lower band: values of the upper one are divided by the ratio of both. Regimes
 are computed again for these values, so that a real step moves both bands.
 """
@@ -144,6 +147,10 @@ LEAST_RATIO = 1.01
 """Least ratio of both bands."""
 LEAST_DISTANCE = 4.0
 """Least distance of both bands, in standard deviations of the noise."""
+LEAST_WIDTHS = 1.5
+"""Least distance of both bands, in widths of the search's goal. Of values on a grid, noise alone makes neighbours."""
+_WIDEST_GRID = 0.055
+"""The widest goal that is read off values; values that are farther apart are two states."""
 ENDED = 15
 """Values around one level after which a series has no bands any more."""
 _NEWEST = 20
@@ -182,9 +189,19 @@ class Bands:
         return self.high / self.low
 
     @property
+    def now(self) -> npt.NDArray[np.bool_]:
+        """Whether each value is in the upper band, of those since the newest real change: they have these levels."""
+        return self.in_upper[max(self.starts[-1], len(self.in_upper) - self.looked_at) :]
+
+    @property
     def in_upper_count(self) -> int:
-        """Number of values in the upper band, of those looked at."""
-        return int(np.count_nonzero(self.in_upper))
+        """Number of values in the upper band, of those since the newest real change."""
+        return int(np.count_nonzero(self.now))
+
+    @property
+    def in_lower_count(self) -> int:
+        """Number of values in the lower band, likewise."""
+        return len(self.now) - self.in_upper_count
 
     @property
     def switches(self) -> int:
@@ -197,27 +214,31 @@ class Bands:
 
     def describe(self, unit: Unit) -> str:
         """The bands in a few words."""
+        since = "" if len(self.now) == self.looked_at else " since the newest change of both"
+        all_switches = f" in all {self.looked_at} results" if since else ""
         return (
-            f"two bands: {unit.format(self.low)} in {self.looked_at - self.in_upper_count} results and "
-            f"{unit.format(self.high)} ({100 * (self.ratio - 1.0):+.2f} %) in {self.in_upper_count}, "
-            f"{self.switches} switches"
+            f"two bands: {unit.format(self.low)} in {self.in_lower_count} results and "
+            f"{unit.format(self.high)} ({100 * (self.ratio - 1.0):+.2f} %) in {self.in_upper_count}{since}, "
+            f"{self.switches} switches{all_switches}"
         )
 
 
-def bands_in(values: Values, starts: Sequence[int]) -> Bands | None:
+def bands_in(values: Values, starts: Sequence[int], resolution: float | None = None) -> Bands | None:
     """The bands of a series of finite values, none of them negative; None: its steps explain it better.
 
     `starts` has the indices of the first values of its steps. Values before the newest `WINDOW` ones are taken as they
-    are, in the steps that they have.
+    are, in the steps that they have. The resolution is the width of the search's goal, relative to the upper bound;
+    None: it is not known.
     """
     first = max(0, len(values) - WINDOW)
     newest = values[first:]
     if len(newest) < LEAST_VALUES or newest.max() < LEAST_RATIO * newest.min() or newest.max() <= 0.0:
         return None
     logs = np.log(np.maximum(newest, _SMALLEST * newest.max()))
-    if len(starts) < 2 and not _looks_split(logs):
+    least = max(np.log(LEAST_RATIO), LEAST_WIDTHS * (_grid_in(logs) if resolution is None else -np.log1p(-resolution)))
+    if len(starts) < 2 and not _looks_split(logs, least):
         return None
-    found = _newest_bands(logs)
+    found = _newest_bands(logs, least)
     if found is None:
         return None
     regimes, in_upper = _lower_regimes(logs, *found)
@@ -231,12 +252,21 @@ def bands_in(values: Values, starts: Sequence[int]) -> Bands | None:
     )
 
 
-def _looks_split(logs: Values) -> bool:
+def _grid_in(logs: Values) -> float:
+    """The step of the grid that values are on, as far as they show it; 0: they are on none, or on one that is wider."""
+    different = np.unique(np.round(logs, 9))
+    if len(different) < 2 or len(different) == len(logs):
+        return 0.0
+    step = float(np.diff(different).min())
+    return step if step <= _WIDEST_GRID else 0.0
+
+
+def _looks_split(logs: Values, least: float) -> bool:
     """Whether the best division of all values into low and high ones leaves wide room between both: a quick look."""
     border = _best_border(logs)
     low, high = logs[logs <= border], logs[logs > border]
     noise = np.sqrt((low.var() * len(low) + high.var() * len(high)) / len(logs))
-    return bool(high.mean() - low.mean() >= max(0.8 * LEAST_DISTANCE * noise, np.log(LEAST_RATIO)))
+    return bool(high.mean() - low.mean() >= max(0.8 * LEAST_DISTANCE * noise, least))
 
 
 def _best_border(logs: Values) -> float:
@@ -293,8 +323,11 @@ class _Segments:
         return whole
 
 
-def _newest_bands(logs: Values) -> tuple[float, float, tuple[float, float]] | None:
-    """The newest regime with two levels: their distance, the noise, the chances to rise and to fall; or None."""
+def _newest_bands(logs: Values, least: float) -> tuple[float, float, tuple[float, float]] | None:
+    """The newest regime with two levels: their distance, the noise, the chances to rise and to fall; or None.
+
+    Levels that are less than `least` apart, as logarithms, are one.
+    """
     spread = max(float(np.ptp(logs)), np.log(LEAST_RATIO))
     whole = _Segments(logs, logs[:1])
     one = whole.matrix(_evidence(whole.count, 1, whole.square - _per(whole.total**2, whole.count), spread)[0])
@@ -307,7 +340,7 @@ def _newest_bands(logs: Values) -> tuple[float, float, tuple[float, float]] | No
     possible = (
         (segments.rises + segments.falls >= LEAST_SWITCHES)
         & (np.minimum(segments.low, segments.high) >= np.maximum(LEAST_SHARE * segments.count, LEAST_IN_BAND))
-        & (distance >= np.maximum(np.log(LEAST_RATIO), LEAST_DISTANCE * noise))
+        & (distance >= np.maximum(least, LEAST_DISTANCE * noise))
     )
     if not possible.any():
         return None

@@ -192,7 +192,7 @@ class _Judged:
 
     def __init__(self, series: Series, indices: np.ndarray, starts: Sequence[int]) -> None:
         values = series.values[indices]
-        bands = bands_in(values, starts)
+        bands = bands_in(values, starts, series.resolution)
         if bands is not None:
             starts, values = bands.starts, bands.lowered(values)
         steps = []

@@ -172,7 +172,7 @@ class ThroughputView(View[GoalsResult]):
         for report in result.goals:
             found, name = report.result, report.goal.name
             if found is None:
-                yield Finding(result, name, Outcome.FAILED, result.error)
+                yield Finding(result, name, Outcome.FAILED, result.error, resolution=report.goal.width_ratio)
             else:
                 reason, limits, value = found.reason, mlrsearch.IrregularReason, found.conditional_throughput
                 yield Finding(
@@ -184,6 +184,7 @@ class ThroughputView(View[GoalsResult]):
                     *report.bounds,
                     is_at_limit=reason == limits.MAX_LOAD_IS_LOWER_BOUND.value or is_generators_limit(reason),
                     is_too_slow=value is None and reason == limits.MIN_LOAD_IS_UPPER_BOUND.value,
+                    resolution=report.goal.width_ratio,
                 )
 
     def aspects(self, result: GoalsResult, finding: Finding) -> Mapping[str, JsonValue]:
