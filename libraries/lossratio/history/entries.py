@@ -327,6 +327,10 @@ class Series:
         ]
         return max(widths, default=None)
 
+    def least_change(self, wanted: float) -> float:
+        """The least relative change that is news: a wanted one, and more than one width of the search's goal."""
+        return results.least_news(wanted, self.resolution)
+
     def unsent_share(self, index: int) -> float:
         """The share of a value's frames that the generator left unsent, by the index of its result."""
         return self["unsent_share"][index] or 0.0

@@ -215,6 +215,7 @@ class _Judged:
 
 def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> Trend:
     series, indices, steps = judged.series, judged.indices, judged.steps
+    rules = replace(rules, least_change=series.least_change(rules.least_change))
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - rules.fresh : -1])))
     # A series without values is judged by its failures.
     failed = FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)

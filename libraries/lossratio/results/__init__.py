@@ -22,6 +22,7 @@ from lossratio.results.doubts import (
     DoubtKind as DoubtKind,
     Offered as Offered,
     generator_stalls as generator_stalls,
+    least_news as least_news,
     offered_in as offered_in,
     time_dependence_in as time_dependence_in,
     unsent_explain as unsent_explain,

@@ -277,6 +277,18 @@ def _rate(trial: Trial) -> float:
     return trial.forwarding_rate_per_interface_fps
 
 
+def least_news(wanted: float, resolution: float | None) -> float:
+    """The least relative change of a value that is news: a wanted one, and more than one width of the search's goal.
+
+    Two searches at a SUT that stayed the same may end one width apart.
+    """
+    if resolution is None:
+        return wanted
+    # A width is relative to the upper bound. What lies in between is rounding.
+    return max(wanted, resolution / (1.0 - resolution) * (1.0 + _ROUNDING))
+
+
+_ROUNDING = 1e-6
 LEAST_UNSENT = 0.01
 """Share of a load's frames; fewer unsent frames are no doubt. They cannot move a value by the least change (1 %) that a
 comparison or a trend calls one, and a healthy generator on a small machine leaves some behind."""

@@ -1,0 +1,114 @@
+"""A difference of one width of the search's goal is no news: neither two bands, nor a step."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from history_examples import series, with_columns
+from report_examples import throughput
+
+from lossratio.history.entries import entries_of
+from lossratio.history.steps import bands_in, group_starts
+from lossratio.history.trend import TrendVerdict, describe_trend, trends_of
+from lossratio.report.run import Run
+from lossratio.simulation.constant_capacity import SharpKnee
+
+NIGHTS = 40
+
+
+def on_grid(values, width):
+    """The lower bounds that a search finds, whose loads are one width apart."""
+    steps = np.ceil(np.log(np.asarray(values) / 2e6) / np.log1p(-width))
+    return 2e6 * (1.0 - width) ** steps
+
+
+def steady(randomness, noise):
+    return 1e6 * (1.0 + randomness.uniform(0.0, 0.02)) * (1.0 + noise * randomness.standard_normal(NIGHTS))
+
+
+def with_bounds(values, width):
+    """A series of searches, as earlier versions added them to a history."""
+    count = len(values)
+    upper = list(np.asarray(values) / (1.0 - width))
+    return with_columns(series(list(values)), lower_bound=list(values), upper_bound=upper, outcome=["measured"] * count)
+
+
+def with_width(values, width):
+    return with_columns(series(list(values)), resolution=[width] * len(values))
+
+
+def without(values, width):
+    return series(list(values))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("as_series", [with_bounds, with_width, without])
+@pytest.mark.parametrize("width", [0.003, 0.005, 0.01, 0.02, 0.03, 0.05])
+def test_noise_on_the_grid_of_a_search_is_no_bands_whatever_its_width(width, as_series):
+    randomness = np.random.default_rng(round(1e4 * width))
+    noises = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01] * 8
+    trends = trends_of([as_series(on_grid(steady(randomness, noise), width), width) for noise in noises])
+    assert sum(trend.bands is not None for trend in trends) <= 0.02 * len(trends)
+
+
+@pytest.mark.parametrize("as_series", [with_bounds, with_width])
+@pytest.mark.parametrize("width", [0.005, 0.01, 0.02])
+def test_a_flip_over_several_widths_is_found(width, as_series):
+    randomness = np.random.default_rng(5)
+    found = []
+    for noise in (0.0005, 0.002, 0.003) * 5:
+        states = randomness.random(NIGHTS) < 0.5
+        values = steady(randomness, noise) * np.where(states, 1.0, 1.0 - 3.0 * width)
+        found.append(as_series(on_grid(values, width), width))
+    trends = trends_of(found)
+    assert all(trend.bands is not None for trend in trends)
+    assert np.median([trend.bands.ratio for trend in trends]) == pytest.approx(1.0 + 3.0 * width, rel=width)
+
+
+def test_a_flip_of_values_without_a_known_width_is_found():
+    randomness = np.random.default_rng(6)
+    values = steady(randomness, 0.002) * np.where(randomness.random(NIGHTS) < 0.5, 1.0, 0.97)
+    assert bands_in(values, group_starts([values])[0]) is not None
+    # Exact values, as of a policer, that are farther apart than any search is wide.
+    exact = np.where(randomness.random(NIGHTS) < 0.5, 1e6, 0.9e6)
+    assert bands_in(exact, group_starts([exact])[0]) is not None
+
+
+def test_the_counts_are_those_of_the_levels_that_are_printed():
+    """Eleven values around another level came before the nine that flip."""
+    randomness = np.random.default_rng(3)
+    before = 1.3e6 * (1.0 + 0.001 * randomness.standard_normal(11))
+    states = np.array([0, 1, 0, 1, 1, 0, 1, 0, 1])
+    flips = 1e6 * (1.0 + 0.06 * states) * (1.0 + 0.001 * randomness.standard_normal(9))
+    (trend,) = trends_of([series([*before, *flips])])
+    assert (trend.bands.in_lower_count, trend.bands.in_upper_count) == (4, 5)
+    assert "two bands: 1.0001 Mfps in 4 results and 1.0595 Mfps" in describe_trend(trend)
+    assert "%) in 5 since the newest change of both, " in describe_trend(trend)
+
+
+def test_a_search_tells_the_history_its_width():
+    entries = list(entries_of(Run(Path("run"), (throughput(SharpKnee(3e5)),))))
+    assert [entry.resolution for entry in entries] == [0.005, 0.005]
+    failed = throughput(error="the agent is gone")
+    assert [entry.resolution for entry in entries_of(Run(Path("run"), (failed,)))] == [0.005, 0.005]
+
+
+def test_entries_of_earlier_versions_have_the_width_of_their_bounds():
+    assert with_bounds([1e6, 0.99e6], 0.02).resolution == pytest.approx(0.02)
+    unmet = with_columns(with_bounds([1e6, 0.99e6], 0.02), outcome=["irregular", "measured"])
+    assert with_columns(unmet, upper_bound=[2e6, 1e6]).resolution == pytest.approx(0.01)
+    # A critical load lies between the ends of an interval, which is no grid.
+    soak = with_columns(with_bounds([1e6, 1e6], 0.02), lower_bound=[0.9e6, 0.9e6])
+    assert soak.resolution is None
+    assert series([1e6, 1e6]).resolution is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "verdict"),
+    [(1, TrendVerdict.STEADY), (-1, TrendVerdict.STEADY), (2, TrendVerdict.REGRESSION), (-2, TrendVerdict.PROGRESSION)],
+)
+def test_a_step_of_one_width_is_no_news_and_one_of_two_is(steps, verdict):
+    width = 0.02
+    values = [1e6] * 10 + [1e6 * (1.0 - width) ** steps] * 4
+    assert trends_of([with_width(values, width)])[0].verdict is verdict
+    assert trends_of([with_bounds(values, width)])[0].verdict is verdict
