@@ -12,6 +12,16 @@ class TopologyError(LossRatioError):
     """A topology file cannot be read, or does not describe a usable testbed."""
 
 
+class NotMeasuredHereError(TopologyError):
+    """A test needs more than the testbed has: cores, DUTs, links, or ports of a NIC model. Nothing has failed.
+
+    Robot Framework skips the test, with the message as the reason.
+    """
+
+    ROBOT_SKIP_EXECUTION = True
+    ROBOT_SUPPRESS_NAME = True
+
+
 class NodeError(LossRatioError):
     """A node cannot be reached over SSH, or a command on it failed."""
 

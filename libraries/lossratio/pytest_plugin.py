@@ -7,6 +7,7 @@ A topology file is named on the command line, ``--lossratio-topology FILE``, or 
         result = lossratio.ndr_pdr("64B", goals="quick", dut="linux_bridge")
         assert result.throughput("QUICK_NDR") > 50_000
 
+A test that needs more than the testbed has, e.g. ``cores=4`` on a machine with two CPUs, is skipped, with the reason.
 The report of a failed test, and the properties of a test in JUnit files, have the results.
 """
 
@@ -68,7 +69,13 @@ def lossratio(lossratio_testbed: OpenTestbed, request: pytest.FixtureRequest) ->
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the results of a test to its report, before it is made."""
+    """Adds the results of a test to its report, before it is made; skips one that the testbed is too small for."""
+    if call.excinfo is not None and "lossratio_testbed" in getattr(item, "fixturenames", ()):
+        from lossratio.errors import NotMeasuredHereError
+
+        if isinstance(call.excinfo.value, NotMeasuredHereError):
+            reason = str(call.excinfo.value)
+            call.excinfo = pytest.CallInfo.from_call(lambda: pytest.skip(reason), call.when).excinfo
     before = item.stash.get(_BEFORE, None)
     if call.when == "call" and before is not None:
         from lossratio.results import findings_of, message

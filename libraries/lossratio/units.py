@@ -133,6 +133,11 @@ def trials_counted(number: int) -> str:
     return "1 trial" if number == 1 else f"{number:,} trials"
 
 
+def tests_counted(number: int) -> str:
+    """A number of tests in words."""
+    return "1 test" if number == 1 else f"{number:,} tests"
+
+
 def format_duration(seconds: float) -> str:
     """Writes a duration in whole seconds as Robot Framework does, such as ``1min 5s``."""
     from robot.utils import secs_to_timestr

@@ -46,21 +46,6 @@ Two Parallel Links Are Measured At Once
         Should Be True    abs($direction.received_frames - 1500) < 30    ${direction}
     END
 
-More Parallel Links Than There Are
-    [Documentation]    The error counts them, before anything is touched.
-    Run Keyword And Expect Error    TopologyError: *3 parallel links are asked for, and there are 2*
-    ...    Set Up Testbed    ${TWO_LINKS}    links=3    dut=linux_bridge
-
-A Path Longer Than The Topology
-    [Documentation]    The error counts the DUTs there are, before anything is touched.
-    Run Keyword And Expect Error    TopologyError: *asked to go through 3 DUTs, and there are 2 (DUT1, DUT2).
-    ...    Set Up Testbed    ${THREE_NODES}    duts=3    dut=linux_bridge
-
-A NIC Model That Is Not There
-    [Documentation]    The error names the nodes and the models that they have.
-    Run Keyword And Expect Error    TopologyError: *between TG and DUT1 on a NIC of model 'Intel-X710'*
-    ...    Set Up Testbed    ${THREE_NODES}    nic=Intel-X710    dut=linux_bridge
-
 The Frame Loss Rate Of A Policer Is What It Drops
     [Documentation]    1 - (N + B/T) / load at each load, and nothing below N + B/T.
     Wait Until Keyword Succeeds    ${ATTEMPTS}    5 s    Frame Loss Rate Is What A Policer Drops

@@ -12,6 +12,8 @@ pytestmark = pytest.mark.long
 
 SIMULATED = Path(__file__).parents[2] / "topologies" / "simulated.yaml"
 TESTS = """
+from lossratio import open_testbed
+
 def test_fast_enough(lossratio):
     assert lossratio.ndr_pdr("64B", goals="quick").throughput("QUICK_PDR") > 50_000
 
@@ -20,6 +22,9 @@ def test_too_slow(lossratio):
 
 def test_at_the_limit(lossratio):
     lossratio.ndr_pdr("64B", goals="quick", max_load="10 kfps").throughput("QUICK_NDR")
+
+def test_of_two_devices(lossratio):
+    open_testbed(lossratio.request.file, duts=2)
 
 def test_without():
     pass
@@ -55,8 +60,14 @@ def measured(tmp_path_factory):
 def test_a_test_passes_or_fails_by_its_throughput_and_an_irregular_one_fails(measured):
     _, printed = measured
     assert "3 failed" not in printed
-    assert "2 failed, 2 passed" in printed
+    assert "2 failed, 2 passed, 1 skipped" in printed
     assert "QUICK_NDR is irregular, so there is no throughput to quote" in printed
+
+
+def test_a_test_that_needs_more_than_the_testbed_has_is_skipped_with_the_reason(measured):
+    directory, _ = measured
+    skipped = ElementTree.parse(directory / "junit.xml").find(".//skipped")  # noqa: S314
+    assert "to go through 2 DUTs, and there are 1 (DUT1)" in skipped.get("message")
 
 
 def test_the_report_of_a_failed_test_has_its_own_result(measured):
@@ -79,4 +90,4 @@ def test_without_a_topology_a_test_that_measures_says_how_to_name_one(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     printed = run(tmp_path).stdout
     assert "give one as --lossratio-topology FILE" in printed
-    assert "1 passed, 3 errors" in printed
+    assert "1 passed, 4 errors" in printed

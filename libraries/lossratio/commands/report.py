@@ -11,6 +11,7 @@ from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
 from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, read_run, render, runs_in, write_report
 from lossratio.results import repair as repair_files
+from lossratio.units import tests_counted
 
 
 @command()
@@ -28,7 +29,8 @@ def report(
     """Report the runs in directories DIR.
 
     The exit status is 1 if a run was cut off or has files that cannot be read; these are named, and the rest is
-    reported.
+    reported. Tests that were not measured here, as the testbed is too small for them, are named with the reason, and
+    nothing is missing.
     """
     runs = [read_run(directory) for directory in directories]
     chosen = ReportFormat(report_format)
@@ -46,6 +48,10 @@ def report(
     for run in runs:
         for problem in run.lacks:
             click.echo(f"{run.path}: {problem}", err=True)
+        for skipped in run.skipped:
+            names = ", ".join(test.full_name for test in skipped.tests)
+            counted = tests_counted(len(skipped.tests))
+            click.echo(f"{run.path}: {counted} not measured here: {skipped.reason} ({names})", err=True)
     if any(run.lacks for run in runs):
         sys.exit(ExitStatus.FAILED)
 

@@ -72,6 +72,7 @@ def run(
     failed, 75 the testbed is not available, 130 the user stopped the run. After 69 and 75, try again.
     """
     from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
+    from lossratio.units import tests_counted
 
     robot_options: tuple[str, ...] = click.get_current_context().obj or ()
     limits = Limits(test_timeout, suite_timeout, run_timeout)
@@ -91,6 +92,9 @@ def run(
         status = with_trouble(status)
     _show_problems(outcome)
     if outcome.error is None:
+        skipped = Counter(verdict.message for verdict in outcome.verdicts if verdict.status == "SKIP")
+        for reason, count in skipped.items():
+            click.echo(f"Not measured here, {tests_counted(count)}: {reason}", err=True)
         click.echo(_summary(outcome.verdicts, int(status)), err=True)
     sys.exit(int(status))
 
@@ -124,9 +128,11 @@ def _is_kept(directory: Path, url: str) -> bool:
 
 def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
     passed = sum(verdict.status == "PASS" for verdict in verdicts)
+    skipped = sum(verdict.status == "SKIP" for verdict in verdicts)
     failures = Counter(verdict.failure.value for verdict in verdicts if verdict.failure is not None)
     counts = [
         f"{passed} of {len(verdicts)} tests passed",
+        *([f"{skipped} not measured here"] if skipped else []),
         *(f"{count} failed: {kind}" for kind, count in failures.items()),
     ]
     return f"lossratio run: {'; '.join(counts)}. Exit status {status}."

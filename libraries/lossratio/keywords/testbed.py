@@ -91,7 +91,8 @@ class TestbedKeywords(Keywords):
         | ``passphrase`` | What the private key is encrypted with, likewise. Left out: ``LOSSRATIO_PASSPHRASE``. |
         | ``options``    | The device's options by name, e.g. ``police=50 kfps``. The built-in kinds have OPTIONS. One that this kind does not have is an error that names those it has. |
 
-        Everything is checked before anything is changed, and a set-up that fails half-way is undone. A local testbed
+        Everything is checked before anything is changed, and a set-up that fails half-way is undone. Where the testbed
+        has too few cores, DUTs or links, or no such NIC, the tests are skipped, with the reason. A local testbed
         that is not up is brought up, and taken down again by `Tear Down Testbed`. On a simulated testbed, a device with
         a known truth (such as a policer's rate) is replaced by a model with the same truth, and any other one by the
         model in the topology file.
@@ -101,7 +102,7 @@ class TestbedKeywords(Keywords):
         | Suite Setup       `Set Up Testbed`    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
         | Suite Teardown    `Tear Down Testbed`
         """  # noqa: E501 (a row of a table cannot be broken)
-        # A set-up that fails is in the page, if other suites of the run measure something.
+        # A set-up that fails is in the page, too.
         RunReport.require_page()
         # Goals that do not exist are an error before a node is touched.
         _ = self.session.goals

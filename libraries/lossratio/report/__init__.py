@@ -9,7 +9,7 @@ from lossratio.report.comparison import (
     comparison_table,
 )
 from lossratio.report.csit import csit_export, write_csit
-from lossratio.report.failures import note_failure, noted_failures
+from lossratio.report.failures import note_failure, note_skip, noted_failures, reason_of_skip
 from lossratio.report.junit import Case, junit_xml
 from lossratio.report.listener import (
     FILE_NAMES,

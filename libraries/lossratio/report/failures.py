@@ -1,18 +1,62 @@
-"""Failures of tests, a line each in a file of the run's directory: a test that measured nothing has no other file."""
+"""Tests that failed or were skipped, a line each in a file of the run's directory.
+
+A test that measured nothing has no other file.
+"""
 
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lossratio.exit_status import FAILURES
 
 
+@dataclass(frozen=True)
+class SkippedTest:
+    """A test that Robot Framework skipped."""
+
+    suite: str
+    """Full name of its suite."""
+    name: str
+    """Its name in the suite."""
+
+    @property
+    def full_name(self) -> str:
+        """Its full name."""
+        return f"{self.suite}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Tests that were not measured here, for one reason: e.g. the testbed has too few cores for them."""
+
+    reason: str
+    """The reason."""
+    tests: tuple[SkippedTest, ...]
+    """The tests that it holds for."""
+
+
 def note_failure(directory: Path, test: str, message: str | None, **more: Any) -> None:
     """Notes why a test failed (None: it passed after all). Raises OSError if the disk does not take the line."""
-    with (directory / FAILURES).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"test": test, "message": message, **more}) + "\n")
+    _add(directory, {"test": test, "message": message, **more})
+
+
+def note_skip(directory: Path, test: Any) -> None:
+    """Notes a test of Robot Framework's result that was skipped. Raises OSError if the disk does not take the line."""
+    suite = test.parent.full_name
+    _add(directory, {"test": test.full_name, "message": None, "skipped": reason_of_skip(test), "suite": suite})
+
+
+def reason_of_skip(test: Any) -> str:
+    """Why Robot Framework skipped a test. Where the set-up of a suite did so, its message stands for all tests."""
+    suite = test.parent
+    while suite is not None:
+        if suite.has_setup and suite.setup.skipped:
+            return str(suite.setup.message)
+        suite = suite.parent
+    return str(test.message)
 
 
 def noted_failures(directory: Path) -> Iterator[dict[str, Any]]:
@@ -28,3 +72,17 @@ def messages_of(directory: Path) -> dict[str, str]:
     """Messages of the tests that failed, by full name."""
     last = {entry["test"]: entry.get("message") for entry in noted_failures(directory)}
     return {test: str(message) for test, message in last.items() if message is not None}
+
+
+def skips_of(directory: Path) -> Iterator[tuple[SkippedTest, str]]:
+    """The tests that were skipped, each with the reason."""
+    last = {entry["test"]: entry for entry in noted_failures(directory)}
+    for test, entry in last.items():
+        if entry.get("skipped") is not None:
+            suite = str(entry.get("suite"))
+            yield SkippedTest(suite, test.removeprefix(f"{suite}.")), str(entry["skipped"])
+
+
+def _add(directory: Path, entry: dict[str, Any]) -> None:
+    with (directory / FAILURES).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")

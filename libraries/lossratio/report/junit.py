@@ -1,8 +1,9 @@
 """Runs as JUnit XML, which CI systems show as tests.
 
 A failed measurement is an ``error``. An irregular measurement is ``skipped``, with its reason: it neither passed nor
-failed. A test that failed before it measured anything, one that was cut off and a file that cannot be read
-are ``error``, too, so that an incomplete run is never taken for a complete one.
+failed. So is a test that was not measured here, e.g. because the testbed is too small for it. A test that failed before
+it measured anything, one that was cut off and a file that cannot be read are ``error``, too, so that an incomplete run
+is never taken for a complete one.
 """
 
 from collections.abc import Sequence
@@ -46,6 +47,11 @@ def junit_report(runs: Sequence[Run]) -> str:
             *(
                 Case("cut off", test.name, state="error", message=f"cut off after {trials_counted(test.trials)}")
                 for test in run.cut_off
+            ),
+            *(
+                Case(test.suite, test.name, state="skipped", message=skipped.reason)
+                for skipped in run.skipped
+                for test in skipped.tests
             ),
             *(Case("not measured", test.name, state="error", message=test.error) for test in run.unmeasured),
             *(

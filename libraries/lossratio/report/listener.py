@@ -16,13 +16,13 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import ReportError, StorageError, storing
 from lossratio.exit_status import FAILURES
-from lossratio.report.failures import note_failure
+from lossratio.report.failures import note_failure, note_skip
 from lossratio.report.junit import junit_report
 from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_report
 from lossratio.report.page import PAGE_NAME, report_page
-from lossratio.report.run import Run, read_run
+from lossratio.report.run import Run, is_run, read_run
 from lossratio.report.tables import csv_report, json_report, markdown_report
-from lossratio.results import RunDirectory, write_whole
+from lossratio.results import write_whole
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
 """Robot Framework's variable that is set when a listener or program has taken on writing the page of the run."""
@@ -76,13 +76,13 @@ def write_report(path: Path, text: str) -> None:
 
 
 def write_reports(directory: Path, formats: Iterable[ReportFormat]) -> tuple[Path, ...]:
-    """Writes reports of a run into its directory. A run without measurements gets no reports.
+    """Writes reports of a run into its directory. A run without tests that measure gets no reports.
 
     Raises:
         ReportError: If nothing in the directory can be read.
         StorageError: If a report cannot be written.
     """
-    if not RunDirectory(directory).has_files:
+    if not is_run(directory):
         return ()
     run = read_run(directory)
     reports = {directory / FILE_NAMES[report_format]: report_format for report_format in formats}
@@ -124,12 +124,17 @@ class RunReport:
         self.begin()
 
     def end_test(self, data: Any, result: Any) -> None:
-        """Notes a failure: the test may have measured nothing. Robot Framework calls this method."""
-        if self._notes_failures and self._directory is not None and result.status == "FAIL":
-            try:
+        """Notes a test that failed or was skipped: it may have measured nothing. Robot Framework calls this method."""
+        if not self._notes_failures or self._directory is None or result.status not in ("FAIL", "SKIP"):
+            return
+        try:
+            if result.status == "SKIP":
+                note_skip(self._directory, result)
+            else:
                 note_failure(self._directory, result.full_name, result.message)
-            except OSError as error:
-                logger.error(f"Cannot record why {result.full_name} failed: {error.strerror}.")
+        except OSError as error:
+            what = "was skipped" if result.status == "SKIP" else "failed"
+            logger.error(f"Cannot record why {result.full_name} {what}: {error.strerror}.")
 
     def begin(self, name: str = "listener") -> None:
         """Stores the run's output directory. Only the first instance writes the page, and notes failures."""

@@ -17,6 +17,7 @@ from lossratio.drawing import MARKS, PAGES, Overview, Section, html_fragment, pa
 from lossratio.report import tables
 from lossratio.report.run import Run, cycles_left_alone
 from lossratio.results import Conditions, Picture, TestResult, message, view_of
+from lossratio.units import tests_counted
 
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""
@@ -130,15 +131,17 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
 
 def _headline(runs: Sequence[Run], rows: Sequence[tables.FindingRow]) -> str:
     results = [result for run in runs for result in run.results]
+    skipped = sum(len(alike.tests) for run in runs for alike in run.skipped)
+    left_out = f" · {tests_counted(skipped)} {tables.NOT_HERE}" if skipped else ""
     if not results:
-        return "No results."
+        return f"No results{left_out}."
     testbeds = sorted({result.conditions.testbed.in_words for result in results})
     began, ended = min(result.started for result in results), max(result.ended for result in results)
     last = f"{ended:%H:%M}" if began.date() == ended.date() else f"{ended:%Y-%m-%d %H:%M}"
     odd = sum(row.is_odd for row in rows)
     counts = f"{len(rows)} values of {len(results)} tests, {odd or 'none'} of them irregular, failed or doubtful"
     where = f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}"
-    return f"{counts} · {where} · {began:%Y-%m-%d %H:%M} to {last} UTC"
+    return f"{counts} · {where} · {began:%Y-%m-%d %H:%M} to {last} UTC{left_out}"
 
 
 def _as_json(value: object) -> str:

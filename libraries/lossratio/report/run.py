@@ -1,14 +1,15 @@
 """A run as it is on the disk: readable results, tests that were cut off, and files that cannot be read."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from lossratio.errors import ReportError, SearchError
-from lossratio.report.failures import messages_of
+from lossratio.exit_status import FAILURES
+from lossratio.report.failures import Skipped, SkippedTest, messages_of, skips_of
 from lossratio.results import Doubt, RunDirectory, TestResult, doubts_of, kind_of_journal, read_result, result_stems
 from lossratio.trials import read_journal
 from lossratio.units import format_frame_rate, format_ratio
@@ -55,6 +56,8 @@ class Run:
     """Messages about files that could not be read."""
     unmeasured: tuple[Unmeasured, ...] = ()
     """Tests that failed before they measured anything."""
+    skipped: tuple[Skipped, ...] = ()
+    """Tests that were not measured here, by the reason. Nothing is missing: the testbed is too small for them."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -66,6 +69,11 @@ class Run:
     def doubts(self) -> tuple[tuple[Doubt, ...], ...]:
         """The doubts about each result."""
         return tuple(doubts_of(self.results))
+
+
+def is_run(path: Path) -> bool:
+    """Whether a directory is that of a run: it has results, journals, or a record of tests without both."""
+    return RunDirectory(path).has_files or (path / FAILURES).exists()
 
 
 @contextmanager
@@ -82,7 +90,7 @@ def cycles_left_alone() -> Iterator[None]:
 
 def read_run(path: Path) -> Run:
     """Reads all readable files in the directory of a run. Raises ReportError if there is none, or no directory."""
-    if not RunDirectory(path).has_files:
+    if not is_run(path):
         raise ReportError(f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it.")
     results: list[TestResult] = []
     problems: list[str] = []
@@ -109,20 +117,30 @@ def read_run(path: Path) -> Run:
                 loss = format_ratio(result.loss_ratio)
                 last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"
             cut_off.append(CutOff(journal.stem, contents.created, len(contents.entries), bounds, last))
-    if not results and not cut_off:
-        reasons = " ".join(problems) or "There are no results and no journals in it."
-        raise ReportError(f"There is nothing to report in {path}. {reasons}")
     stems = {file.stem for name in ("results", "trials") for file in (path / name).glob("*.json*")}
     failed = [Unmeasured(*one) for one in messages_of(path).items() if stems.isdisjoint(result_stems(one[0]))]
+    skipped = _skipped_in(path, stems)
+    if not (results or cut_off or failed or skipped):
+        reasons = " ".join(problems) or "There are no results and no journals in it."
+        raise ReportError(f"There is nothing to report in {path}. {reasons}")
     results.sort(key=lambda result: (result.started, result.test.full_name))
-    return Run(path, tuple(results), tuple(cut_off), tuple(problems), tuple(failed))
+    return Run(path, tuple(results), tuple(cut_off), tuple(problems), tuple(failed), skipped)
+
+
+def _skipped_in(path: Path, stems: AbstractSet[str]) -> tuple[Skipped, ...]:
+    """The tests that were skipped and have no files, each reason once."""
+    tests: dict[str, list[SkippedTest]] = {}
+    for test, reason in skips_of(path):
+        if stems.isdisjoint(result_stems(test.full_name)):
+            tests.setdefault(reason, []).append(test)
+    return tuple(Skipped(reason, tuple(alike)) for reason, alike in tests.items())
 
 
 def runs_in(path: Path) -> list[Path]:
     """The run directories of a path: itself, or those in it, sorted by name. Raises ReportError if there is none."""
-    if RunDirectory(path).has_files:
+    if is_run(path):
         return [path]
-    runs = sorted(child for child in path.iterdir() if RunDirectory(child).has_files) if path.is_dir() else []
+    runs = sorted(child for child in path.iterdir() if is_run(child)) if path.is_dir() else []
     if not runs:
         raise ReportError(
             f"{path} is not the directory of a run, nor a folder of such: there is no directory 'results' or 'trials' "

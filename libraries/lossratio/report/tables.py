@@ -29,6 +29,8 @@ REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
 _INTEGRITY = ("arrived", "examined", "duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
 """Attributes of `lossratio.results.frame_integrity.FrameIntegrity` with a column of their own."""
+NOT_HERE = "not measured here"
+"""What became of a test that the testbed is too small for."""
 _VALUE = "conditional throughput (or other value)"
 
 
@@ -240,7 +242,7 @@ def _in_words(value: Rate | float | None, unit: Unit) -> str:
 
 
 def json_report(runs: Sequence[Run]) -> str:
-    """Makes a JSON report: whole results with their doubts, tests that were cut off, and problems."""
+    """Makes a JSON report: whole results with their doubts, tests without a result, and problems."""
     data = {
         "format": REPORT_FORMAT,
         "runs": [
@@ -251,6 +253,7 @@ def json_report(runs: Sequence[Run]) -> str:
                     for result, doubts in zip(run.results, run.doubts, strict=True)
                 ],
                 "cut_off": [asdict(test) for test in run.cut_off],
+                "skipped": [asdict(skipped) for skipped in run.skipped],
                 "unmeasured": [asdict(test) for test in run.unmeasured],
                 "problems": list(run.problems),
             }
@@ -286,13 +289,18 @@ def csv_report(runs: Sequence[Run]) -> str:
         others += (
             {"run": name, "test": test.name, "outcome": "failed", "reason": test.error} for test in run.unmeasured
         )
+        others += (
+            {"run": name, "suite": test.suite, "test": test.name, "outcome": NOT_HERE, "reason": skipped.reason}
+            for skipped in run.skipped
+            for test in skipped.tests
+        )
         for cells in others:
             writer.writerow({column: _plain(cell) for column, cell in cells.items()})
     return file.getvalue()
 
 
 def markdown_report(runs: Sequence[Run]) -> str:
-    """Makes the overview of each run as a Markdown table, with doubts, tests that were cut off, and problems."""
+    """Makes the overview of each run as a Markdown table, with doubts, tests without a result, and problems."""
     return "\n".join(line for run in runs for line in _markdown_lines(run)) + "\n"
 
 
@@ -371,6 +379,9 @@ def _markdown_lines(run: Run) -> Iterator[str]:
         yield from (f"  - {bounds}" for bounds in test.bounds)
     for failed in run.unmeasured:
         yield f"- **failed** before it measured anything: {markdown_cell(f'{failed.name}: {failed.error}')}"
+    for skipped in run.skipped:
+        tests = ", ".join(test.full_name for test in skipped.tests)
+        yield f"- **{NOT_HERE}**: {markdown_cell(f'{skipped.reason} Tests: {tests}')}"
     yield from (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
     for result, doubts in zip(run.results, run.doubts, strict=True):
         yield from (f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts)

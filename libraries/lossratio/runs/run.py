@@ -33,7 +33,7 @@ from lossratio.records import Record
 from lossratio.results import damages_in, result_stems, results_lost, results_set_aside, write_whole
 from lossratio.runs.job import Assignment, assignments_of
 from lossratio.runs.robot_run import NO_LIMITS, Limits, RunRequest, check_selection, run_robot
-from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
+from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind, verdict_of
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 from lossratio.version import __version__
 
@@ -404,7 +404,7 @@ def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestV
     """The verdict of each test."""
     unknown = FailureKind.NO_VERDICT
     failures = ((test, kinds.get(test.full_name, unknown) if test.failed else None) for test in result.suite.all_tests)
-    return tuple(TestVerdict(test.full_name, test.status, test.message, failure) for test, failure in failures)
+    return tuple(verdict_of(test, failure) for test, failure in failures)
 
 
 def _write_result(result: Result, directory: Path, options: Mapping[str, Any]) -> None:

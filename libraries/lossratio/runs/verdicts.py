@@ -15,7 +15,7 @@ from robot.errors import ExecutionFailed, ExecutionStatus
 
 from lossratio.errors import storing
 from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, kind_of_error, status_of_kinds
-from lossratio.report import note_failure, noted_failures
+from lossratio.report import note_failure, note_skip, noted_failures, reason_of_skip
 from lossratio.results import TERMINATED
 from lossratio.trials import NegativeLossError
 
@@ -43,7 +43,7 @@ class TestVerdict:
     status: str
     """Robot Framework's status: PASS, FAIL or SKIP."""
     message: str
-    """Robot Framework's message."""
+    """Robot Framework's message; of a test that was skipped, the reason alone."""
     failure: FailureKind | None
     """Why the test failed; None if it did not."""
 
@@ -51,6 +51,12 @@ class TestVerdict:
     def is_final(self) -> bool:
         """Whether another attempt would show nothing new: it passed, was skipped, or failed because of the DUT."""
         return self.failure in (None, FailureKind.REGRESSION, FailureKind.TEST)
+
+
+def verdict_of(test: Any, failure: FailureKind | None) -> TestVerdict:
+    """The verdict of a test of Robot Framework's result."""
+    message = reason_of_skip(test) if test.skipped else test.message
+    return TestVerdict(test.full_name, test.status, message, failure)
 
 
 def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) -> FailureKind:
@@ -76,7 +82,7 @@ _Failure = tuple[str, frozenset[FailureKind]]
 
 
 class FailureRecord:
-    """Why the tests of a run failed, in the run's directory: one line per failure. The last line of a test counts."""
+    """Why the tests of a run failed or were skipped, in the run's directory: a line each. The last of a test counts."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -91,9 +97,13 @@ class FailureRecord:
         """Records why a test failed. Raises OSError if the disk does not take the line."""
         note_failure(self._directory, test, message, failure=kind.value)
 
+    def skip(self, test: Any) -> None:
+        """Records why a test was skipped. Raises OSError if the disk does not take the line."""
+        note_skip(self._directory, test)
+
     def forget(self, test: str) -> None:
-        """Records that a test did not fail this time, if it is known that it did."""
-        if test in self.read():
+        """Records that a test passed this time, if it is known that it did not."""
+        if any(entry["test"] == test for entry in noted_failures(self._directory)):
             note_failure(self._directory, test, None)
 
     def read(self) -> Mapping[str, FailureKind]:
@@ -169,18 +179,24 @@ class VerdictListener:
         return []
 
     def _note(self, result: Any, failures: Sequence[_Failure]) -> None:
+        before = self._verdicts.get(result.id)
+        if result.skipped and before is not None and before.status == result.status:
+            # The set-up that skipped it has the reason, and Robot Framework drops it when its suite has ended.
+            return
         kinds = self._kinds.get(result.id, frozenset()) | _kinds_in(result.message, failures)
         self._kinds[result.id] = kinds
         failure = _kind_of_test(result.message, kinds) if result.status == "FAIL" else None
-        verdict = TestVerdict(result.full_name, result.status, result.message, failure)
-        if verdict != self._verdicts.get(result.id):
+        verdict = verdict_of(result, failure)
+        if verdict != before:
             try:
-                if failure is None:
-                    self._record.forget(result.full_name)
-                else:
+                if failure is not None:
                     self._record.add(result.full_name, failure, result.message)
+                elif result.skipped:
+                    self._record.skip(result)
+                else:
+                    self._record.forget(result.full_name)
             except OSError as error:
-                self.troubles.append(f"Cannot record why {result.full_name} failed: {error.strerror}.")
+                self.troubles.append(f"Cannot record the verdict of {result.full_name}: {error.strerror}.")
         self._verdicts[result.id] = verdict
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lossratio.errors import TopologyError, TrafficError
+from lossratio.errors import NotMeasuredHereError, TopologyError, TrafficError
 from lossratio.results import Conditions, NodeFacts, controller_facts, describe_testbed, trial_timing
 from lossratio.simulation import Course, FrameFaults, SimulatedMeasurer, Sut, faults_from, simulated_latency, sut_from
 from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest
@@ -102,7 +102,7 @@ class SimulatedTestbed(Testbed):
         if not isinstance(generator, SimulatedGenerator):
             raise TopologyError(f"Topology {topology.name} has a real generator; a simulated one takes 'simulated'.")
         if request.links > 1:
-            raise TopologyError(
+            raise NotMeasuredHereError(
                 f"{request.file}: a simulated testbed has one link, and {request.links} parallel ones are asked for. "
                 "Use a local testbed, such as the topology local-2links."
             )

@@ -81,11 +81,17 @@ class TestbedRequest:
 
     @property
     def paths(self) -> tuple[TrafficPath, ...]:
-        """Parallel paths of test traffic. Raises TopologyError if there are none, or facts of the TG's ports lack."""
+        """Parallel paths of test traffic.
+
+        Raises:
+            NotMeasuredHereError: If the testbed has no such paths, or too few.
+            TopologyError: If facts of the TG's ports lack, or what is asked for is misspelt.
+        """
         try:
             paths = self.topology.paths(self.links, duts=self.duts, nic=self.nic)
         except TopologyError as error:
-            raise TopologyError(describe_problem(self.file, ("nodes",), str(error))) from error
+            # A test that the testbed is too small for stays one.
+            raise type(error)(describe_problem(self.file, ("nodes",), str(error))) from error
         ends = [port for path in paths for port in path.tg_ports]
         problems = list(self.topology.generator_problems(ends, len(paths)))
         if problems:

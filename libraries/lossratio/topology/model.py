@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.errors import TopologyError
+from lossratio.errors import NotMeasuredHereError, TopologyError
 from lossratio.records import FileModel
+from lossratio.shipped import did_you_mean
 from lossratio.topology import quantities
 from lossratio.topology.addressing import Side, split_sides
 from lossratio.topology.generators import Generator, GeneratorSettings, RealGenerator
@@ -216,21 +217,40 @@ class Topology(FileModel):
         """So many parallel ways of the test traffic, which have no link in common.
 
         Each goes through so many DUTs, in the order of the file (None: through all), whose ports are of a NIC model,
-        e.g. ``Intel-E810CQ`` (None: any). A TopologyError if there are none, or fewer; it says how many there are.
+        e.g. ``Intel-E810CQ`` (None: any).
+
+        Raises:
+            NotMeasuredHereError: If the testbed has no such ways, or fewer. The message says how many it has.
+            TopologyError: If a number is too small, or the NIC model is misspelt.
         """
         if count < 1:
             raise TopologyError(f"Topology {self.name}: {count} parallel links are asked for; take 1 or more.")
         names = self.dut_names
-        if duts is not None and not 0 <= duts <= len(names):
-            raise TopologyError(
+        if duts is not None and duts < 0:
+            raise TopologyError(f"Topology {self.name}: a path through {duts} DUTs is asked for; take 0 or more.")
+        if duts is not None and duts > len(names):
+            raise NotMeasuredHereError(
                 f"Topology {self.name}: the path is longer than the topology: it is asked to go through {duts} DUTs, "
                 f"and there are {len(names)} ({', '.join(names) or 'none'})."
             )
+        if nic is not None:
+            self._check_spelling(nic)
         try:
             paths = find_paths(self.links(), (self.tg_name, *names[:duts], self.end_name), nic, count)
-        except TopologyError as error:
-            raise TopologyError(f"Topology {self.name}: {error}") from error
+        except NotMeasuredHereError as error:
+            raise NotMeasuredHereError(f"Topology {self.name}: {error}") from error
         return tuple(self._completed(path, number if count > 1 else None) for number, path in enumerate(paths, start=1))
+
+    def _check_spelling(self, nic: str) -> None:
+        """Refuses a NIC model that nobody knows and that is almost one that is known."""
+        interfaces = [interface for node in self.nodes.values() for interface in node.interfaces.values()]
+        own = [interface.model for interface in interfaces if interface.model is not None]
+        known = {name.casefold(): name for name in (*(model.name for model in _MODELS), *self.nics, *own)}
+        if nic.casefold() in known:
+            return
+        hint = did_you_mean(nic, known.values())
+        if hint:
+            raise TopologyError(f"Topology {self.name}: there is no NIC model {nic!r}.{hint}")
 
     def sides(self, paths: Sequence[TrafficPath], versions: Collection[int]) -> tuple[tuple[Side, Side], ...]:
         """The networks west and east of each path; a TopologyError if a port has no address of such a version of IP."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.errors import TopologyError
+from lossratio.errors import NotMeasuredHereError
 from lossratio.records import FileModel
 from lossratio.topology.addressing import Address, Addresses, Gateways, Networks, Side
 from lossratio.topology.hooks import Hooks
@@ -192,7 +192,7 @@ def find_paths(
             link = _first_link(free, here, there, is_usable)
             if link is None:
                 few = f"{count} parallel links are asked for, and there are {len(paths)}: " if count > 1 else ""
-                raise TopologyError(few + _why_not(links, here, there, nic))
+                raise NotMeasuredHereError(few + _why_not(links, here, there, nic))
             del free[str(link[0].interface.link)]
             ports += link
         hops = tuple(map(Hop, names[1:-1], ports[1::2], ports[2::2]))

@@ -9,7 +9,7 @@ from dut_lab import ENVIRONMENT_LENGTH, NamespaceShell, hop
 
 from lossratio.dut import create_dut
 from lossratio.dut.linux import node_dut
-from lossratio.errors import DutError, LinkError
+from lossratio.errors import DutError, LinkError, NotMeasuredHereError
 
 pytestmark = pytest.mark.netns
 
@@ -148,8 +148,9 @@ def test_a_link_that_does_not_come_up_fails_the_set_up_which_is_undone(dut_lab, 
     assert dut_lab.snapshot() == before
 
 
-def test_a_cpu_that_is_not_there_is_refused(dut_lab):
-    assert_refused(dut_lab, create(dut_lab.shell, rps_cpus="0,4095"), "DUT1 has no CPU 4095 for rps_cpus")
+def test_on_cpus_that_are_not_there_nothing_is_measured(dut_lab):
+    with pytest.raises(NotMeasuredHereError, match="DUT1 has no CPU 4095 for rps_cpus"):
+        create(dut_lab.shell, rps_cpus="0,4095").check()
 
 
 def test_frames_are_steered_or_it_is_said_what_that_takes(dut_lab):

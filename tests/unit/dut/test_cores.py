@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lossratio.dut.linux.cores import choose_cores, choose_cores_of_both, cpu_list, describe_cores, read_cores
-from lossratio.errors import DutError
+from lossratio.errors import NotMeasuredHereError
 from lossratio.nodes import CommandResult, Core
 from lossratio.nodes.node import DutNode
 
@@ -41,7 +41,9 @@ def test_where_there_are_just_enough_the_main_thread_shares_the_systems_core():
 
 
 def test_more_cores_than_there_are_on_that_node_are_refused():
-    with pytest.raises(DutError, match=r"DUT1: 4 physical cores are asked for on NUMA node 0.* there are 3\."):
+    with pytest.raises(
+        NotMeasuredHereError, match=r"DUT1: 4 physical cores are asked for on NUMA node 0.* there are 3\."
+    ):
         choose_cores(CORES, 4, 0, where="DUT1")
 
 
@@ -68,13 +70,13 @@ def test_a_single_core_polls_both_cards():
     ],
 )
 def test_cores_that_cannot_be_halved_are_refused_with_the_node(count, message):
-    with pytest.raises(DutError, match=message):
+    with pytest.raises(NotMeasuredHereError, match=message):
         choose_cores_of_both(CORES, count, (1, 0), where="DUT1")
 
 
 def test_nodes_whose_cores_have_different_threads_online_are_refused():
     some_offline = (*CORES[:4], *(Core(core.cpus[:1], 1) for core in CORES[4:]))
-    with pytest.raises(DutError, match="different numbers of threads that are online"):
+    with pytest.raises(NotMeasuredHereError, match="different numbers of threads that are online"):
         choose_cores_of_both(some_offline, 2, (0, 1), where="DUT1")
 
 

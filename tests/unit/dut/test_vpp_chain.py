@@ -19,7 +19,7 @@ from scapy.packet import Raw
 from lossratio.dut import create_dut
 from lossratio.dut.vpp import Vpp
 from lossratio.dut.vpp.features.secure_tunnels import Ipsec, IpsecAsync, WireGuard
-from lossratio.errors import DutError
+from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import Core
 from lossratio.testbed.set_up import address_path
 from lossratio.topology import Hop, Interface, Port
@@ -206,15 +206,21 @@ def test_programs_that_poll_never_share_cpus_with_another_dut_of_the_machine(net
     _, second = Chain(netns_lab, str(STAND_IN), sockets="af_xdp").duts
     assert second.cpus == (0, 3)
     cores.pop()
-    with pytest.raises(DutError, match=r"there are 0\..* DUT1 on the same machine has the others"):
+    with pytest.raises(NotMeasuredHereError, match=r"there are 0\..* DUT1 on the same machine has the others"):
         _ = second.cpus
     _, second = Chain(netns_lab, str(STAND_IN)).duts
     assert second._choose_cores().beside == ("DUT1",)
 
 
-def test_a_chain_that_is_too_short_is_an_error_before_anything_is_touched(dut_lab):
-    with pytest.raises(DutError, match=r"ipsec needs a path through 2 DUTs, and this one goes through 1\."):
+def test_a_test_of_a_longer_chain_is_not_measured_here_before_anything_is_touched(dut_lab):
+    with pytest.raises(NotMeasuredHereError, match=r"ipsec needs a path through 2 DUTs, and this one goes through 1\."):
         dut_lab.create("vpp", home=str(STAND_IN), forwarding="ip4", ipsec=1).check()
+
+
+def test_a_chain_that_is_too_long_is_an_error_of_the_suite(netns_lab):
+    first, _ = Chain(netns_lab, str(STAND_IN), forwarding="ip4", geneve=1).duts
+    with pytest.raises(DutError, match=r"goes through 2\. Set up the testbed with duts=1\."):
+        first.check()
 
 
 @pytest.mark.parametrize(

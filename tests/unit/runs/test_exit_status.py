@@ -39,6 +39,8 @@ def raises(error):
         (raises("LinkError"), 69),
         (raises("TopologyError"), 2),
         (raises("ProfileError"), 2),
+        (PASSES + raises("NotMeasuredHereError"), 0),
+        (FAILS + raises("NotMeasuredHereError"), 1),
         ("No keyword of this name\n    Nonsense\n", 1),
     ],
 )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lossratio.dut.base import Tool
-from lossratio.errors import DutError
+from lossratio.errors import NotMeasuredHereError
 from lossratio.nodes import Core, DutNode, cores_in
 from lossratio.topology import Hop, Port
 
@@ -69,15 +69,17 @@ def choose_cores_of_both(cores: Sequence[Core], count: int, numa_nodes: tuple[in
         return choose_cores(cores, 1, west, where=where)
     cards = f"{where}: {count} physical cores are asked for. The west card is on NUMA node {west} and the east one on "
     if count % 2:
-        raise DutError(f"{cards}{east}, and each needs as many cores as the other: ask for 1, or an even number.")
+        raise NotMeasuredHereError(
+            f"{cards}{east}, and each needs as many cores as the other: ask for 1, or an even number."
+        )
     try:
         choice = choose_cores(cores, count // 2, west, where=where)
         others = _cores_on(cores, count // 2, east, where)[: count // 2]
-    except DutError as error:
-        raise DutError(f"{cards}{east}, and each node gives half of them. {error}") from error
+    except NotMeasuredHereError as error:
+        raise NotMeasuredHereError(f"{cards}{east}, and each node gives half of them. {error}") from error
     cpus = tuple(cpu for core in others for cpu in core.cpus)
     if len(cpus) != len(choice.workers):
-        raise DutError(f"{cards}{east}, and these cores have different numbers of threads that are online.")
+        raise NotMeasuredHereError(f"{cards}{east}, and these cores have different numbers of threads that are online.")
     return replace(choice, workers=(*choice.workers, *cpus), of_east=cpus)
 
 
@@ -85,7 +87,7 @@ def _cores_on(cores: Sequence[Core], count: int, numa_node: int, where: str) -> 
     """The cores of a NUMA node, which are as many as are asked for or more, without the operating system's."""
     rest = [core for core in cores[1:] if core.numa_node == numa_node]
     if len(rest) < count:
-        raise DutError(
+        raise NotMeasuredHereError(
             f"{where}: {count} physical cores are asked for on NUMA node {numa_node}, and besides the operating "
             f"system's there are {len(rest)}. Ask for fewer, or use interfaces on another NUMA node."
         )
@@ -127,7 +129,7 @@ def core_choices(node: DutNode, hop: Hop) -> Iterator[str]:
     for count in _COUNTS:
         try:
             choice = cores_of_path(node, hop, count, halves=True)
-        except DutError as error:
+        except NotMeasuredHereError as error:
             yield f"cores={count}: {error}"
         else:
             yield f"cores={count}: {describe_cores(choice)}"

@@ -14,7 +14,7 @@ from lossratio.dut.linux.interfaces import Link, read_links
 from lossratio.dut.linux.nftables import NFT, WALK, Ruleset, table_name
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.reports import read_softnet
-from lossratio.errors import DutError
+from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.units import parse_frame_rate
 
 BURST_SECONDS = 0.02
@@ -155,7 +155,9 @@ class LinuxDut(NodeDut[OptionsT_co]):
         online = self.node.read_files(_ONLINE).get(_ONLINE, "0")
         missing = ", ".join(map(str, sorted(set(self.options.rps_cpus) - set(parse_cpus(online)))))
         if missing:
-            raise DutError(f"{self.node.name} has no CPU {missing} for rps_cpus; those online are {online}.")
+            raise NotMeasuredHereError(
+                f"{self.node.name} has no CPU {missing} for rps_cpus; those online are {online}."
+            )
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Configures the kernel, steers frames to CPUs and makes the nftables rules."""

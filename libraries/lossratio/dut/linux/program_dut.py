@@ -14,7 +14,7 @@ from lossratio.dut.daemon import Daemon, make_directory
 from lossratio.dut.linux.cores import LSCPU, CoreChoice, cores_of_path, describe_cores
 from lossratio.dut.linux.interfaces import check_interfaces, read_links
 from lossratio.dut.linux.node_dut import NodeDut, boot_id
-from lossratio.errors import DutError
+from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import DutNode
 from lossratio.topology import Port
 
@@ -202,12 +202,12 @@ class ProgramDut(NodeDut[OptionsT_co]):
         taken = frozenset(cpu for dut in same for cpu in dut.cpus)
         try:
             return cores_of_path(self.node, self.hop, self.options.cores, halves=self.places_queues, taken=taken)
-        except DutError as error:
+        except NotMeasuredHereError as error:
             if not same:
                 raise
             names = tuple(dut.hop.node_name for dut in same)
             if self.polls:
-                raise DutError(f"{error} {', '.join(names)} on the same machine has the others.") from error
+                raise NotMeasuredHereError(f"{error} {', '.join(names)} on the same machine has the others.") from error
             choice = cores_of_path(self.node, self.hop, self.options.cores, halves=self.places_queues)
             return replace(choice, beside=names)
 

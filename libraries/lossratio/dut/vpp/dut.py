@@ -23,7 +23,7 @@ from lossratio.dut.vpp.features.feature import Command, Needs, Ports, both_ports
 from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.features.policer import policer_name
 from lossratio.dut.vpp.startup import Card, both_cards, hugepage_megabytes, startup_configuration
-from lossratio.errors import DutError
+from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
 
@@ -109,12 +109,15 @@ class Vpp(ProgramDut[VppOptions]):
         """Checks that there are enough CPUs, that VPP has what its features need, and that its addresses are free."""
         super().check_kind()
         for feature in self.options.features:
-            if feature.needs.duts not in (0, len(self.chain)):
+            needed, there = feature.needs.duts, len(self.chain)
+            if needed not in (0, there):
                 (option, *_) = feature.given(self.options)
-                raise self.node.error(
-                    f"{option} needs a path through {feature.needs.duts} DUTs, and this one goes "
-                    f"through {len(self.chain)}. Take a topology with so many, such as local-3n, or duts=."
-                )
+                problem = f"{option} needs a path through {needed} DUTs, and this one goes through {there}."
+                if needed > there:
+                    raise NotMeasuredHereError(
+                        f"{self.node.name}: {problem} Take a topology with so many, such as local-3n."
+                    )
+                raise self.node.error(f"{problem} Set up the testbed with duts={needed}.")
         by = f"driver: {self.hop.vpp.driver}" if self.uses_cards else f"sockets={self.options.sockets}"
         plugins = {plugin: "" for plugin in [_PLUGINS.get(by)] if plugin is not None}
         check_installed(self.node, self.program, self.options, {by: Needs(plugins=plugins)})

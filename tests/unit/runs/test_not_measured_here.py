@@ -1,0 +1,101 @@
+"""Tests that need more than the testbed has: they are skipped, and reports have the reason once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from xml.etree import ElementTree
+
+import pytest
+from runner_examples import ROOT, SIMULATED, write_suite
+
+from lossratio.errors import NotMeasuredHereError
+from lossratio.report import ReportFormat, read_run, render
+from lossratio.testbed import open_testbed
+
+SET_UP = f"    Set Up Testbed    {SIMULATED}"
+MEASURES = "Measures\n" + SET_UP + "    dut=linux_bridge\n    Measure MRR    64B    trials=1\n"
+LIBRARY = "Library    lossratio.keywords.LossRatio    quick\nTest Teardown    Tear Down Testbed"
+REASON = "asked to go through 2 DUTs, and there are 1 (DUT1)."
+
+
+def suites(tmp_path):
+    """Two suites: one with a test that fits and two that do not, and one whose set-up asks for a DUT too many."""
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    tests = MEASURES + "Longer\n" + SET_UP + "    duts=2\nNewer\n" + SET_UP + "    nic=Intel-E810CQ\n"
+    write_suite(folder, tests, settings=LIBRARY).rename(folder / "a.robot")
+    settings = LIBRARY + "\nSuite Setup    Set Up Testbed    ${TOPOLOGY}    duts=2"
+    tests = "One\n    Measure MRR    64B\nTwo\n    Measure MRR    64B\n"
+    write_suite(folder, tests, settings=settings).rename(folder / "b.robot")
+    return folder
+
+
+def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_said_once(lossratio, tmp_path):
+    out = tmp_path / "out"
+    done = lossratio("run", "--topology", SIMULATED, suites(tmp_path), "--", "--outputdir", out)
+    assert done.status == 0, done.err
+    assert "1 of 5 tests passed; 4 not measured here. Exit status 0." in done.err
+    assert done.err.count(REASON) == 1
+    run = read_run(out)
+    assert [[test.full_name for test in alike.tests] for alike in run.skipped] == [
+        ["Suites.A.Longer", "Suites.B.One", "Suites.B.Two"],
+        ["Suites.A.Newer"],
+    ]
+    assert (run.unmeasured, run.lacks) == ((), ())
+    page = (out / "lossratio.html").read_text()
+    assert (page.count(REASON), page.count("4 tests not measured here"), page.count("is not whole")) == (1, 1, 0)
+    assert render(ReportFormat.MARKDOWN, [run]).count(REASON) == 1
+    rows = list(csv.DictReader(io.StringIO(render(ReportFormat.CSV, [run]))))
+    skipped = [row for row in rows if row["outcome"] == "not measured here"]
+    assert [(row["suite"], row["test"], REASON in row["reason"]) for row in skipped] == [
+        ("Suites.A", "Longer", True),
+        ("Suites.B", "One", True),
+        ("Suites.B", "Two", True),
+        ("Suites.A", "Newer", False),
+    ]
+    (exported,) = json.loads(render(ReportFormat.JSON, [run]))["runs"]
+    assert exported["skipped"][1]["tests"] == [{"suite": "Suites.A", "name": "Newer"}]
+    junit = ElementTree.fromstring(render(ReportFormat.JUNIT, [run]))  # noqa: S314
+    assert junit.find("testsuite").attrib["skipped"] == "4"
+    classes = [case.get("classname") for case in junit.iter("testcase")]
+    assert classes == ["Suites.A", "Suites.A", "Suites.B", "Suites.B", "Suites.A"]
+    reported = lossratio("report", out)
+    assert (reported.status, reported.err.count(REASON)) == (0, 1)
+
+
+def test_a_run_that_is_too_large_for_the_testbed_has_a_page_and_is_not_repeated(lossratio, tmp_path):
+    out = tmp_path / "out"
+    file = write_suite(tmp_path, "Longer\n" + SET_UP + "    duts=2\n", settings=LIBRARY)
+    assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out).status == 0
+    assert "1 test not measured here" in (out / "lossratio.html").read_text()
+    resumed = lossratio("run", "--resume", out)
+    assert (resumed.status, "1 not measured here" in resumed.err, resumed.err.count(REASON)) == (0, True, 1)
+
+
+@pytest.mark.parametrize("arguments", ["duts=-1", "links=0", "nic=Intel-E810QC", "dut=linux_brige", "duts=many"])
+def test_a_wrong_value_is_still_a_failed_test(lossratio, tmp_path, arguments):
+    file = write_suite(tmp_path, f"Wrong\n{SET_UP}    {arguments}\n", settings=LIBRARY)
+    done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
+    assert (done.status in (1, 2), "not measured here" in done.err) == (True, False)
+
+
+def test_parallel_links_are_not_measured_where_there_is_one(lossratio, tmp_path):
+    file = write_suite(tmp_path, "Wide\n" + SET_UP + "    links=2\n", settings=LIBRARY)
+    done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
+    assert (done.status, "1 not measured here" in done.err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("topology", "asked", "message"),
+    [
+        ("local-2links", {"links": 3}, "3 parallel links are asked for, and there are 2"),
+        ("local-3n", {"duts": 3}, r"asked to go through 3 DUTs, and there are 2 \(DUT1, DUT2\)\."),
+        ("local-3n", {"nic": "Intel-X710"}, "between TG and DUT1 on a NIC of model 'Intel-X710'"),
+        ("local", {"duts": 0}, "no unused link between TG and TG"),
+    ],
+)
+def test_a_path_that_is_not_there_is_known_before_anything_is_touched(topology, asked, message):
+    with pytest.raises(NotMeasuredHereError, match=message):
+        open_testbed(ROOT / "topologies" / f"{topology}.yaml", dut="linux_bridge", **asked)
