@@ -121,7 +121,7 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
     """
     topology, limits = testbed.request.topology, list(_generator_limits(testbed, profile))
     for port in (port for path in testbed.request.paths for port in path.ports):
-        limits += _limits_at(port, topology.nic_model(port), profile, _overhead(testbed, port))
+        limits += _limits_at(port, topology.nic_model(port), profile, _overhead(testbed, port, profile))
     # Several ports may have the same limit, for the same reason.
     return tuple(sorted({limit.reason: limit for limit in limits}.values(), key=lambda limit: limit.load))
 
@@ -139,13 +139,13 @@ def _generator_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[Loa
         yield LoadLimit(limit.max_load, LoadOrigin.GENERATOR, reason)
 
 
-def _overhead(testbed: Testbed, port: Port) -> Overhead:
+def _overhead(testbed: Testbed, port: Port, profile: TrafficProfile) -> Overhead:
     """Bytes by which frames are longer on a port's link than they were sent."""
     request, topology = testbed.request, testbed.request.topology
     ends = [end for end in topology.links()[str(port.interface.link)] if end.node_name == topology.tg_name]
     if not ends:
         return request.encapsulation_overhead, request.encapsulation_overhead
-    eastward, westward = request.growth
+    eastward, westward = request.growth_of(profile)
     # The sender's own frames leave it as it made them.
     return (0, westward) if ends[0] in [path.west for path in request.paths] else (eastward, 0)
 

@@ -293,7 +293,7 @@ class LiveSetUp:
             load=profile.described_load(
                 [(path.west.name, path.tg_ports[-1].name) for path in paths],
                 encapsulation_overhead=request.encapsulation_overhead,
-                growth=(sum(request.growth), 0) if paths[0].is_reflected else request.growth,
+                growth=(sum(request.growth), 0) if paths[0].is_reflected else request.growth_of(profile),
             ),
             timing=self._timing(),
         )

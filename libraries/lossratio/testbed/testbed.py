@@ -105,8 +105,15 @@ class TestbedRequest:
 
     @property
     def growth(self) -> tuple[int, int]:
-        """Bytes by which frames are longer when they come back, eastward and westward."""
+        """Bytes by which the DUTs make frames longer that come back, eastward and westward."""
         return (0, 0) if self.dut is None else self.dut.options.growth
+
+    def growth_of(self, profile: TrafficProfile) -> tuple[int, int]:
+        """Bytes by which a profile's frames are longer when they come back, also for tags of the other port's VLANs."""
+        if self.paths[0].is_reflected:
+            return self.growth
+        (east, west), (east_tags, west_tags) = self.growth, profile.tag_growth
+        return east + east_tags, west + west_tags
 
 
 class TrafficSource(Protocol):

@@ -310,6 +310,7 @@ def _directions(
     if pair.is_reflected:
         ways = [(pair.west, west, pair.west, east, sum(growth))]
     for direction, (source, source_side, sink, sink_side, grown) in zip(profile.directions, ways, strict=False):
+        tags = direction.arriving_tags
         yield Direction(
             name=f"{source.name}>{sink.name}",
             transmit=source.interface,
@@ -319,6 +320,7 @@ def _directions(
             load_share=direction.load_share,
             broadcast_share=profile.broadcast_share,
             growth=grown,
+            arriving_tags=None if pair.is_reflected or tags is None else tags.hex(),
         )
 
 

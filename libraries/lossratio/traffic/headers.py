@@ -181,6 +181,12 @@ class InnerHeaders(FileModel):
         return b"".join(ethertype + number.to_bytes(2, "big") for ethertype, number in numbers)
 
     @property
+    def vlans(self) -> tuple[int | None, int | None]:
+        """VLANs of its tags, the service tag's first; None: it has no such tag."""
+        service = None if self.dot1ad is None else self.dot1ad.id
+        return service, None if self.dot1q is None else self.dot1q.id
+
+    @property
     def protocol(self) -> int:
         """Protocol number of the header behind the IP header."""
         if self.tcp is not None:

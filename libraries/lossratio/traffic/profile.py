@@ -112,6 +112,13 @@ class TrafficDirection(FileModel):
     """Of its random orders."""
     to_nat: bool = False
     """Whether the destination addresses are a NAT's, on the transmitting side."""
+    arriving_tags: bytes | None = None
+    """Tags of VLANs that its frames have when they come back, as the port there sends with these; None: their own."""
+
+    @property
+    def tag_growth(self) -> int:
+        """Bytes by which its frames are longer when they come back, for these tags."""
+        return 0 if self.arriving_tags is None else len(self.arriving_tags) - len(self.headers.tags)
 
     @property
     def average_frame_size(self) -> float:
@@ -147,14 +154,22 @@ class TrafficProfile(ProfileFile):
     @cached_property
     def directions(self) -> tuple[TrafficDirection, ...]:
         """The directions that traffic is sent in: from the first port to the second one, and back."""
-        eastward = self._direction(self._first_headers, self.frame_size, self.load_share, self.seed)
+        back = self.reverse
+        first, headers = self._first_headers, back.headers or self._first_headers
+        eastward = self._direction(first, self.frame_size, self.load_share, self.seed)
+        eastward = eastward.model_copy(update={"arriving_tags": _arriving_tags(first, headers)})
         if not self.bidirectional:
             return (eastward,)
-        back = self.reverse
         size = self.frame_size if back.frame_size is None else back.frame_size
-        headers = back.headers or self._first_headers
         westward = self._direction(headers, size, back.load_share, self.seed + (1 << 16), back.longer)
-        return (eastward, westward.model_copy(update={"to_nat": back.to_nat}))
+        arriving_tags = _arriving_tags(headers, first)
+        return (eastward, westward.model_copy(update={"to_nat": back.to_nat, "arriving_tags": arriving_tags}))
+
+    @property
+    def tag_growth(self) -> tuple[int, int]:
+        """Bytes by which frames eastward and westward are longer when they come back, for tags of other VLANs."""
+        eastward, westward = self.directions[0], self.directions[-1]
+        return eastward.tag_growth, westward.tag_growth if self.bidirectional else 0
 
     @property
     def size_weights(self) -> Mapping[int, float]:
@@ -420,6 +435,11 @@ def modifiers(profile: TrafficProfile) -> str:
         return changes
     broadcast = f"{100 * profile.broadcast_share:g} % of the frames to the broadcast address"
     return broadcast if changes == "none" else f"{changes}, {broadcast}"
+
+
+def _arriving_tags(sent: Headers, own: Headers) -> bytes | None:
+    """Tags that frames have at a port that sends in VLANs of its own; None: in the same ones."""
+    return None if sent.vlans == own.vlans else own.tags
 
 
 def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], str]) -> str:

@@ -15,6 +15,9 @@ from collections.abc import Iterator
 EVERY = 50
 LATE_SECONDS = 0.7
 _PAYLOAD = 55
+ACCESS = ("access", "padded access", "faulty access")
+"""The west is a trunk, with frames in VLAN 100, and the east an access port; some of them do something wrong."""
+TRUNK_TAG, OTHER_TAG = b"\x81\0\0\x64", b"\x81\0\0\7"
 _NUMBER_END = 48
 """Within the sequence number of a frame without VLAN."""
 _RECEIVE_BUFFER, _PACKET, _AUXILIARY_DATA, _VLAN_VALID = 33, 263, 8, 0x10
@@ -69,6 +72,10 @@ def eastward(fault: str, number: int, frame: bytes, held: list[bytes]) -> Iterat
     place = number % EVERY
     if fault == "route":
         yield route(frame)
+    elif fault in ACCESS:
+        changed = CHANGES["corrupt"](frame) if fault == "faulty access" and place == 0 else frame
+        # An Ethernet frame that is too short without its tag is padded.
+        yield changed[:12] + changed[16:] + bytes(4 * (fault == "padded access"))
     elif fault == "reorder" and place == 0:
         held.append(frame)
     elif fault == "lose and duplicate" and place == 0:
@@ -103,7 +110,7 @@ def main(west_name: str, east_name: str, fault: str, header: str = "0", buffer: 
         port.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER, int(buffer))
         port.setsockopt(_PACKET, _AUXILIARY_DATA, 1)
         port.bind((name, 3))
-    number, held, late = 0, [], []
+    number, returned, held, late = 0, 0, [], []
     print("ready", flush=True)
     while True:
         readable = select.select([west, east], [], [], 0.01 if late else None)[0]
@@ -117,6 +124,11 @@ def main(west_name: str, east_name: str, fault: str, header: str = "0", buffer: 
                 late.append((time.monotonic() + LATE_SECONDS, frame))
                 if fault == "late":
                     continue
+            if port is east and fault in ACCESS:
+                is_hit = fault == "faulty access" and returned % EVERY == 0
+                west.send(frame[:12] + (OTHER_TAG if is_hit else TRUNK_TAG) + frame[12:])
+                returned += 1
+                continue
             if port is east:
                 west.send(frame[:12] + frame[12 + len(outer) :])
                 continue

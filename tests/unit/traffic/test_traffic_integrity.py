@@ -230,6 +230,43 @@ def test_frames_that_come_back_in_another_vlan_do_not_count_as_received(through,
     assert (west.received_frames, faults(west)) == (SENT, {})
 
 
+TRUNK = """
+format: lossratio-traffic-profile/1
+name: trunk-access
+dot1q: {id: 100}
+ipv4: {source: {count: 254}}
+reverse: {headers: {ipv4: {source: {count: 254}}}}
+"""
+
+
+@pytest.mark.parametrize("fault", ["access", "padded access"])
+def test_between_a_trunk_and_an_access_port_frames_come_back_with_the_tags_of_the_port_there(through, tmp_path, fault):
+    (tmp_path / "trunk.yaml").write_text(TRUNK)
+    for direction in through(fault, profile=tmp_path / "trunk.yaml"):
+        assert (direction.received_frames, direction.examined_frames, faults(direction)) == (SENT, SENT, {})
+
+
+def test_between_a_trunk_and_an_access_port_every_other_byte_is_compared(through, tmp_path):
+    (tmp_path / "trunk.yaml").write_text(TRUNK)
+    for direction in through("faulty access", profile=tmp_path / "trunk.yaml"):
+        assert (direction.received_frames, faults(direction)) == (SENT - 10, {"corrupted": 10})
+
+
+def test_between_a_trunk_and_an_access_port_a_tag_that_stays_makes_frames_too_long(through, tmp_path):
+    (tmp_path / "trunk.yaml").write_text(TRUNK)
+    east, west = through("none", profile=tmp_path / "trunk.yaml")
+    # Frames that lack a tag are not recognized at all.
+    assert (east.received_frames, faults(east), west.received_frames) == (0, {"wrong_length": SENT}, 0)
+
+
+@pytest.mark.skipif(NO_BPF is not None, reason=f"{NO_BPF}")
+def test_the_generator_inside_the_kernel_refuses_frames_that_come_back_with_more_or_fewer_tags(tester, tmp_path):
+    (tmp_path / "trunk.yaml").write_text(TRUNK)
+    configuration = make_configuration(load_profile(tmp_path / "trunk.yaml", frame_size=64), [PAIR], settle_time=0.0)
+    with tester("afpacket") as agent, pytest.raises(TrafficError, match=r"more or fewer tags.*'kind: afpacket'"):
+        Xdp(XdpGenerator(kind="xdp"), None, ()).configure(agent, configuration)
+
+
 @with_each_generator
 def test_frames_that_are_echoed_to_their_sender_are_misdelivered_there(through):
     east, west = through("echo")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lossratio.bpf import LEAST_KERNEL
+from lossratio.errors import TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
@@ -79,6 +80,15 @@ class Xdp(_InKernel[XdpGenerator]):
         if session.run(settings.python, "-c", _RIGHTS, check=False).exit_status != 0:
             yield "XDP programs need root outside of user namespaces (CAP_BPF): use 'sudo: true', or 'kind: afpacket'"
 
+    def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
+        """See `Generator.configure`. Its programs know the frames that come back by the place of their contents."""
+        if any(direction.tag_growth for direction in configuration.directions):
+            raise TrafficError(
+                "Frames of this traffic profile come back with more or fewer tags than they were sent with, and the "
+                "generator xdp does not recognize such frames. Use 'kind: afpacket', or 'kind: auto'."
+            )
+        return super().configure(agent, configuration)
+
 
 class Auto(_InKernel[AutoGenerator]):
     """XDP programs where they are possible; else plain Linux packet sockets, and the result says so."""
@@ -98,7 +108,7 @@ class Auto(_InKernel[AutoGenerator]):
             return super().configure(agent, configuration)
         if configuration.watches:
             reason = "frames that arrive inside the kernel leave no times, which locate losses of running traffic"
-        elif any(direction.growth for direction in configuration.directions):
+        elif any(direction.growth or direction.tag_growth for direction in configuration.directions):
             reason = "frames that come back longer or shorter are not recognized inside the kernel"
         else:
             try:

@@ -32,6 +32,8 @@ AT_ONCE = 1024
 _LONG = 60.0
 """Seconds of traffic without an end after which fewer of its frames are chosen."""
 _MACS, _WORD_BYTES = 12, 8
+_LEAST_LENGTH = 60
+"""Bytes of the shortest Ethernet frame, without FCS."""
 _CACHED_BYTES = 1 << 20
 
 Flags = NDArray[np.bool_]
@@ -47,11 +49,11 @@ class Examiner:
     """
 
     def __init__(self, direction: Direction, cycle: FrameCycle, sink: Link) -> None:
-        frames = direction.frames
+        frames = direction.arriving
         self._expected = _ExpectedFrames(direction, cycle)
         self._place = direction.arriving_tag
         self._mac = b"" if frames.has_macs else sink.mac
-        self._lengths = tuple(size - FCS_BYTES + direction.growth for size, _ in frames.sizes)
+        self._lengths = tuple(sorted(length + direction.growth for length in self._expected.lengths))
         self._sample = Sample(0, 1, self._mac, self._lengths)
         slot = ring_slot_bytes(max(self._lengths))
         self._ring = ReceiveRing(sink, slot, min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot))
@@ -169,13 +171,18 @@ class _ExpectedFrames:
     """Frames as they must come back, and their bytes that matter."""
 
     def __init__(self, direction: Direction, cycle: FrameCycle) -> None:
-        spec = direction.frames
+        spec = direction.arriving
         self.growth = direction.growth
+        self._tags = None if direction.arriving_tags is None else bytes.fromhex(direction.arriving_tags)
+        self._sent_tags = len(direction.frames.vlan_tags)
         self.rewritable = ((0, direction.replaced), *spec.rewritable)
         self.place = spec.tag_place
         self._cycle = cycle
         self.end = spec.max_size - FCS_BYTES
         self.lengths = {size - FCS_BYTES for size, _ in spec.sizes}
+        if self._tags is not None and min(self.lengths) < _LEAST_LENGTH:
+            # A link pads what is too short without the tags that it was sent with.
+            self.lengths.add(_LEAST_LENGTH)
         self.matters = np.ones(self.end, dtype=bool)
         for start, stop in self.rewritable:
             self.matters[start:stop] = False
@@ -190,11 +197,23 @@ class _ExpectedFrames:
 
     def frames(self, tag: int, numbers: Numbers, first: int) -> tuple[Bytes, Numbers]:
         """Frames by their sequence numbers, as they were sent, and their lengths."""
-        data, lengths = self._cycle.frames(numbers + first)
+        data, sent_lengths = self._cycle.frames(numbers + first)
+        lengths = sent_lengths.astype(np.int64)
+        if self._tags is not None:
+            tags = np.tile(np.frombuffer(self._tags, dtype=np.uint8), (len(data), 1))
+            data = np.hstack((data[:, :_MACS], tags, data[:, _MACS + self._sent_tags :]))
+            lengths += len(self._tags) - self._sent_tags
         data[:, self.place.offset : self.place.offset + 4] = np.frombuffer(tag_bytes(tag)[:4], dtype=np.uint8)
         for (start, width), written in zip(number_parts(self.place), number_bytes(self.place, tag, numbers)):
             data[:, start : start + width] = written
-        return data, lengths.astype(np.int64)
+        return data, lengths
+
+    def without_padding(self, lengths: Numbers, sizes: Numbers) -> Numbers:
+        """Lengths of frames, without the padding that a link needs where frames have lost their tags."""
+        if self._tags is None:
+            return lengths
+        is_padded = (lengths == _LEAST_LENGTH) & (sizes < _LEAST_LENGTH)
+        return np.where(is_padded, sizes, lengths)
 
     def differ(self, got: Bytes, wanted: Bytes, sizes: Numbers) -> Flags:
         """Whether frames differ in bytes that no device may rewrite, or a header's checksum is wrong."""
@@ -244,6 +263,9 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     ours = tags == sample.tag
     strayed = ~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)
     wrong_length = ours & ~np.isin(lengths, sorted(expected.lengths))
+    if not has_vlan:
+        # It may be as long as one that a link has padded.
+        wrong_length |= ours & captured.has_lost_tag
     mac = np.frombuffer(sample.mac, dtype=np.uint8)
     wrong_mac = ours & ~wrong_length & (captured.contents(len(mac), with_tags=False) != mac).any(axis=1)
     is_chosen = ours & sample.chooses(numbers) & (lengths >= offset + TAG_BYTES)
@@ -256,10 +278,9 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     rows = np.flatnonzero(left)
     wanted, sizes = expected.frames(sample.tag, numbers[rows], first or 0)
     got = contents if len(rows) == len(contents) else contents[rows]
+    own_lengths = expected.without_padding(lengths[rows], sizes)
     # Few frames differ in bytes that no router may change, and only these are compared byte by byte.
-    odd = np.flatnonzero(expected.differ(got, wanted, sizes) | (lengths[rows] != sizes))
-    corrupted[rows[odd]], readdressed[rows[odd]] = expected.compare(
-        got[odd], wanted[odd], lengths[rows[odd]], sizes[odd]
-    )
+    odd = np.flatnonzero(expected.differ(got, wanted, sizes) | (own_lengths != sizes))
+    corrupted[rows[odd]], readdressed[rows[odd]] = expected.compare(got[odd], wanted[odd], own_lengths[odd], sizes[odd])
     is_intact = left & ~readdressed & ~corrupted
     return _Seen(numbers, is_chosen, is_intact, strayed, wrong_length, wrong_mac, readdressed, corrupted)

@@ -238,13 +238,16 @@ class ReceiveRing:
 
 
 class CapturedFrames:
-    """Frames out of a ring, one in each row with the kernel's header; their `lengths` include all tags, and no FCS."""
+    """Frames out of a ring, one in each row with the kernel's header; their `lengths` include all tags, and no FCS.
+
+    `has_lost_tag` says which of them the kernel has taken the tag of their VLAN off.
+    """
 
     def __init__(self, slots: Bytes) -> None:
         words, self._halves = slots.view(np.uint32), slots.view(np.uint16)
         self._slots = slots
-        self._has_lost_tag = (words[:, 0] & _STATUS_VLAN_VALID) != 0
-        self.lengths: Numbers = words[:, 1].astype(np.int64) + VLAN_TAG_BYTES * self._has_lost_tag
+        self.has_lost_tag = (words[:, 0] & _STATUS_VLAN_VALID) != 0
+        self.lengths: Numbers = words[:, 1].astype(np.int64) + VLAN_TAG_BYTES * self.has_lost_tag
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -278,11 +281,11 @@ class CapturedFrames:
             plain = self._slots[:, starts[0] : starts[0] + end]
         else:
             plain = np.take_along_axis(self._slots, starts[:, np.newaxis] + np.arange(end), axis=1)
-        if not with_tags or not self._has_lost_tag.any():
+        if not with_tags or not self.has_lost_tag.any():
             return plain
         tags = np.stack((self._halves[:, _VLAN_TYPE_HALF], self._halves[:, _VLAN_HALF]), axis=1).astype(">u2")
         whole = np.hstack((plain[:, :_MACS], tags.view(np.uint8), plain[:, _MACS : end - VLAN_TAG_BYTES]))
-        return np.where(self._has_lost_tag[:, np.newaxis], whole, plain)
+        return np.where(self.has_lost_tag[:, np.newaxis], whole, plain)
 
 
 def check_countable(name: str, sent: int) -> None:

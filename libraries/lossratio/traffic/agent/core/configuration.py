@@ -17,6 +17,7 @@ FCS_BYTES = 4
 VLAN_TAG_BYTES = 4
 """Bytes of a tag of IEEE 802.1Q or 802.1ad."""
 _ETHERNET_HEADER_BYTES = 14
+_MACS_BYTES, _ETHERTYPE_BYTES = 12, 2
 _IPV4_ETHERTYPE = b"\x08\x00"
 _UDP_PROTOCOL = 17
 _TCP_BYTES = 20
@@ -206,6 +207,49 @@ class FramesSpec:
         return replace(self, header=swapped.hex(), fields=tuple(fields))
 
     @property
+    def vlan_tags(self) -> bytes:
+        """The tags of its VLANs, from the outside in."""
+        header = bytes.fromhex(self.header)
+        return header[_MACS_BYTES : behind_tags(header) - _ETHERTYPE_BYTES]
+
+    def in_vlans(self, tags: bytes) -> FramesSpec:
+        """The same frames with these tags in place of their own; longer tags make the frames longer."""
+        header, end = bytes.fromhex(self.header), _MACS_BYTES + len(self.vlan_tags)
+        longer = _MACS_BYTES + len(tags) - end
+
+        def moved(place: int) -> int:
+            return place if place < end else place + longer
+
+        def moved_parts(parts: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+            kept = [part for part in parts if part[0] < _MACS_BYTES or part[0] >= end]
+            return tuple((moved(start), stop if stop <= _MACS_BYTES else moved(stop)) for start, stop in kept)
+
+        def moved_checksum(checksum: ChecksumField) -> ChecksumField:
+            pseudo_header = checksum.pseudo_header
+            if pseudo_header is not None:
+                start, stop, protocol = pseudo_header
+                pseudo_header = (moved(start), moved(stop), protocol)
+            return ChecksumField(
+                offset=moved(checksum.offset),
+                start=moved(checksum.start),
+                end=None if checksum.end is None else moved(checksum.end),
+                pseudo_header=pseudo_header,
+            )
+
+        return replace(
+            self,
+            header=(header[:_MACS_BYTES] + tags + header[end:]).hex(),
+            fields=tuple(replace(field, offset=moved(field.offset)) for field in self.fields),
+            lengths=tuple(LengthField(moved(length.offset), moved(length.start)) for length in self.lengths),
+            checksums=tuple(moved_checksum(checksum) for checksum in self.checksums),
+            sizes=tuple((size + longer, weight) for size, weight in self.sizes),
+            tag_offset=moved(self.tag_offset),
+            compensation=None if self.compensation is None else moved(self.compensation),
+            rewritable=moved_parts(self.rewritable),
+            addresses=moved_parts(self.addresses),
+        )
+
+    @property
     def payload_offset(self) -> int:
         """The beginning of the payload that follows the tag."""
         end = self.tag_offset + TAG_BYTES
@@ -236,11 +280,23 @@ class Direction:
     growth: int = 0
     """Bytes by which its frames are longer when they come back, as devices put headers between the Ethernet header and
     the packet; below 0: they take some away."""
+    arriving_tags: str | None = None
+    """Tags of VLANs, in hexadecimal, that its frames have when they come back; None: those that they were sent with."""
+
+    @property
+    def arriving(self) -> FramesSpec:
+        """Its frames as they come back, apart from the bytes that devices put behind the Ethernet header."""
+        return self.frames if self.arriving_tags is None else self.frames.in_vlans(bytes.fromhex(self.arriving_tags))
+
+    @property
+    def tag_growth(self) -> int:
+        """Bytes by which its frames are longer when they come back, for tags of VLANs that they have then."""
+        return self.arriving.max_size - self.frames.max_size
 
     @property
     def arriving_tag(self) -> TagPlace:
         """The place of the trial's tag in frames that come back."""
-        place = self.frames.tag_place
+        place = self.arriving.tag_place
         return replace(place, offset=place.offset + self.growth)
 
     @property
@@ -248,18 +304,18 @@ class Direction:
         """Bytes at the beginning of its frames that are others when these come back; none if only fields change."""
         if not self.growth:
             return 0
-        tag = VLAN_TAG_BYTES if self.frames.tag_place.behind_vlan else 0
+        tag = VLAN_TAG_BYTES if self.arriving.tag_place.behind_vlan else 0
         return _ETHERNET_HEADER_BYTES + tag + max(0, -self.growth)
 
     @property
     def mtu(self) -> int:
         """Least MTU that its largest frame goes through, when it is sent and when it comes back."""
-        return self.frames.mtu + max(0, self.growth)
+        return max(self.frames.mtu, self.arriving.mtu + self.growth)
 
     @property
     def returned(self) -> FramesSpec:
-        """Its frames as they come back."""
-        return self.frames.reflected() if self.transmit == self.receive else self.frames
+        """Its frames as they come back, and as a reflector sends them."""
+        return self.frames.reflected() if self.transmit == self.receive else self.arriving
 
     def macs(self, source: bytes, sink: bytes) -> tuple[bytes, bytes]:
         """Source and destination MAC addresses of its frames, where its ports have these."""
