@@ -13,6 +13,7 @@ from lossratio.mlrsearch.constancy import (
     LossUnit as LossUnit,
     inconstancy_in as inconstancy_in,
     level_loss_in as level_loss_in,
+    loss_falls_with_load as loss_falls_with_load,
 )
 from lossratio.mlrsearch.controller import MLRsearch as MLRsearch, Purpose as Purpose
 from lossratio.mlrsearch.evidence import (

@@ -3,17 +3,21 @@
 The loss ratio of a SUT that stays the same does not fall with load, nor with the duration of trials. So a trial that
 loses more than another one, which had no lower load and was no shorter, is a *contradiction*. Noise makes some, in
 either order. Time makes them all in one order: the trials that lose more came soon after loss, or later, or earlier.
+
+A loss that does not grow with load makes contradictions, too, and a search that goes down makes them all in one order.
+So a trend needs a control: contradictions of trials at the same load. Everything here counts frames that the SUT lost.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lossratio.trials import TrialResult
+from lossratio.trials import TrialResult, sut_loss_ratio
 
 LEAST_DIFFERENCE = 0.002
 """Least difference of loss ratios in a contradiction; a smaller one may be a few frames by chance."""
@@ -33,6 +37,13 @@ LEAST_TRIALS = 5
 A picture: a noisy SUT fails three times after loss, and passes twice after a rest. That is chance in one search of ten.
 """
 
+LEAST_AT_ONE_LOAD = 3
+"""The same for a trend, of contradictions between trials at the same load.
+
+A picture: 430 frames are lost in each trial, and the loads fall from 28 to 9 kfps. The share that is lost rises from
+trial to trial. Only a load that is measured again shows that the SUT is the same.
+"""
+
 MOST_UNEXPLAINED = 0.02
 """Largest share of the contradictions, by size, that may be in another order.
 
@@ -45,14 +56,26 @@ MOST_TRIALS = 1_000
 LEVEL_SPAN = 8.0
 """Least ratio of the loads at which the same is lost."""
 
-LEVEL_TRIALS = 4
-"""Least number of these loads."""
+LEVEL_MANY, LEVEL_SPAN_OF_MANY = 30.0, 2.0
+"""The same ratio for a number of frames that is no chance, and the least such number.
+
+A picture: 430 frames are lost at 9 kfps and at 28 kfps. If chance took 4.8 % of the frames, it would take 1,340 there.
+"""
+
+LEVEL_TRIALS, LEVEL_FEWEST = 4, 3
+"""Least number of these loads, and the same where a search has no other load with loss."""
+
+LEVEL_MOST = 0.75
+"""Least share of the loads between the lowest and the highest of these at which the same is lost."""
 
 LEVEL_TOLERANCE = 0.1
-"""How much the losses may differ, relative to that at the lowest load."""
+"""How much the losses may differ, relative to that at the lowest load; a share also relative to what is not lost."""
 
 OVERLOADED = 0.5
-"""From this loss ratio on, a loss says nothing about smaller loads."""
+"""From this loss ratio on, a number of lost frames says nothing about smaller loads."""
+
+FARTHER = 1.1
+"""Least ratio of two loads that show whether loss falls with load."""
 
 
 class Change(Enum):
@@ -70,7 +93,7 @@ class Inconstancy:
     change: Change
     """What happened."""
     weak: int
-    """Number of trials that lost more than others."""
+    """Number of trials that lost more than others; for a trend, than others at the same load."""
     strong: int
     """Number of the others, which had no lower load and were no shorter."""
     less: float
@@ -114,7 +137,10 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
     rests = np.array([*(result.input.rest for result in results), 0.0])
     starts = np.array([0.0, *accumulate(result.elapsed for result in results)]) + rests
     ends = starts[:-1] + [result.traffic_duration for result in results]
-    forwarded = np.array([result.load * (1.0 - result.loss_ratio) for result in results])
+    # At most by a trial that lost more than others, and at least by one of these.
+    most = np.array([result.load * (1.0 - sut_loss_ratio(result)) for result in results])
+    least = np.array([result.load * (1.0 - result.loss_ratio) for result in results])
+    loads = np.array([result.load for result in results])
     gaps = _times_since_loss(results, starts)
     whole = found.size(np.full(len(found.sizes), True))
     # Where two changes explain the same, trials that early verdicts ended decide, by the share that was lost so far.
@@ -127,16 +153,30 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
         left = found.size(~explained) / whole
         if min(len(weak), len(strong)) < LEAST_TRIALS or left > MOST_UNEXPLAINED:
             continue
+        shown = explained
+        if change is not Change.REMEMBERS_LOSS:
+            same_load = loads[found.weak] == loads[found.strong]
+            shown = explained & same_load
+            if not _is_trend(found, shown, same_load):
+                continue
         key = left, -len(weak), with_early.size(~explains(with_early))
         if best is not None and key >= best[0]:
             continue
-        less = np.max(1.0 - forwarded[found.weak[explained]] / forwarded[found.strong[explained]])
+        less = np.max(1.0 - most[found.weak[shown]] / least[found.strong[shown]])
         if change is Change.REMEMBERS_LOSS:
             after, until = gaps[weak].max(), gaps[strong].min()
         else:
             after, until = ends[weak].max(), starts[strong].min()
-        best = key, Inconstancy(change, len(weak), len(strong), float(less), float(after), float(until))
+        counts = len(np.unique(found.weak[shown])), len(np.unique(found.strong[shown]))
+        best = key, Inconstancy(change, *counts, float(less), float(after), float(until))
     return None if best is None else best[1]
+
+
+def _is_trend(found: _Contradictions, shown: NDArray[np.bool_], same_load: NDArray[np.bool_]) -> bool:
+    """Whether enough trials at the same loads contradict each other, and nearly all in the order of a trend."""
+    fewest = min(len(np.unique(found.weak[shown])), len(np.unique(found.strong[shown])))
+    unexplained = found.size(same_load & ~shown)
+    return fewest >= LEAST_AT_ONE_LOAD and unexplained <= MOST_UNEXPLAINED * found.size(same_load)
 
 
 def _contradictions(
@@ -154,18 +194,20 @@ def _contradictions(
         numbers = np.sort(np.random.default_rng(0).choice(numbers, MOST_TRIALS, replace=False))
     trials = [results[number] for number in numbers]
     loads, durations = (np.array([getattr(trial, name) for trial in trials]) for name in ("load", "duration"))
-    shares = (trial.duration / trial.traffic_duration if of_sent else 1.0 for trial in trials)
-    losses = np.array([trial.loss_ratio * share for trial, share in zip(trials, shares, strict=True)])
+    # What the SUT lost at least, and at most: frames that were not sent count for neither side.
+    shares = [trial.duration / trial.traffic_duration if of_sent else 1.0 for trial in trials]
+    losses = np.array([sut_loss_ratio(trial) * share for trial, share in zip(trials, shares, strict=True)])
+    at_most = np.array([trial.loss_ratio * share for trial, share in zip(trials, shares, strict=True)])
     is_early = np.array([trial.is_early for trial in trials], dtype=bool)
     most = losses - LEAST_DIFFERENCE - LEAST_FRAMES / (loads * durations)
     # Most trials take no part.
-    rows, columns = np.flatnonzero(most > 0.0), np.flatnonzero((losses < most.max(initial=0.0)) & ~is_early)
-    lost_more = most[rows, None] > losses[columns]
+    rows, columns = np.flatnonzero(most > 0.0), np.flatnonzero((at_most < most.max(initial=0.0)) & ~is_early)
+    lost_more = most[rows, None] > at_most[columns]
     row, column = np.nonzero(
         lost_more & (loads[rows, None] <= loads[columns]) & (durations[rows, None] <= durations[columns])
     )
     weak, strong = rows[row], columns[column]
-    return _Contradictions(numbers[weak], numbers[strong], losses[weak] - losses[strong])
+    return _Contradictions(numbers[weak], numbers[strong], losses[weak] - at_most[strong])
 
 
 def _times_since_loss(results: Sequence[TrialResult], starts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -173,7 +215,7 @@ def _times_since_loss(results: Sequence[TrialResult], starts: NDArray[np.float64
     gaps, loss_ended = [], float("-inf")
     for start, result in zip(starts, results, strict=False):
         gaps.append(start - loss_ended)
-        if result.loss_ratio > 0.0:
+        if sut_loss_ratio(result) > 0.0:
             loss_ended = start + result.traffic_duration
     return np.array(gaps)
 
@@ -222,24 +264,89 @@ class LevelLoss:
 def level_loss_in(results: Sequence[TrialResult]) -> LevelLoss | None:
     """The loss that trials of a search have at any load, from the lowest one on; None if there is none.
 
+    The same share is looked for first, and another unit only if it holds at more loads.
+
     Args:
         results: The trials that are evidence.
     """
-    lossy = [result for result in results if 0.0 < result.loss_ratio < OVERLOADED and not result.is_early]
-    if not lossy:
-        return None
-    lowest = min(lossy, key=lambda result: result.load)
-    levels = []
-    for unit in LossUnit:
-        level = _lost(lowest, unit)
-        alike = {result.load for result in lossy if abs(_lost(result, unit) - level) <= LEVEL_TOLERANCE * level}
-        if len(alike) >= LEVEL_TRIALS and max(alike) >= LEVEL_SPAN * lowest.load:
-            levels.append(LevelLoss(unit, level, len(alike), lowest.load, max(alike)))
+    at_loads = _median_trials(results)
+    levels = [level for unit in LossUnit if (level := _level_of(unit, at_loads)) is not None]
     return max(levels, key=lambda level: level.loads, default=None)
 
 
+def _median_trials(results: Iterable[TrialResult]) -> list[TrialResult]:
+    """Of each load and duration, the trial of which as many others lost more as lost less; from the lowest load on.
+
+    What an early verdict leaves open is none of them.
+    """
+    whole = [result for result in results if not result.is_early]
+    medians = []
+    for _, alike in groupby(sorted(whole, key=_load_and_duration), _load_and_duration):
+        by_loss = sorted(alike, key=sut_loss_ratio)
+        medians.append(by_loss[(len(by_loss) - 1) // 2])
+    return medians
+
+
+def _load_and_duration(result: TrialResult) -> tuple[float, float]:
+    return result.load, result.duration
+
+
+def _level_of(unit: LossUnit, trials: Sequence[TrialResult]) -> LevelLoss | None:
+    """The loss in one unit that is the same at the lowest lossy load and at others; None: there is none."""
+    is_share = unit is LossUnit.SHARE
+    lossy = [trial for trial in trials if 0.0 < sut_loss_ratio(trial) < (1.0 if is_share else OVERLOADED)]
+    if not lossy:
+        return None
+    lowest = lossy[0]
+    level = _lost(lowest, unit)
+    tolerance = LEVEL_TOLERANCE * (min(level, 1.0 - level) if is_share else level)
+    alike = {trial.load for trial in lossy if abs(_lost(trial, unit) - level) <= tolerance}
+    highest = max(alike)
+    for trial in trials:
+        if trial.load < lowest.load and _frames_of(level, unit, trial) >= LEAST_FRAMES:
+            # Nothing was lost there, although it would have been seen.
+            return None
+    measured = {trial.load for trial in trials if lowest.load <= trial.load <= highest}
+    if len(alike) < LEVEL_MOST * len(measured):
+        return None
+    has_more = {trial.load for trial in lossy} > alike
+    if len(alike) < (LEVEL_TRIALS if has_more else LEVEL_FEWEST):
+        return None
+    is_many = unit is LossUnit.FRAMES and level >= LEVEL_MANY
+    if highest < (LEVEL_SPAN_OF_MANY if is_many else LEVEL_SPAN) * lowest.load:
+        return None
+    return LevelLoss(unit, level, len(alike), lowest.load, highest)
+
+
 def _lost(result: TrialResult, unit: LossUnit) -> float:
+    share = sut_loss_ratio(result)
     if unit is LossUnit.SHARE:
-        return result.loss_ratio
-    seconds = result.loss_ratio * result.duration
+        return share
+    seconds = share * result.duration
     return seconds * result.load if unit is LossUnit.FRAMES else seconds
+
+
+def _frames_of(level: float, unit: LossUnit, trial: TrialResult) -> float:
+    """How many frames per interface a trial loses if the loss in a unit is the same in all trials."""
+    if unit is LossUnit.FRAMES:
+        return level
+    seconds = level * trial.duration if unit is LossUnit.SHARE else level
+    return seconds * trial.load
+
+
+def loss_falls_with_load(results: Iterable[TrialResult]) -> bool:
+    """Whether the SUT lost a smaller share of the frames at the lowest load than at all that are clearly higher.
+
+    Only then may a search from a smaller load find one without too much loss.
+    """
+    shares: dict[float, list[float]] = {}
+    for result in results:
+        # Also where an early verdict ended the trial: of the frames that were sent until then.
+        share = sut_loss_ratio(result) * result.duration / result.traffic_duration
+        shares.setdefault(result.load, []).append(share)
+    lowest = min(shares, default=0.0)
+    others = [median(shares[load]) for load in shares if load >= FARTHER * lowest]
+    if not others:
+        return False
+    share = median(shares[lowest])
+    return min(others) > share + LEVEL_TOLERANCE * min(share, 1.0 - share)

@@ -274,7 +274,11 @@ def _passed(trial: Trial) -> tuple[float, float]:
 
 
 def _rate(trial: Trial) -> float:
-    return trial.forwarding_rate_per_interface_fps
+    """What the SUT forwarded of a load, in frames per second per interface: unsent frames are no loss of it."""
+    missing = trial.missing
+    if not trial.sent_frames or missing.total == missing.lost_by_sut:
+        return trial.forwarding_rate_per_interface_fps
+    return trial.load_per_interface_fps * (1.0 - missing.lost_by_sut / trial.sent_frames)
 
 
 def least_news(wanted: float, resolution: float | None) -> float:

@@ -12,7 +12,16 @@ from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS
 from lossratio.arena.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES, Inconstant
 from lossratio.arena.search import GOAL_SETS
 from lossratio.arena.suts import Overhead, Subject
-from lossratio.mlrsearch import RFC2544, Change, LossUnit, MLRsearch, goal_result, inconstancy_in, level_loss_in
+from lossratio.mlrsearch import (
+    RFC2544,
+    Change,
+    LossUnit,
+    MLRsearch,
+    goal_result,
+    inconstancy_in,
+    level_loss_in,
+    loss_falls_with_load,
+)
 from lossratio.simulation import Buffer, Overload, Policer, SharpKnee, SmoothKnee
 from lossratio.trials import TrialInput, TrialResult
 
@@ -167,6 +176,43 @@ def test_a_loss_at_any_load_is_seen_with_its_size(sut, unit, lost):
     assert found.lost == pytest.approx(lost, rel=0.05)
     assert found.lowest == 9001.0
     assert level_loss_in([*trials[:2], measured(9001.0, 1.0, 0.0)]) is None
+
+
+def losing(losses):
+    """Trials of 1 s that lose a number of frames at each load."""
+    return [measured(load, 1.0, lost / load) for load, lost in losses.items()]
+
+
+def test_few_loads_show_a_level_only_where_a_search_has_no_other_lossy_ones():
+    share = {9e3: 900, 90e3: 9_000, 400e3: 40_000}
+    assert level_loss_in(losing(share)).unit is LossUnit.SHARE
+    assert level_loss_in(losing({**share, 200e3: 80_000})) is None
+    number = {9e3: 430, 12e3: 431, 18e3: 428}
+    assert level_loss_in(losing(number)).unit is LossUnit.FRAMES
+    assert level_loss_in(losing({**number, 400e3: 390e3})).loads == 3
+    assert level_loss_in(losing({**number, 30e3: 4_000})) is None
+
+
+def test_a_share_of_more_than_half_may_be_the_same_at_all_loads_and_overload_is_not():
+    assert level_loss_in(losing({load: 0.625 * load for load in (9e3, 90e3, 400e3)})).lost == 0.625
+    overloaded = losing({load: load - 100 for load in (9e3, 90e3, 400e3)})
+    assert level_loss_in(overloaded) is None
+    assert loss_falls_with_load(overloaded)
+
+
+def test_a_load_below_without_loss_shows_that_loss_is_not_at_any_load():
+    share = {9e3: 900, 90e3: 9_000, 400e3: 40_000}
+    assert level_loss_in(losing({**share, 8e3: 0})) is None
+    # Of so few frames, none may be lost by chance.
+    assert level_loss_in(losing({**share, 20.0: 0})) is not None
+
+
+def test_loss_falls_with_load_only_if_the_lowest_load_loses_the_smallest_share():
+    assert loss_falls_with_load(losing({9e3: 4_000, 20e3: 15_000, 400e3: 395_000}))
+    assert not loss_falls_with_load(losing({9e3: 430, 16e3: 430, 400e3: 325_000}))
+    assert not loss_falls_with_load(losing({9e3: 900, 400e3: 40_000}))
+    assert not loss_falls_with_load(losing({9e3: 900}))
+    assert not loss_falls_with_load([])
 
 
 def test_a_frame_in_each_trial_is_seen_in_a_search():

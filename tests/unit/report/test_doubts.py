@@ -206,35 +206,76 @@ def test_five_whole_trials_that_pass_after_a_rest_are_a_doubt_with_their_size_an
 
 
 COLD = [counted_trial(90_000.0 + 1_000.0 * number, lost=18_000 + 1_000 * number) for number in range(6)]
-WARM = [counted_trial(100_000.0 - number, lost=0, duration=5.0) for number in range(6)]
+WARM = [counted_trial(trial.load, lost=0) for trial in COLD]
+
+
+def drifts_in(trials):
+    (doubts,) = doubts_of([throughput_of(trials)])
+    return [doubt for doubt in doubts if doubt.kind is DoubtKind.DRIFT]
 
 
 def test_a_sut_that_warms_up_is_a_doubt_with_the_warm_up_that_would_serve():
-    ((doubt,),) = doubts_of([throughput_of([*COLD, *WARM])])
+    (doubt,) = drifts_in([*COLD, *WARM])
     assert str(doubt) == (
-        "drift: 6 trials in the first 6 s forward up to 28 % less than 6 later ones at no lower load: the SUT warms "
-        "up; warm_up=6 s would serve"
+        "drift: 6 trials in the first 6 s forward up to 24.21 % less than 6 later ones at the same loads: the "
+        "SUT warms up; warm_up=6 s would serve"
     )
 
 
 def test_a_sut_that_becomes_slower_from_load_to_load_is_a_doubt():
-    ((doubt,),) = doubts_of([throughput_of([*WARM, *COLD])])
+    (doubt,) = drifts_in([*WARM, *COLD])
     assert (
         str(doubt)
-        == "drift: 6 trials forward up to 28 % less than 6 earlier ones at no lower load: the SUT gets slower"
+        == "drift: 6 trials forward up to 24.21 % less than 6 earlier ones at the same loads: the SUT gets slower"
     )
 
 
 def test_a_sut_that_becomes_faster_late_has_no_warm_up_that_would_serve():
-    short = [counted_trial(trial.load, lost=0) for trial in WARM[:5]]
-    ((doubt,),) = doubts_of([throughput_of([*COLD, *short])])
-    assert doubt.reason.endswith("later ones at no lower load: the SUT gets faster")
+    (doubt,) = drifts_in([*COLD, *WARM[1:]])
+    assert doubt.reason.endswith("5 later ones at the same loads: the SUT gets faster")
+
+
+def test_other_loads_show_no_drift_however_they_are_ordered():
+    others = [counted_trial(trial.load + 10_000.0) for trial in WARM]
+    assert drifts_in([*others, *COLD]) == []
+    assert drifts_in([*COLD, *others]) == []
+    # Two loads that were measured again may differ by chance.
+    assert drifts_in([*WARM[:2], *others, *COLD]) == []
+
+
+def test_frames_that_were_not_sent_are_no_drift():
+    starved = [counted_trial(trial.load, unsent=trial.output.lost_frames) for trial in COLD]
+    assert drifts_in([*WARM, *starved]) == []
+    trials = [counted_trial(LOAD, lost=number % 3, unsent=500 * number) for number in range(30)]
+    assert time_dependence_in(describe_trials(map(JournalEntry, trials))) is None
 
 
 def test_a_frame_that_is_lost_in_each_trial_is_a_doubt_that_load_is_the_cause():
     ((doubt,),) = doubts_of([throughput_of(in_order(Inconstant(1e6, frames=1), NDR))])
     assert doubt.kind is DoubtKind.LOSS_AT_ANY_LOAD
-    assert doubt.reason.startswith("frames per interface, 1 in each trial, are lost at each of ")
+    assert doubt.reason.startswith("each trial loses the same number of frames, 1 per interface, at each of ")
+
+
+def test_a_share_that_is_lost_at_the_only_three_loads_of_a_search_is_a_doubt_that_load_is_the_cause():
+    trials = [counted_trial(load, lost=round(load / 10)) for load in (400_000.0, 361_850.0, 9_001.0)]
+    ((doubt,),) = doubts_of([throughput_of(trials)])
+    assert str(doubt) == (
+        "loss at any load: each trial loses the same share of the frames, 9.999 %, at each of 3 loads from 9.0010 kfps "
+        "to 400.00 kfps per interface; the load is not the cause"
+    )
+
+
+def test_a_number_of_frames_that_is_lost_in_each_trial_is_no_drift_although_the_share_grows():
+    loads = [74_621.0, 27_940.0, 16_926.0, 12_530.0, 10_620.0, 9_655.0, 9_137.0, *[9_001.0] * 10]
+    trials = [counted_trial(400_000.0, lost=325_000)]
+    trials += [counted_trial(load, lost=860 + 7 * (place % 4)) for place, load in enumerate(loads)]
+    ((doubt,),) = doubts_of([throughput_of(trials)])
+    assert doubt.kind is DoubtKind.LOSS_AT_ANY_LOAD
+    assert "the same number of frames, 8" in doubt.reason
+    # Where the generator did not send them, nothing is said of the SUT.
+    unsent = [counted_trial(trial.load, unsent=trial.output.lost_frames) for trial in trials]
+    kinds = {doubt.kind for doubt in doubts_of([throughput_of(unsent)])[0]}
+    assert not kinds & {DoubtKind.LOSS_AT_ANY_LOAD, DoubtKind.DRIFT}
 
 
 def test_a_sut_that_degrades_under_overload_has_an_mrr_below_its_pdr():

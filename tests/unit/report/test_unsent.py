@@ -178,6 +178,22 @@ def test_no_demand_of_throughput_fails_by_the_generator():
         require_lower_bounds(throughput_of([counted_trial(9_001.0, lost=4_000)] * 40, (NDR,)))
 
 
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ({}, "The smallest load of the search was 9.0010 kfps per interface. If a search without such a load"),
+        ({4e5: 395_000}, "If the device may be slower, search from a smaller load, e.g. min_load=900 fps"),
+        ({4e5: 4_000}, "It did not lose the smallest share there, so the load may not be the cause"),
+        ({4e5: 177_800, 2e5: 88_900}, "The load is not the cause, and a smaller one would lose as large a share"),
+        ({1.5e4: 4_000, 2e4: 4_000}, "The load is not the cause, and a smaller one would lose a larger share"),
+    ],
+)
+def test_a_smaller_load_is_advised_only_if_the_share_that_is_lost_falls_with_load(others, words):
+    trials = [counted_trial(load, lost=lost) for load, lost in others.items()]
+    with pytest.raises(AssertionError, match=words):
+        require_lower_bounds(throughput_of([*trials, *[counted_trial(9_001.0, lost=4_000)] * 40], (NDR,)))
+
+
 def test_a_build_is_not_judged_by_a_starved_generator(tmp_path):
     RunDirectory(tmp_path).write(measured(0.4))
     bench = BuildBench(RunRequest((), ()), run_suites=lambda request: RunOutcome(ExitStatus.PASSED))

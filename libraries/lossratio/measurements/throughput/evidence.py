@@ -35,6 +35,8 @@ from lossratio.mlrsearch import (
     GoalBounds,
     GoalResult,
     IrregularReason,
+    LevelLoss,
+    LossUnit,
     MLRsearch,
     SearchGoal,
     evidence_of,
@@ -162,6 +164,19 @@ def _remark_on_rest(evidence: Sequence[TrialResult]) -> Iterator[str]:
             f"after a rest of {first.input.rest:g} s, lost {format_ratio(first.loss_ratio)}: the SUT does not seem to "
             "remember a loss; a memory that lasts longer is not seen"
         )
+
+
+def level_in_words(level: LevelLoss) -> str:
+    """A loss that is the same at any load, as a sentence without its full stop."""
+    what, lost = {
+        LossUnit.SHARE: ("share of the frames", format_ratio(level.lost)),
+        LossUnit.SECONDS: ("loss in time", f"the frames of {level.lost * 1e3:.3g} ms"),
+        LossUnit.FRAMES: ("number of frames", f"{level.lost:,.0f} per interface"),
+    }[level.unit]
+    return (
+        f"each trial loses the same {what}, {lost}, at each of {level.loads} loads from "
+        f"{format_frame_rate(level.lowest)} to {format_frame_rate(level.highest)} per interface"
+    )
 
 
 class _Searched(BaseModel):

@@ -27,6 +27,7 @@ from lossratio.measurements.throughput.evidence import (
     SearchKind,
     check_generator,
     is_generators_limit,
+    level_in_words,
     search_fields,
     warm_ups_in,
 )
@@ -39,7 +40,15 @@ from lossratio.measurements.throughput.result import (
     describe_goal,
     format_regularity,
 )
-from lossratio.mlrsearch import Forecast, MLRsearch, SearchGoal, usual_rest
+from lossratio.mlrsearch import (
+    Forecast,
+    LossUnit,
+    MLRsearch,
+    SearchGoal,
+    level_loss_in,
+    loss_falls_with_load,
+    usual_rest,
+)
 from lossratio.quantities import Duration
 from lossratio.results import MaxLoad, Outcome, RunDirectory, TestResult, Traffic, format_frames_per_second, read_result
 from lossratio.trials import TrialResult, read_journal
@@ -280,9 +289,25 @@ def require_lower_bounds(result: GoalsResult) -> None:
     least = result.min_load.per_interface_fps
     raise AssertionError(
         f"No load was found that meets the goal: {goals}. The smallest load of the search was "
-        f"{format_frame_rate(least)} per interface. If the device may be slower, search from a smaller load, e.g. "
-        f"min_load={least / 10.0:.3g} fps. If a search without such a load is no failure, say must_find=False."
+        f"{format_frame_rate(least)} per interface. {_about_smaller_loads(result)}If a search without such a load is "
+        "no failure, say must_find=False."
     )
+
+
+def _about_smaller_loads(result: GoalsResult) -> str:
+    """Whether a search from a smaller load would help, by how the loss changes with load; empty: nothing shows it."""
+    evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
+    level = level_loss_in(evidence)
+    if level is not None:
+        share = "would lose as large a share" if level.unit is not LossUnit.FRAMES else "would lose a larger share"
+        words = level_in_words(level)
+        return f"{words[0].upper()}{words[1:]}. The load is not the cause, and a smaller one {share}. "
+    if loss_falls_with_load(evidence):
+        least = result.min_load.per_interface_fps
+        return f"If the device may be slower, search from a smaller load, e.g. min_load={least / 10.0:.3g} fps. "
+    if len({trial.load for trial in evidence}) > 1:
+        return "It did not lose the smallest share there, so the load may not be the cause. "
+    return ""
 
 
 def _refuse_generators_limit(reports: Iterable[GoalReport]) -> None:

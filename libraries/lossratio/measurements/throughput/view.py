@@ -15,7 +15,12 @@ from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.latency.result import format_microseconds, latency_lines, latency_points
 from lossratio.measurements.latency.view import csit_latencies, latency_over_load_picture, latency_picture
 from lossratio.measurements.telemetry import telemetry_doubts
-from lossratio.measurements.throughput.evidence import EARLY_VERDICT, bounds_history, is_generators_limit
+from lossratio.measurements.throughput.evidence import (
+    EARLY_VERDICT,
+    bounds_history,
+    is_generators_limit,
+    level_in_words,
+)
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.result import (
     GoalSpread,
@@ -264,16 +269,7 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
         [result for result, trial in zip(results, trials, strict=True) if trial.is_evidence]
     )
     if level is not None:
-        lost = {
-            mlrsearch.LossUnit.SHARE: f"{format_ratio(level.lost)} of the frames are",
-            mlrsearch.LossUnit.SECONDS: f"frames for {level.lost * 1e3:.3g} ms are",
-            mlrsearch.LossUnit.FRAMES: f"frames per interface, {level.lost:.3g} in each trial, are",
-        }[level.unit]
-        yield Doubt(
-            DoubtKind.LOSS_AT_ANY_LOAD,
-            f"{lost} lost at each of {level.loads} loads from {format_frame_rate(level.lowest)} to "
-            f"{format_frame_rate(level.highest)} per interface; the load is not the cause",
-        )
+        yield Doubt(DoubtKind.LOSS_AT_ANY_LOAD, f"{level_in_words(level)}; the load is not the cause")
 
 
 def _rested(result: GoalsResult) -> Doubt | None:
@@ -318,11 +314,11 @@ def _memory(found: mlrsearch.Inconstancy) -> str:
 def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
     less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
     if found.change is mlrsearch.Change.SLOWER:
-        return f"{found.weak} trials {less} earlier ones at no lower load: the SUT gets slower"
+        return f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower"
     if found.after > elapsed / 2.0:
-        return f"{found.weak} trials {less} later ones at no lower load: the SUT gets faster"
+        return f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster"
     return (
-        f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at no lower load: the SUT warms up; "
+        f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at the same loads: the SUT warms up; "
         f"warm_up={found.after:.3g} s would serve"
     )
 
