@@ -92,7 +92,8 @@ def csit_coverage_command(
 def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIVE) -> None:
     """Send the runs in directories DIR to the archive.
 
-    Runs that the archive does not take wait on this machine; the next command sends them, too.
+    Where there is no archive yet, the first run begins one, and the command says so. Runs that the archive does not
+    take wait on this machine; the next command sends them, too.
     """
     from lossratio.history import Outbox
 
@@ -100,7 +101,10 @@ def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIV
     for directory in directories:
         for problem in outbox.add(directory):
             click.echo(problem, err=True)
+    beginning = outbox.beginning()
     click.echo(f"Sent {outbox.send()} files to {outbox.store}.")
+    if beginning is not None:
+        click.echo(beginning)
 
 
 @command()
@@ -110,12 +114,20 @@ def fetch(
     url: str = ARCHIVE,
     testbed: str = option("The testbed whose runs are fetched."),
     newest: int = option("How many runs at most.", type=click.IntRange(min=1), default=1),
+    may_be_new: bool = option("Where there is no archive yet, as before a first night, fetch nothing: no error."),
 ) -> None:
     """Fetch the newest runs of a testbed from the archive into DIR.
 
-    Each run gets a directory of its own below DIR, for 'lossratio compare'.
+    Each run gets a directory of its own below DIR, for 'lossratio compare'. The exit status is 2 if there is no archive
+    yet. An archive without runs of the testbed is named, and is no error.
     """
     from lossratio.history import ObjectStore, fetch_newest
 
-    for run in fetch_newest(ObjectStore(url), testbed, newest, directory):
+    store = ObjectStore(url)
+    if not may_be_new:
+        store.require_archive()
+    runs = fetch_newest(store, testbed, newest, directory)
+    for run in runs:
         click.echo(run)
+    if not runs:
+        click.echo(f"{store} has no runs of testbed {testbed} yet.", err=True)

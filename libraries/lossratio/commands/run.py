@@ -117,7 +117,10 @@ def _is_kept(directory: Path, url: str) -> bool:
     try:
         for problem in outbox.add(directory):
             click.echo(problem, err=True)
+        beginning = outbox.beginning()
         outbox.send()
+        if beginning is not None:
+            click.echo(beginning, err=True)
     except StorageError as error:
         click.echo(f"Not sent: {error}", err=True)
         return False

@@ -30,6 +30,8 @@ from lossratio.results import write_whole
 _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
 HISTORY = "history"
 """Folder below an archive's URL with the rows of all its runs, a `lossratio.history.History`."""
+RUNS = "runs"
+"""Folder below an archive's URL with whole runs, ``testbed=<name>/date=<day>/<run>.tar.gz``."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,18 @@ class ObjectStore:
 
     def __str__(self) -> str:
         return without_secrets(self.url)
+
+    def is_archive(self) -> bool:
+        """Whether an archive is there: runs, or a history. Raises ArchiveError if the store does not say."""
+        return not {RUNS, HISTORY}.isdisjoint(self.names("*"))
+
+    def require_archive(self) -> None:
+        """Raises ReportError if there is no archive yet, and ArchiveError if the store does not say."""
+        if not self.is_archive():
+            raise ReportError(
+                f"There is no archive at {self} yet: it has neither {RUNS}/ nor {HISTORY}/. Correct the address, or "
+                f"begin an archive there with a first run: lossratio send DIR --results {self}"
+            )
 
     def put(self, file: Path, name: str) -> None:
         """Stores a file, as a whole or not at all, in place of another. Raises ArchiveError if it is not taken."""
@@ -130,6 +144,7 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
     # Only a file of a history's own layout is fetched: another name might lead out of the mirror.
     wanted = {name for name in names if _MIRRORED.fullmatch(name)}
     if not wanted:
+        store.require_archive()
         raise ReportError(f"{store} has no history yet: nothing below {HISTORY}/.")
     here = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     for name in sorted(wanted - (here - {ANNOTATIONS_NAME})):
@@ -147,10 +162,6 @@ def put_annotations(url: str, history: History) -> None:
 def _folder(url: str, variable: str, default: str, name: str) -> Path:
     root = Path(os.environ.get(variable) or Path.home() / default)
     return root / "lossratio" / name / hashlib.sha256(url.encode()).hexdigest()[:16]
-
-
-RUNS = "runs"
-"""Folder below an archive's URL with whole runs, ``testbed=<name>/date=<day>/<run>.tar.gz``."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +199,19 @@ class Outbox:
         """The files that wait. Those of the history are last: the runs of its rows are in the archive then."""
         files = (path for path in self.path.rglob("*") if path.is_file() and not path.name.startswith("."))
         return sorted(files, key=lambda path: (path.relative_to(self.path).parts[0] == HISTORY, path))
+
+    def beginning(self) -> str | None:
+        """Words about an archive that begins with the files that wait; None: there is one already.
+
+        Raises:
+            ArchiveError: If the store does not say whether there is an archive.
+            ReportError: If there is none, and nothing waits that could begin one.
+        """
+        if not self.waiting():
+            self.store.require_archive()
+        if self.store.is_archive():
+            return None
+        return f"There was no archive at {self.store} before: it begins with these files."
 
     def send(self) -> int:
         """Sends the files that wait, and counts them. Each file leaves the outbox when the archive has it.
@@ -243,6 +267,8 @@ def _contents(directory: Path) -> Iterator[str]:
 
 def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) -> list[Path]:
     """Fetches the newest runs of a testbed into directories named ``<day>-<run>``, which it returns, newest last.
+
+    Without runs of the testbed, or without an archive, it returns none.
 
     Raises:
         ArchiveError: If the archive does not give a run, or gives a damaged one.

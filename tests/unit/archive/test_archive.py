@@ -81,7 +81,7 @@ def test_the_next_sender_sends_waiting_runs_too(run, tmp_path, monkeypatch):
     Outbox.of(str(archive)).add(run)
     another = measure(tmp_path / "another", name="another test")
     result = CliRunner().invoke(send, [str(another), "--results", str(archive)], catch_exceptions=False)
-    assert result.output == f"Sent 4 files to {archive}.\n"
+    assert result.stdout.splitlines()[0] == f"Sent 4 files to {archive}."
 
 
 def test_a_path_that_is_no_run_is_refused(outbox, tmp_path):
@@ -141,8 +141,39 @@ def test_errors_of_an_archive_have_no_secret_of_its_address():
 
 
 def test_an_archive_without_history_says_so(store):
+    (Path(store.url) / "runs").mkdir(parents=True)
     with pytest.raises(ReportError, match="has no history yet"):
         mirror_history(store)
+
+
+@pytest.mark.parametrize("address", ["{}", "file://{}"])
+def test_a_mistyped_address_is_no_archive(tmp_path, monkeypatch, address):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    url = address.format(tmp_path / "archiv")
+    commands = [
+        (fetch, [str(tmp_path / "before"), "--results", url, "--testbed", "simulated"]),
+        (send, ["--results", url]),
+        (trend, [url]),
+    ]
+    for command, arguments in commands:
+        with pytest.raises(ReportError, match=r"no archive (at .* yet|there yet).* Correct the (address|path), or"):
+            CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert not (tmp_path / "archiv").exists()
+
+
+def test_before_a_first_night_there_is_nothing_to_fetch(tmp_path):
+    arguments = ["--results", str(tmp_path / "archive"), "--testbed", "simulated", "--may-be-new"]
+    result = CliRunner().invoke(fetch, [str(tmp_path / "before"), *arguments], catch_exceptions=False)
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_the_first_run_that_is_sent_begins_an_archive_and_says_so(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    archive = tmp_path / "archive"
+    first, second = (CliRunner().invoke(send, [str(run), "--results", str(archive)]).output for _ in range(2))
+    said = f"There was no archive at {archive} before: it begins with these files."
+    assert first.splitlines() == [f"Sent 2 files to {archive}.", said]
+    assert second.splitlines() == [f"Sent 2 files to {archive}."]
 
 
 def test_an_unknown_kind_of_store_is_an_error_that_names_the_package():
@@ -191,6 +222,10 @@ def test_a_testbed_that_was_never_measured_has_no_newest_run(run, outbox, store,
     outbox.add(run)
     outbox.send()
     assert fetch_newest(store, "another", 1, tmp_path / "before") == []
+    arguments = [str(tmp_path / "before"), "--results", store.url, "--testbed", "another"]
+    result = CliRunner().invoke(fetch, arguments, catch_exceptions=False)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"{store} has no runs of testbed another yet.\n"
 
 
 def without_members(packed):

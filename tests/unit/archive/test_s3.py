@@ -44,7 +44,9 @@ def bucket(environment, free_port):
 def test_a_run_goes_to_an_object_store_and_its_history_comes_back(run, bucket, tmp_path):
     outbox = Outbox(tmp_path / "outbox", ObjectStore(bucket))
     outbox.add(run)
+    assert not outbox.store.is_archive()
     assert outbox.send() == 2
+    assert outbox.store.is_archive()
     assert mirror_history(ObjectStore(bucket), tmp_path / "cache").read().table.num_rows == 1
     assert not [name for name in ObjectStore(bucket).names("**") if name.endswith(".part")]
 

@@ -138,6 +138,8 @@ IN_COMMANDS = {
     "no journal": (("replay", "nope.jsonl"), "Cannot read the journal nope.jsonl"),
     "nothing to repair": (("repair", "nope"), "nope is no journal"),
     "no archive": (("fetch", "out"), "Missing option '--results'"),
+    "no archive to fetch from": (("fetch", "out", "--results", "nope", "--testbed", "a"), "no archive at nope yet"),
+    "no archive and nothing to begin one": (("send", "--results", "nope"), "no archive at nope yet"),
     "self-test through a device": (("self-test", LOCAL), "between the TG's ports there is DUT1"),
     "local testbed of a simulated one": (("testbed", "up", SIMULATED), "Topology simulated is no local testbed"),
     "no such command": (("mesure",), "No such command 'mesure'"),
