@@ -126,9 +126,23 @@ MUTATIONS = (
     Mutation(
         "trials that nothing proves are continued",
         "trials/journal.py",
-        "if not read.verified:",
-        "if not read:",
+        "if line.verified:",
+        "if line:",
         ("test_journal.py",),
+    ),
+    Mutation(
+        "late frames of any traffic are those of the trial before",
+        "trials/late.py",
+        "self._traffic.appendleft(_Traffic())",
+        "self._traffic.appendleft(_Traffic(*vars(self._traffic[0]).values()) if self._traffic else _Traffic())",
+        ("test_late_frames.py",),
+    ),
+    Mutation(
+        "late frames are frames that the SUT lost",
+        "trials/causes.py",
+        "lost_by_sut=known.lost_by_sut - late",
+        "lost_by_sut=known.lost_by_sut",
+        ("test_late_frames.py",),
     ),
     Mutation(
         "a load that was not offered is no doubt",
@@ -215,8 +229,8 @@ MUTATIONS = (
     Mutation(
         "the last trial of a search has no rest",
         "traffic/measurer.py",
-        "self._wait_until_idle(trial.rest)",
-        "self._wait_until_idle()",
+        "self._begin_traffic(trial.rest)",
+        "self._begin_traffic()",
         ("traffic/test_traffic_measurer.py",),
     ),
     Mutation(

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lossratio.errors import SearchError, StorageError
+from lossratio.results import withdrawn_in_words
 from lossratio.simulation import Device, SimulatedMeasurer
 from lossratio.trials import Addition, Step
 from lossratio.trials.digest import add_digest
@@ -122,6 +123,63 @@ def test_only_trials_before_the_last_proof_are_continued_adopted_and_read(tmp_pa
     contents = read_journal(path)
     assert (_loads(contents.results), contents.unproved) == ([1.0, 2.0, 5.0], ())
     assert path.read_text().count("verification") == 1
+
+
+def test_trials_that_nothing_proves_stay_in_the_journal_with_the_reason_and_are_not_used(tmp_path):
+    path = tmp_path / "t.jsonl"
+    with Journal.open(path, {"max_load": 5}) as journal:
+        for load, verified in ((1.0, True), (2.0, False), (3.0, False)):
+            journal.append(_result(load), verified=verified)
+    before = path.read_bytes()
+    with Journal.open(path, {"max_load": 5}) as journal:
+        assert _loads(journal.results) == [1.0]
+        journal.append(_result(4.0), verified=True)
+    contents = read_journal(path)
+    assert path.read_bytes().startswith(before)
+    assert (_loads(contents.results), contents.unproved) == ([1.0, 4.0], ())
+    assert _loads(trial.entry.result for trial in contents.withdrawn) == [2.0, 3.0]
+    assert {trial.reason for trial in contents.withdrawn} == {
+        "the run was cut off before anybody looked whether the devices were still as they were set up"
+    }
+    (words,) = withdrawn_in_words(contents)
+    assert words.startswith("2 trials kept and not used: the run was cut off")
+    Journal.withdraw(path, 2, "the generator was starved")
+    reasons = [trial.reason[:13] for trial in read_journal(path).withdrawn]
+    assert reasons == ["the generator", "the run was c", "the run was c", "the generator"]
+
+
+def test_more_trials_than_there_are_cannot_be_withdrawn(tmp_path):
+    path = tmp_path / "t.jsonl"
+    _journal(path, 1.0)
+    with pytest.raises(SearchError, match="A withdrawal is of one trial or more, not of 0"):
+        Journal.withdraw(path, 0, "none")
+    with pytest.raises(SearchError, match="has 1 trials that are used; 2 cannot be withdrawn"):
+        Journal.withdraw(path, 2, "too many")
+    last = json.loads(path.read_text().splitlines()[-1])["digest"]
+    line = add_digest(b'{"withdrawal": {"trials": 2, "reason": "too many"}}', last)[0]
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with pytest.raises(SearchError, match="line 3: 2 trials are withdrawn, and there are 1 before"):
+        read_journal(path)
+
+
+def test_trials_are_proved_before_one_during_which_their_proof_would_be_due(tmp_path):
+    """A host that dies in each long trial would not get on otherwise."""
+    path, looks = tmp_path / "t.jsonl", []
+
+    def verify_within(seconds):
+        looks.append(seconds)
+        return seconds > 20.0
+
+    with Journal.open(path, {}) as journal:
+        journal.verify_within = verify_within
+        journal.prove_before(TrialInput(60.0, 1.0))
+        for duration in (1.0, 2.0):
+            journal.append(_result(1.0), verified=False)
+            journal.prove_before(TrialInput(duration, 1.0))
+        assert len(read_journal(path).unproved) == 2
+        journal.prove_before(TrialInput(15.0, 1.0, rest=6.0))
+    contents = read_journal(path)
+    assert (len(contents.entries), contents.unproved, looks) == (2, (), [1.0, 2.0, 21.0])
 
 
 def test_what_is_measured_after_a_search_is_kept(tmp_path):

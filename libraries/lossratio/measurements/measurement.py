@@ -39,6 +39,9 @@ RecordT = TypeVar("RecordT", bound=Record)
 UNPROVED = "not proved, as nobody knows whether the DUT was still as it was set up: trials "
 """Beginning of the remark that names the trials which no run continues."""
 
+STARVED = "the generator was starved, and the search has counted frames as lost that were never sent"
+"""Why trials are withdrawn after a search that the generator has led astray."""
+
 
 class Span:
     """The time from the making of this object on, correct even if somebody sets the clock meanwhile.
@@ -191,7 +194,7 @@ def perform(
             attempt.check_earlier()
             options: Any = {"journal": attempt.journal, "on_trial": attempt.seen, "load_step": course.loads.step}
             trials.run_search(controller, course.measurer(ready), **options)
-            attempt.late = ready.late_frames()
+            ready.wait_for_late_frames()
     except BaseException as error:
         # The caller raises the exception, also an interrupt, after it has written the result file. Before the first
         # trial there is nothing to write.
@@ -221,8 +224,9 @@ class _Attempt:
         }
         self.journal = _journal(place, conditions, _search(testbed, ready, inputs), about)
         self.journal.is_verified = ready.is_verified
+        self.journal.verify_within = ready.verify_within
+        self.journal.late_frames = ready.late_frames
         self._continued = len(self.journal.results)
-        self.late: int | None = None
         self.failure: BaseException | None = None
 
     def check_earlier(self) -> None:
@@ -249,7 +253,8 @@ class _Attempt:
                 # A search has counted the unsent frames as loss, and would never find its way back from them.
                 new = [entry.result.output for entry in entries[self._continued :]]
                 keep = next((number for number, output in enumerate(new) if output.unsent_frames), len(new))
-                self.journal.withdraw(keep=keep)
+                if keep < len(new):
+                    trials.Journal.withdraw(self.journal.path, len(new) - keep, STARVED)
             if self._ready.is_verified():
                 trials.Journal.prove(self.journal.path)
         except StorageError as error:
@@ -272,7 +277,6 @@ class _Attempt:
             self._ready.conditions,
             remarks,
             error=None if self.failure is None else what_stopped(self.failure),
-            late_frames=self.late,
             guilty=guilty_of(self.failure),
         )
 

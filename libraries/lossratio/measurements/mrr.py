@@ -187,7 +187,9 @@ class MrrView(View[MrrResult]):
         loss, unsent = "not counted", result.mrr.unsent_frames
         if result.mrr.loss_ratio_of_sent is not None:
             beside = "" if unsent is None else f"; {unsent:,} frames unsent, which is no loss"
-            loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent{beside}"
+            late = sum(trial.missing.late for trial in result.trials if trial.is_evidence)
+            of_these = f"; {late:,} of them were only late, and not lost" if late else ""
+            loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent{of_these}{beside}"
         yield value_line("loss", loss)
 
     def aspects(self, result: MrrResult, finding: Finding) -> Mapping[str, JsonValue]:

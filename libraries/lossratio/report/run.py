@@ -10,7 +10,16 @@ from pathlib import Path
 from lossratio.errors import ReportError, SearchError
 from lossratio.exit_status import FAILURES
 from lossratio.report.failures import Skipped, SkippedTest, messages_of, skips_of
-from lossratio.results import Doubt, RunDirectory, TestResult, doubts_of, kind_of_journal, read_result, result_stems
+from lossratio.results import (
+    Doubt,
+    RunDirectory,
+    TestResult,
+    doubts_of,
+    kind_of_journal,
+    read_result,
+    result_stems,
+    withdrawn_in_words,
+)
 from lossratio.trials import read_journal
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -113,6 +122,7 @@ def read_run(path: Path) -> Run:
             if contents.unproved:
                 rest = len(contents.unproved)
                 bounds += (f"{rest} further trials do not count: nobody looked at the devices after them",)
+            bounds += tuple(withdrawn_in_words(contents))
             for result in contents.results[-1:]:
                 loss = format_ratio(result.loss_ratio)
                 last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"

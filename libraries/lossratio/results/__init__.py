@@ -88,6 +88,7 @@ from lossratio.results.trials import (
     describe_trials as describe_trials,
     format_loss as format_loss,
     trials_in_words as trials_in_words,
+    withdrawn_in_words as withdrawn_in_words,
 )
 from lossratio.results.view import (
     Charts as Charts,

@@ -275,9 +275,10 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[doubt
     offered = (view.offered(result, finding) for finding in view.findings(result))
     unsent = doubts.unsent_frames(max(offered, key=doubts.unsent_share, default=()))
     before_frames = (unsent, doubts.time_dependence_in(trials), doubts.two_bands_in(trials))
-    about_frames = doubts.doubts_about_frames(trials, result.late_frames or 0)
+    late = doubts.late_frames(trials, result.late_frames or 0)
+    about_frames = doubts.doubts_about_frames(trials)
     yield from filter(
-        None, (*before_frames, *about_frames, view.stalls(result, trials), doubts.testbed_changed(trials))
+        None, (*before_frames, late, *about_frames, view.stalls(result, trials), doubts.testbed_changed(trials))
     )
     for remark in result.remarks:
         if remark.startswith(MEMORY_REMARK):

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from lossratio.errors import ReportError
 from lossratio.records import FrameCount, Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
-from lossratio.results.trials import Trial
+from lossratio.results.trials import Trial, with_late_frames_of_earlier_version
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -95,8 +95,8 @@ class TestResult(Record):
     trials: tuple[Trial, ...]
     """All trials, in the order in which they were measured."""
     late_frames: FrameCount | None = None
-    """Frames of the last trial that came back after its wait for frames in flight, and count as lost; null: not known.
-    The late frames of another trial are with the trial after it."""
+    """In results of earlier versions, whose trials do not have it: late frames of the last trial; null: not known. The
+    late frames of another trial are with the counters of the trial after it there."""
     guilty: Literal["TG", "wire", "DUT"] | None = None
     """The part of the testbed that made the measurement fail; null: not known."""
 
@@ -153,6 +153,11 @@ class TestResult(Record):
         )
 
     @model_validator(mode="after")
+    def _late_frames_are_with_their_trials(self) -> TestResult:
+        object.__setattr__(self, "trials", with_late_frames_of_earlier_version(self.trials))
+        return self
+
+    @model_validator(mode="after")
     def _a_failure_has_an_error(self) -> TestResult:
         if (self.outcome is Outcome.FAILED) != (self.error is not None):
             raise ValueError("a failed measurement has an error, and no other has one")
@@ -179,8 +184,6 @@ class TestRun:
     """Further facts for a reader of the numbers."""
     error: str | None = None
     """Why the measurement failed; None if it did not fail."""
-    late_frames: int | None = None
-    """Frames of the last trial that came back too late; None: not known."""
     guilty: str | None = None
     """The part that made the measurement fail: ``TG``, ``wire`` or ``DUT``; None: not known, or no failure."""
 

@@ -130,16 +130,15 @@ def _repair_journal(path: Path) -> Repair:
         kept = path.rename(_free_name(path))
         return Repair(path, str(error), f"nothing of it can be used; it is {kept.name} now, and its test begins anew")
     number = len(contents.entries)
+    rest = f"; nothing proves the {len(contents.unproved)} after them" if contents.unproved else ""
     if damage is None:
-        rest = f"; nothing proves the {len(contents.unproved)} after them" if contents.unproved else ""
         return Repair(path, None, f"{number} trials are good{rest}{_write_missing(path, contents)}")
     data = path.read_bytes()
-    lost = data.count(b"\n", contents.proved_bytes) or 1
+    lost = data.count(b"\n", contents.intact_bytes) or 1
     kept = _keep(path)
-    write_whole(path, data[: contents.proved_bytes])
-    return Repair(
-        path, str(damage), f"its first {number} trials are kept, without {lost} lines; the original is {kept.name}"
-    )
+    write_whole(path, data[: contents.intact_bytes])
+    done = f"its first {number} trials are kept, without {lost} lines{rest}; the original is {kept.name}"
+    return Repair(path, str(damage), done)
 
 
 def _write_missing(path: Path, contents: JournalContents) -> str:
@@ -227,7 +226,7 @@ def _proved(path: Path) -> TestResult | None:
     if whole is None:
         return None
     remarks = [*result.remarks, REPAIRED, *(() if whole == result else (COMPLETED,))]
-    # The journal does not hold the late frames of the last trial.
+    # The journals of earlier versions do not hold the late frames of the last trial.
     return whole.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
 
 

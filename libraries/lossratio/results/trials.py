@@ -1,6 +1,7 @@
 """Trials in result files: input, output, and the controller's purpose."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 
 from pydantic import Field
@@ -9,14 +10,16 @@ from lossratio.records import FrameCount, Ratio, Record, Seconds
 from lossratio.trials import (
     DirectionCounters,
     Incident,
+    JournalContents,
     JournalEntry,
     MissingFrames,
     TrialInput,
     TrialOutput,
     TrialResult,
+    late_frames_of_earlier_version,
     missing_frames,
 )
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 STALL = 1e-3
 """Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""
@@ -64,7 +67,7 @@ class Trial(Record):
     """Frames that the generator could not send, over all directions; None: not counted."""
     late_frames: FrameCount | None = None
     """Those of the lost frames that came back after the wait for frames in flight: they count as lost, although the
-    SUT lost none of them. None: nobody knows of one."""
+    SUT lost none of them. None: the result is of an earlier version."""
     forgotten_s: Seconds | None = None
     """Time in which the device then deleted all connections by its own command; None: it was not told to."""
     repeats: int = Field(default=0, ge=0)
@@ -122,10 +125,29 @@ def describe_trials(
             **{
                 field: getattr(result if hasattr(result, name) else result.output, name)
                 for name, field in _OF_OUTPUT.items()
+                if name != "late_frames"
             },
+            late_frames=result.output.late_frames or 0,
         )
         for number, entry in enumerate(entries, start=1)
         for result, set_aside in [(entry.result, why_set_aside(entry.result))]
+    )
+
+
+def withdrawn_in_words(journal: JournalContents) -> Iterator[str]:
+    """How many trials of a journal are kept and not used, for each reason."""
+    for reason, count in Counter(trial.reason for trial in journal.withdrawn).items():
+        yield f"{trials_counted(count)} kept and not used: {reason}"
+
+
+def with_late_frames_of_earlier_version(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
+    """Puts late frames to the trials that they belong to, in results that have them with the next trial."""
+    if any(trial.late_frames is not None for trial in trials):
+        return trials
+    late_frames = [*late_frames_of_earlier_version(trials), 0]
+    return tuple(
+        trial.model_copy(update={"late_frames": min(late, trial.lost_frames or 0)})
+        for trial, late in zip(trials, late_frames, strict=False)
     )
 
 

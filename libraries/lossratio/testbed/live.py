@@ -4,6 +4,7 @@ import atexit
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,12 @@ from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.testbed.undo import ignored_interruption
 from lossratio.topology import Hooks, RealGenerator, Topology, XdpGenerator, load_topology
 from lossratio.traffic import AgentClient, Configuration, TrafficMeasurer, TrafficProfile
-from lossratio.trials import Integrity, Measurer
+from lossratio.trials import Integrity, LateFrames, Measurer
 
 LATE_WAIT = 0.2
-"""Seconds to wait for late frames of a measurement's last trial. Those of other trials arrive during the next trial."""
+"""Seconds to wait for late frames of a measurement's last trial. Those of other trials are counted in the next ones."""
+LATE_SECONDS = 2.0
+"""Seconds to wait at most, if a device has held frames for too long before."""
 
 
 class LiveTestbed(Testbed):
@@ -117,8 +120,10 @@ class LiveTestbed(Testbed):
         conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
         idle_time = max(set_up.idle_time, rest)
 
+        late_frames = LateFrames()
+
         def measurer_with(agent: AgentClient) -> TrafficMeasurer:
-            return TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp, forget=forget)
+            return TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp, forget=forget, late_frames=late_frames)
 
         def forget() -> None:
             for dut in self.duts:
@@ -133,7 +138,15 @@ class LiveTestbed(Testbed):
         if connections is not None:
             repairing = EstablishingMeasurer(repairing, connections)
         stated = conditions.with_ramp(ramp).with_rest(rest)
-        return Ready(repairing, source, stated, self._late_frames, lambda: self._watch.is_verified)
+        return Ready(
+            repairing,
+            source,
+            stated,
+            late_frames,
+            wait_for_late_frames=partial(self._wait_for_late_frames, late_frames),
+            is_verified=lambda: self._watch.is_verified,
+            verify_within=self._watch.verify_within,
+        )
 
     def exchange(self) -> None:
         """See `Testbed.exchange`; the testbed may look otherwise from then on."""
@@ -208,15 +221,17 @@ class LiveTestbed(Testbed):
         )
         return resetting(repairing, self.duts)
 
-    def _late_frames(self) -> int | None:
-        if self._agent is None:
-            return None
+    def _wait_for_late_frames(self, late_frames: LateFrames) -> None:
+        """Waits for late frames of the last trial: for longer if others came late, and as long as some may come."""
+        most = LATE_SECONDS if late_frames.total else LATE_WAIT
+        waited = 0.0
         try:
-            return sum(self._agent.late_frames(LATE_WAIT).values())
+            while self._agent is not None and waited < most and (not waited or late_frames.may_come):
+                late_frames.seen_after([sum(self._agent.late_frames(LATE_WAIT).values())])
+                waited += LATE_WAIT
         except TrafficError:
             # The trials before stand all the same. The next measurement gets a new agent.
             self._end_agent()
-            return None
 
     def _end_agent(self) -> None:
         agent, self._agent = self._agent, None

@@ -17,7 +17,7 @@ from lossratio.trials import CountersError, Incident, LatencyOutput, Measurer, T
 
 VERIFY_SECONDS = 20.0
 """Seconds of trials after which the configuration of the DUTs is compared with the one that was set up. This takes
-about 0.2 s, a hundredth of the time. The trials of these seconds are lost if the configuration has changed, or the
+about 0.2 s, a hundredth of the time. The trials of these seconds are not used if the configuration has changed, or the
 measurement is killed."""
 
 
@@ -107,6 +107,15 @@ class Watch:
         """Trusts a trial, and verifies the DUTs when that is due, or if the trial lost all frames of a direction."""
         if is_doubtful or self._clock() - self._verified_at >= VERIFY_SECONDS:
             self.verify()
+
+    def verify_within(self, seconds: float) -> bool:
+        """Verifies the DUTs if that would be due within so many seconds; returns whether it did."""
+        if self.is_verified or self._clock() - self._verified_at + seconds < VERIFY_SECONDS:
+            return False
+        # A node that does not answer now is repaired when the next trial finds that.
+        with suppress(NodeError):
+            self.verify()
+        return self.is_verified
 
     def save_trials(self) -> None:
         """Verifies the DUTs if possible. If they are as they were set up, all trials until now are proved."""

@@ -143,7 +143,7 @@ class SimulatedTestbed(Testbed):
             faults=None if integrity is Integrity.OFF else self._faults,
         )
         source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self.generator.seed)
-        yield Ready(measurer, source, self._conditions(profile).with_ramp(ramp).with_rest(rest), lambda: 0)
+        yield Ready(measurer, source, self._conditions(profile).with_ramp(ramp).with_rest(rest))
 
     @property
     def _capacity(self) -> float | None:

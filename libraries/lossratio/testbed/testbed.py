@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -15,7 +15,7 @@ from lossratio.nodes import NO_CREDENTIALS, Credentials
 from lossratio.results import Conditions
 from lossratio.topology import GeneratorSettings, Topology, TrafficPath
 from lossratio.traffic import ANSWER_SECONDS, StoppedTraffic, TrafficProfile
-from lossratio.trials import Integrity, LatencyOutput, Measurer
+from lossratio.trials import Integrity, LateFrames, LatencyOutput, Measurer
 from lossratio.yaml_file import describe_problem
 
 TestbedT = TypeVar("TestbedT", bound="Testbed")
@@ -152,10 +152,14 @@ class Ready:
     """Measures latency, and sends running traffic."""
     conditions: Conditions
     """The conditions of the trials, for test reports."""
-    late_frames: Callable[[], int | None]
-    """Waits, and returns how many frames of the last trial came back too late, over all directions; None: not known."""
+    late_frames: LateFrames = field(default_factory=LateFrames)
+    """Where late frames are reported, with the traffic that they are of."""
+    wait_for_late_frames: Callable[[], None] = lambda: None
+    """Waits for late frames of the last trial, and reports them."""
     is_verified: Callable[[], bool] = lambda: True
     """Returns whether the DUTs were found as they were set up after the last trial."""
+    verify_within: Callable[[float], bool] = lambda _: False
+    """Looks at the DUTs if that would be due within so many seconds; returns whether it found them as set up."""
 
 
 class Testbed(ABC):

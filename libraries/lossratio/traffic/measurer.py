@@ -5,7 +5,7 @@ The checks show that frames get through in every direction.
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -59,6 +59,7 @@ class TrafficMeasurer:
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         forget: Makes devices forget all connections, before each attempt to open some.
+        late_frames: Where late frames are reported, with the traffic that they are of.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class TrafficMeasurer:
         tolerance: float = trials.START_TOLERANCE,
         ramp: float = 0.0,
         forget: Callable[[], None] = lambda: None,
+        late_frames: trials.LateFrames | None = None,
     ) -> None:
         self._agent = agent
         self._forget = forget
@@ -80,6 +82,9 @@ class TrafficMeasurer:
         self._quiet_since: float | None = None
         self._limit = math.inf
         self._in_flight = trials.IN_FLIGHT
+        self._late_frames = late_frames or trials.LateFrames()
+        # Traffic before this was sent by another agent, or is of a check.
+        self._late_frames.forget()
 
     def measure(self, trial: trials.TrialInput) -> trials.TrialOutput:
         """Performs one trial, or raises a `TrafficError` if there are no counters worth anything.
@@ -116,9 +121,9 @@ class TrafficMeasurer:
 
     def latency(self, load: float, duration: float) -> trials.LatencyOutput:
         """Performs a trial whose frames say how long they took; see `AgentClient.latency`."""
-        self._wait_until_idle()
+        self._begin_traffic()
         output = self._agent.latency(load, duration)
-        self._quiet_since = time.monotonic()
+        self._end_traffic(output.directions)
         return output
 
     def now(self) -> float:
@@ -131,17 +136,17 @@ class TrafficMeasurer:
 
     def start_traffic(self, load: float, watch: bool = False) -> None:
         """Begins traffic of a constant load; see `AgentClient.start_traffic`."""
-        self._wait_until_idle()
+        self._begin_traffic()
         self._agent.start_traffic(load, watch=watch)
 
     def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
         """Ends the traffic that `start_traffic` began; see `AgentClient.stop_traffic`."""
         stopped = self._agent.stop_traffic(late_wait)
-        self._quiet_since = time.monotonic()
+        self._end_traffic(stopped.directions)
         return stopped
 
     def _measure_once(self, trial: trials.TrialInput, started: float) -> trials.TrialOutput:
-        self._wait_until_idle(trial.rest)
+        self._begin_traffic(trial.rest)
         watched = None
         if trial.exchange is not None:
             if not trial.exchange.established:
@@ -154,10 +159,9 @@ class TrafficMeasurer:
                 trial.load, trial.duration, above=trial.certain_above, in_flight=self._in_flight, ramp=self._ramp
             )
             directions = watched.directions
-        self._quiet_since = time.monotonic()
+        ended = self._end_traffic(directions)
         decided_after = watched.certain_after if watched is not None and watched.ended else None
-        elapsed = self._quiet_since - started
-        output = self._output(trial, directions, elapsed=elapsed, decided_after=decided_after)
+        output = self._output(trial, directions, elapsed=ended - started, decided_after=decided_after)
         if watched is not None and watched.ended:
             change = _IN_FLIGHT_DECAY if output.loss_ratio > (trial.certain_above or 0.0) else 2.0
             seen = 2.0 * watched.were_in_flight / trial.load
@@ -169,9 +173,9 @@ class TrafficMeasurer:
         started = time.monotonic()
         for attempt in range(self._repeats + 1):
             is_last = attempt == self._repeats
-            self._wait_until_idle()
+            self._begin_traffic()
             directions, timelines = self._agent.timed(trial)
-            self._quiet_since = time.monotonic()
+            ended = self._end_traffic(directions)
             slow = [timeline for timeline in timelines if trial.frames is not None and not _is_kept(timeline, trial)]
             if slow and is_last:
                 rate = min(timeline.rate or 0.0 for timeline in slow)
@@ -182,7 +186,7 @@ class TrafficMeasurer:
                     rate,
                 )
             try:
-                output = self._output(trial, directions, elapsed=self._quiet_since - started)
+                output = self._output(trial, directions, elapsed=ended - started)
             except trials.NegativeLossError:
                 if is_last:
                     raise
@@ -191,9 +195,22 @@ class TrafficMeasurer:
                 return replace(output, repeats=attempt, timelines=timelines)
         raise AssertionError("The last attempt ends the loop.")
 
-    def _wait_until_idle(self, rest: float = 0.0) -> None:
+    def _begin_traffic(self, rest: float = 0.0) -> None:
+        """Waits until the SUT had its idle time."""
         quiet = 0.0 if self._quiet_since is None else time.monotonic() - self._quiet_since
         time.sleep(max(0.0, max(self._idle_time, rest) - quiet))
+        self._late_frames.begin_traffic()
+
+    def _end_traffic(self, directions: Sequence[trials.DirectionCounters]) -> float:
+        """Reports late frames of earlier traffic, which came with these counters; returns the present time."""
+        self._quiet_since = time.monotonic()
+        self._late_frames.seen_since(late_by_traffic(directions))
+        return self._quiet_since
+
+
+def late_by_traffic(directions: Sequence[trials.DirectionCounters]) -> list[int]:
+    """Late frames that came with counters, over all directions: of the traffic before, of that before that..."""
+    return [sum(direction.late_frames for direction in directions)]
 
 
 def _is_kept(timeline: trials.Timeline, trial: trials.TrialInput) -> bool:

@@ -34,7 +34,15 @@ from lossratio.trials.journal import (
     read_good_part as read_good_part,
     read_journal as read_journal,
 )
-from lossratio.trials.journal_lines import Addition as Addition, JournalEntry as JournalEntry
+from lossratio.trials.journal_lines import (
+    Addition as Addition,
+    JournalEntry as JournalEntry,
+    WithdrawnTrial as WithdrawnTrial,
+)
+from lossratio.trials.late import (
+    LateFrames as LateFrames,
+    late_frames_of_earlier_version as late_frames_of_earlier_version,
+)
 from lossratio.trials.record import (
     Frames as Frames,
     Microseconds as Microseconds,

@@ -5,7 +5,7 @@ the frames that the SUT lost, and not a trial's loss ratio, in which RFC 9971 co
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lossratio.trials.trial import DirectionCounters, TrialResult
@@ -62,6 +62,10 @@ class CountedFrames(Protocol):
     def unsent_frames(self) -> int | None:
         """Frames that the generator could not send; None: not counted."""
 
+    @property
+    def late_frames(self) -> int | None:
+        """Lost frames that came back after the wait; None: nobody knows of one."""
+
 
 def missing_frames(output: CountedFrames) -> MissingFrames | None:
     """The frames of a trial that did not come back, by their cause; None: the trial counted no frames."""
@@ -71,7 +75,8 @@ def missing_frames(output: CountedFrames) -> MissingFrames | None:
         known = MissingFrames(lost_by_sut=output.lost_frames, unsent=output.unsent_frames or 0)
     else:
         return None
-    return known
+    late = min(output.late_frames or 0, known.lost_by_sut)
+    return replace(known, lost_by_sut=known.lost_by_sut - late, late=late)
 
 
 def sut_loss_ratio(result: TrialResult) -> float:

@@ -173,6 +173,9 @@ def contradictions(output: TrialOutput) -> Iterator[str]:
     places += [(f"{direction.name}.", vars(direction)) for direction in output.directions]
     for place, counts in places:
         yield from (f"{place}{name} is negative: {count}" for name, count in _negative(counts))
+    lost = output.lost_frames
+    if output.late_frames and lost is not None and output.late_frames > lost:
+        yield f"late_frames is {output.late_frames}, and {lost} frames were lost"
     is_early = output.decided_after is not None
     if output.directions:
         total = _Total.of(output.directions, is_early=is_early)

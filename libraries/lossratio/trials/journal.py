@@ -6,6 +6,9 @@ interrupted search, open its journal again and give it to `lossratio.trials.tria
 
 A trial is *proved* if the DUTs were found as they were set up after it: its own line says so, or a later one (of a
 trial, or of a verification alone). Trials behind the last proof are not continued, as nobody knows which DUT they saw.
+When the journal is opened again, a line *withdraws* them: they stay in it, with the reason, and are not used.
+
+Late frames of a trial are seen when its line is written already. They have lines of their own, which name the trial.
 
 Each line ends with a digest of itself and of the digest before it (`lossratio.trials.digest`). So a journal with a
 changed line, or with lines that are missing, doubled or out of order, is refused. Only the last lines may be missing.
@@ -17,9 +20,11 @@ import logging
 import math
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -28,10 +33,12 @@ from lossratio.errors import SearchError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.trials import journal_lines
 from lossratio.trials.digest import add_digest
-from lossratio.trials.journal_lines import Addition, JournalEntry
-from lossratio.trials.trial import TrialResult
+from lossratio.trials.journal_lines import Addition, JournalEntry, Line, Withdrawal, WithdrawnTrial
+from lossratio.trials.late import Late, LateFrames, late_frames_of_earlier_version, with_late_frames
+from lossratio.trials.trial import TrialInput, TrialResult
 
 _LOG = logging.getLogger(__name__)
+_UNPROVED = "the run was cut off before anybody looked whether the devices were still as they were set up"
 
 
 class UnknownJournalError(SearchError):
@@ -47,10 +54,9 @@ class JournalContents:
     created: str
     """When the search began, RFC 3339, UTC."""
     entries: tuple[JournalEntry, ...]
-    """The proved trials, in the order in which they were measured."""
-    proved_bytes: int
-    """Bytes of the lines until the last proof. The rest of the file are trials that nothing proves, and perhaps a line
-    that was cut off while it was written."""
+    """The proved trials, in the order in which they were measured, with their late frames."""
+    intact_bytes: int
+    """Bytes of all whole lines. The rest of the file may be a line that was cut off while it was written."""
     digest: str
     """Digest of the last one of these lines."""
     additions: tuple[Addition, ...] = ()
@@ -58,16 +64,19 @@ class JournalContents:
     about: Mapping[str, Any] | None = None
     """The test and the conditions, as given to `Journal.open`; None: nothing was given."""
     unproved: tuple[JournalEntry, ...] = ()
-    """The trials behind the last proof, in the order in which they were measured."""
-    intact_bytes: int = 0
-    """Bytes of all whole lines."""
-    last_digest: str = ""
-    """Digest of the last whole line."""
+    """The trials behind the last proof, in the order in which they were measured, with their late frames."""
+    withdrawn: tuple[WithdrawnTrial, ...] = ()
+    """The trials that are kept and not used, in the order in which they were measured."""
 
     @property
     def results(self) -> tuple[TrialResult, ...]:
-        """The results of the proved trials, in the order in which they were measured."""
-        return tuple(entry.result for entry in self.entries)
+        """The results of the proved trials as controllers take them in: nobody knows of late frames yet."""
+        return tuple(_as_measured(entry.result) for entry in self.entries)
+
+    @property
+    def number_of_trials(self) -> int:
+        """Number of all trials of the journal, also of those that are not used."""
+        return len(self.entries) + len(self.unproved) + len(self.withdrawn)
 
 
 def read_journal(path: str | Path) -> JournalContents:
@@ -100,58 +109,114 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         ) from error
     except ValueError as error:
         raise _damage(path, 1, error) from error
-    intact = proved = len(first) + 1
-    proof = digest
-    entries: list[JournalEntry] = []
-    unproved: list[JournalEntry] = []
-    additions: list[Addition] = []
+    intact = len(first) + 1
+    reading = _Reading()
     damage = None
     for number, line in enumerate(lines, start=2):
         try:
             if number == len(lines) + 1 and not journal_lines.is_whole(line):
                 break
-            read, digest = journal_lines.read_line(line, digest)
+            read, of_line = journal_lines.read_line(line, digest)
+            reading.take(read)
         except ValueError as error:
             damage = _damage(path, number, error)
             break
+        digest = of_line
         intact += len(line) + 1
-        if isinstance(read, JournalEntry):
-            unproved.append(read)
-            if not read.verified:
-                continue
-        elif isinstance(read, Addition):
-            # What is measured after a search is written when the DUTs have been verified once more.
-            additions.append(read)
-        entries += unproved
-        unproved.clear()
-        proved, proof = intact, digest
+    if header["format"] == journal_lines.WITH_LATE_FRAMES_BEFORE:
+        reading.find_late_frames_of_earlier_version()
     contents = JournalContents(
         header["search"],
         header["created"],
-        tuple(entries),
-        proved,
-        proof,
-        tuple(additions),
-        header.get("about"),
-        tuple(unproved),
+        reading.entries(reading.proved),
         intact,
         digest,
+        tuple(reading.additions),
+        header.get("about"),
+        reading.entries(reading.unproved),
+        reading.withdrawn(),
     )
     return contents, damage
+
+
+class _Reading:
+    """What the lines of a journal have said until now. Trials have their places among all of them, from 0."""
+
+    def __init__(self) -> None:
+        self.proved: list[int] = []
+        self.unproved: list[int] = []
+        self.additions: list[Addition] = []
+        self._trials: list[JournalEntry] = []
+        self._late: Counter[int] = Counter()
+        self._reasons: dict[int, str] = {}
+
+    def take(self, line: Line) -> None:
+        """Takes in the next line. Raises ValueError if it is about trials that are not there."""
+        if isinstance(line, JournalEntry):
+            self.unproved.append(len(self._trials))
+            self._trials.append(line)
+            if line.verified:
+                self._prove()
+        elif isinstance(line, Late):
+            if not 1 <= line.trial <= len(self._trials):
+                raise ValueError(f"late frames of trial {line.trial}, and there are {len(self._trials)} before")
+            self._late[line.trial - 1] += line.frames
+        elif isinstance(line, Withdrawal):
+            self._withdraw(line)
+        else:
+            # What is measured after a search is written when the DUTs have been verified once more.
+            if isinstance(line, Addition):
+                self.additions.append(line)
+            self._prove()
+
+    def entries(self, places: Iterable[int]) -> tuple[JournalEntry, ...]:
+        """Trials with their late frames."""
+        return tuple(self._entry(place) for place in places)
+
+    def withdrawn(self) -> tuple[WithdrawnTrial, ...]:
+        """The trials that are not used."""
+        return tuple(WithdrawnTrial(self._entry(place), self._reasons[place]) for place in sorted(self._reasons))
+
+    def find_late_frames_of_earlier_version(self) -> None:
+        """Adds the late frames that an earlier version has noted with the next trial."""
+        outputs = [entry.result.output for entry in self._trials]
+        for place, frames in enumerate(late_frames_of_earlier_version(outputs)):
+            self._late.setdefault(place, frames)
+
+    def _prove(self) -> None:
+        self.proved += self.unproved
+        self.unproved = []
+
+    def _withdraw(self, withdrawal: Withdrawal) -> None:
+        standing = [*self.proved, *self.unproved]
+        if withdrawal.trials > len(standing):
+            raise ValueError(f"{withdrawal.trials} trials are withdrawn, and there are {len(standing)} before")
+        self._reasons.update(dict.fromkeys(standing[-withdrawal.trials :], withdrawal.reason))
+        self.proved = [place for place in self.proved if place not in self._reasons]
+        self.unproved = [place for place in self.unproved if place not in self._reasons]
+
+    def _entry(self, place: int) -> JournalEntry:
+        entry = self._trials[place]
+        output = with_late_frames(entry.result.output, self._late[place])
+        return replace(entry, result=replace(entry.result, output=output))
 
 
 class Journal(AbstractContextManager["Journal"]):
     """A journal that is being written. Use `Journal.open`, and close it (or use it as a context manager)."""
 
-    def __init__(self, path: Path, results: list[TrialResult], file: FileIO, digest: str) -> None:
+    def __init__(self, path: Path, file: FileIO, digest: str, contents: JournalContents | None = None) -> None:
         self.path = path
-        self.results = results
+        self.results: list[TrialResult] = [] if contents is None else list(contents.results)
         """The results of the journal's proved trials when it was opened; `append` adds to them."""
         self._file = file
         self._digest = digest
-        self._sizes = [path.stat().st_size]
+        self._trials = 0 if contents is None else contents.number_of_trials
         self.is_verified: Callable[[], bool] = lambda: True
         """Returns whether the DUTs were found as they were set up after the last trial."""
+        self.verify_within: Callable[[float], bool] = lambda _: False
+        """Looks at the DUTs if that would be due within so many seconds; returns whether it found them as set up."""
+        self.late_frames = LateFrames()
+        """Finds the late frames of the trials that are appended; whoever performs trials reports them there."""
 
     @classmethod
     def open(cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> "Journal":
@@ -184,18 +249,28 @@ class Journal(AbstractContextManager["Journal"]):
         """Starts a journal as `open` does, in place of an earlier file. Raises StorageError if it cannot."""
         with _opening(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with cls(path, [], path.open("wb", buffering=0), "") as journal:
+            with cls(path, path.open("wb", buffering=0), "") as journal:
                 journal._write(*add_digest(journal_lines.describe_search(search, about)))
-            return cls(path, [], path.open("ab", buffering=0), journal._digest)
+            return cls(path, path.open("ab", buffering=0), journal._digest)
 
     @classmethod
     def reopen(cls, path: Path) -> "Journal":
         """Opens the journal of a search that has ended, for what is measured after it; errors are those of `open`."""
         return cls._at_end(path, read_journal(path))
 
-    def withdraw(self, keep: int) -> None:
-        """Removes trials that were appended since the journal was opened, behind the first ones that it keeps."""
-        os.truncate(self.path, self._sizes[min(keep, len(self._sizes) - 1)])
+    @classmethod
+    def withdraw(cls, path: Path, trials: int, reason: str) -> None:
+        """Writes into a closed journal that so many of its last trials are not used, and why; they stay in it.
+
+        Errors are those of `open`.
+        """
+        contents = read_journal(path)
+        withdrawal = Withdrawal(trials, reason)
+        standing = len(contents.entries) + len(contents.unproved)
+        if trials > standing:
+            raise SearchError(f"{path} has {standing} trials that are used; {trials} cannot be withdrawn.")
+        with cls._at(path, contents) as journal:
+            journal._append(lambda: journal_lines.describe_withdrawal(withdrawal), "A withdrawal")
 
     @classmethod
     def prove(cls, path: Path) -> None:
@@ -207,27 +282,26 @@ class Journal(AbstractContextManager["Journal"]):
         contents = read_journal(path)
         if not contents.unproved:
             return
-        with cls._at(path, [], contents.intact_bytes, contents.last_digest) as journal:
+        with cls._at(path, contents) as journal:
             journal._write(*add_digest(journal_lines.describe_verification(), journal._digest))
 
     @classmethod
     def _at_end(cls, path: Path, contents: JournalContents) -> "Journal":
         if contents.unproved:
             _LOG.warning(
-                "The last %d trials of %s are not used: the run was cut off before anybody looked whether the devices "
-                "were still as they were set up.",
-                len(contents.unproved),
-                path,
+                "The last %d trials of %s are kept, and not used: %s.", len(contents.unproved), path, _UNPROVED
             )
-        return cls._at(path, list(contents.results), contents.proved_bytes, contents.digest)
+            cls.withdraw(path, len(contents.unproved), _UNPROVED)
+            contents = read_journal(path)
+        return cls._at(path, contents)
 
     @classmethod
-    def _at(cls, path: Path, results: list[TrialResult], size: int, digest: str) -> "Journal":
+    def _at(cls, path: Path, contents: JournalContents) -> "Journal":
         with _opening(path):
             file = path.open("r+b", buffering=0)
-            file.truncate(size)
+            file.truncate(contents.intact_bytes)
             file.seek(0, os.SEEK_END)
-            return cls(path, results, file, digest)
+            return cls(path, file, contents.digest, contents)
 
     def append(
         self, result: TrialResult, purpose: str | None = None, rule: str | None = None, verified: bool | None = None
@@ -241,8 +315,24 @@ class Journal(AbstractContextManager["Journal"]):
         entry = JournalEntry(result, purpose, rule, self.is_verified() if verified is None else verified)
         what = f"The measurer's answer at {result.load:.10g} frames/s"
         self._append(lambda: journal_lines.describe_trial(entry), what)
-        self._sizes.append(self.path.stat().st_size)
+        self._trials += 1
         self.results.append(result)
+        self.late_frames.keep(result.output.lost_frames or 0, partial(self._add_late, self._trials))
+
+    def prove_before(self, trial: TrialInput) -> None:
+        """Proves the trials until now if a look at the DUTs would be due during the next one.
+
+        Otherwise trials that are short would wait for their proof as long as a long one takes after them.
+
+        Raises:
+            LossRatioError: If a DUT is not as it was set up.
+            StorageError: If it cannot be written to the disk.
+        """
+        if self.results and self.verify_within(trial.rest + trial.duration):
+            self._append(journal_lines.describe_verification, "A verification")
+
+    def _add_late(self, trial: int, frames: int) -> None:
+        self._append(lambda: journal_lines.describe_late(Late(trial, frames)), "Late frames of a trial")
 
     def add(self, addition: Addition) -> None:
         """Writes what was measured after the search, and waits until it is on the disk; errors are as of `append`."""
@@ -297,7 +387,8 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: M
         if _first_trials(contents.search) == _first_trials(search):
             least, most = search.get("min_load_fps", 0.0), search.get("max_load_fps", math.inf)
             entries = [entry for entry in contents.entries if least <= entry.result.load <= most]
-        is_whole_copy = len(entries) == len(contents.entries) and not (contents.additions or contents.unproved)
+        left_out = contents.additions or contents.unproved or contents.withdrawn
+        is_whole_copy = len(entries) == len(contents.entries) and not left_out
         if earlier.resolve() == path.resolve() and not is_whole_copy:
             names = (path.with_name(f"{path.name}.before-force-{number}") for number in itertools.count(1))
             with storing(f"keep a copy of the journal {path}", "It was not changed."):
@@ -328,6 +419,15 @@ def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
     saved = "saves the trials before that line" if number > 1 else "sets it aside, so that its test begins anew"
     return SearchError(
         f"{path}, line {number}: {problem}. The journal is damaged there; 'lossratio repair {path}' {saved}."
+    )
+
+
+def _as_measured(result: TrialResult) -> TrialResult:
+    """The result as it was when its trial had ended."""
+    return (
+        result
+        if result.output.late_frames is None
+        else replace(result, output=replace(result.output, late_frames=None))
     )
 
 

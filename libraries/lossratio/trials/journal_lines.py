@@ -1,20 +1,26 @@
-"""The lines of a journal: header, trials, verifications and additions, as JSON with a digest, read strictly."""
+"""The lines of a journal, as JSON with a digest, read strictly.
+
+They are the header, trials, late frames, verifications, withdrawals and additions.
+"""
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TypeAlias
 
 from lossratio.errors import SearchError
 from lossratio.input_file import parse_json
 from lossratio.trials.counters import contradictions
 from lossratio.trials.digest import DigestError, DigestMismatchError, take_digest
+from lossratio.trials.late import Late
 from lossratio.trials.record import Observed, read_record, write_record
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
-FORMAT = "lossratio-journal/6"
-"""Format of the journals. Journals of earlier versions are not read."""
+FORMAT = "lossratio-journal/7"
+"""Format of the journals."""
+WITH_LATE_FRAMES_BEFORE = "lossratio-journal/6"
+"""An earlier format, which is read, too. It has no lines for late frames, but the counters of the next trial."""
 
 
 class UnknownFormatError(ValueError):
@@ -44,6 +50,30 @@ class Verification(Observed):
 
 
 @dataclass(frozen=True)
+class Withdrawal(Observed):
+    """The last trials before are kept, and not used."""
+
+    trials: int
+    """Number of these trials, without those that were withdrawn before."""
+    reason: str
+    """Why they are no evidence, in words."""
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise SearchError(f"A withdrawal is of one trial or more, not of {self.trials}.")
+
+
+@dataclass(frozen=True)
+class WithdrawnTrial:
+    """A trial that was measured, and is not used."""
+
+    entry: JournalEntry
+    """The trial."""
+    reason: str
+    """Why it is not used, in words."""
+
+
+@dataclass(frozen=True)
 class Addition(Observed):
     """A measurement after the last trial of a search, which belongs to the search's result."""
 
@@ -55,6 +85,10 @@ class Addition(Observed):
     """What was asked for, as JSON data."""
     found: Mapping[str, Any]
     """What was measured, as JSON data in the form of result files."""
+
+
+Line: TypeAlias = JournalEntry | Late | Verification | Withdrawal | Addition
+"""What a line after the header holds."""
 
 
 def describe_search(search: Mapping[str, Any], about: Mapping[str, Any] | None) -> bytes:
@@ -73,6 +107,16 @@ def describe_verification() -> bytes:
     return write_record(_VerificationLine(Verification(_now())))
 
 
+def describe_late(late: Late) -> bytes:
+    """The line of late frames, without its digest."""
+    return write_record(_LateLine(late, _now()))
+
+
+def describe_withdrawal(withdrawal: Withdrawal) -> bytes:
+    """The line of a withdrawal, without its digest."""
+    return write_record(_WithdrawalLine(withdrawal, _now()))
+
+
 def describe_trial(entry: JournalEntry) -> bytes:
     """The line of a trial, without its digest."""
     trial, output = entry.result.input, entry.result.output
@@ -89,7 +133,7 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
     except ValueError as error:
         raise ValueError(f"not JSON ({error})") from error
     given = data.get("format") if isinstance(data, dict) else None
-    if given != FORMAT:
+    if given not in (FORMAT, WITH_LATE_FRAMES_BEFORE):
         problem = f"this is not a journal of format {FORMAT!r}: its format is {given!r}"
         try:
             take_digest(line)
@@ -105,7 +149,7 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
     return data, digest
 
 
-def read_line(line: bytes, before: str) -> tuple[JournalEntry | Addition | Verification, str]:
+def read_line(line: bytes, before: str) -> tuple[Line, str]:
     """Reads what a line after the header holds, and its digest. Raises ValueError if it is damaged, or out of turn."""
     text, digest = take_digest(line, before)
     try:
@@ -116,6 +160,10 @@ def read_line(line: bytes, before: str) -> tuple[JournalEntry | Addition | Verif
             return read_record(_AdditionLine, text).addition, digest
         if "verification" in data:
             return read_record(_VerificationLine, text).verification, digest
+        if "late" in data:
+            return read_record(_LateLine, text).late, digest
+        if "withdrawal" in data:
+            return read_record(_WithdrawalLine, text).withdrawal, digest
         read = read_record(_Line, text)
     except (ValueError, OverflowError, SearchError) as error:
         raise ValueError(f"not a trial ({error})") from error
@@ -149,6 +197,18 @@ class _Line(Observed):
 @dataclass(frozen=True)
 class _AdditionLine(Observed):
     addition: Addition
+    time: str = ""
+
+
+@dataclass(frozen=True)
+class _LateLine(Observed):
+    late: Late
+    time: str = ""
+
+
+@dataclass(frozen=True)
+class _WithdrawalLine(Observed):
+    withdrawal: Withdrawal
     time: str = ""
 
 

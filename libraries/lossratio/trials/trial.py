@@ -176,8 +176,8 @@ class DirectionCounters(Observed):
     generator_drop_frames: Frames = 0
     """Frames that came back and that the generator itself dropped; they are no evidence about the SUT."""
     late_frames: Frames = 0
-    """Frames of the trial before, or of an earlier attempt at this trial, that came back after the wait for frames in
-    flight; they count as lost in that trial or attempt."""
+    """Frames of the traffic before (the trial before, or an earlier attempt at this one) that came back after the wait
+    for frames in flight: none of this trial. A trial has its own late frames beside its directions."""
     foreign_frames: Frames | None = None
     """Frames that came out of the testbed and are none of the trial, nor missing in the one before: of other senders,
     with a foreign payload, or further copies of earlier frames; None: the generator cannot distinguish them."""
@@ -441,6 +441,8 @@ def run_search(
                 break
             trial = trial.sendable(load_step)
             purpose = getattr(controller, "purpose", None)
+            if journal is not None:
+                journal.prove_before(trial)
             meanwhile = beside.submit(controller.meanwhile) if hasattr(controller, "meanwhile") else None
             result = TrialResult(trial, measurer.measure(trial))
             if journal is not None:

@@ -9,6 +9,7 @@ from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, p
 
 from lossratio.errors import DutError, SearchError, StarvedGeneratorError, TopologyError
 from lossratio.measurements import CsitExportError
+from lossratio.measurements.measurement import STARVED
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.request import WarmUp
 from lossratio.measurements.throughput import Throughput
@@ -163,7 +164,9 @@ def test_a_generator_that_cannot_send_the_smallest_load_is_to_blame_and_a_resume
         find_conditional_throughput(StallingTestbed(*range(5, 1000)), REQUEST, place(tmp_path))
     failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
     assert (failed.outcome, failed.guilty) == (Outcome.FAILED, "TG")
-    assert len(read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").entries) == 4 < len(failed.trials)
+    kept = read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl")
+    assert (len(kept.entries), len(kept.entries) + len(kept.withdrawn)) == (4, len(failed.trials))
+    assert {trial.reason for trial in kept.withdrawn} == {STARVED}
     resumed = find_conditional_throughput(open_testbed(SIMULATED), REQUEST, place(tmp_path, resume=tmp_path))
     assert [report.result for report in resumed.goals] == [report.result for report in whole.goals]
 

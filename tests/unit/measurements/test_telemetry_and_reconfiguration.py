@@ -189,7 +189,7 @@ class CountedTestbed:
 
     @contextmanager
     def ready_for(self, profile, *, ramp=0.0, rest=0.0, integrity=Integrity.DOUBT):
-        yield Ready(self, self, self.search_result.conditions, lambda: 0)
+        yield Ready(self, self, self.search_result.conditions)
 
     def measure(self, trial):
         self.while_it_measures()

@@ -46,6 +46,8 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     assert added == [(None, None, 0.0)] * len(as_written["trials"])
     # And it may have opened connections, which were answered and forgotten.
     assert {trial.pop("forgotten_s") for trial in again["trials"]} <= {None}
+    # And late frames are with the trial that sent them.
+    assert {trial.pop("late_frames") for trial in again["trials"]} <= {0}
     # And each direction has findings of generators that look at every frame.
     directions = [direction for trial in again["trials"] for direction in trial["directions"]]
     assert {direction.pop(name) for direction in directions for name in OF_EVERY_FRAME} <= {None}

@@ -125,7 +125,7 @@ def test_results_on_a_full_disk_are_kept_and_the_run_goes_on(tmp_path, small_dis
     before, after = (tmp_path / copy / "out" / "trials" / "Full.First.jsonl" for copy in ("copy", "copy-resumed"))
     kept = read_journal(before)
     assert 0 < len(kept.entries) <= trials
-    assert after.read_bytes().startswith(before.read_bytes()[: kept.proved_bytes])
+    assert after.read_bytes().startswith(before.read_bytes()[: kept.intact_bytes])
     assert len(read_journal(after).entries) == trials
     assert "status: 0" in done.stdout
     assert len(RunDirectory(tmp_path / "copy-resumed" / "out").results()) == 2

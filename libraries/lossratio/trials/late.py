@@ -1,0 +1,115 @@
+"""Late frames: they belong to the trial whose tag they have, and are seen only after it.
+
+A generator counts late frames of earlier traffic when it sends the next. That may be another attempt at the next trial,
+and earlier traffic may have been an attempt that was thrown away. So whoever sends notes each beginning of traffic
+here, whoever keeps trials notes which traffic was one, and each late frame finds the trial that it belongs to.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from lossratio.trials.record import Frames, Observed
+from lossratio.trials.trial import DirectionCounters, TrialOutput
+
+_MOST_TRAFFIC = 16
+"""How much traffic is remembered: no generator still counts the late frames of more."""
+
+
+@dataclass(frozen=True)
+class Late(Observed):
+    """Late frames of a trial that is in the journal, and that are seen only now."""
+
+    trial: int
+    """Place of the trial among all trials of the journal, from 1."""
+    frames: Frames
+    """How many more came back since the last such line."""
+
+
+@dataclass
+class _Traffic:
+    """Traffic that was sent."""
+
+    keeper: Callable[[int], None] | None = None
+    """Takes the number of its late frames, each time that some come; None: it is no trial that is kept."""
+    missing: int = 0
+    """Frames of such a trial that are still missing."""
+
+
+class LateFrames:
+    """Finds the trial that late frames belong to."""
+
+    def __init__(self) -> None:
+        self._traffic: deque[_Traffic] = deque(maxlen=_MOST_TRAFFIC)
+        self.total = 0
+        """Late frames of all trials until now."""
+
+    @property
+    def may_come(self) -> bool:
+        """Whether frames of trials are missing that could be late."""
+        return any(traffic.missing for traffic in self._traffic)
+
+    def begin_traffic(self) -> None:
+        """Notes that traffic begins now: a trial or anything else."""
+        self._traffic.appendleft(_Traffic())
+
+    def forget(self) -> None:
+        """Forgets all traffic until now: the generator began anew, and counts no late frames of it any more."""
+        self._traffic.clear()
+
+    def keep(self, missing: int, keeper: Callable[[int], None]) -> None:
+        """Says that the latest traffic was a trial, how many of its frames are missing, and who takes its late ones."""
+        if self._traffic:
+            self._traffic[0] = _Traffic(keeper, missing)
+
+    def seen_since(self, counts: Iterable[int]) -> None:
+        """Takes late frames that came while the latest traffic flowed: of the traffic before, of that before that..."""
+        self._put(counts, list(self._traffic)[1:])
+
+    def seen_after(self, counts: Iterable[int]) -> None:
+        """Takes late frames that came after all traffic: of the latest traffic, of the traffic before..."""
+        self._put(counts, list(self._traffic))
+
+    def _put(self, counts: Iterable[int], traffic: Sequence[_Traffic]) -> None:
+        for count, sent in zip(counts, traffic, strict=False):
+            late = min(count, sent.missing)
+            if late and sent.keeper is not None:
+                sent.missing -= late
+                self.total += late
+                sent.keeper(late)
+
+
+def with_late_frames(output: TrialOutput, frames: int) -> TrialOutput:
+    """The output with so many more late frames; more than were lost cannot be late."""
+    late = (output.late_frames or 0) + frames
+    if output.lost_frames is not None:
+        late = min(late, output.lost_frames)
+    return replace(output, late_frames=late) if late else output
+
+
+class Counted(Protocol):
+    """What the counters of a trial say, as its output and its record in a result have it."""
+
+    @property
+    def repeats(self) -> int:
+        """Number of earlier attempts that were thrown away."""
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """Repaired failures of earlier attempts."""
+
+    @property
+    def directions(self) -> tuple[DirectionCounters, ...]:
+        """The counters of each direction."""
+
+
+def late_frames_of_earlier_version(trials: Sequence[Counted]) -> list[int]:
+    """The late frames of each trial but the last, as files of earlier versions have them: with the next trial.
+
+    If that had earlier attempts, its counters are about the last one of these, and nobody knows of the trial before.
+    """
+    return [
+        0 if following.repeats or following.repairs else sum(way.late_frames for way in following.directions)
+        for following in trials[1:]
+    ]
