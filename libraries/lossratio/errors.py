@@ -56,6 +56,10 @@ class SearchError(LossRatioError):
     """A search has arguments that make no sense, or a journal that cannot be used."""
 
 
+class DoubtError(LossRatioError):
+    """There are doubts about a result, and the test asks for one without."""
+
+
 class ReportError(LossRatioError):
     """A result cannot be written, read or shown."""
 

@@ -11,7 +11,7 @@ from lossratio.dut import BlackBox
 from lossratio.errors import DutError, SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameSize, typed_keyword
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.session import Keywords, Session, announce, describe_profile, measured
+from lossratio.keywords.session import Doubts, Keywords, Session, announce, describe_profile, measured
 from lossratio.measurements import reconfiguration
 from lossratio.measurements.telemetry import TELEMETRY_DURATION, TelemetryRequest, add_telemetry, describe_telemetry
 from lossratio.measurements.throughput import ThroughputResult
@@ -39,7 +39,9 @@ class DeviceKeywords(Keywords):
         | `Find NDR And PDR`    frame_size=64B
         | `Collect Telemetry`
         """
-        return telemetry_after_search(self.session, goal, duration.total_seconds())
+        result = telemetry_after_search(self.session, goal, duration.total_seconds())
+        self.session.judge([result], None)
+        return result
 
     @typed_keyword("Reconfigure DUTs")
     def reconfigure_duts(self, entries: int = _ENTRIES) -> None:
@@ -109,6 +111,7 @@ class DeviceKeywords(Keywords):
         entries: int = _ENTRIES,
         keyword: str | None = None,
         goal: SearchGoal = reconfiguration.RECONFIGURATION_GOAL,
+        doubts: Doubts | None = None,
         **fields: Any,
     ) -> reconfiguration.ReconfigurationResult:
         """Measures the frames lost while the devices are reconfigured, as FD.io CSIT does, and returns the result.
@@ -137,7 +140,10 @@ class DeviceKeywords(Keywords):
             BuiltIn().run_keyword("Keyword Should Exist", keyword)
         what = f"Measuring the loss of a reconfiguration: {describe_profile(request.profile)}"
         return measured(
-            self.session, what, lambda testbed, *at: reconfiguration.measure_reconfiguration_loss(testbed, request, *at)
+            self.session,
+            what,
+            lambda testbed, *at: reconfiguration.measure_reconfiguration_loss(testbed, request, *at),
+            doubts,
         )
 
 
@@ -153,4 +159,5 @@ def telemetry_after_search(
     announce(f"Collecting telemetry at {name}: {describe_profile(search.profile)}")
     result = session.add_to(search, "telemetry", lambda testbed, *at: add_telemetry(testbed, request, *at))
     logger.info(describe_telemetry(result.telemetry[-1]))
+    session.show_doubts(result)
     return result

@@ -10,7 +10,7 @@ from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.live_view import say
 from lossratio.keywords.measurements import MeasurementKeywords
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
-from lossratio.keywords.session import Session
+from lossratio.keywords.session import Doubts, Session
 from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
@@ -37,7 +37,7 @@ class LossRatio(
     |     frame_size=64B    profile=ethip4-udp
 
     The resource file imports this library, and passes on the variables that change from run to run:
-    ``TOPOLOGY``, ``GOALS`` (``csit``, ``quick``, ``sequential`` or others), ``LATENCY`` and ``TELEMETRY`` (``on``, as it is there, or ``off``) and ``RESUME``.
+    ``TOPOLOGY``, ``GOALS`` (``csit``, ``quick``, ``sequential`` or others), ``LATENCY`` and ``TELEMETRY`` (``on``, as it is there, or ``off``), ``DOUBTS`` (``warn``, as it is there, or ``fail``) and ``RESUME``.
 
     = Arguments of measurements =
 
@@ -53,6 +53,7 @@ class LossRatio(
     | ``ramp``          | Time before every trial in which the load grows from nothing to the trial's load; its frames are not counted. Left out: trials begin at their load. |
     | ``rest``          | Least time without traffic before every trial, for a device that remembers the last one; it is part of the trial's time, and of ``timeout``. Left out: what the device's kind needs, which the result states. |
     | ``integrity``     | What happens if frames come back more than once, changed, truncated, padded or elsewhere. They never count as received. ``doubt`` (left out: this): the result carries the doubt, with its size. ``fail``: the test fails, as a fault of the device. ``off``: frames are counted and not looked at, for a device that changes them on purpose, such as one that translates addresses. |
+    | ``doubts``        | What doubts about the result mean. ``warn``: each is a warning on the console and in the log, and a tag of the test, such as ``doubt-late-frames``. ``fail``: the test fails, too. Left out: what the library was imported with. |
     | ``hints``         | Directory of an earlier run, a folder of such directories, or a journal: a search starts where the last searches of the same test found the bounds. None of their trials is evidence. Left out: there are no hints. |
     | ``memory_rest``   | Time without traffic before one more short trial at the end of a search, above its bounds: a SUT that passes it is asked further, and the result has the doubt *memory of the device*. ``0 s``: no such trial. Left out: 15 s, and no such trial after a quick search (where no goal has a duration sum of 5 s). |
     | ``early_verdict`` | ``on``: a trial of a search ends as soon as it is certain to lose more than every goal allows; it counts as the full trial. Faster, but no goal complies with RFC 2544 unconditionally then. ``off``: trials take their whole duration. Left out: as the file of goals says, else ``off``. |
@@ -75,15 +76,16 @@ class LossRatio(
         resume: Path | None = None,
         latency: bool = False,
         telemetry: bool = False,
+        doubts: str = Doubts.WARN.value,
     ) -> None:
         """Sets what is the same for all measurements of a suite.
 
         ``goals`` is what `Find NDR And PDR` searches with: ``csit`` (this if left out), ``quick``, presets, or a file
         of goals. ``resume`` is the directory of an earlier run whose interrupted measurements are continued. With
         ``latency`` it also measures latency, and with ``telemetry`` it collects the devices' telemetry at PDR, as FD.io
-        CSIT's tests do.
+        CSIT's tests do. ``doubts`` is what doubts about results mean: ``warn``, or ``fail``.
         """
-        super().__init__(Session(goals, resume, measures_latency=latency, collects_telemetry=telemetry))
+        super().__init__(Session(goals, resume, doubts, measures_latency=latency, collects_telemetry=telemetry))
 
     @keyword
     def write_report(self, *formats: ReportFormat) -> None:

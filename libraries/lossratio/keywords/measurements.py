@@ -15,7 +15,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, seconds, typed_keyword
-from lossratio.keywords.session import Keywords, Session, describe_profile, measured
+from lossratio.keywords.session import Doubts, Keywords, Session, describe_profile, measured
 from lossratio.measurements import AfterThroughput, Audience, MeasuredKind, Request, measure, warm_up_like
 from lossratio.measurements.back_to_back import BackToBack
 from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, ConfirmationResult
@@ -109,7 +109,7 @@ def request_of(
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():
         # Robot Framework hands a named argument that a keyword does not have over as a positional one.
-        known = [*inspect.signature(request).parameters, *_WARM_UP, "bidirectional", "frame_size", "resume"]
+        known = [*inspect.signature(request).parameters, *_WARM_UP, "bidirectional", "frame_size", "doubts", "resume"]
         raise SearchError(f"There is no argument {name!r}.{did_you_mean(name, known)}")
     traffic = load_profile(profile, frame_size=frame_size, bidirectional=fields.pop("bidirectional", None))
     length, warm_up_profile = (fields.pop(name, None) for name in _WARM_UP)
@@ -120,9 +120,11 @@ def request_of(
     return request(profile=traffic, **fields)
 
 
-def _measured(session: Session, kind: Kind[ResultT], request: Request, resume: Path | None) -> ResultT:
+def _measured(
+    session: Session, kind: Kind[ResultT], request: Request, doubts: Doubts | None, resume: Path | None
+) -> ResultT:
     what = f"{kind.title}: {describe_profile(request.profile)}"
-    return measured(session, what, lambda testbed, *place: measure(kind(), testbed, request, *place), resume)
+    return measured(session, what, lambda testbed, *place: measure(kind(), testbed, request, *place), doubts, resume)
 
 
 def measurement_keyword(name: str, kind: Kind[ResultT], default_profile: str | None = None) -> Callable[..., ResultT]:
@@ -135,10 +137,16 @@ def measurement_keyword(name: str, kind: Kind[ResultT], default_profile: str | N
     @asks(kind.request)
     @typed_keyword(name)
     def method(
-        self: Keywords, frame_size: FrameSize, profile: str = usual, *, resume: Path | None = None, **fields: Any
+        self: Keywords,
+        frame_size: FrameSize,
+        profile: str = usual,
+        *,
+        doubts: Doubts | None = None,
+        resume: Path | None = None,
+        **fields: Any,
     ) -> ResultT:
         request = request_of(self.session, kind.request, frame_size, profile, fields)
-        return _measured(self.session, kind, request, resume)
+        return _measured(self.session, kind, request, doubts, resume)
 
     return method
 
@@ -175,13 +183,14 @@ class MeasurementKeywords(Keywords):
         profile: str = CONNECTIONS_PROFILE,
         goals: GoalSet | None = None,
         must_find: bool = True,
+        doubts: Doubts | None = None,
         resume: Path | None = None,
         **fields: Any,
     ) -> ConnectionRateResult:
         wanted = own_goals or (() if goals is None else goals.goals)
         asked = {"goals": wanted, **fields} if wanted else fields
         request = request_of(self.session, ConnectionRateRequest, frame_size, profile, asked)
-        result = _measured(self.session, ConnectionRate, request, resume)
+        result = _measured(self.session, ConnectionRate, request, doubts, resume)
         if must_find:
             require_lower_bounds(result)
         return result
@@ -195,11 +204,12 @@ class MeasurementKeywords(Keywords):
         *,
         command: str | None = None,
         keyword: str | None = None,
+        doubts: Doubts | None = None,
         resume: Path | None = None,
         **fields: Any,
     ) -> ResetResult:
         request = request_of(self.session, ResetRequest, frame_size, profile, fields | reset_of(command, keyword))
-        return _measured(self.session, Reset, request, resume)
+        return _measured(self.session, Reset, request, doubts, resume)
 
     @asks(ConfirmationRequest, without="load")
     @typed_keyword()
@@ -209,12 +219,13 @@ class MeasurementKeywords(Keywords):
         frame_size: FrameSize = _SMALLEST,
         profile: str = DEFAULT_PROFILE,
         *,
+        doubts: Doubts | None = None,
         resume: Path | None = None,
         **fields: Any,
     ) -> ConfirmationResult:
         request = request_of(self.session, ConfirmationRequest, frame_size, profile, {"load": load, **fields})
         logger.info(request.plan(request.planned_trials), also_console=True)
-        return _measured(self.session, Confirmation, request, resume)
+        return _measured(self.session, Confirmation, request, doubts, resume)
 
     @asks(SoakRequest, without="warm_start")
     @typed_keyword()
@@ -225,10 +236,11 @@ class MeasurementKeywords(Keywords):
         *,
         preset: SoakPreset | None = None,
         warm_start: bool = False,
+        doubts: Doubts | None = None,
         resume: Path | None = None,
         **fields: Any,
     ) -> SoakResult:
         request = request_of(self.session, SoakRequest, frame_size, profile, fields)
         if warm_start:
             request = request.but(warm_start=warm_start_from(self.session.last_result, request.profile))
-        return _measured(self.session, Soak, request if preset is None else request.preset(preset), resume)
+        return _measured(self.session, Soak, request if preset is None else request.preset(preset), doubts, resume)

@@ -8,7 +8,7 @@ from lossratio.errors import TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import reset_of
-from lossratio.keywords.session import Keywords, announce
+from lossratio.keywords.session import Doubts, Keywords, announce
 from lossratio.measurements import rfc2544, seconds_in_words
 from lossratio.mlrsearch import Forecast
 from lossratio.results import message
@@ -35,6 +35,7 @@ class Rfc2544Keywords(Keywords):
         integrity: Integrity = Integrity.DOUBT,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,
+        doubts: Doubts | None = None,
         resume: Path | None = None,
     ) -> rfc2544.Rfc2544Run:
         """Performs the tests of RFC 2544 over ``frame_sizes``, and writes the report that the RFC asks for.
@@ -70,11 +71,17 @@ class Rfc2544Keywords(Keywords):
             integrity=integrity,
             **reset_of(command, keyword),
         )
+
+        def show_part(part: rfc2544.Rfc2544Part) -> None:
+            _show_part(part)
+            if part.result is not None:
+                self.session.show_doubts(part.result)
+
         place = self.session.place(resume)
         testbed = self.session.ready_testbed()
         with live_view(testbed) as show:
             run = rfc2544.run_rfc2544(
-                testbed, request, place, on_forecast=_show_forecast, on_progress=show, on_part=_show_part
+                testbed, request, place, on_forecast=_show_forecast, on_progress=show, on_part=show_part
             )
         for path in rfc2544.write_rfc2544_report(run, place.directory.path):
             logger.info(f'Report: <a href="{path.name}">{path.name}</a>', html=True)
@@ -82,6 +89,7 @@ class Rfc2544Keywords(Keywords):
         if run.problems:
             listed = "; ".join(run.problems)
             raise TrafficError(f"{len(run.problems)} of {len(run.parts)} tests have no result: {listed}")
+        self.session.judge([part.result for part in run.parts if part.result is not None], doubts)
         return run
 
 

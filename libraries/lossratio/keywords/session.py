@@ -1,9 +1,10 @@
 """The state that the keywords of one suite share; and one measurement of a test, from its announcement to the log."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -12,15 +13,25 @@ from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio import results
-from lossratio.errors import LossRatioError, SearchError
+from lossratio.errors import DoubtError, LossRatioError, SearchError
 from lossratio.keywords.live_view import Show, live_view, say
 from lossratio.measurements import Span, TestPlace
 from lossratio.measurements.throughput import GoalSet, ThroughputResult, goal_set_from
 from lossratio.report import RunReport
+from lossratio.shipped import names_near
 from lossratio.testbed import MAX_LOAD_REMARK, RunningTraffic, Testbed
 from lossratio.traffic import TrafficProfile
 
 ResultT = TypeVar("ResultT", bound=results.TestResult)
+
+
+class Doubts(Enum):
+    """What doubts about a result mean for its test."""
+
+    WARN = "warn"
+    """Each is a warning on the console and in the log, and a tag of the test."""
+    FAIL = "fail"
+    """The test fails, too."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,7 @@ class Session:
 
     _goals: GoalSet | str
     _resume: Path | None
+    _doubts: str = Doubts.WARN.value
     measures_latency: bool = False
     """Whether latency is measured after a search for NDR and PDR, unless a keyword says otherwise."""
     collects_telemetry: bool = False
@@ -58,6 +70,8 @@ class Session:
     directory: results.RunDirectory | None = None
     """Where the files of measurements go; None if none has begun."""
     _last_result: results.TestResult | None = None
+    _results: dict[str, results.TestResult] = field(default_factory=dict)
+    _doubts_shown: set[tuple[str, results.Doubt]] = field(default_factory=set)
     _measurements: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -65,6 +79,15 @@ class Session:
         """The goals that NDR and PDR are searched with, unless a keyword says otherwise."""
         # Wrong goals are an error here, as a library that cannot be imported would leave the suite without keywords.
         return goal_set_from(self._goals) if isinstance(self._goals, str) else self._goals
+
+    @property
+    def doubts(self) -> Doubts:
+        """What doubts mean, unless a keyword says otherwise."""
+        try:
+            return Doubts(self._doubts.lower())
+        except ValueError:
+            known = names_near(self._doubts, [policy.value for policy in Doubts])
+            raise SearchError(f"There is no policy for doubts {self._doubts!r}; there are {known}") from None
 
     def ready_testbed(self) -> Testbed:
         """The testbed; an error if none is set up."""
@@ -82,6 +105,7 @@ class Session:
     @last_result.setter
     def last_result(self, result: results.TestResult) -> None:
         self._last_result = result
+        self._results[result.test.full_name] = result
 
     @property
     def test_name(self) -> str:
@@ -122,6 +146,31 @@ class Session:
         self.remember_search(result, search.profile, search.place)
         return result
 
+    def show_doubts(self, result: results.TestResult) -> None:
+        """Warns of each doubt about a result, once, and tags the running test with it."""
+        name = result.test.full_name
+        for doubt in results.doubts_about(result, [*self._results.values()]):
+            if (name, doubt) in self._doubts_shown:
+                continue
+            self._doubts_shown.add((name, doubt))
+            logger.warn(f"{name}: doubt: {doubt}")
+            if BuiltIn().get_variable_value("${TEST NAME}") is not None:
+                BuiltIn().set_tags(_tag_of(doubt.kind))
+
+    def judge(self, measured: Iterable[results.TestResult], policy: Doubts | None) -> None:
+        """Applies a policy for doubts (None: the suite's) to the results of a keyword.
+
+        Raises:
+            DoubtError: If there are doubts, and a test with doubts is to fail.
+        """
+        if (policy or self.doubts) is Doubts.WARN:
+            return
+        known = [*self._results.values()]
+        doubts = [str(doubt) for result in measured for doubt in results.doubts_about(result, known)]
+        if doubts:
+            begin = "There is a doubt" if len(doubts) == 1 else f"There are {len(doubts)} doubts"
+            raise DoubtError(f"{begin} about what was measured: {'; '.join(doubts)}")
+
     def place(self, resume: Path | None) -> TestPlace:
         """The place of the measurement that begins now: the running test, or the suite in its set-up."""
         # A misspelt directory must not cost all that was measured.
@@ -135,7 +184,8 @@ class Session:
             name=results.result_name(test, self._measurements[test]),
             suite=variables["SUITE NAME"],
             documentation=variables.get("TEST DOCUMENTATION") or variables["SUITE DOCUMENTATION"],
-            tags=tuple(variables.get("TEST TAGS", ())),
+            # Doubts are about an earlier measurement of the test, and no part of what the test is.
+            tags=tuple(tag for tag in variables.get("TEST TAGS", ()) if tag not in _TAGS),
         )
         self.directory = results.RunDirectory(Path(variables["OUTPUT DIR"]))
         RunReport.require_page()
@@ -144,6 +194,14 @@ class Session:
             self.directory.discard(identity.full_name)
         forced = variables.get("RESUME_FORCED") or None
         return TestPlace(identity, self.directory, None if earlier is None else results.RunDirectory(earlier), forced)
+
+
+def _tag_of(kind: results.DoubtKind) -> str:
+    """The tag of tests with a doubt of a kind, e.g. ``doubt-late-frames``."""
+    return f"doubt-{kind.value.replace(' ', '-')}"
+
+
+_TAGS = frozenset(map(_tag_of, results.DoubtKind))
 
 
 class Keywords:
@@ -165,8 +223,8 @@ def describe_profile(profile: TrafficProfile) -> str:
     return f"{profile.name}, {size}, {ways}"
 
 
-def show_result(result: results.TestResult, directory: results.RunDirectory) -> None:
-    """Puts a result into the log and the test's message."""
+def show_result(session: Session, result: results.TestResult, directory: results.RunDirectory) -> None:
+    """Puts a result into the log and the test's message, and warns of doubts about it."""
     text, view, name = str(result), results.view_of(result), result.test.full_name
     for entry in view.log(result):
         if isinstance(entry, str):
@@ -175,13 +233,10 @@ def show_result(result: results.TestResult, directory: results.RunDirectory) -> 
             logger.info(entry.svg, html=True)
     for warning in view.warnings(result):
         logger.warn(f"{name}: {warning}")
-    seen = results.integrity_of(result)
-    if seen is not None and seen.faults:
-        faults = results.faults_with_sizes(seen)
-        logger.warn(f"{name}: frames did not come back as they were sent: {faults}")
     for remark in result.remarks:
-        if remark.startswith((MAX_LOAD_REMARK, results.MEMORY_REMARK)):
+        if remark.startswith(MAX_LOAD_REMARK):
             logger.warn(f"{name}: {remark}")
+    session.show_doubts(result)
     files = {"result": directory.result_path(name), "journal of trials": directory.journal_path(name)}
     # As seen from the run's directory, where the log is.
     links = {what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()}
@@ -194,12 +249,17 @@ def show_result(result: results.TestResult, directory: results.RunDirectory) -> 
 
 
 def measured(
-    session: Session, what: str, measure: Callable[[Testbed, TestPlace, Show], ResultT], resume: Path | None = None
+    session: Session,
+    what: str,
+    measure: Callable[[Testbed, TestPlace, Show], ResultT],
+    doubts: Doubts | None,
+    resume: Path | None = None,
 ) -> ResultT:
     """Measures something, keeps the result as the suite's last one, and shows it.
 
     Raises:
         LossRatioError: If no testbed is set up, or the measurement fails.
+        DoubtError: If there are doubts about the result, and a test with doubts is to fail.
     """
     place = session.place(resume)
     announce(what)
@@ -207,5 +267,6 @@ def measured(
     with live_view(testbed) as show:
         result = measure(testbed, place, show)
     session.last_result = result
-    show_result(result, place.directory)
+    show_result(session, result, place.directory)
+    session.judge([result], doubts)
     return result

@@ -47,8 +47,8 @@ class TestbedKeywords(Keywords):
         | Suite Setup       `Reserve Testbed`    ${TOPOLOGY}    wait=2 h    purpose=nightly
         | Suite Teardown    `Release Testbed`
         """
-        # Goals that do not exist are an error before a node is touched.
-        _ = self.session.goals
+        # Goals, or a policy for doubts, that do not exist are an error before a node is touched.
+        _ = self.session.goals, self.session.doubts
         if self.session.reservation is not None:
             raise LossRatioError(
                 "A testbed is reserved already in this suite. Call the keyword 'Release Testbed' before another one."
@@ -104,8 +104,8 @@ class TestbedKeywords(Keywords):
         """  # noqa: E501 (a row of a table cannot be broken)
         # A set-up that fails is in the page, too.
         RunReport.require_page()
-        # Goals that do not exist are an error before a node is touched.
-        _ = self.session.goals
+        # Goals, or a policy for doubts, that do not exist are an error before a node is touched.
+        _ = self.session.goals, self.session.doubts
         if self.session.testbed is not None:
             raise LossRatioError(
                 "A testbed is set up already in this suite. Call the keyword 'Tear Down Testbed' before another set-up."

@@ -17,7 +17,7 @@ from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, 
 from lossratio.keywords.devices import telemetry_after_search
 from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.session import Keywords, Session, announce, describe_profile, measured, show_result
+from lossratio.keywords.session import Doubts, Keywords, Session, announce, describe_profile, measured, show_result
 from lossratio.measurements import TestPlace, latency as latencies, throughput
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.mlrsearch import SearchGoal
@@ -40,6 +40,7 @@ class ThroughputKeywords(Keywords):
         latency: bool | None = None,
         telemetry: bool | None = None,
         must_find: bool = True,
+        doubts: Doubts | None = None,
         resume: Path | None = None,
         **fields: Any,
     ) -> throughput.ThroughputResult:
@@ -66,21 +67,24 @@ class ThroughputKeywords(Keywords):
         wanted = self.session.goals if goals is None else goals
         fields = {"goals": wanted.goals, "early_verdict": wanted.early_verdict, **fields}
         request = self._asked_search(frame_size, profile, fields)
-        result = self._search(request, resume, repeat, must_find=must_find)
+        found = self._search(request, resume, repeat, must_find=must_find)
         if (self.session.collects_telemetry if telemetry is None else telemetry) and self.session.ready_testbed().duts:
             with self._more("Telemetry", is_asked_for=telemetry is not None):
                 duration = throughput.duration_after_search(wanted.goals, TELEMETRY_DURATION)
-                result = telemetry_after_search(self.session, duration=duration)
+                telemetry_after_search(self.session, duration=duration)
         if self.session.measures_latency if latency is None else latency:
             with self._more("Latency", is_asked_for=latency is not None):
-                result = latency_after_search(
+                latency_after_search(
                     self.session,
                     duration=throughput.duration_after_search(wanted.goals, latencies.LATENCY_DURATION),
                     integrity=request.integrity,
                     rest=request.rest,
                 )
-        # It says what could not be measured after it.
-        return result if self.session.last_search is None else self.session.last_search.result
+        if self.session.last_search is not None:
+            # It has what was measured after it, or why that could not be measured.
+            found[-1] = self.session.last_search.result
+        self.session.judge(found, doubts)
+        return found[-1]
 
     @asks(throughput.SearchRequest, without="goals warm_up_duration fail_fast")
     @typed_keyword()
@@ -90,6 +94,7 @@ class ThroughputKeywords(Keywords):
         frame_size: FrameSize,
         profile: str = DEFAULT_PROFILE,
         must_find: bool = True,
+        doubts: Doubts | None = None,
         resume: Path | None = None,
         **fields: Any,
     ) -> throughput.ThroughputResult:
@@ -101,7 +106,9 @@ class ThroughputKeywords(Keywords):
         | `Find Conditional Throughput`    NDR    {"loss_ratio": "0.1 %", "width": "2 %"}    frame_size=64B
         """
         request = self._asked_search(frame_size, profile, {"goals": goals, **fields})
-        return self._search(request, resume, must_find=must_find)
+        (result,) = self._search(request, resume, must_find=must_find)
+        self.session.judge([result], doubts)
+        return result
 
     @typed_keyword()
     def throughput_should_be_at_least(self, least: FrameRate, goal: str | None = None) -> None:
@@ -152,6 +159,7 @@ class ThroughputKeywords(Keywords):
         profile: str = DEFAULT_PROFILE,
         goal: str | None = None,
         shares: tuple[Share, ...] = _SHARES,
+        doubts: Doubts | None = None,
         **fields: Any,
     ) -> throughput.ThroughputResult | latencies.LatencyResult:
         """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
@@ -180,14 +188,16 @@ class ThroughputKeywords(Keywords):
         """
         if not loads:
             fields.pop("bidirectional", None)
-            return latency_after_search(self.session, goal, shares, **fields)
+            with_latency = latency_after_search(self.session, goal, shares, **fields)
+            self.session.judge([with_latency], doubts)
+            return with_latency
         if frame_size is None:
             raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
         points = [latencies.LatencyPoint(load) for load in sorted(loads, reverse=True)]
         request = request_of(self.session, latencies.LatencyRequest, frame_size, profile, {"points": points, **fields})
         what = f"Measuring latency: {describe_profile(request.profile)}"
         result = measured(
-            self.session, what, lambda testbed, at, _: latencies.measure_latency(testbed, request, at, _show)
+            self.session, what, lambda testbed, at, _: latencies.measure_latency(testbed, request, at, _show), doubts
         )
         _check(result.latency, request.repeats)
         return result
@@ -212,7 +222,7 @@ class ThroughputKeywords(Keywords):
 
     def _search(
         self, request: throughput.SearchRequest, resume: Path | None, times: int = 1, *, must_find: bool
-    ) -> throughput.ThroughputResult:
+    ) -> list[throughput.ThroughputResult]:
         results: list[throughput.ThroughputResult] = []
 
         def begin() -> TestPlace:
@@ -221,15 +231,15 @@ class ThroughputKeywords(Keywords):
 
         def keep(result: throughput.ThroughputResult, place: TestPlace) -> None:
             self.session.remember_search(result, request.profile, place)
-            show_result(result, place.directory)
+            show_result(self.session, result, place.directory)
             results.append(result)
 
         testbed = self.session.ready_testbed()
         with live_view(testbed) as show:
-            last = throughput.repeat_search(testbed, request, begin, times, on_progress=show, on_result=keep)
+            throughput.repeat_search(testbed, request, begin, times, on_progress=show, on_result=keep)
         for result in results if must_find else ():
             throughput.require_lower_bounds(result)
-        return last
+        return results
 
 
 def latency_after_search(
@@ -248,7 +258,7 @@ def latency_after_search(
     result = session.add_to(
         search, "latency", lambda testbed, place, found: latencies.add_latency(testbed, request, place, found, _show)
     )
-    show_result(result, search.place.directory)
+    show_result(session, result, search.place.directory)
     _check(result.latency, request.repeats)
     return result
 

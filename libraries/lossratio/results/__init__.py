@@ -35,6 +35,7 @@ from lossratio.results.findings import (
     caveats_of as caveats_of,
     differing_aspects as differing_aspects,
     digest_of as digest_of,
+    doubts_about as doubts_about,
     doubts_of as doubts_of,
     dut_versions as dut_versions,
     findings_of as findings_of,

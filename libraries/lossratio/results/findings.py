@@ -266,7 +266,12 @@ def unsent_share_of(finding: Finding) -> float:
 
 def doubts_of(results: Sequence[TestResult]) -> list[tuple[doubts.Doubt, ...]]:
     """The doubts about each result of one run, in their order; one that needs two results belongs to the MRR."""
-    return [tuple(_doubts(result, results)) for result in results]
+    return [doubts_about(result, results) for result in results]
+
+
+def doubts_about(result: TestResult, results: Sequence[TestResult]) -> tuple[doubts.Doubt, ...]:
+    """The doubts about one of the results of a run."""
+    return tuple(_doubts(result, results))
 
 
 def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[doubts.Doubt]:
