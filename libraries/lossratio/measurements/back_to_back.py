@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,12 +16,12 @@ from pydantic import Field, JsonValue
 
 from lossratio import measurements
 from lossratio.errors import SearchError
-from lossratio.measurements.repeated_search import RepeatedSearch
+from lossratio.measurements.repeated_search import MOST_UNKNOWN, RepeatedSearch, ending_where_unknown, is_lossless
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import Finding, MaxLoad, View, format_frames_per_second, value_line
-from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult
+from lossratio.trials import Measurer, MissingFrames, TrialInput, TrialOutput, TrialResult, missing_frames
 from lossratio.units import Unit, format_milliseconds
 
 if TYPE_CHECKING:
@@ -158,6 +158,15 @@ def back_to_back_values(searches: Sequence[BurstFound], throughput: float, rate:
     )
 
 
+def _spoilt_bursts(trial: TrialResult) -> str:
+    missing = missing_frames(trial.output) or MissingFrames()
+    return (
+        f"{MOST_UNKNOWN} bursts in a row show nothing about the SUT: the generator left frames out, or dropped them as "
+        f"they came back, {missing.by_tester:,} of the last burst. Leave its machine alone, or lower the rate "
+        "(max_load)."
+    )
+
+
 class BurstSearch(RepeatedSearch[BurstFound]):
     """Searches for the longest burst without loss, by bisection, several times.
 
@@ -190,9 +199,10 @@ class BurstSearch(RepeatedSearch[BurstFound]):
         return self._most if self._lossy is None else (self._lossless + self._lossy) // 2
 
     def _is_lossless(self, result: TrialResult) -> bool | None:
-        is_first = self._loss_verification and not self._lost_once and result.loss_ratio > 0.0
+        lossless = is_lossless(result)
+        is_first = self._loss_verification and not self._lost_once and lossless is False
         self._lost_once = is_first
-        return None if is_first else result.loss_ratio == 0.0
+        return None if is_first else lossless
 
     def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> BurstFound:
         return BurstFound(longest_frames=lossless, shortest_lossy_frames=lossy, trials=trials)
@@ -242,6 +252,10 @@ class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measu
     def measurer(self, request: BackToBackRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Waits after each burst."""
         return SettlingMeasurer(ready, request.settle)
+
+    def watch(self, request: BackToBackRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
+        """Ends a search whose generator spoils each burst: nothing is known about the SUT."""
+        return ending_where_unknown(_spoilt_bursts)
 
     def fields(
         self, measured: measurements.Measurement[Any], request: BackToBackRequest, max_load: MaxLoad

@@ -17,7 +17,7 @@ from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import Conditions, MaxLoad, Picture, View
-from lossratio.trials import TrialInput, TrialResult
+from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
 from lossratio.units import format_frame_rate, format_target
 
 if TYPE_CHECKING:
@@ -130,7 +130,10 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
 def bounds_of(trials: Sequence[TrialResult], looks: int = 1) -> LossBounds:
     """The loss ratio of the trials that are evidence, all at one load, whose lower bound is looked at so many times."""
     known = [trial.output for trial in trials if why_set_aside(trial) is None]
-    counts = [(float(output.sent_frames or 0), float(output.lost_frames or 0)) for output in known]
+    missing = [missing_frames(output) or MissingFrames() for output in known]
+    # Frames that came back and that the generator dropped are forwarded frames.
+    lost_in = [float(frames.lost_by_sut + frames.late) for frames in missing]
+    counts = [(float(output.sent_frames or 0), lost) for output, lost in zip(known, lost_in, strict=True)]
     sent, lost = np.array(counts).reshape(-1, 2).T
     return LossBounds.of(sent, lost, looks)
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from lossratio.errors import TesterError
 from lossratio.measurements import FoundResult, MeasuredKind, Measurement, Progress, SettingsOf, TestPlace
 from lossratio.measurements.connections import OpeningRequest, check_flows, percentiles
-from lossratio.measurements.repeated_search import RepeatedSearch
+from lossratio.measurements.repeated_search import RepeatedSearch, ending_where_unknown, is_lossless
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record
 from lossratio.results import MaxLoad, View, value_line
-from lossratio.trials import TrialInput, TrialResult
+from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
 from lossratio.units import Unit
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ CONNECTIONS = Unit("connections")
 """The unit of capacities; the larger one is the better one."""
 
 Connections = Annotated[int, Field(ge=1)]
-
-MOST_UNKNOWN = 5
-"""Trials in a row of which the generator left a part unsent, that end a search."""
 
 
 class CapacityRequest(OpeningRequest):
@@ -119,9 +115,13 @@ def capacity_values(searches: Sequence[CapacityFound]) -> CapacityValues:
     )
 
 
-def _is_unknown(trial: TrialResult) -> bool:
-    """Whether the generator opened fewer connections than it was to, and none of these was lost."""
-    return bool(trial.output.unsent_frames) and not trial.output.lost_frames
+def _not_opened(trial: TrialResult) -> str:
+    missing = missing_frames(trial.output) or MissingFrames()
+    return (
+        f"The generator could not open {missing.by_tester:,} of {trial.load * trial.duration:,.0f} connections, or "
+        f"answer over them, at {trial.load:,.0f} per second. Leave its machine alone, or open them at a lower rate "
+        "(max_load)."
+    )
 
 
 class CapacitySearch(RepeatedSearch[CapacityFound]):
@@ -149,7 +149,7 @@ class CapacitySearch(RepeatedSearch[CapacityFound]):
         return (self._lossless + self._lossy) // 2
 
     def _is_lossless(self, result: TrialResult) -> bool | None:
-        return None if _is_unknown(result) else result.loss_ratio == 0.0
+        return is_lossless(result)
 
     def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> CapacityFound:
         return CapacityFound(established=lossless, lossy=lossy, trials=trials)
@@ -177,19 +177,7 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
 
     def watch(self, request: CapacityRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a search whose generator cannot open so many, again and again: nothing is known about the device."""
-        unknown = 0
-
-        def check(trial: TrialResult) -> None:
-            nonlocal unknown
-            unknown = unknown + 1 if _is_unknown(trial) else 0
-            if unknown == MOST_UNKNOWN:
-                raise TesterError(
-                    f"The generator could not open {trial.output.unsent_frames:,} of "
-                    f"{trial.load * trial.duration:,.0f} connections, or answer over them, at {trial.load:,.0f} per "
-                    "second. Leave its machine alone, or open them at a lower rate (max_load)."
-                )
-
-        return check
+        return ending_where_unknown(_not_opened)
 
     def fields(self, measured: Measurement[Any], request: CapacityRequest, max_load: MaxLoad) -> Mapping[str, Any]:
         """The most connections."""

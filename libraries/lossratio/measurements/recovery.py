@@ -27,7 +27,7 @@ from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats, Share
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import Finding, MaxLoad, View, value_line
-from lossratio.trials import Step, Timeline, TrialInput, TrialResult
+from lossratio.trials import MissingFrames, Step, Timeline, TrialInput, TrialOutput, TrialResult, missing_frames
 from lossratio.units import format_milliseconds
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class RecoveryTime(Record):
     """Frames lost after the change."""
     recovery_s: Seconds | None
     """Time from the change to the last lost frame; null: it did not recover within the limit."""
+    generator_drop_frames: FrameCount = 0
+    """Frames that came back and that the generator itself dropped, over all directions; they count as lost."""
 
 
 class RecoveryValues(Spread):
@@ -132,6 +134,12 @@ def _of_direction(timeline: Timeline) -> RecoveryTime:
     )
 
 
+def _repetition(output: TrialOutput) -> RecoveryTime:
+    missing = missing_frames(output) or MissingFrames()
+    drops = {"generator_drop_frames": missing.generator_drops}
+    return recovery_time(output.timelines).model_copy(update=drops)
+
+
 class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     """The kind: system recovery."""
 
@@ -156,13 +164,19 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     def found_in(self, result: RecoveryResult, trials: Sequence[TrialResult]) -> RecoveryValues | None:
         """The times of the trials, or of a result that was read, with their averages; none without an overload."""
         read = result.recovery
-        times = read.times if read else tuple(recovery_time(trial.output.timelines) for trial in trials)
+        times = read.times if read else tuple(_repetition(trial.output) for trial in trials)
         return RecoveryValues(times=times, **Spread.of([time.recovery_s for time in times])) if times else None
 
     def irregular(self, result: RecoveryResult, found: RecoveryValues | None) -> str | None:
         """There was no overload, or no recovery within the limit."""
         if found is None:
             return "not overloaded: the throughput is the maximum load"
+        dropped = sum(time.generator_drop_frames for time in found.times)
+        if dropped:
+            return (
+                f"the generator itself dropped {dropped:,} frames that came back, so nobody knows when the SUT "
+                "recovered. Leave the generator's machine alone, or measure at a lower load"
+            )
         if any(time.recovery_s is None for time in found.times):
             return (
                 f"it did not recover within the limit: frames were lost in the last {QUIET_RATIO:.0%} of "

@@ -4,10 +4,38 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from lossratio.errors import SearchError
-from lossratio.trials import TrialInput, TrialResult
+from lossratio.errors import SearchError, TesterError
+from lossratio.trials import TrialInput, TrialResult, missing_frames
 
 FoundT = TypeVar("FoundT")
+MOST_UNKNOWN = 5
+"""Trials in a row that may show nothing."""
+
+
+def is_lossless(result: TrialResult) -> bool | None:
+    """Whether the SUT lost nothing in a trial; None: only the tester did, so nobody knows.
+
+    Frames that come back late count as lost, as in every trial.
+    """
+    missing = missing_frames(result.output)
+    if missing is None:
+        return result.loss_ratio == 0.0
+    if missing.lost_by_sut or missing.late:
+        return False
+    return None if missing.by_tester else True
+
+
+def ending_where_unknown(reason: Callable[[TrialResult], str]) -> Callable[[TrialResult], None]:
+    """A check of each trial, which raises TesterError with a reason where trial after trial shows nothing."""
+    unknown = 0
+
+    def check(trial: TrialResult) -> None:
+        nonlocal unknown
+        unknown = unknown + 1 if is_lossless(trial) is None else 0
+        if unknown == MOST_UNKNOWN:
+            raise TesterError(reason(trial))
+
+    return check
 
 
 class RepeatedSearch(ABC, Generic[FoundT]):

@@ -43,7 +43,7 @@ class DoubtKind(str, Enum):
     LATE_FRAMES = "late frames"
     """Frames came back after the wait for frames in flight; they count as lost."""
     GENERATOR_DROPS = "generator drops"
-    """The generator itself dropped frames that came back; they count as lost."""
+    """The generator itself dropped frames that came back; the SUT did not lose them."""
     FULL_RINGS = "full rings"
     """A ring of the testbed had no room for frames on their way to the SUT; they count as unsent."""
     GENERATOR_STALLS = "generator stalls"
@@ -179,8 +179,8 @@ def doubts_about_frames(trials: Sequence[Trial]) -> Iterator[Doubt]:
         (
             DoubtKind.GENERATOR_DROPS,
             (trial.missing.generator_drops for trial in trials),
-            "{frames} frames in {trials} came back, were dropped inside the generator, and count as lost; the SUT may "
-            "forward more",
+            "{frames} frames in {trials} came back and were dropped inside the generator: the SUT did not lose them, "
+            "and may forward more",
         ),
     ):
         some = [count for count in counts if count]

@@ -127,8 +127,8 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
     dropped = [frames for trial in result.trials if (frames := trial.missing.generator_drops)]
     if dropped:
         yield (
-            f"The generator dropped {sum(dropped):,} frames that came back, in {len(dropped)} of the trials: they "
-            "count as lost, and are no evidence about the SUT."
+            f"The generator dropped {sum(dropped):,} frames that came back, in {len(dropped)} of the trials: the SUT "
+            "did not lose them."
         )
     reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
     if reasons:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.model.functions import Array
-from lossratio.trials import TrialResult
+from lossratio.trials import TrialResult, missing_frames
 
 MAX_UNSENT = 0.01
 """The largest share of the intended frames that may not have been sent; beyond it a trial is set aside."""
@@ -89,7 +89,8 @@ def why_set_aside(result: TrialResult) -> str | None:
 def count(result: TrialResult, begun: float) -> Row:
     """The entries of one trial that began at a time (seconds).
 
-    Frames that the generator could not send are no evidence about the SUT: they only shrink the exposure.
+    Frames that the generator could not send are no evidence about the SUT: they only shrink the exposure. Those that
+    came back and that the generator dropped are forwarded frames.
 
     Raises:
         SearchError: If the trial has no counts of sent and lost frames (a loss ratio alone has no weight), or if they
@@ -104,7 +105,8 @@ def count(result: TrialResult, begun: float) -> Row:
         )
     if not (sent > 0 and 0 <= lost <= sent and unsent >= 0):
         raise SearchError(f"In {where}, {sent} frames sent, {lost} lost and {unsent} not sent make no sense.")
-    return result.load, sent / result.load, float(lost), begun + 0.5 * result.duration, result.duration
+    dropped = 0 if (missing := missing_frames(output)) is None else missing.generator_drops
+    return result.load, sent / result.load, float(lost - dropped), begun + 0.5 * result.duration, result.duration
 
 
 def collect(results: Iterable[TrialResult]) -> TrialCounts:
