@@ -1,6 +1,7 @@
 """Opens testbeds: of real nodes in a lab or in network namespaces of this machine, or simulated ones."""
 
 import atexit
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
@@ -19,7 +20,7 @@ from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.inspection import check_link_speeds, check_mtus, check_presence, read_ports, with_names
 from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import find_next_hops
-from lossratio.testbed.path_check import check_hops, check_large_frames
+from lossratio.testbed.path_check import CheckedTraffic, check_hops, check_large_frames
 from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource, resetting
 from lossratio.testbed.set_up import LiveSetUp, checked_duts, last_wills, log_in_on_all, set_up_link
 from lossratio.testbed.testbed import DEFAULT_RECOVERY, Ready, Recovery, Testbed, TestbedRequest, dut_request
@@ -184,15 +185,27 @@ class LiveTestbed(Testbed):
 
     def _configured(self, configuration: Configuration) -> tuple[AgentClient, Mapping[str, Any]]:
         """A running agent whose traffic gets through, and the facts that its generator reports."""
-        generator = self._set_up.generator
         agent = self._running_agent()
         largest = traffic.with_largest_frames(configuration)
         if largest is not None:
-            generator.configure(agent, largest)
-            check_large_frames(agent, self._set_up.links, self._watch, largest)
-        facts = generator.configure(agent, configuration)
-        check_hops(agent, self._set_up.links, self._watch, growth=2.0 if self._set_up.translates else 1.0)
+            check_large_frames(self._sending(agent, largest)[0], self._set_up.links, self._watch)
+        checked, facts = self._sending(agent, configuration)
+        check_hops(checked, self._set_up.links, self._watch)
+        if checked.is_spread:
+            facts = self._set_up.generator.configure(agent, configuration)
+            time.sleep(self._set_up.idle_time)
         return agent, facts
+
+    def _sending(self, agent: AgentClient, configuration: Configuration) -> tuple[CheckedTraffic, Mapping[str, Any]]:
+        """Traffic that the path can be checked with, and the facts that its generator reports."""
+        set_up = self._set_up
+
+        def configure(wanted: Configuration) -> Mapping[str, Any]:
+            return set_up.generator.configure(agent, wanted)
+
+        facts = configure(configuration)
+        checked = CheckedTraffic(agent, configure, configuration, translates=set_up.translates, rest=set_up.idle_time)
+        return checked, facts
 
     def _running_agent(self) -> AgentClient:
         if self._agent is None:

@@ -1,6 +1,6 @@
 """Checks before a measurement that frames get through the path, and finds the hop that loses them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,7 +10,7 @@ from lossratio.testbed.fingerprint import NodePrint
 from lossratio.testbed.repair import Watch
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, TrafficPath
-from lossratio.traffic import AgentClient, Configuration, DeadPathError, check_path, few_frames
+from lossratio.traffic import AgentClient, Configuration, DeadPathError, check_path, few_frames, spread_over_flows
 from lossratio.trials import DirectionCounters
 
 
@@ -18,10 +18,38 @@ class DeadDutError(DutError):
     """A DUT lets nothing through in at least one direction."""
 
 
-def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch, growth: float = 1.0) -> None:
+@dataclass
+class CheckedTraffic:
+    """Traffic that a path is checked with, as a trial has it; its flows are spread where the first ones are lost."""
+
+    agent: AgentClient
+    configure: Callable[[Configuration], object]
+    """Gets the generator ready for traffic."""
+    configuration: Configuration
+    """The traffic of trials, which the generator is ready for."""
+    translates: bool = False
+    """Whether a NAT is on the way, which must see the flows from the first one on."""
+    rest: float = 0.0
+    """Seconds without traffic that the DUTs need."""
+    is_spread: bool = False
+    """Whether the generator is ready for some flows from all over, and not for trials."""
+
+    def spread(self) -> None:
+        """Gets the generator ready for some flows from all over."""
+        self.is_spread = True
+        self.configure(spread_over_flows(self.configuration))
+
+
+def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch) -> None:
     """Sends a few frames in each direction, and checks that some of them arrive; see `lossratio.traffic.check_path`."""
+    agent = traffic.agent
     try:
-        check_path(agent, growth)
+        check_path(
+            agent,
+            growth=2.0 if traffic.translates else 1.0,
+            spread=None if traffic.translates else traffic.spread,
+            rest=traffic.rest,
+        )
     except DeadPathError as error:
         nodes.check_way()
         losses = _locate(agent, links, nodes)
@@ -37,12 +65,13 @@ def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch, grow
         raise kind(f"The {guilty} is to blame: {sentences} {error}{swapped}") from error
 
 
-def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch, largest: Configuration) -> None:
+def check_large_frames(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch) -> None:
     """Checks as `check_hops` does, with the largest frames of a mix only."""
     try:
-        check_hops(agent, links, nodes)
+        check_hops(traffic, links, nodes)
     except (DeadDutError, DeadPathError) as error:
-        sizes = " and ".join(sorted({str(direction.frames.max_size) for direction in largest.directions}))
+        directions = traffic.configuration.directions
+        sizes = " and ".join(sorted({str(direction.frames.max_size) for direction in directions}))
         raise type(error)(
             f"{error} These were the largest frames of the mix, of {sizes} bytes; look at the MTUs on the way."
         ) from error

@@ -12,6 +12,7 @@ from lossratio.traffic.configuration import (
     PortPair as PortPair,
     TrafficPort as TrafficPort,
     make_configuration as make_configuration,
+    spread_over_flows as spread_over_flows,
 )
 from lossratio.traffic.connections import connections_of as connections_of
 from lossratio.traffic.generators import (

@@ -3,8 +3,9 @@
 The outer MAC addresses are left to the generator, which knows its ports' own.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 
 from lossratio.errors import TopologyError, TrafficError
@@ -25,6 +26,7 @@ from lossratio.traffic.agent.core.configuration import (
     mac_bytes,
 )
 from lossratio.traffic.agent.core.neighbours import Question
+from lossratio.traffic.agent.xdp.frames import permutation
 from lossratio.traffic.headers import Ethernet, Geneve, InnerHeaders, Ipv4, Ipv6, PortHeader, Range, TcpHeader, Vxlan
 from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_span
 
@@ -32,6 +34,9 @@ _MAC_ADDRESSES = bytes(12)
 _IPV4_ETHERTYPE, _IPV6_ETHERTYPE = b"\x08\x00", b"\x86\xdd"
 _ETHERTYPES = {4: _IPV4_ETHERTYPE, 6: _IPV6_ETHERTYPE}
 _MOST_NEIGHBOURS = 256
+MOST_SPREAD = 1024
+"""The most flows that stand for all of them in the check of a path."""
+_GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 _MOST_HOSTS = 1 << 20
 _LOCAL_MAC = 0x02 << 20
 _STEPPING_BYTES = 8
@@ -322,6 +327,29 @@ def _directions(
             growth=grown,
             arriving_tags=None if pair.is_reflected or tags is None else tags.hex(),
         )
+
+
+def spread_over_flows(configuration: Configuration) -> Configuration:
+    """The same traffic with at most `MOST_SPREAD` of its flows, from all over, however few of them are sent."""
+    directions = (replace(each, frames=_spread(each.frames)) for each in configuration.directions)
+    return replace(configuration, directions=tuple(directions))
+
+
+def _spread(spec: FramesSpec) -> FramesSpec:
+    count = min(spec.flows, MOST_SPREAD)
+    numbers: dict[int, None] = {}
+    turn = 0
+    while len(numbers) < count:
+        # Steps by the golden ratio: any first numbers are spread evenly, and in step with no power of two.
+        numbers[int(turn * _GOLDEN_RATIO % 1.0 * spec.flows)] = None
+        turn += 1
+    fields = []
+    for each in spec.fields:
+        order = range(each.count) if each.seed is None else permutation(each.seed, each.count)
+        steps = each.offsets or order
+        values = tuple(each.first + steps[number % each.count] for number in numbers)
+        fields.append(replace(each, first=min(values), count=count, seed=None, values=values))
+    return replace(spec, fields=tuple(fields))
 
 
 def questions_of_ports(

@@ -3,6 +3,7 @@
 The checks show that frames get through in every direction.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +38,11 @@ LOW_RATE_DURATION = 1.0
 LATE_SECONDS = 2.0
 """Seconds to wait for frames of the check that come back too late, where none came in time."""
 _ATTEMPTS = 5
+_LONG_ATTEMPTS = ((100.0, 0.5), (200.0, 1.0), (400.0, 2.0), (800.0, 4.0))
+"""Loads in frames per second, and seconds, of the attempts after those: a trial counts a device that takes a while to
+forward, or loses nearly all."""
 _LATE_STEP = 0.25
+_LOG = logging.getLogger(__name__)
 
 
 class TrafficMeasurer:
@@ -233,35 +238,51 @@ class LatePathError(DutError):
     """All frames of a direction come back too late: a device holds them for longer than was said."""
 
 
-def few_frames(agent: AgentClient, load: float = CHECK_LOAD) -> tuple[trials.DirectionCounters, ...]:
+def few_frames(
+    agent: AgentClient, load: float = CHECK_LOAD, duration: float = CHECK_DURATION
+) -> tuple[trials.DirectionCounters, ...]:
     """Sends a few frames in each direction; or opens a few connections, where devices let nothing else through."""
     if agent.has_connections:
-        return agent.connect(load, round(load * CHECK_DURATION), trials.Exchange())
-    return agent.trial(load, CHECK_DURATION)
+        return agent.connect(load, round(load * duration), trials.Exchange())
+    return agent.trial(load, duration)
 
 
-def check_path(agent: AgentClient, growth: float = 1.0) -> tuple[trials.DirectionCounters, ...]:
-    """Sends a few frames in each direction, and makes sure that some come through.
+def check_path(
+    agent: AgentClient, growth: float = 1.0, spread: Callable[[], None] | None = None, rest: float = 0.0
+) -> tuple[trials.DirectionCounters, ...]:
+    """Sends a few frames in each direction, and makes sure that some come through, as a trial counts them.
 
     It tries again for a while, as links and devices that just came up may lose their first frames. Each attempt sends
-    `growth` times as many as the one before, as only the 65th frame may be an answer that a NAT lets through. The last
-    check's counters are the answer. Where none gets through, the error says whether nothing does (`DeadPathError`), or
-    all frames are late (`LatePathError`) or changed (`IntegrityError`).
+    `growth` times as many as the one before, as only the 65th frame may be an answer that a NAT lets through.
+
+    Where all of these are lost, it calls `spread`, which has the agent send frames of flows from all over (see
+    `spread_over_flows`; None: the flows stay). It goes on for as long as trials take, with more and more frames and
+    `rest` seconds without traffic before each attempt: what a trial could count must not be refused.
+
+    The last attempt's counters are the answer. Where none gets through, the error says whether nothing does
+    (`DeadPathError`), or all frames are late (`LatePathError`) or changed (`IntegrityError`).
     """
+    flows = dict(agent.flows)
     for attempt in range(_ATTEMPTS):
         counters = few_frames(agent, CHECK_LOAD * growth**attempt)
-        dead = [direction for direction in counters if not direction.received_frames]
+        dead = _dead(counters)
         if not dead:
             return counters
+    if spread is not None and not agent.has_connections:
+        spread()
+    # Connections that nobody closes would fill the tables of a device.
+    for load, duration in () if agent.has_connections else _LONG_ATTEMPTS:
+        time.sleep(rest)
+        lost_before, counters = dead, few_frames(agent, load, duration)
+        dead = _dead(counters)
+        if not dead:
+            _LOG.warning("%s", _slowly_alive(agent, lost_before, counters))
+            return counters
+        if any(direction.faulty for direction in dead):
+            break
     trials.check_integrity(dead, "in the check of the path")
     _check_late(agent, {direction.name: direction.sent_frames for direction in dead})
-    described = []
-    for direction in dead:
-        count, flows = direction.sent_frames, agent.flows[direction.name]
-        # A device may forward other flows than those of the check.
-        checked = "its only flow" if flows == 1 else f"the first {min(count, flows)} of {flows:,} flows"
-        described.append(f"{direction.name} (sent {count} frames, received 0: no frame of {checked})")
-    sent = ", ".join(described)
+    sent = ", ".join(_lost_in_words(agent, direction, flows[direction.name]) for direction in dead)
     # Answers go in the direction with the reverse name.
     alive = {">".join(reversed(direction.name.split(">"))) for direction in counters if direction.received_frames}
     if not alive.intersection(direction.name for direction in dead):
@@ -272,6 +293,44 @@ def check_path(agent: AgentClient, growth: float = 1.0) -> tuple[trials.Directio
     raise DeadPathError(
         f"Node {agent.node_name}: the path works one way only; nothing comes through in direction {sent}. "
         "Check the DUT's forwarding (addresses, routes, MAC addresses) in that direction."
+    )
+
+
+def _dead(counters: Sequence[trials.DirectionCounters]) -> list[trials.DirectionCounters]:
+    """The directions in which nothing came back as it must."""
+    return [direction for direction in counters if not direction.received_frames]
+
+
+def _lost_in_words(agent: AgentClient, direction: trials.DirectionCounters, flows: int) -> str:
+    """What was sent in a direction, of how many of its flows: a device may forward others."""
+    # The agent may have been given some of the flows only, from all over.
+    checked = min(direction.sent_frames, agent.flows[direction.name])
+    words = f"{checked:,} of {flows:,} flows"
+    if flows == 1:
+        words = "its only flow"
+    elif agent.flows[direction.name] < flows:
+        words += ", from all over"
+    return f"{direction.name} (sent {direction.sent_frames:,} frames, received 0: none of {words})"
+
+
+def _slowly_alive(
+    agent: AgentClient, before: Sequence[trials.DirectionCounters], now: Sequence[trials.DirectionCounters]
+) -> str:
+    """What the check saw of a device that lets frames through in the end."""
+    lost = {direction.name: direction.sent_frames for direction in before}
+    seen = ", ".join(
+        f"{direction.name} (none of {lost[direction.name]:,} frames, then {direction.received_frames:,} of "
+        f"{direction.sent_frames:,})"
+        for direction in now
+        if direction.name in lost
+    )
+    late = sum(direction.late_frames for direction in now if direction.name in lost)
+    held = ""
+    if late:
+        held = f" {late:,} frames came back too late: measure a device that holds frames with the option 'hold'."
+    return (
+        f"Node {agent.node_name}: the path let nothing through at first in direction {seen}. A device may begin "
+        f"slowly, lose nearly all frames, or drop some flows; it is measured.{held}"
     )
 
 

@@ -11,9 +11,10 @@ from lossratio.errors import TesterError
 from lossratio.exit_status import FailureKind
 from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint, PortPrint, read_controller
-from lossratio.testbed.path_check import DeadDutError, check_hops
+from lossratio.testbed.path_check import CheckedTraffic, DeadDutError, check_hops
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.measurer import DeadPathError, LatePathError
 from lossratio.trials.trial import DirectionCounters
 
@@ -38,10 +39,17 @@ class Agent:
     settle_time: float = 0.005
     flow_count: int = 254
     has_connections: bool = False
+    received_later: dict[str, int] | None = None
+    """What comes back of traffic of another configuration."""
 
     @property
     def flows(self):
         return dict.fromkeys(self.received, self.flow_count)
+
+    def configure(self, configuration):
+        self.flow_count = configuration.directions[0].frames.flows
+        if self.received_later is not None:
+            self.received = self.received_later
 
     def late_frames(self, wait):
         late, self.late = self.late, {}
@@ -97,17 +105,25 @@ class Nodes:
         return Fingerprint({"DUT1": NodePrint(ports)}, read_controller())
 
 
+PAIR = PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))
+
+
+def checked(agent):
+    profile = load_profile("ethip4-udp-10kflows" if agent.flow_count > 1024 else "ethip4-udp", frame_size=64)
+    return CheckedTraffic(agent, agent.configure, make_configuration(profile, [PAIR], settle_time=0.0))
+
+
 def error_of(received, duts, kind=DeadPathError, nodes=None, path=PATH):
     with pytest.raises(kind) as raised:
-        check_hops(Agent(received), [LiveLink(path, tuple(duts), None)], nodes or Nodes())
+        check_hops(checked(Agent(received)), [LiveLink(path, tuple(duts), None)], nodes or Nodes())
     assert type(raised.value) is kind
     return str(raised.value)
 
 
 def test_nothing_is_said_where_frames_get_through():
-    check_hops(
-        Agent({"port0>port1": SENT, "port1>port0": SENT}), [LiveLink(PATH, (forwarding(HOPS[0]),), None)], Nodes()
-    )
+    traffic = checked(Agent({"port0>port1": SENT, "port1>port0": SENT}))
+    check_hops(traffic, [LiveLink(PATH, (forwarding(HOPS[0]),), None)], Nodes())
+    assert not traffic.is_spread
 
 
 def test_a_dut_that_lets_nothing_out_is_named_with_the_place_where_it_drops():
@@ -118,12 +134,30 @@ def test_a_dut_that_lets_nothing_out_is_named_with_the_place_where_it_drops():
     assert "10 at policer west>east" in message
 
 
-@pytest.mark.parametrize(("flows", "words"), [(254, "the first 10 of 254 flows"), (4, "the first 4 of 4 flows")])
+@pytest.mark.parametrize(("flows", "words"), [(254, "10 of 254 flows"), (10_000, r"10 of 10,000 flows, from all over")])
 def test_of_a_dut_that_lets_none_out_it_is_said_how_many_flows_were_checked(flows, words):
     dut = CountingDut(HOPS[1], {"west": SENT, "east": SENT}, {"west": SENT, "east": 0})
     agent = Agent({"port0>port1": 0, "port1>port0": SENT}, flow_count=flows)
-    with pytest.raises(DeadDutError, match=rf"\(sent 10 frames, received 0: no frame of {words}\)"):
-        check_hops(agent, [LiveLink(PATH, (dut,), None)], Nodes())
+    with pytest.raises(DeadDutError, match=rf"\(sent 10 frames, received 0: none of {words}\)"):
+        check_hops(checked(agent), [LiveLink(PATH, (dut,), None)], Nodes())
+
+
+def test_a_dut_that_drops_the_first_flows_alone_is_measured(caplog):
+    agent = Agent({"port0>port1": 0, "port1>port0": SENT}, flow_count=10_000)
+    agent.received_later = {"port0>port1": 5, "port1>port0": SENT}
+    traffic = checked(agent)
+    check_hops(traffic, [LiveLink(PATH, (forwarding(HOPS[0]),), None)], Nodes())
+    assert traffic.is_spread
+    assert "let nothing through at first in direction port0>port1 (none of 10 frames, then 5 of 10)" in caplog.text
+
+
+def test_a_nat_sees_the_flows_of_the_check_from_the_first_one_on():
+    agent = Agent({"port0>port1": 0, "port1>port0": SENT})
+    agent.received_later = {"port0>port1": 5, "port1>port0": SENT}
+    traffic = checked(agent)
+    traffic.translates = True
+    with pytest.raises(DeadPathError, match="none of 10 of 254 flows"):
+        check_hops(traffic, [], Nodes())
 
 
 def test_a_dut_that_forwards_some_frames_is_not_said_to_forward_none():
@@ -141,7 +175,7 @@ def test_a_link_on_which_few_frames_arrive_is_not_said_to_lose_all():
 def test_frames_that_come_back_too_late_are_the_duts_fault_and_not_the_wires():
     agent = Agent({"port0>port1": 0, "port1>port0": SENT}, late={"port0>port1": SENT, "port1>port0": 2})
     with pytest.raises(LatePathError) as raised:
-        check_hops(agent, [LiveLink(PATH, (forwarding(HOPS[0]),), None)], Nodes())
+        check_hops(checked(agent), [LiveLink(PATH, (forwarding(HOPS[0]),), None)], Nodes())
     assert failure_kind(raised.value) is FailureKind.TEST
     assert "too late in direction port0>port1 (10 of 10 frames): none within 0.005 s after the traffic" in str(
         raised.value
@@ -212,7 +246,7 @@ def test_of_parallel_links_the_one_that_fails_is_named():
     received = {"port0>port1": SENT, "port1>port0": SENT, "port2>port3": 0, "port3>port2": 0}
     links = [LiveLink(PATH, (forwarding(HOPS[0]),), None), LiveLink(second, (deaf,), None)]
     with pytest.raises(DeadPathError) as raised:
-        check_hops(Agent(received), links, Nodes())
+        check_hops(checked(Agent(received)), links, Nodes())
     message = str(raised.value)
     assert "black hole" in message
     assert "Parallel link 2 of 2, port2>port3: TG.port2 sends, and nothing arrives at DUT1" in message
