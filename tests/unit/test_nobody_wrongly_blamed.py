@@ -15,6 +15,7 @@ from lossratio.measurements.back_to_back import BackToBack
 from lossratio.measurements.confirmation import Confirmation
 from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.measure import measure
+from lossratio.measurements.mrr import MaximumReceiveRate
 from lossratio.measurements.recovery import Recovery
 from lossratio.measurements.soak import Soak
 from lossratio.report.listener import ReportFormat, render
@@ -23,6 +24,7 @@ from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import message
 
 KINDS = {
+    "MRR": (MaximumReceiveRate, {}),
     "frame loss": (FrameLossRate, {"trial_duration": 5.0}),
     "back-to-back": (BackToBack, {"throughput": 3e5, "repeats": 3}),
     "recovery": (Recovery, {"throughput": 2e5, "duration": 10.0, "repeats": 3}),

@@ -89,7 +89,23 @@ def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
     Trials at one load are compared, by the ranks of their forwarding rates: with their order, and with the trial before
     at that load. Where time does not matter, every order of them is as probable. The sums over all loads have the mean
     and the variance that follow from this.
+
+    What the tester left out makes an order, too. So the order must be in what was forwarded as measured, and in what
+    would have been forwarded, had the tester sent and counted all frames.
     """
+    measured = _time_dependence(trials)
+    if measured is None or not _tester_took_part(trials):
+        return measured
+    offered = _time_dependence([_as_offered(trial) for trial in trials])
+    return measured if offered is not None and _alike(measured, offered) else None
+
+
+def _alike(one: Doubt, other: Doubt) -> bool:
+    """Whether two doubts say the same, apart from its size."""
+    return one.kind is other.kind and (" less " in one.reason) == (" less " in other.reason)
+
+
+def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
     groups = [group for group in _repeated(trials, ORDER_LEAST_TRIALS) if len(set(map(_passed, group))) > 1]
     if sum(map(len, groups)) < DRIFT_LEAST_TRIALS:
         return None
@@ -120,8 +136,17 @@ def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
 def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
     """Finds two bands of forwarding rates at one load: the highest load that shows them.
 
-    The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands.
+    The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands. What
+    the tester left out makes bands, too: see `time_dependence_in`.
     """
+    measured = _two_bands(trials)
+    if measured is None or not _tester_took_part(trials):
+        return measured
+    offered = _two_bands([_as_offered(trial) for trial in trials])
+    return measured if offered is not None else None
+
+
+def _two_bands(trials: Sequence[Trial]) -> Doubt | None:
     # The forwarding rates of trials that ended early are of other lengths of time.
     for group in _repeated((trial for trial in trials if trial.decided_after_s is None), BANDS_LEAST_TRIALS):
         rates = sorted(_rate(trial) for trial in group)
@@ -287,11 +312,20 @@ def _passed(trial: Trial) -> tuple[float, float]:
 
 
 def _rate(trial: Trial) -> float:
-    """What the SUT forwarded of a load, in frames per second per interface: unsent frames are no loss of it."""
-    missing = trial.missing
-    if not trial.sent_frames or missing.total == missing.lost_by_sut:
-        return trial.forwarding_rate_per_interface_fps
-    return trial.load_per_interface_fps * (1.0 - missing.lost_by_sut / trial.sent_frames)
+    return trial.forwarding_rate_per_interface_fps
+
+
+def _tester_took_part(trials: Iterable[Trial]) -> bool:
+    """Whether frames are missing that the SUT did not lose."""
+    return any(trial.missing.total > trial.missing.lost_by_sut for trial in trials)
+
+
+def _as_offered(trial: Trial) -> Trial:
+    """The trial as if the SUT had been offered the whole load, and had lost the same share of it."""
+    if not trial.sent_frames:
+        return trial
+    passed = 1.0 - trial.missing.lost_by_sut / trial.sent_frames
+    return trial.model_copy(update={"forwarding_rate_per_interface_fps": passed * trial.load_per_interface_fps})
 
 
 def least_news(wanted: float, resolution: float | None) -> float:

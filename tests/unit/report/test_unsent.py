@@ -19,9 +19,10 @@ from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.run import Run
 from lossratio.results import LoadOrigin, unsent_explain
-from lossratio.results.doubts import DoubtKind
+from lossratio.results.doubts import DoubtKind, time_dependence_in, two_bands_in
 from lossratio.results.findings import doubts_of
 from lossratio.results.run_directory import RunDirectory
+from lossratio.results.trials import describe_trials
 from lossratio.runs.robot_run import RunRequest
 from lossratio.runs.run import RunOutcome
 from lossratio.simulation.constant_capacity import SharpKnee
@@ -282,3 +283,21 @@ def test_the_trial_of_telemetry_contradicts_a_search_as_well():
     for received, doubts in ((sent, []), (round(0.9 * sent), [DoubtKind.CONTRADICTED])):
         counted = trial.model_copy(update={"sent_frames": sent, "received_frames": received})
         assert kinds_of(search.model_copy(update={"telemetry": (counted,)})) == doubts
+
+
+def test_a_busy_device_behind_a_generator_that_gets_slower_has_no_drift_and_no_bands():
+    """The device forwards what it can, however much less the generator sends."""
+
+    def slower(number, capacity):
+        sent = round(400_000 * (1.0 - 0.015 * number))
+        received = min(sent, capacity)
+        direction = DirectionCounters("a>b", 400_000, sent, received, unsent_frames=400_000 - sent)
+        counted = {"sent_frames": sent, "lost_frames": sent - received, "unsent_frames": 400_000 - sent}
+        output = TrialOutput(1.0 - received / 400_000, forwarding_rate=received, directions=(direction,), **counted)
+        return TrialResult(TrialInput(1.0, 400_000.0), output)
+
+    for capacity in (300_000, 500_000):
+        trials = describe_trials(JournalEntry(slower(number, capacity)) for number in range(12))
+        assert time_dependence_in(trials) is None
+        in_two_halves = describe_trials(JournalEntry(slower(10 * (number % 2), capacity)) for number in range(12))
+        assert two_bands_in(in_two_halves) is None
