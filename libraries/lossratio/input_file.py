@@ -1,5 +1,6 @@
 """Reads input files as a whole, in bounded time and memory."""
 
+import codecs
 import json
 import os
 import re
@@ -14,6 +15,16 @@ MOST_RECORDED_BYTES = 1 << 28
 _MIB = 1 << 20
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_FORMAT = re.compile(rb"""^[{\s]*"?format"?\s*:\s*["']?(lossratio-[\w-]+/\d+)""", re.MULTILINE)
+_BEGINNINGS = {
+    b"\x1f\x8b": "compressed (gzip); unpack it first",
+    b"PK\x03\x04": "a ZIP archive; unpack it first",
+    b"<": "HTML or XML",
+    b"***": "a suite of Robot Framework",
+    b"{": "JSON",
+    b"[": "JSON",
+}
+_LOOKED_AT = 1 << 16
 
 
 def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: int, what: str = "") -> bytes:
@@ -36,6 +47,25 @@ def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: i
     except (OSError, ValueError) as cause:
         reason = getattr(cause, "strerror", None) or str(cause)
         raise error(f"Cannot read {shown}: {reason.rstrip('.')}.") from cause
+
+
+def kind_of_contents(data: bytes) -> str:
+    """What a file's contents are, in words that follow ``it is``, by its beginning."""
+    beginning = data[:_LOOKED_AT]
+    if not beginning.strip():
+        return "empty"
+    declared = _FORMAT.search(beginning)
+    if declared is not None:
+        return f"of the format {declared[1].decode()}"
+    for first, kind in _BEGINNINGS.items():
+        if beginning.lstrip().startswith(first):
+            return kind
+    try:
+        # The last character may be cut off.
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)
+    except ValueError:
+        return "no text"
+    return "text without a format of lossratio"
 
 
 def parse_json(data: bytes) -> Any:

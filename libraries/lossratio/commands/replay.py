@@ -11,12 +11,16 @@ import click
 
 from lossratio.commands.parameters import FRAME_RATE, RATIO, OneOf, argument, command, option
 from lossratio.errors import SearchError
+from lossratio.input_file import shown_name
 from lossratio.units import format_target
 
 if TYPE_CHECKING:
     from lossratio.mlrsearch import SearchResult
     from lossratio.plrsearch import CriticalLoadEstimate
     from lossratio.trials import JournalContents
+
+
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
     if journal.suffix == ".json":
         trials = journal.parent.parent / "trials" / f"{journal.stem}.jsonl"
         raise click.UsageError(f"{journal} is no journal. The journal of a result is beside it: {trials}")
+    if journal.is_dir():
+        raise click.UsageError(_journals_in(journal))
     contents = read_journal(journal)
     if contents.unproved:
         rest = len(contents.unproved)
@@ -64,6 +70,17 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
             )
     if not is_throughput or asked.target_loss_ratio is not None:
         click.echo("\n".join(_describe_estimate(replay_estimate(contents, journal, asked))))
+
+
+def _journals_in(directory: Path) -> str:
+    """What to name in place of a directory."""
+    journals = sorted([*directory.glob("trials/*.jsonl"), *directory.glob("*.jsonl")])
+    if not journals:
+        return f"{shown_name(directory)} is a directory without journals (trials/*.jsonl). Name the journal of a test."
+    names = ", ".join(shown_name(path) for path in journals[:_MOST_NAMED])
+    rest = len(journals) - _MOST_NAMED
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"{shown_name(directory)} is a directory. Name one of its journals: {names}{more}."
 
 
 def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> CriticalLoadEstimate:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import SearchError, storing
-from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
+from lossratio.input_file import MOST_RECORDED_BYTES, kind_of_contents, read_input_file, shown_name
 from lossratio.trials import journal_lines
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal_lines import Addition, JournalEntry, Line, Withdrawal, WithdrawnTrial
@@ -39,6 +39,7 @@ from lossratio.trials.trial import TrialInput, TrialResult
 
 _LOG = logging.getLogger(__name__)
 _UNPROVED = "the run was cut off before anybody looked whether the devices were still as they were set up"
+_NAME = journal_lines.FORMAT.partition("/")[0].encode()
 
 
 class UnknownJournalError(SearchError):
@@ -95,10 +96,17 @@ def read_journal(path: str | Path) -> JournalContents:
 def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | None]:
     """Reads a journal up to its first damaged line, and returns the error of that line; None: no line is damaged.
 
-    A header that is damaged is an error as in `read_journal`.
+    A header that is damaged is an error as in `read_journal`. A file with another name than a journal's, and without a
+    journal's format in its first line, is no damaged journal.
     """
     path = Path(path)
-    first, *lines = read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal").split(b"\n")
+    data = read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
+    first, *lines = data.split(b"\n")
+    if path.suffix != ".jsonl" and _NAME not in first:
+        raise UnknownJournalError(
+            f"{shown_name(path)} is not a journal: it is {kind_of_contents(data)}. "
+            "Journals are the files trials/*.jsonl in the directory of a run."
+        )
     if not lines:
         raise SearchError(f"{path} is not a journal, or was cut off in its header: it has no whole line.")
     try:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from lossratio.commands.replay import Asked, replay, replay_estimate
 from lossratio.errors import SearchError
@@ -12,7 +13,15 @@ from lossratio.measurements.throughput.result import describe_goal
 from lossratio.mlrsearch import NDR, PDR, MLRsearch
 from lossratio.plrsearch import LikelihoodName, PLRsearch, Weighting
 from lossratio.simulation import SimulatedMeasurer, sut_from
-from lossratio.trials import Journal, TrialInput, TrialOutput, TrialResult, read_journal, run_search
+from lossratio.trials import (
+    Journal,
+    TrialInput,
+    TrialOutput,
+    TrialResult,
+    UnknownJournalError,
+    read_journal,
+    run_search,
+)
 
 CAPACITY, MIN_LOAD, MAX_LOAD = 75e3, 9001.0, 200e3
 SEARCH = {"target_loss_ratio": 1e-5, "min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD, "settings": {}}
@@ -218,3 +227,43 @@ def test_early_verdicts_are_replayed_and_no_critical_load_is_estimated_from_them
     assert (dict(again), again.finished, again.elapsed) == (dict(found), True, found.elapsed)
     with pytest.raises(SearchError, match=r"early verdicts, whose loss is not known.*early_verdict=off"):
         estimate_of(path, target_loss_ratio=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "kind"),
+    [
+        ("sim.yaml", b"# a comment\nformat: lossratio-topology/1\nname: s\n", "of the format lossratio-topology/1"),
+        ("of-a-test", b'{"format": "lossratio-result/2",\n"test": {}}\n', "of the format lossratio-result/2"),
+        ("page.html", b"<!DOCTYPE html>\n<p>\n", "HTML or XML"),
+        ("suite.robot", b"*** Settings ***\n", "a suite of Robot Framework"),
+        ("trials.gz", b"\x1f\x8b\x08\n", "compressed (gzip); unpack it first"),
+        ("noise", bytes(range(128, 256)) + b"\n", "no text"),
+        ("notes.txt", "schöne Last\n".encode(), "text without a format of lossratio"),
+        ("void", b"", "empty"),
+    ],
+)
+def test_a_file_that_is_no_journal_is_called_what_it_is_and_not_damaged(tmp_path, name, contents, kind):
+    path = tmp_path / name
+    path.write_bytes(contents)
+    run = CliRunner().invoke(replay, [str(path)])
+    assert str(run.exception) == (
+        f"{path} is not a journal: it is {kind}. Journals are the files trials/*.jsonl in the directory of a run."
+    )
+    assert isinstance(run.exception, UnknownJournalError)
+
+
+def test_a_journal_with_any_name_can_be_damaged(tmp_path):
+    path = write_journal(tmp_path / "saved", SEARCH)
+    path.write_bytes(path.read_bytes().replace(b"geometric", b"geom").replace(b'": {', b'" {', 1))
+    with pytest.raises(SearchError, match="The journal is damaged there"):
+        read_journal(path)
+
+
+def test_of_a_directory_a_journal_is_to_be_named(tmp_path):
+    assert "is a directory without journals" in CliRunner().invoke(replay, [str(tmp_path)]).output
+    (tmp_path / "trials").mkdir()
+    for number in range(6):
+        write_journal(tmp_path / "trials" / f"{number}.jsonl", SEARCH)
+    said = " ".join(CliRunner().invoke(replay, [str(tmp_path)]).output.split())
+    assert f"Name one of its journals: {tmp_path}/trials/0.jsonl, " in said
+    assert said.endswith("4.jsonl and 1 more.")
