@@ -1,12 +1,15 @@
 """The command ``lossratio otg-serve``: the generators of lossratio as a tester of the Open Traffic Generator."""
 
 import logging
-from ipaddress import ip_address
+import socket
+from collections.abc import Iterable
 
 import click
 
 from lossratio.commands.parameters import DURATION, OneOf, argument, command, option
 from lossratio.errors import TopologyError
+from lossratio.http_server import is_loopback
+from lossratio.input_file import shown_name
 
 
 @command("otg-serve")
@@ -22,6 +25,7 @@ def otg_serve(
     from lossratio.traffic.otg import OtgServer, Tester
 
     locations = _locations(ports)
+    _check_interfaces(locations.values())
     tester = Tester(locations, generator, settle_time, lambda line: click.echo(line, err=True))
     try:
         server = OtgServer(tester, (address, tcp_port))
@@ -32,7 +36,7 @@ def otg_serve(
         logging.getLogger(name).setLevel(logging.ERROR)
     with server:
         click.echo(f"http://{address}:{server.server_port} serves {', '.join(locations)}. Ctrl-C ends it.")
-        if not _is_loopback(address):
+        if not is_loopback(address):
             click.echo("Every host that reaches this address can send traffic from these ports, without a password.")
         server.serve_forever()
 
@@ -47,8 +51,10 @@ def _locations(ports: tuple[str, ...]) -> dict[str, str]:
     return locations
 
 
-def _is_loopback(address: str) -> bool:
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
+def _check_interfaces(interfaces: Iterable[str]) -> None:
+    there = [name for _, name in socket.if_nameindex()]
+    for interface in interfaces:
+        if interface not in there:
+            raise TopologyError(
+                f"There is no network interface {shown_name(interface)} here; there are {', '.join(there)}."
+            )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from http import HTTPStatus
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from lossratio.history import (
     known_changes,
     series_of_readings,
 )
+from lossratio.http_server import LocalHandler, LocalServer
 from lossratio.report import LEAST_CHANGE, SIGNIFICANCE
 from lossratio.results import INTERRUPTED, TERMINATED
 from lossratio.version import __version__
@@ -176,13 +177,8 @@ HOST = "127.0.0.1"
 """The only address that is listened on."""
 
 
-class _Handler(SimpleHTTPRequestHandler):
+class _Handler(LocalHandler, SimpleHTTPRequestHandler):
     def send_head(self) -> Any:
-        # A page of another site whose name leads to this machine is not to read the results.
-        host = (self.headers.get("Host") or "").rpartition(":")[0] or self.headers.get("Host")
-        if host not in (HOST, "localhost"):
-            self.send_error(HTTPStatus.FORBIDDEN, "Open the address that lossratio site --serve shows")
-            return None
         path = self.translate_path(self.path).rstrip("/")
         with suppress(OSError, ValueError):
             # The path is the file's own, without a link in it.
@@ -191,22 +187,14 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_error(HTTPStatus.NOT_FOUND)
         return None
 
-    def end_headers(self) -> None:
-        self.send_header("Cache-Control", "no-cache")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        super().end_headers()
-
     def list_directory(self, path: Any) -> None:
         self.send_error(HTTPStatus.NOT_FOUND)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Prints no line for a request: the browser shows the site."""
 
 
 def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None:
     """Serves a site until it is interrupted. Raises ReportError if the port cannot be had."""
     try:
-        server = ThreadingHTTPServer((HOST, port), partial(_Handler, directory=str(folder.resolve())))
+        server = LocalServer((HOST, port), partial(_Handler, directory=str(folder.resolve())))
     except OSError as error:
         raise ReportError(
             f"Port {port} cannot be had: {error.strerror}. Give another one, or leave --port out."

@@ -289,3 +289,4 @@ def test_a_site_is_served_to_this_machine_read_only(history, tmp_path):
     assert status("x" * 5000)[0] == 404
     assert status("", method="PUT", data=b"x")[0] == 501
     assert status("", headers={"Host": "evil.example"})[0] == 403
+    assert status("data/index.js", headers={"Origin": "http://evil.example"})[0] == 403

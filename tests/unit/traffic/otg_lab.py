@@ -21,7 +21,7 @@ api = snappi.api(location="http://127.0.0.1:8080")
 def state(word):
     wanted = api.control_state()
     wanted.traffic.flow_transmit.state = word
-    api.set_control_state(wanted)
+    return api.set_control_state(wanted).warnings
 def metrics(kind):
     request = api.metrics_request()
     request.choice = kind

@@ -13,12 +13,19 @@ from waiting import wait_until
 
 from lossratio.commands.main import commands
 from lossratio.errors import TopologyError
-from lossratio.traffic.otg import OtgServer, Tester
+from lossratio.traffic.client import AgentRefusalError
+from lossratio.traffic.otg import OtgServer, Tester, checked
 from lossratio.traffic.otg.flows import MOST_FLOWS
-from lossratio.traffic.otg.server import MOST_BYTES
+from lossratio.traffic.otg.server import MOST_BYTES, ROUTES
+from lossratio.trials import DirectionCounters
 
 PORTS = [{"name": "a", "location": "tg0"}, {"name": "b", "location": "tg1"}]
 ETHERNET = {"choice": "ethernet", "ethernet": {}}
+STATE = {
+    word: {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": word}}}
+    for word in ("start", "stop")
+}
+POST = "POST /config HTTP/1.1\r\nHost: localhost\r\n"
 
 
 class Generator:
@@ -150,24 +157,137 @@ def test_what_is_not_supported_is_an_error_with_its_name(server, fields, error):
     assert ask(server, "GET", "/config") == (200, {})
 
 
-def test_a_number_beyond_all_others_is_no_duration(server):
-    lasting = {"choice": "fixed_seconds", "fixed_seconds": {"seconds": 777.5}}
-    text = json.dumps({"ports": PORTS, "flows": [flow(duration=lasting)]}).replace("777.5", "1e999")
+@pytest.mark.parametrize(
+    ("kind", "field", "number"),
+    [
+        *(("fixed_seconds", "seconds", text) for text in ("1e999", "1e308", "604801", "0", "1e-400")),
+        ("fixed_packets", "packets", "604801000"),
+    ],
+)
+def test_flows_with_an_end_last_a_week_at_most(server, kind, field, number):
+    lasting = {"choice": kind, kind: {field: 777}}
+    text = json.dumps({"ports": PORTS, "flows": [flow(duration=lasting)]}).replace("777", number)
     status, answer = ask(server, "POST", "/config", text.encode())
     assert (status, answer["errors"]) == (
         400,
-        ["flows[0].duration.fixed_seconds.seconds: it must be above 0, and have an end"],
+        [f"flows[0].duration.{kind}.{field}: they must last longer than 0 s, and 604,800 s at most"],
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        *(
+            ({"size": {"choice": "fixed", "fixed": size}}, "flows[0].size.fixed: it must be 64 to 65,535 bytes")
+            for size in (0, 10, 63, 65_536, 4_294_967_295)
+        ),
+        (
+            {"size": {"choice": "weight_pairs", "weight_pairs": {"choice": "custom", "custom": [{"size": 40}]}}},
+            "flows[0].size.weight_pairs.custom[0].size: it must be 64 to 65,535 bytes",
+        ),
+        (
+            {"packet": [ETHERNET, {"choice": "ipv6", "ipv6": {}}, {"choice": "tcp", "tcp": {}}]},
+            "flows[0].size.fixed: it must be 86 to 65,535 bytes",
+        ),
+        ({"rate": {"choice": "pps", "pps": 1 << 63}}, "flows[0].rate.pps: it must be 1 to 10,000,000,000"),
+    ],
+)
+def test_sizes_and_rates_out_of_range_are_named(server, fields, error):
+    status, answer = configure(server, flow(**fields))
+    assert (status, answer["kind"]) == (400, "validation")
+    assert answer["errors"][0].startswith(error)
+
+
+def test_what_the_generator_cannot_send_is_a_mistake_of_the_request(server, monkeypatch):
+    def refuse(*_):
+        raise AgentRefusalError("Frames of 9000 bytes do not go through tg0.", "unsupported")
+
+    monkeypatch.setattr(Generator, "configure", refuse)
+    status, answer = configure(server, flow())
+    assert (status, answer["errors"]) == (400, ["flows: Frames of 9000 bytes do not go through tg0."])
+
+
+def nested(levels):
+    return {"devices": nested(levels - 1)} if levels else {}
+
+
+@pytest.mark.parametrize(
+    ("contents", "error"),
+    [
+        ({"ports": [{"name": str(number)} for number in range(40_000)]}, "ports: there are 40000; 64 are possible"),
+        ({"devices": [{"vxlan": [{}] * 60}] * 60}, "a request has 2048 objects and lists at most"),
+        (nested(200), "a request has 2048 objects and lists at most, 32 in each other"),
+        (dict.fromkeys(map(str, range(100))), "the request: there are 100; 64 are possible"),
+        ({"flows": [{"tx_rx": {"port": {"rx_names": ["b"] * 65}}}]}, "flows[0].tx_rx.port.rx_names: there are 65"),
+    ],
+)
+def test_what_a_request_has_is_counted_before_the_models_look_at_it(server, monkeypatch, contents, error):
+    looked_at = []
+    monkeypatch.setattr(
+        "lossratio.traffic.otg.server.checked", lambda kind, data: looked_at.append(kind) or checked(kind, data)
+    )
+    status, answer = ask(server, "POST", "/config", contents)
+    assert status == 400
+    assert error in answer["errors"][0]
+    assert looked_at == ["Error"]
+
+
+def test_values_of_all_fields_are_bounded_together(server):
+    counter = {"choice": "increment", "increment": {"start": 1, "step": 2, "count": 1 << 16}}
+    headers = [ETHERNET, {"choice": "ipv6", "ipv6": {"flow_label": counter}}]
+    headers.append({"choice": "tcp", "tcp": {"seq_num": counter, "ack_num": counter}})
+    status, answer = configure(
+        server, *(flow(str(number), packet=headers, size={"choice": "fixed", "fixed": 128}) for number in range(6))
+    )
+    assert (status, answer["errors"]) == (
+        400,
+        ["flows: their fields list more than 1,048,576 values; take some that count up by 1"],
+    )
+
+
+def test_a_request_that_is_too_long_is_answered_when_it_has_been_sent(server):
+    status, answer = ask(server, "POST", "/config", b" " * (4 * MOST_BYTES))
+    assert (status, answer["errors"]) == (413, ["a request has 1,048,576 bytes at most"])
+
+
+def sent(server, monkeypatch, *counters):
+    """Starts flows that have these counters in the end, and waits for it; returns the answer to the start."""
+    monkeypatch.setattr("lossratio.traffic.otg.tester._Run._send", lambda _: [(counted, None) for counted in counters])
+    answer = ask(server, "POST", "/control/state", STATE["start"])
+    wait_until(lambda: server.tester._run is None)
+    return answer
+
+
+def test_frames_that_were_not_sent_are_warnings_of_the_next_answer(server, monkeypatch):
+    counters = DirectionCounters("f", 100, 60, 58, 40), DirectionCounters("g", 9, 9, 7, generator_drop_frames=2)
+    configure(server, flow(), flow("g"))
+    assert sent(server, monkeypatch, *counters) == (200, {"warnings": []})
+    warnings = ["f: 40 of 100 frames were not sent (40 %)", "g: 2 frames were dropped inside the generator"]
+    assert ask(server, "POST", "/control/state", STATE["stop"]) == (200, {"warnings": warnings})
+    assert ask(server, "POST", "/control/state", STATE["stop"]) == (200, {"warnings": []})
+    sent(server, monkeypatch, counters[0])
+    assert configure(server, flow())[1]["warnings"] == warnings[:1]
+    sent(server, monkeypatch, counters[0])
+    assert sent(server, monkeypatch) == (200, {"warnings": warnings[:1]})
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J\x07", "a\r\nb", "\x9b1A", "\u202eelif"])
+def test_a_name_moves_nothing_on_the_operators_terminal(server, monkeypatch, capsys, name):
+    assert configure(server, flow(name))[0] == 200
+    sent(server, monkeypatch, DirectionCounters(name, 100, 60, 60, 40))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.isprintable()
+    assert "40 of 100 frames were not sent" in line
 
 
 def test_of_several_clients_that_start_flows_at_once_one_does(server, monkeypatch):
     running = threading.Event()
     monkeypatch.setattr("lossratio.traffic.otg.tester._Run._send", lambda run: running.wait(20) and [])
     assert configure(server, flow())[0] == 200
-    start = {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": "start"}}}
     found = []
     clients = [
-        threading.Thread(target=lambda: found.append(ask(server, "POST", "/control/state", start)[0])) for _ in range(4)
+        threading.Thread(target=lambda: found.append(ask(server, "POST", "/control/state", STATE["start"])[0]))
+        for _ in range(4)
     ]
     for client in clients:
         client.start()
@@ -219,7 +339,7 @@ def test_a_percentage_is_of_the_line_rate_of_layer_1(server, speed, size, rate):
     [
         (("POST", "/config", b"{"), 400, "no JSON"),
         (("POST", "/config", b"[" * 200_000), 400, "no JSON"),
-        (("POST", "/config", b"NaN"), 400, "no number of JSON"),
+        (("POST", "/config", b"NaN"), 400, "NaN is no number"),
         (("POST", "/config", b"\xff\xfe"), 400, "no JSON"),
         (("POST", "/config", b"1" * 5000), 400, "no JSON"),
         (("POST", "/config", b"[]"), 400, "a Config is a JSON object"),
@@ -251,7 +371,7 @@ def test_a_page_in_a_browser_cannot_ask_for_traffic(server):
 def test_a_request_without_a_size_or_with_a_huge_one_is_not_read(server, length, status):
     header = "" if length is None else f"Content-Length: {length}\r\n"
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as client:
-        client.sendall(f"POST /config HTTP/1.1\r\nContent-Type: application/json\r\n{header}\r\n".encode())
+        client.sendall(f"{POST}Content-Type: application/json\r\n{header}\r\n".encode())
         assert client.makefile("rb").readline().split()[1] == str(status).encode()
 
 
@@ -264,8 +384,7 @@ def test_stranded_connections_do_not_keep_others_out(server):
 
 
 def test_nothing_starts_without_a_configuration(server):
-    start = {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": "start"}}}
-    status, answer = ask(server, "POST", "/control/state", start)
+    status, answer = ask(server, "POST", "/control/state", STATE["start"])
     assert (status, answer["errors"][0]) == (
         400,
         "traffic.flow_transmit.state: there are no flows to start; send a configuration first",
@@ -289,6 +408,18 @@ def test_a_mistake_of_ours_is_an_answer_and_ends_nothing(server, monkeypatch, ca
     assert ask(server, "GET", "/config") == (200, {})
 
 
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}])
+def test_a_page_of_another_site_cannot_ask_at_all(server, headers):
+    for method, path in ROUTES:
+        status, answer = ask(server, method, path, {}, **headers)
+        assert (status, answer["code"], answer["kind"]) == (403, 403, "validation")
+
+
+def test_an_interface_that_is_not_there_is_refused_at_the_start():
+    done = CliRunner().invoke(commands, ["otg-serve", "lo", "west=eth\x1b77"])
+    assert str(done.exception).startswith("There is no network interface 'eth\\x1b77' here; there are lo")
+
+
 def test_without_snappi_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "snappi", None)
     with pytest.raises(TopologyError, match=r"It is the extra 'otg': pip install 'robotframework-lossratio\[otg\]'"):
@@ -296,7 +427,7 @@ def test_without_snappi_the_error_names_the_extra(monkeypatch):
 
 
 def test_an_address_that_is_taken_is_an_error_of_the_command(server):
-    done = CliRunner().invoke(commands, ["otg-serve", "tg0", "--tcp-port", str(server.server_port)])
+    done = CliRunner().invoke(commands, ["otg-serve", "lo", "--tcp-port", str(server.server_port)])
     assert str(done.exception) == (
         f"Cannot listen on 127.0.0.1, TCP port {server.server_port}: Address already in use."
     )

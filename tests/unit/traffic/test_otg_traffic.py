@@ -118,11 +118,19 @@ def test_latency_has_least_mean_and_most(otg):
     assert 0 < least <= mean <= most < 1e9
 
 
-def test_an_interface_that_does_not_exist_is_named(otg):
-    otg.serve("other=nothing0", *AFPACKET)
-    ports = {"ports": [{"name": "west", "location": "west"}, {"name": "east", "location": "other"}]}
-    answer = otg.ask("api.set_config(json.dumps(config)) and None", {**config(flow()), **ports})
-    assert "There is no network interface nothing0" in answer["error"]
+def test_frames_larger_than_the_mtu_are_a_mistake_of_the_request(otg):
+    answer = otg.ask(
+        "api.set_config(json.dumps(config)) and None", config(flow(size={"choice": "fixed", "fixed": 9000}))
+    )
+    assert "400" in answer["error"]
+    assert "Frames of 9000 bytes do not go through tg0, whose MTU is 1500" in answer["error"]
+
+
+def test_frames_that_cannot_be_sent_in_time_are_a_warning_of_the_stop(otg):
+    lasts = {"choice": "fixed_seconds", "fixed_seconds": {"seconds": 0.2}}
+    otg.send(flow(duration=lasts, rate={"choice": "pps", "pps": 50_000_000}))
+    (warning,) = otg.ask("state('stop')")
+    assert "of 10,000,000 frames were not sent" in warning
 
 
 @pytest.mark.parametrize("kind", ["auto", "xdp"])

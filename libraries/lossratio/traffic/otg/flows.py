@@ -3,20 +3,28 @@
 A field that the table does not have, or not with this value, is refused by its name.
 """
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from lossratio.traffic.agent.core.configuration import Configuration, Direction
-from lossratio.traffic.otg.packets import HEADERS, MAC, FieldError, HeaderField, Packet, read_packet
+from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES, Configuration, Direction
+from lossratio.traffic.otg.packets import HEADERS, MAC, MOST_LISTED, FieldError, HeaderField, Packet, read_packet
+from lossratio.traffic.profile import SMALLEST_FRAME
 from lossratio.units import L1_OVERHEAD
 
 MOST_FLOWS = 16
 """The most flows of a configuration: each has a sender of its own."""
+MOST_SECONDS = 7 * 86_400.0
+"""The longest flows with an end, in seconds."""
+LARGEST_FRAME = 65_535
+"""The largest size of a frame, in bytes with FCS; what goes through a port, its MTU says."""
 _MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
+_FASTEST = 1e10
+_MOST_VALUES = 16 * MOST_LISTED
+_MOST_ENTRIES, _MOST_PARTS, _MOST_DEPTH = 64, 2048, 32
+_ENTRIES = {"flows": MOST_FLOWS, "values": MOST_LISTED}
 ANY, IGNORED = object(), object()
 """Words of the table: any value that the models allow; a field that is accepted with a warning."""
 _LAYER1 = ("media", "promiscuous", "mtu", "ieee_media_defaults", "auto_negotiate", "auto_negotiation", "flow_control")
@@ -83,6 +91,27 @@ METRICS: Mapping[str, Any] = {
 """The fields of a request for metrics."""
 
 
+def check_counts(data: Any) -> None:
+    """Bounds how many parts a request has, and how deep, before the models look at each of them."""
+    parts = 0
+    todo: list[tuple[str, int, Any]] = [("", 0, data)] if isinstance(data, dict | list) else []
+    while todo:
+        where, depth, part = todo.pop()
+        parts += 1
+        most = _ENTRIES.get(where.rpartition(".")[2], _MOST_ENTRIES)
+        if len(part) > most:
+            raise FieldError(where or "the request", f"there are {len(part)}; {most} are possible")
+        if parts > _MOST_PARTS or depth > _MOST_DEPTH:
+            raise FieldError(
+                where, f"a request has {_MOST_PARTS} objects and lists at most, {_MOST_DEPTH} in each other"
+            )
+        entries = part.items() if isinstance(part, dict) else enumerate(part)
+        for key, entry in entries:
+            if isinstance(entry, dict | list):
+                place = f"{where}[{key}]" if isinstance(part, list) else f"{where}.{str(key)[:100]}".lstrip(".")
+                todo.append((place, depth + 1, entry))
+
+
 def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
     """Checks that a table has all fields of a request, and their values; warns of each field that changes nothing."""
     if table is ANY:
@@ -138,10 +167,10 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
     for what, names in (("ports", ports), ("flows", [flow["name"] for flow in models])):
         if len(set(names)) < len(names):
             raise FieldError(what, "two of them have the same name")
-    if len(models) > MOST_FLOWS:
-        raise FieldError("flows", f"there are {len(models)}; {MOST_FLOWS} are possible")
     speeds = {name: layer1.get("speed", "") for layer1 in config.get("layer1", ()) for name in layer1["port_names"]}
     flows = tuple(_flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models))
+    if sum(len(field.values) for flow in flows for field in flow.packet.headers.fields) > _MOST_VALUES:
+        raise FieldError("flows", f"their fields list more than {_MOST_VALUES:,} values; take some that count up by 1")
     for number, flow in enumerate(flows):
         where = f"flows[{number}].duration"
         kinds = {(each.packets is None, each.duration is None) for each in (flow, flows[0])}
@@ -162,17 +191,11 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, s
     for name, port in (("tx_name", tx_rx.get("tx_name")), ("rx_names", receivers[0])):
         if port not in ports:
             raise FieldError(f"{where}.tx_rx.port.{name}", f"there is no port {str(port)[:100]!r}")
-    sizes = tuple(_sizes(model.get("size", {}), f"{where}.size"))
+    packet = read_packet(model.get("packet", ()), f"{where}.packet")
+    least = max(SMALLEST_FRAME, len(packet.headers.data) + TAG_BYTES + FCS_BYTES)
+    sizes = tuple(_sizes(model.get("size", {}), least, f"{where}.size"))
     rate = _rate(model.get("rate", {}), sizes, speeds.get(tx_rx["tx_name"], ""), f"{where}.rate")
-    duration = model.get("duration", {"choice": "continuous"})
-    packets = seconds = None
-    if duration["choice"] == "fixed_packets":
-        packets = duration.get("fixed_packets", {}).get("packets", 1)
-        seconds = packets / rate
-    elif duration["choice"] == "fixed_seconds":
-        seconds = duration.get("fixed_seconds", {}).get("seconds", 1.0)
-        if not 0.0 < seconds < math.inf:
-            raise FieldError(f"{where}.duration.fixed_seconds.seconds", "it must be above 0, and have an end")
+    packets, seconds = _duration(model.get("duration", {"choice": "continuous"}), rate, f"{where}.duration")
     metrics = model.get("metrics", {})
     return Flow(
         name=model["name"],
@@ -180,38 +203,64 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, s
         rate=rate,
         packets=packets,
         duration=seconds,
-        packet=read_packet(model.get("packet", ()), f"{where}.packet"),
+        packet=packet,
         sizes=sizes,
         wants_loss=metrics.get("loss", False),
         wants_latency=metrics.get("latency", {}).get("enable", False),
     )
 
 
+def _duration(model: Mapping[str, Any], rate: float, where: str) -> tuple[int | None, float | None]:
+    """How many frames, if that is said, and for how many seconds, if there is an end."""
+    packets = seconds = None
+    if model["choice"] == "fixed_packets":
+        packets = model.get("fixed_packets", {}).get("packets", 1)
+        seconds = packets / rate
+    elif model["choice"] == "fixed_seconds":
+        seconds = model.get("fixed_seconds", {}).get("seconds", 1.0)
+    if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:
+        field = "fixed_seconds.seconds" if packets is None else "fixed_packets.packets"
+        raise FieldError(f"{where}.{field}", f"they must last longer than 0 s, and {MOST_SECONDS:,.0f} s at most")
+    return packets, seconds
+
+
 def _rate(model: Mapping[str, Any], sizes: Sequence[tuple[int, int]], speed: str, where: str) -> float:
-    if model.get("choice", "pps") == "pps":
+    choice = model.get("choice", "pps")
+    if choice == "pps":
         # Numbers of 64 bits are text, as in all JSON of Protocol Buffers.
-        return int(model.get("pps", 1000))
-    found, share = _SPEED.fullmatch(speed), float(model.get("percentage", 100.0)) / 100.0
-    if found is None or not share > 0.0:
-        raise FieldError(f"{where}.percentage", "it must be above 0, of the 'speed' that 'layer1' has for the port")
-    bits = int(found[1]) * (1e9 if found[2] == "g" else 1e6)
-    frame = sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes)
-    return share * bits / (8 * (frame + L1_OVERHEAD))
+        rate = float(model.get("pps", 1000))
+    else:
+        found, share = _SPEED.fullmatch(speed), float(model.get("percentage", 100.0)) / 100.0
+        if found is None or not share > 0.0:
+            text = "it must be above 0, of the 'speed' that 'layer1' has for the port"
+            raise FieldError(f"{where}.percentage", text)
+        bits = int(found[1]) * (1e9 if found[2] == "g" else 1e6)
+        frame = sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes)
+        rate = share * bits / (8 * (frame + L1_OVERHEAD))
+    if not 1.0 <= rate <= _FASTEST:
+        raise FieldError(f"{where}.{choice}", f"it must be 1 to {_FASTEST:,.0f} frames per second")
+    return rate
 
 
-def _sizes(model: Mapping[str, Any], where: str) -> Iterator[tuple[int, int]]:
+def _sizes(model: Mapping[str, Any], least: int, where: str) -> Iterator[tuple[int, int]]:
     if model.get("choice", "fixed") == "fixed":
-        yield model.get("fixed", 64), 1
+        yield _size(model.get("fixed", 64), least, f"{where}.fixed"), 1
         return
     pairs = model["weight_pairs"].get("custom", ())
     for number, pair in enumerate(pairs):
+        place = f"{where}.weight_pairs.custom[{number}]"
         weight = pair.get("weight", 1.0)
         if weight not in range(1, _LARGEST_WEIGHT + 1):
-            place = f"{where}.weight_pairs.custom[{number}].weight"
-            raise FieldError(place, f"it must be a whole number from 1 to {_LARGEST_WEIGHT}")
-        yield pair.get("size", 64), int(weight)
+            raise FieldError(f"{place}.weight", f"it must be a whole number from 1 to {_LARGEST_WEIGHT}")
+        yield _size(pair.get("size", 64), least, f"{place}.size"), int(weight)
     if not 1 <= len(pairs) <= _MOST_SIZES:
         raise FieldError(f"{where}.weight_pairs.custom", f"there are {len(pairs)}; possible are 1 to {_MOST_SIZES}")
+
+
+def _size(size: int, least: int, where: str) -> int:
+    if not least <= size <= LARGEST_FRAME:
+        raise FieldError(where, f"it must be {least} to {LARGEST_FRAME:,} bytes: headers, {TAG_BYTES} of ours, and FCS")
+    return size
 
 
 def configuration_of(flows: Sequence[Flow], interfaces: Mapping[str, str], settle_time: float) -> Configuration:

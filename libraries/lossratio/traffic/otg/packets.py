@@ -288,7 +288,8 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
             where,
             f"it has {len(values):,} values; possible are {MOST_LISTED:,}, or {MOST_COUNTED:,} that count up by 1",
         )
-    if not all(0 <= value < most for value in (values[0], values[-1], max(values))):
+    extremes = (values[0], values[-1]) if isinstance(values, range) else values
+    if not all(0 <= value < most for value in extremes):
         raise FieldError(where, f"its values must have {field.bits} bits")
     return values
 
@@ -300,19 +301,27 @@ def _stepping(
     first, end = field.bytes_in()
     shift = 8 * end - field.start - field.bits
     around = int.from_bytes(constant[first:end], "big")
-    whole = [around | value << shift for value in values]
-    lowest, highest = min(whole), max(whole)
+    whole: Sequence[int]
+    if isinstance(values, range) and values.step == 1 and shift == 0:
+        # There may be a million of them, in each of many fields.
+        whole = range(around + values.start, around + values.stop)
+        lowest, highest = whole[0], whole[-1]
+    else:
+        whole = [around | value << shift for value in values]
+        lowest, highest = min(whole), max(whole)
     if lowest >> 8 * _WIDEST != highest >> 8 * _WIDEST or (highest - lowest) >> _LISTED_BITS:
         raise ValueError(f"its values differ in more than the last {_LISTED_BITS} bits")
     if end - first > _WIDEST:
         # The first bytes are the same in all frames.
         constant[first : end - _WIDEST] = lowest.to_bytes(end - first, "big")[:-_WIDEST]
         first = end - _WIDEST
-    mask = (1 << 8 * (end - first)) - 1
-    whole = [value & mask for value in whole]
-    is_counting = whole == list(range(whole[0], whole[0] + len(whole)))
     if any(own.offset < start + end and start + first < own.offset + own.width for own in others):
         raise ValueError("another field in the same byte changes, too")
+    mask = (1 << 8 * (end - first)) - 1
+    if isinstance(whole, range):
+        return SteppingField(start + first, end - first, lowest & mask, len(whole))
+    whole = [value & mask for value in whole]
+    is_counting = whole == list(range(whole[0], whole[0] + len(whole)))
     return SteppingField(start + first, end - first, min(whole), len(whole), values=() if is_counting else tuple(whole))
 
 

@@ -1,23 +1,20 @@
 """The REST interface of the Open Traffic Generator in front of a `Tester`: requests and answers by snappi's models."""
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import socket
-from threading import BoundedSemaphore
 from typing import Any
 
 from lossratio.errors import LossRatioError
+from lossratio.http_server import TOO_SLOW, LocalHandler, LocalServer
+from lossratio.input_file import parse_json
+from lossratio.traffic.otg.flows import check_counts
 from lossratio.traffic.otg.packets import FieldError, ModelError, checked, load_snappi
 from lossratio.traffic.otg.tester import BusyError, Tester
 from lossratio.version import __version__
 
-MOST_BYTES = 1 << 23
+MOST_BYTES = 1 << 20
 """The most bytes of a request."""
-_MOST_CONNECTIONS = 32
-_SILENT_SECONDS = 30.0
 
 
 def _version(_tester: Tester, _model: Any, _sent: Any) -> dict[str, Any]:
@@ -47,24 +44,15 @@ class _RefusalError(Exception):
         self.status = status
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     protocol_version = "HTTP/1.1"
-    timeout = _SILENT_SECONDS
     server: "OtgServer"
 
-    def version_string(self) -> str:
-        return "lossratio"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing: the tester reports what matters."""
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         try:
             answer = self._answer()
         except _RefusalError as error:
-            # Its contents were not read, so nobody knows where the next request begins.
-            self.close_connection = True
-            self._refuse(error.status, error)
+            self.send_error(error.status, str(error))
         except (FieldError, ModelError) as error:
             self._refuse(HTTPStatus.BAD_REQUEST, error)
         except BusyError as error:
@@ -79,7 +67,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_POST = do_PATCH = do_PUT = do_DELETE = do_GET  # noqa: N815
 
-    def _refuse(self, status: HTTPStatus, error: Exception, kind: str = "validation") -> None:
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuses a request that was not read to its end: nobody knows where the next one begins."""
+        status = HTTPStatus(code)
+        self.close_connection = True
+        self._refuse(status, message or explain or status.phrase)
+        self.discard_contents()
+
+    def _refuse(self, status: HTTPStatus, error: object, kind: str = "validation") -> None:
         self._send(status, checked("Error", {"code": int(status), "kind": kind, "errors": [str(error)]}))
 
     def _send(self, status: HTTPStatus, answer: Mapping[str, Any]) -> None:
@@ -90,7 +85,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
     def _answer(self) -> dict[str, Any]:
         path = self.path.partition("?")[0]
@@ -101,8 +97,10 @@ class _Handler(BaseHTTPRequestHandler):
             )
         answer, returns, takes = ROUTES[self.command, path]
         sent = None if takes is None else self._contents()
-        model = None if takes is None else checked(takes, sent)
-        return checked(returns, answer(self.server.tester, model, sent))
+        with self.server.at_work(self.connection):
+            check_counts(sent)
+            model = None if takes is None else checked(takes, sent)
+            return checked(returns, answer(self.server.tester, model, sent))
 
     def _contents(self) -> Any:
         # Pages in a browser cannot send this type to another server without asking it.
@@ -114,45 +112,24 @@ class _Handler(BaseHTTPRequestHandler):
         if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
             text = f"a request has {MOST_BYTES:,} bytes at most"
             raise _RefusalError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
+        data = self.rfile.read(int(length))
+        if len(data) < int(length):
+            if self.server.is_late(self.connection):
+                raise _RefusalError(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW)
+            raise _RefusalError(HTTPStatus.BAD_REQUEST, "its contents are shorter than its Content-Length")
         try:
-            return json.loads(self.rfile.read(int(length)), parse_constant=_refuse)
-        except (ValueError, RecursionError) as error:
+            return parse_json(data)
+        except ValueError as error:
             raise ModelError(f"the request is no JSON: {str(error)[:200]}") from error
 
 
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-class OtgServer(ThreadingHTTPServer):
+class OtgServer(LocalServer):
     """The server; as a context manager it is closed in the end, with its tester. TCP port 0: any that is free."""
-
-    daemon_threads = True
 
     def __init__(self, tester: Tester, address: tuple[str, int]) -> None:
         load_snappi()
         self.tester = tester
-        self._connections = BoundedSemaphore(_MOST_CONNECTIONS)
         super().__init__(address, _Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serves a connection in a thread of its own, unless there are too many."""
-        if self._connections.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serves a connection."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._connections.release()
-
-    def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
-        """Reports a mistake of ours; a client that goes away is none."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)
 
     def server_close(self) -> None:
         """Stops all traffic, and listens no more."""

@@ -3,15 +3,16 @@
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lossratio.errors import LossRatioError, NodeError, TrafficError
+from lossratio.input_file import shown_name
 from lossratio.nodes import NodeSession
 from lossratio.topology import AfPacketGenerator, AutoGenerator, RealGenerator, XdpGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.client import AgentClient
+from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.generators import open_generator, start_agent
 from lossratio.traffic.generators.base import Generator, GeneratorNode
 from lossratio.traffic.otg.flows import CONFIG, CONTROL_STATE, METRICS, Flow, check_fields, configuration_of, read_flows
@@ -26,6 +27,10 @@ _END_SECONDS = 0.5
 """Seconds before the end of flows from which on a request to stop them waits for the end."""
 _COUNT_SECONDS = 30.0
 _NANOSECONDS = 1000.0
+_MOST_UNTOLD = 64
+_LONGEST_LINE = 1000
+_REFUSED_FIELDS = ("bad_request", "unsupported")
+"""Kinds of the agent's refusals that are about what it was asked for, e.g. frames that are larger than the MTU."""
 
 
 class BusyError(LossRatioError):
@@ -59,6 +64,8 @@ class Tester:
         self._run: _Run | None = None
         self._problem: LossRatioError | None = None
         self._generator: _OwnGenerator | None = None
+        # What no client has been told yet of flows that have ended.
+        self._untold: list[str] = []
 
     def set_config(self, config: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
         """Makes a configuration the tester's, gets the generator ready for it, and returns warnings.
@@ -81,10 +88,13 @@ class Tester:
                 self._ready(flows, config)
             self.config, self._flows = config, flows
             self._counts = _no_counts(flows)
-            return warnings
+            return [*self._told(), *warnings]
 
     def set_state(self, state: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
-        """Starts or stops flows: all, unless some are named. A `BusyError` if some are being sent yet."""
+        """Starts or stops flows: all, unless some are named. A `BusyError` if some are being sent yet.
+
+        Returns warnings of flows that have ended, and were not reported to any client yet.
+        """
         list(check_fields(sent, CONTROL_STATE))
         list(check_fields(state, CONTROL_STATE))
         wanted = state["traffic"]["flow_transmit"]
@@ -93,12 +103,13 @@ class Tester:
             run = self._run
             if wanted["state"] == "start":
                 self._start(flows)
-                return []
+                return self._told()
         if run is not None:
             if {flow.name for flow in flows} != {flow.name for flow in run.flows}:
                 raise FieldError("traffic.flow_transmit.flow_names", "flows that were started together stop together")
             run.stop()
-        return []
+        with self._lock:
+            return self._told()
 
     def metrics(self, request: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
         """The metrics of ports or flows. Frames are counted when the traffic has ended."""
@@ -130,6 +141,14 @@ class Tester:
         if run is not None:
             run.stop()
 
+    def _say(self, text: str) -> None:
+        # Names are what clients say, and the operator's terminal obeys control characters.
+        self._report(shown_name(text[:_LONGEST_LINE]))
+
+    def _told(self) -> list[str]:
+        told, self._untold = self._untold, []
+        return told
+
     def _named(self, names: Sequence[str] | None, where: str = "traffic.flow_transmit.flow_names") -> tuple[Flow, ...]:
         unknown = set(names or ()) - {flow.name for flow in self._flows}
         if unknown:
@@ -146,6 +165,10 @@ class Tester:
             self._generator = _OwnGenerator(self._kind)
         try:
             self._generator.configure(flows, configuration_of(flows, interfaces, self._settle_time))
+        except AgentRefusalError as error:
+            if error.kind in _REFUSED_FIELDS:
+                raise FieldError("flows", str(error)) from error
+            raise
         except NodeError:
             self._generator.close()
             self._generator = None
@@ -168,18 +191,17 @@ class Tester:
             self._run = None
             self._problem = run.problem
             if run.problem is not None:
-                self._report(f"failed: {run.problem}")
+                self._say(f"failed: {run.problem}")
                 if self._generator is not None:
                     self._generator.close()
                 self._generator = None
             for counted, latency in counters:
                 self._counts[counted.name] = (counted, latency)
-                beside = {"unsent": counted.unsent_frames, "dropped by the generator": counted.generator_drop_frames}
-                notes = [f"{count} {what}" for what, count in beside.items() if count]
-                if latency is not None and latency.error is not None:
-                    notes.append(f"latency not known: {latency.error}")
+                warnings = list(_warnings(counted, latency))
+                # The last ones are enough for a client that never asks.
+                self._untold = [*self._untold, *warnings][-_MOST_UNTOLD:]
                 text = f"{counted.name}: sent {counted.sent_frames}, received {counted.received_frames}"
-                self._report(", ".join([text, *notes]))
+                self._say("; ".join([text, *warnings]))
 
     def _flow_metric(self, flow: Flow) -> dict[str, Any]:
         counted, latency = self._counts[flow.name]
@@ -219,6 +241,18 @@ class Tester:
             if all(f"bytes{column}" in flow for flow in flows):
                 metric[f"bytes{column}"] = sum(flow[f"bytes{column}"] for flow in flows)
         return metric
+
+
+def _warnings(counted: DirectionCounters, latency: LatencyCounters | None) -> Iterator[str]:
+    """What the metrics of a flow do not say."""
+    due = counted.sent_frames + counted.unsent_frames
+    if counted.unsent_frames:
+        share = 100 * counted.unsent_frames / due
+        yield f"{counted.name}: {counted.unsent_frames:,} of {due:,} frames were not sent ({share:.3g} %)"
+    if counted.generator_drop_frames:
+        yield f"{counted.name}: {counted.generator_drop_frames:,} frames were dropped inside the generator"
+    if latency is not None and latency.error is not None:
+        yield f"{counted.name}: the latency is not known: {latency.error}"
 
 
 def _no_counts(flows: Sequence[Flow]) -> dict[str, Counted]:
