@@ -75,6 +75,11 @@ def run(
     from lossratio.units import tests_counted
 
     robot_options: tuple[str, ...] = click.get_current_context().obj or ()
+    if results is not None:
+        from lossratio.history import Outbox
+
+        # A mistake in the address is an error before the run, and not after it.
+        Outbox.of(results)
     limits = Limits(test_timeout, suite_timeout, run_timeout)
     topologies = (*((topology,) if topology else ()), *any_of)
     if resume is not None:

@@ -28,6 +28,10 @@ from lossratio.report import Run, read_run
 from lossratio.results import write_whole
 
 _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
+# A password may have slashes in it.
+_SECRETS = re.compile(r"://([^/@]*@|[^@]*:[^@]*@|[^?]*\?)")
+_AZURE = re.compile(r"abfss?://[\w-]+@[\w.-]+(/[^@?]*)?$", re.ASCII)
+"""A container of a storage account, which is no user of a host."""
 HISTORY = "history"
 """Folder below an archive's URL with the rows of all its runs, a `lossratio.history.History`."""
 RUNS = "runs"
@@ -40,7 +44,15 @@ class ObjectStore:
 
     url: str
     """A folder, or a URL such as ``s3://bucket/lossratio``. Credentials are in the environment, where the store's own
-    tools read them (e.g. ``AWS_PROFILE``), and never in the URL."""
+    tools read them (e.g. ``AWS_PROFILE``), and never in the URL: a `ReportError`, which does not show them."""
+
+    def __post_init__(self) -> None:
+        if _SECRETS.search(self.url) and not _AZURE.match(self.url):
+            raise ReportError(
+                "The address of an archive has no user, no password and no query (?...): they are secrets, and others "
+                "see them. Put credentials where the store's own tools read them, e.g. in AWS_PROFILE or, for any kind "
+                "of store, in variables of fsspec such as FSSPEC_SFTP_USERNAME."
+            )
 
     def __str__(self) -> str:
         return without_secrets(self.url)

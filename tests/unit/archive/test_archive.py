@@ -13,6 +13,7 @@ import pytest
 from archive_examples import measure
 from click.testing import CliRunner
 
+from lossratio.commands.main import commands
 from lossratio.commands.night import fetch, send
 from lossratio.commands.trend import trend
 from lossratio.errors import ArchiveError, ReportError, StorageError
@@ -133,11 +134,52 @@ def test_known_changes_go_to_the_archive_and_are_gone_with_it(run, outbox, store
     assert not (other.path / "annotations.yaml").exists()
 
 
-def test_errors_of_an_archive_have_no_secret_of_its_address():
-    store = ObjectStore("nosuch://ann:s3cret@host/path?sig=s3cret")
-    with pytest.raises(ArchiveError, match=r"^nosuch://host/path does not list x") as error:
-        store.names("x")
-    assert "s3cret" not in str(error.value)
+SECRET = "wJalrXUtn/K7MD+bPx"
+WITH_SECRETS = [
+    f"s3://AKIAEXAMPLE:{SECRET}@bucket/path",
+    f"s3://{SECRET.replace('/', '')}@bucket",
+    f"simplecache::s3://AKIAEXAMPLE:{SECRET}@bucket",
+    f"sftp://ann:{SECRET}@host:2222/path",
+    f"https://account.blob.core.example/container?sig={SECRET}",
+    f"abfs://container:{SECRET}@account.dfs.core.example/path",
+]
+
+
+@pytest.mark.parametrize("url", WITH_SECRETS)
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("send", "--results", "URL"),
+        ("fetch", "out", "--testbed", "t", "--results", "URL"),
+        ("run", "--topology", "simulated", "linux_bridge", "--results", "URL"),
+        ("trend", "URL"),
+        ("ack", "URL", "because"),
+        ("site", "URL", "--output", "site"),
+        ("plan", "--topology", "simulated", "linux_bridge", "--history", "URL"),
+    ],
+    ids=lambda line: line[0],
+)
+def test_an_address_with_secrets_is_refused_and_not_shown(url, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(commands, [word.replace("URL", url) for word in line])
+    assert str(result.exception).startswith("The address of an archive has no user, no password and no query")
+    shown = f"{result.output}{result.exception!r}"
+    assert not [word for word in ("AKIA", "wJalr", "7MD") if word in shown]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://bucket/a@b",
+        "abfs://container@account.dfs.core.example/path",
+        "gs://bucket",
+        "/srv/a:b@c",
+        "file:///srv/a@b",
+    ],
+)
+def test_other_addresses_are_taken(url):
+    assert ObjectStore(url).url == url
 
 
 def test_an_archive_without_history_says_so(store):
