@@ -59,6 +59,34 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "other users of a node may read the keys of tunnels",
+        "dut/vpp/control.py",
+        "umask 077\n",
+        "",
+        ("dut/test_vpp_keys.py::test_nobody_else_reads_the_keys_and_their_file_is_gone_afterwards",),
+    ),
+    Mutation(
+        "the keys of tunnels outlive a controller that was killed",
+        "dut/vpp/control.py",
+        """trap 'rm -f -- "$file"' EXIT""",
+        "",
+        ("dut/test_vpp_keys.py::test_of_a_controller_that_dies_while_vpp_reads_the_keys_nothing_is_left",),
+    ),
+    Mutation(
+        "a server has as many connections as its clients want",
+        "http_server.py",
+        "threading.BoundedSemaphore(MOST_CONNECTIONS)",
+        "threading.Semaphore(1 << 20)",
+        ("test_http_server.py::test_there_are_so_many_connections_at_most_and_answers_in_the_making_are_not_cut",),
+    ),
+    Mutation(
+        "a page of another site whose name leads here is answered",
+        "http_server.py",
+        "if not self.server.is_own(host[1]):",
+        "if not host[1]:",
+        ("test_http_server.py::test_a_name_of_somebody_else_that_leads_here_is_refused",),
+    ),
+    Mutation(
         "the size of a full table is a rate",
         "measurements/connections.py",
         "if most and is_telling and abs(",

@@ -53,9 +53,9 @@ class DutNode:
         """The node's facts."""
         return gather_facts(self._session)
 
-    def attempt(self, *command: str, stdin: str | None = None) -> CommandResult:
-        """Runs a command that may fail."""
-        return self._session.run(*_ENVIRONMENT, *command, check=False, stdin=stdin)
+    def attempt(self, *command: str, stdin: str | None = None, timeout: float = 30.0) -> CommandResult:
+        """Runs a command that may fail, but must end within so many seconds."""
+        return self._session.run(*_ENVIRONMENT, *command, timeout=timeout, check=False, stdin=stdin)
 
     def run(self, *command: str, stdin: str | None = None, timeout: float = 30.0) -> str:
         """Runs a command that must succeed within so many seconds, and returns its standard output."""

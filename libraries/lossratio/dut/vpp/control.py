@@ -55,14 +55,15 @@ class VppControl:
         changes.commands.append(f"vppctl {text}")
 
     def _configure_secretly(self, changes: Changes, command: Command, seconds: float) -> None:
-        path = f"{self.directory}/secret"
-        try:
-            written = self.node.attempt("sh", "-c", 'umask 077 && cat > "$1"', "write", path, stdin=command.text)
-            if written.exit_status != 0:
-                raise self.node.error(f"{path} cannot be written: {reason(written)}.")
-            answer = self.ask(f"exec {path}", seconds).strip()
-        finally:
-            self.node.attempt("rm", "-f", "--", path)
+        path, size = f"{self.directory}/secret", str(len(command.text.encode()))
+        given = self.node.attempt(
+            *("sh", "-c", _SECRETLY, "secretly", path, size, *self._line(f"exec {path}")),
+            stdin=command.text,
+            timeout=seconds,
+        )
+        if given.exit_status != 0:
+            raise self.node.error(f"VPP did not get the commands with keys: {_KEY.sub('KEY', reason(given))}.")
+        answer = given.stdout.replace("\r", "").strip()
         if re.fullmatch(command.answer, answer) is None:
             said = _KEY.sub("KEY", answer)[-_LONGEST_ANSWER:] or "it gave no reason"
             raise self.node.error(f"VPP refused one of the commands with keys: {said}.")
@@ -89,6 +90,19 @@ _LINE_SECONDS = 0.1
 _POLL = 0.2
 _KEY = re.compile(r"[0-9A-Fa-f]{16,}|[A-Za-z0-9+/]{40,}=?")
 _LONGEST_ANSWER = 500
+# The node removes the file by itself: nobody else may be left to do it. A controller that was killed may have sent a
+# part of it, and nobody reads what is written then.
+_SECRETLY = """
+umask 077
+file=$1 size=$2
+shift 2
+trap 'rm -f -- "$file"' EXIT
+trap 'exit 1' HUP INT TERM PIPE
+cat > "$file" || exit
+[ "$(wc -c < "$file")" -eq "$size" ] || exit
+"$@"
+exit
+"""
 _PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/dev/null; "$2" --version'
 
 
