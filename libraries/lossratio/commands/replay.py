@@ -44,7 +44,6 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
     critical load. With --target-loss-ratio: the critical load, from the trials of any journal. Loads are per
     transmitting interface.
     """
-    from lossratio.results import withdrawn_in_words
     from lossratio.trials import read_journal
 
     if journal.suffix == ".json":
@@ -56,8 +55,12 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
     if contents.unproved:
         rest = len(contents.unproved)
         click.echo(f"Note: its last {rest} trials are left out, as nobody looked at the devices after them", err=True)
-    for note in withdrawn_in_words(contents):
-        click.echo(f"Note: {note}", err=True)
+    if contents.withdrawn:
+        # Results need much that most journals do not.
+        from lossratio.results import withdrawn_in_words
+
+        for note in withdrawn_in_words(contents):
+            click.echo(f"Note: {note}", err=True)
     is_throughput = contents.search.get("algorithm") == "MLRsearch"
     if is_throughput:
         from lossratio.measurements.throughput import replayed
