@@ -21,6 +21,7 @@ RANK_TEST_LEAST = 5
 ONE_SIDED_LEAST = 3
 """Least number of results on one side if the other side has only one; their spread stands for both sides."""
 _ROUNDING = 1e-9
+_NOT_IN_A, _NOT_IN_B = "not in A", "not in B"
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ class Comparison:
     quantities: tuple[ComparedQuantity, ...]
     """The quantities, in the order of the tests."""
     problems: tuple[str, ...]
-    """Parts of the runs that could not be read, or were cut off."""
+    """Parts of the runs that could not be read, tests that were cut off, and tests that measured nothing."""
 
     @property
     def regressions(self) -> tuple[ComparedQuantity, ...]:
@@ -211,12 +212,14 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
     """Compares two sets of runs, older and newer ones; smaller relative changes than the least one do not count.
 
     Raises:
-        ReportError: If the runs are from different testbeds, or have no test in common.
+        ReportError: If the runs are from different testbeds, have no results, or have no test in common.
     """
     runs = (*before, *after)
     testbeds = {result.conditions.testbed.name for run in runs for result in run.results}
+    if not testbeds:
+        raise ReportError("There are no results to compare. 'lossratio report DIR' shows why nothing was measured.")
     if len(testbeds) != 1:
-        named = ", ".join(sorted(testbeds)) or "none"
+        named = ", ".join(sorted(testbeds))
         raise ReportError(
             f"Only results of one testbed can be compared, as equal testbeds differ; these are of: {named}. "
             f"Give runs of one testbed."
@@ -227,15 +230,23 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
     names = {result.test.full_name for result in rest}
     old_results = [result for result in old_results if result in rest or result.test.full_name not in names]
     old, new = _by_quantity(old_results), _by_quantity(new_results)
-    if not set(old) & set(new):
+    empty_in_a, empty_in_b = _unmeasured(before), _unmeasured(after)
+    compared = []
+    for key in dict.fromkeys((*old, *new)):
+        not_in_a = "A measured nothing" if key[0] in empty_in_a else _NOT_IN_A
+        not_in_b = "B measured nothing" if key[0] in empty_in_b else _NOT_IN_B
+        compared.append(_compared(key, old.get(key, []), new.get(key, []), (not_in_a, not_in_b)))
+    if all(one.note in (_NOT_IN_A, _NOT_IN_B) for one in compared):
         raise ReportError("The runs have no test in common, so there is nothing to compare.")
-    compared = [_compared(key, old.get(key, []), new.get(key, [])) for key in dict.fromkeys((*old, *new))]
-    problems = tuple(
-        problem
-        for run in runs
-        for problem in (*run.problems, *(f"{run.path}: {test.name} was cut off." for test in run.cut_off))
-    )
-    return Comparison(testbeds.pop(), tuple(_judged(compared, least_change)), problems)
+    return Comparison(testbeds.pop(), tuple(_judged(compared, least_change)), tuple(_problems(runs)))
+
+
+def _problems(runs: Sequence[Run]) -> Iterator[str]:
+    """What is missing in some runs, with their paths."""
+    for run in runs:
+        # The messages about files name them.
+        yield from run.problems
+        yield from (f"{run.path}: {' '.join(lack.split())}" for lack in run.lacks[len(run.problems) :])
 
 
 def _results(runs: Sequence[Run]) -> list[results.TestResult]:
@@ -248,6 +259,11 @@ def _results(runs: Sequence[Run]) -> list[results.TestResult]:
     return [result for of_test in by_test.values() for result in of_test]
 
 
+def _unmeasured(runs: Sequence[Run]) -> set[str]:
+    """Full names of the tests that failed before they measured anything."""
+    return {test.name for run in runs for test in run.unmeasured}
+
+
 def _by_quantity(measured: Sequence[results.TestResult]) -> dict[tuple[str, str], list[results.Finding]]:
     by_quantity: dict[tuple[str, str], list[results.Finding]] = {}
     for finding in results.findings_of(measured):
@@ -255,12 +271,15 @@ def _by_quantity(measured: Sequence[results.TestResult]) -> dict[tuple[str, str]
     return by_quantity
 
 
-def _compared(key: tuple[str, str], before: list[results.Finding], after: list[results.Finding]) -> ComparedQuantity:
+def _compared(
+    key: tuple[str, str], before: list[results.Finding], after: list[results.Finding], absent: tuple[str, str]
+) -> ComparedQuantity:
+    """Compares the findings of a quantity; the words are for one that is absent in A, and in B."""
     old, new = _sample(before), _sample(after)
     base = ComparedQuantity(*key, old, new, None, None, Verdict.NOT_COMPARABLE)
     base = replace(base, unit=(after or before)[-1].unit, findings_before=tuple(before), findings_after=tuple(after))
     if not (before and after):
-        return replace(base, note="not in B" if before else "not in A")
+        return replace(base, note=absent[1] if before else absent[0])
     for side, findings in (("A", before), ("B", after)):
         if all(finding.result.error in (results.INTERRUPTED, results.TERMINATED) for finding in findings):
             return replace(base, note=f"{side} was interrupted: resume it with lossratio run --resume")
@@ -393,10 +412,10 @@ def _sample_in_words(sample: Sample, unit: Unit) -> str:
 
 
 def summary_of(comparison: Comparison) -> Iterator[str]:
-    """How many quantities have which verdict, what to do without any verdict, and what could not be read; in lines."""
+    """How many quantities have which verdict, what to do without any verdict, and what is missing; in lines."""
     counts = {verdict: sum(compared.verdict is verdict for compared in comparison.quantities) for verdict in Verdict}
     summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
     yield f"Testbed {comparison.testbed}: {summary}. Rates are aggregates; p is adjusted for the number of comparisons."
     if not comparison.has_verdict:
         yield "No verdict: repeat the runs, at least twice on both sides, or three times on one."
-    yield from (f"Not read: {problem}" for problem in comparison.problems)
+    yield from (f"Missing: {problem}" for problem in comparison.problems)

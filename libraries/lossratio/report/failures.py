@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,25 @@ class SkippedTest:
 
 
 @dataclass(frozen=True)
+class Unmeasured:
+    """A test that failed before it measured anything."""
+
+    name: str
+    """The test's full name."""
+    error: str
+    """Robot Framework's message."""
+    suite: str
+    """Full name of its suite."""
+    failed: str | None
+    """Time when it failed, as in RFC 3339; None: not known, as an earlier version noted it."""
+
+    @property
+    def test(self) -> str:
+        """Its name in the suite."""
+        return self.name.removeprefix(f"{self.suite}.")
+
+
+@dataclass(frozen=True)
 class Skipped:
     """Tests that were not measured here, for one reason: e.g. the testbed has too few cores for them."""
 
@@ -39,7 +59,11 @@ class Skipped:
 
 
 def note_failure(directory: Path, test: str, message: str | None, **more: Any) -> None:
-    """Notes why a test failed (None: it passed after all). Raises OSError if the disk does not take the line."""
+    """Notes why a test failed (None: it passed after all), and more about it, such as the full name of its suite.
+
+    Raises:
+        OSError: If the disk does not take the line.
+    """
     _add(directory, {"test": test, "message": message, **more})
 
 
@@ -68,21 +92,30 @@ def noted_failures(directory: Path) -> Iterator[dict[str, Any]]:
             yield {**entry, "test": str(entry["test"])}
 
 
-def messages_of(directory: Path) -> dict[str, str]:
-    """Messages of the tests that failed, by full name."""
-    last = {entry["test"]: entry.get("message") for entry in noted_failures(directory)}
-    return {test: str(message) for test, message in last.items() if message is not None}
+def failures_of(directory: Path) -> Iterator[Unmeasured]:
+    """The tests that failed, whether or not they measured anything before."""
+    for test, entry in _last_lines(directory).items():
+        if entry.get("message") is not None:
+            # Earlier versions noted neither suite nor time.
+            suite = entry.get("suite") or test.rpartition(".")[0]
+            failed = entry.get("time")
+            yield Unmeasured(test, str(entry["message"]), str(suite), None if failed is None else str(failed))
 
 
 def skips_of(directory: Path) -> Iterator[tuple[SkippedTest, str]]:
     """The tests that were skipped, each with the reason."""
-    last = {entry["test"]: entry for entry in noted_failures(directory)}
-    for test, entry in last.items():
+    for test, entry in _last_lines(directory).items():
         if entry.get("skipped") is not None:
             suite = str(entry.get("suite"))
             yield SkippedTest(suite, test.removeprefix(f"{suite}.")), str(entry["skipped"])
 
 
+def _last_lines(directory: Path) -> dict[str, dict[str, Any]]:
+    """The last line of each test, by its full name."""
+    return {entry["test"]: entry for entry in noted_failures(directory)}
+
+
 def _add(directory: Path, entry: dict[str, Any]) -> None:
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     with (directory / FAILURES).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
+        file.write(json.dumps({**entry, "time": now}) + "\n")

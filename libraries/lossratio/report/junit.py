@@ -4,6 +4,8 @@ A failed measurement is an ``error``. An irregular measurement is ``skipped``, w
 failed. So is a test that was not measured here, e.g. because the testbed is too small for it. A test that failed before
 it measured anything, one that was cut off and a file that cannot be read are ``error``, too, so that an incomplete run
 is never taken for a complete one.
+
+A test has the same class and name in each run, whatever became of it: CI systems know it by these.
 """
 
 from collections.abc import Sequence
@@ -13,7 +15,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from lossratio.drawing import xml_text
 from lossratio.records import Rate
-from lossratio.report.run import Run
+from lossratio.report.run import CutOff, Run
 from lossratio.results import Outcome, TestResult, findings_of, message, number_of
 from lossratio.units import trials_counted
 
@@ -45,7 +47,7 @@ def junit_report(runs: Sequence[Run]) -> str:
         suites[run.path.resolve().name] = [
             *(_case(result, tuple(map(str, doubts))) for result, doubts in zip(run.results, run.doubts, strict=True)),
             *(
-                Case("cut off", test.name, state="error", message=f"cut off after {trials_counted(test.trials)}")
+                Case(*_names(test), state="error", message=f"cut off after {trials_counted(test.trials)}")
                 for test in run.cut_off
             ),
             *(
@@ -53,7 +55,7 @@ def junit_report(runs: Sequence[Run]) -> str:
                 for skipped in run.skipped
                 for test in skipped.tests
             ),
-            *(Case("not measured", test.name, state="error", message=test.error) for test in run.unmeasured),
+            *(Case(test.suite, test.test, state="error", message=test.error) for test in run.unmeasured),
             *(
                 Case("not readable", f"file {number}", state="error", message=problem)
                 for number, problem in enumerate(run.problems, start=1)
@@ -90,6 +92,13 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
                 SubElement(element, "system-out").text = xml_text(case.output)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _names(cut_off: CutOff) -> tuple[str, str]:
+    """Suite and name of a test that was cut off: those that it has when it is measured, where they are known."""
+    if cut_off.suite is None or cut_off.test is None:
+        return "cut off", cut_off.name
+    return cut_off.suite, cut_off.test
 
 
 def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:

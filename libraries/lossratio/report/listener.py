@@ -131,7 +131,7 @@ class RunReport:
             if result.status == "SKIP":
                 note_skip(self._directory, result)
             else:
-                note_failure(self._directory, result.full_name, result.message)
+                note_failure(self._directory, result.full_name, result.message, suite=result.parent.full_name)
         except OSError as error:
             what = "was skipped" if result.status == "SKIP" else "failed"
             logger.error(f"Cannot record why {result.full_name} {what}: {error.strerror}.")

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
-from lossratio.report.run import Run
+from lossratio.report.run import NOTHING_MEASURED, Run
 from lossratio.results import Outcome, TestResult, doubts_of, findings_of, number_of, view_of
 from lossratio.units import FRAMES_PER_SECOND
 
@@ -24,6 +24,7 @@ _COUNTERS = {
     "dropped_frames": "Frames that the DUT dropped.",
     "details": "Further counters of the DUT.",
 }
+_MEASURED = "1: measured; 0: irregular or failed."
 _STATISTICS = ("value", "lower_bound", "upper_bound", "deviation")
 
 
@@ -126,7 +127,7 @@ def samples_of(run: Run) -> Iterator[Sample]:
                 about = f"Measured values with their bounds, in {unit.replace('_', ' ')}."
                 yield Sample(f"lossratio_result_{unit}", about, value, result.ended, {**labels, "statistic": statistic})
         regular = float(finding.outcome is Outcome.MEASURED)
-        yield Sample("lossratio_measured", "1: measured; 0: irregular or failed.", regular, result.ended, labels)
+        yield Sample("lossratio_measured", _MEASURED, regular, result.ended, labels)
     for result, doubts in zip(run.results, doubts_of(run.results), strict=True):
         labels = _labels(run, result)
         yield Sample("lossratio_doubts", "Number of doubts about a result.", len(doubts), result.ended, labels)
@@ -139,10 +140,15 @@ def samples_of(run: Run) -> Iterator[Sample]:
         for sample in telemetry_metrics(result):
             yield replace(sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels})
 
+    # Labels of all samples are alike, so that queries which group by one of them find these tests, too.
+    about_run = {"testbed": run.testbed or "", "run": run.path.resolve().name, "generator": ""}
     now = datetime.now(timezone.utc)
-    for test in run.cut_off:
-        labels = {"run": run.path.resolve().name, "test": test.name}
-        yield Sample("lossratio_cut_off_trials", "Trials of a test that was cut off.", test.trials, now, labels)
+    for cut_off in run.cut_off:
+        labels = {**about_run, "suite": cut_off.suite or "", "test": cut_off.test or cut_off.name}
+        yield Sample("lossratio_cut_off_trials", "Trials of a test that was cut off.", cut_off.trials, now, labels)
+    for failed in run.unmeasured:
+        labels = {**about_run, "suite": failed.suite, "test": failed.test, "quantity": NOTHING_MEASURED}
+        yield Sample("lossratio_measured", _MEASURED, 0.0, now, labels)
 
 
 def openmetrics_report(runs: Sequence[Run]) -> str:

@@ -210,6 +210,9 @@ def _headline(comparison: Comparison, before: Sequence[Run], after: Sequence[Run
     sides = []
     for side, name, runs in zip("AB", names, (before, after), strict=True):
         results = [result for run in runs for result in run.results]
+        if not results:
+            sides.append(f"{side}: {name} (nothing measured)")
+            continue
         began, ended = min(result.started for result in results), max(result.ended for result in results)
         builds = sorted({build for result in results if (build := build_of(result)) is not None})
         days = f"{began:%Y-%m-%d}" if began.date() == ended.date() else f"{began:%Y-%m-%d} to {ended:%Y-%m-%d}"

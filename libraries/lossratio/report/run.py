@@ -1,18 +1,22 @@
 """A run as it is on the disk: readable results, tests that were cut off, and files that cannot be read."""
 
 import gc
+import json
 from collections.abc import Iterator, Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from lossratio.errors import ReportError, SearchError
 from lossratio.exit_status import FAILURES
-from lossratio.report.failures import Skipped, SkippedTest, messages_of, skips_of
+from lossratio.report.failures import Skipped, SkippedTest, Unmeasured, failures_of, skips_of
 from lossratio.results import (
     Doubt,
     RunDirectory,
+    TestIdentity,
     TestResult,
     doubts_of,
     kind_of_journal,
@@ -20,8 +24,13 @@ from lossratio.results import (
     result_stems,
     withdrawn_in_words,
 )
-from lossratio.trials import read_journal
+from lossratio.trials import JournalContents, read_journal
 from lossratio.units import format_frame_rate, format_ratio
+
+NOTHING_MEASURED = "nothing measured"
+"""Stands for the quantities of a test that failed before it measured anything: which ones they are is not known."""
+RECORD = "run.json"
+"""Name of the record of a run in its directory, if ``lossratio run`` began it."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +48,10 @@ class CutOff:
     proves, if there are any."""
     last: str | None
     """The last trial, in words; None: no trial."""
-
-
-@dataclass(frozen=True)
-class Unmeasured:
-    """A test that failed before it measured anything."""
-
-    name: str
-    """The test's full name."""
-    error: str
-    """Robot Framework's message."""
+    suite: str | None = None
+    """Full name of the test's suite; None: not known, as the journal does not describe the test."""
+    test: str | None = None
+    """Name of the test in its suite, likewise."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,22 @@ class Run:
     """Tests that failed before they measured anything."""
     skipped: tuple[Skipped, ...] = ()
     """Tests that were not measured here, by the reason. Nothing is missing: the testbed is too small for them."""
+    recorded_testbed: str | None = None
+    """Name of the testbed in the record of a run by ``lossratio run``; None: there is no such record."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
         """What is missing: messages about files that could not be read, and tests that did not finish."""
         failed = (f"{test.name} failed before it measured anything: {test.error}" for test in self.unmeasured)
         return (*self.problems, *(f"{test.name} was cut off." for test in self.cut_off), *failed)
+
+    @property
+    def testbed(self) -> str | None:
+        """Name of its testbed; None: not known, or there are several."""
+        names = {result.conditions.testbed.name for result in self.results}
+        if not names:
+            return self.recorded_testbed
+        return names.pop() if len(names) == 1 else None
 
     @cached_property
     def doubts(self) -> tuple[tuple[Doubt, ...], ...]:
@@ -126,15 +139,32 @@ def read_run(path: Path) -> Run:
             for result in contents.results[-1:]:
                 loss = format_ratio(result.loss_ratio)
                 last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"
-            cut_off.append(CutOff(journal.stem, contents.created, len(contents.entries), bounds, last))
+            names = _names_in(contents)
+            cut_off.append(CutOff(journal.stem, contents.created, len(contents.entries), bounds, last, *names))
     stems = {file.stem for name in ("results", "trials") for file in (path / name).glob("*.json*")}
-    failed = [Unmeasured(*one) for one in messages_of(path).items() if stems.isdisjoint(result_stems(one[0]))]
+    failed = [test for test in failures_of(path) if stems.isdisjoint(result_stems(test.name))]
     skipped = _skipped_in(path, stems)
     if not (results or cut_off or failed or skipped):
         reasons = " ".join(problems) or "There are no results and no journals in it."
         raise ReportError(f"There is nothing to report in {path}. {reasons}")
     results.sort(key=lambda result: (result.started, result.test.full_name))
-    return Run(path, tuple(results), tuple(cut_off), tuple(problems), tuple(failed), skipped)
+    return Run(path, tuple(results), tuple(cut_off), tuple(problems), tuple(failed), skipped, _recorded_testbed(path))
+
+
+def _recorded_testbed(path: Path) -> str | None:
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        return str(json.loads((path / RECORD).read_bytes())["topology"]["name"])
+    return None
+
+
+def _names_in(journal: JournalContents) -> tuple[str, str] | tuple[None, None]:
+    """Suite and name of the test that a journal describes; None: it describes none, or not as this version does."""
+    described = (journal.about or {}).get("test")
+    try:
+        test = TestIdentity.model_validate_json(json.dumps(described), strict=True)
+    except ValidationError:
+        return None, None
+    return test.suite, test.name
 
 
 def _skipped_in(path: Path, stems: AbstractSet[str]) -> tuple[Skipped, ...]:

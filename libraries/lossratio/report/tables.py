@@ -284,10 +284,18 @@ def csv_report(runs: Sequence[Run]) -> str:
         for row in rows_of(run):
             writer.writerow({column: _plain(value(replace(row, run=name))) for column, value in _CSV.items()})
         others: list[dict[str, object]] = [
-            {"run": name, "test": test.name, "outcome": "cut off", "trials": test.trials} for test in run.cut_off
+            {
+                "run": name,
+                "suite": test.suite,
+                "test": test.test or test.name,
+                "outcome": "cut off",
+                "trials": test.trials,
+            }
+            for test in run.cut_off
         ]
         others += (
-            {"run": name, "test": test.name, "outcome": "failed", "reason": test.error} for test in run.unmeasured
+            {"run": name, "suite": test.suite, "test": test.test, "outcome": "failed", "reason": test.error}
+            for test in run.unmeasured
         )
         others += (
             {"run": name, "suite": test.suite, "test": test.name, "outcome": NOT_HERE, "reason": skipped.reason}

@@ -30,6 +30,7 @@ from lossratio.errors import JobError, LossRatioError, NodeError, storing
 from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.records import Record
+from lossratio.report import RECORD
 from lossratio.results import damages_in, result_stems, results_lost, results_set_aside, write_whole
 from lossratio.runs.job import Assignment, assignments_of
 from lossratio.runs.robot_run import NO_LIMITS, Limits, RunRequest, check_selection, run_robot
@@ -37,7 +38,6 @@ from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, fai
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 from lossratio.version import __version__
 
-_FILE = "run.json"
 _RESULTS = Path("results")
 _MAKE_ROOM = "Nothing that was measured is lost; make room, and repeat the command."
 _SOURCES = (".robot", ".resource", ".yaml", ".yml", ".py")
@@ -84,8 +84,8 @@ class RunRecord(Record):
 
     def write(self, directory: Path) -> None:
         """Writes the record into the directory of a run."""
-        with storing(f"write {directory / _FILE}", _MAKE_ROOM):
-            write_whole(directory / _FILE, self.model_dump_json(indent=1).encode() + b"\n")
+        with storing(f"write {directory / RECORD}", _MAKE_ROOM):
+            write_whole(directory / RECORD, self.model_dump_json(indent=1).encode() + b"\n")
 
     def differences(self, now: "RunRecord") -> tuple[str, ...]:
         """The conditions that have changed since, in words. A resumed run repeats the command line of this record."""
@@ -112,7 +112,7 @@ def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, 
 
 def read_record(directory: Path) -> RunRecord:
     """Reads the record of a run."""
-    file = directory / _FILE
+    file = directory / RECORD
     try:
         return RunRecord.model_validate_json(read_input_file(file, ResumeError, MOST_RECORDED_BYTES))
     except ResumeError as error:

@@ -93,9 +93,9 @@ class FailureRecord:
         with storing(f"remove {path} of an earlier run"):
             path.unlink(missing_ok=True)
 
-    def add(self, test: str, kind: FailureKind, message: str) -> None:
-        """Records why a test failed. Raises OSError if the disk does not take the line."""
-        note_failure(self._directory, test, message, failure=kind.value)
+    def add(self, test: str, kind: FailureKind, message: str, suite: str | None = None) -> None:
+        """Records why a test of a suite failed. Raises OSError if the disk does not take the line."""
+        note_failure(self._directory, test, message, failure=kind.value, suite=suite)
 
     def skip(self, test: Any) -> None:
         """Records why a test was skipped. Raises OSError if the disk does not take the line."""
@@ -190,7 +190,7 @@ class VerdictListener:
         if verdict != before:
             try:
                 if failure is not None:
-                    self._record.add(result.full_name, failure, result.message)
+                    self._record.add(result.full_name, failure, result.message, result.parent.full_name)
                 elif result.skipped:
                     self._record.skip(result)
                 else:

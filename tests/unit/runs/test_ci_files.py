@@ -278,6 +278,15 @@ def test_a_night_without_results_has_no_morning(checkout):
     assert not RunDirectory(Path(checkout / "results" / "night")).has_files
 
 
+def test_a_night_in_which_every_test_failed_before_it_measured_anything_has_a_morning(checkout):
+    (checkout / "results" / "night").mkdir(parents=True)
+    (checkout / "results" / "night" / "failures.jsonl").write_text('{"test": "A.B", "message": "no link"}\n')
+    done = shell(checkout, "ci/morning")
+    assert done.returncode == 1
+    assert "A.B" in (checkout / "results" / "night" / "summary.md").read_text()
+    assert 'classname="A" name="B"' in (checkout / "results" / "night" / "junit.xml").read_text()
+
+
 SHELL_SCRIPTS = (
     "ci/night",
     "ci/morning",
