@@ -66,7 +66,8 @@ def _measuring(kind: type[MeasuredKind[Any, Any, Any, ResultT]], noun: str | Non
 class OpenTestbed(Testbed):
     """A testbed that measures; a `lossratio.testbed.Testbed`, too. Open it with `open_testbed`.
 
-    A measurement may name another kind of DUT than the testbed has: the testbed is closed then, and opened with it.
+    A measurement may name another kind of DUT than the testbed has: the testbed is closed then, and opened with it. If
+    that fails, the next measurement opens it anew.
     """
 
     def __init__(
@@ -77,8 +78,11 @@ class OpenTestbed(Testbed):
         self._directory = RunDirectory(results)
         self._measurements: Counter[str] = Counter()
         self._results: list[TestResult] = []
+        # The last one that was asked for; its set-up may have failed.
         self._dut = (dut, dict(options))
         self._testbed = self._opened()
+        self._name = self._testbed.request.topology.name
+        self._is_open = True
 
     ndr_pdr = _measuring(Throughput)
     mrr = _measuring(MaximumReceiveRate, "MRR")
@@ -96,14 +100,15 @@ class OpenTestbed(Testbed):
 
     def ready_for(self, profile: TrafficProfile, **settings: Any) -> AbstractContextManager[Ready]:
         """Makes it ready for a traffic profile; see `lossratio.testbed.Testbed.ready_for`."""
-        return self._testbed.ready_for(profile, **settings)
+        return self._open().ready_for(profile, **settings)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._testbed, name)
+        return getattr(self._open(), name)
 
     def close(self) -> None:
         """Stops all traffic, and puts the nodes back to their earlier state."""
-        self._testbed.close()
+        if self._is_open:
+            self._testbed.close()
 
     def __enter__(self) -> OpenTestbed:
         return self
@@ -114,7 +119,7 @@ class OpenTestbed(Testbed):
     def __repr__(self) -> str:
         dut, options = self._dut
         shown = "" if dut is None else f", {dut}" + "".join(f" {name}={value}" for name, value in options.items())
-        return f"<testbed {self.request.topology.name}{shown}>"
+        return f"<testbed {self._name}{shown}>"
 
     def _opened(self) -> Testbed:
         from lossratio.testbed import open_testbed as open_plain
@@ -125,15 +130,22 @@ class OpenTestbed(Testbed):
     def _with(self, dut: str | None, options: AnyOptions | None) -> Testbed:
         """The testbed with this kind of DUT, which is set up unless it is there already."""
         wanted = (dut, dict(options or {}))
-        if wanted == (None, {}) or wanted == self._dut:
-            return self._testbed
-        from lossratio.testbed import dut_request
+        if wanted not in ((None, {}), self._dut):
+            from lossratio.testbed import dut_request
 
-        # A wrong option is an error before the testbed is closed.
-        dut_request(*wanted)
-        self._testbed.close()
-        self._dut = wanted
-        self._testbed = self._opened()
+            # A wrong option is an error before the testbed is closed.
+            dut_request(*wanted)
+            self._dut = wanted
+            if self._is_open:
+                self._is_open = False
+                self._testbed.close()
+        return self._open()
+
+    def _open(self) -> Testbed:
+        """The testbed. After a set-up that failed it is opened anew, or gives the reason again."""
+        if not self._is_open:
+            self._testbed = self._opened()
+            self._is_open = True
         return self._testbed
 
 

@@ -42,6 +42,23 @@ def test_the_other_measurements_take_one_line(testbed):
     assert soak.target_loss_ratio == 1e-7
 
 
+def test_after_a_set_up_that_failed_nothing_is_measured_on_the_device_before_it(tmp_path, monkeypatch):
+    def fails(*given, **settings):
+        raise DutError("DUT1: the router is broken.")
+
+    with open_testbed(SIMULATED, dut="linux_bridge", results=tmp_path) as testbed:
+        with monkeypatch.context() as patch:
+            patch.setattr("lossratio.testbed.open_testbed", fails)
+            for dut in ("linux_router", "linux_router", None):
+                with pytest.raises(DutError, match="the router is broken"):
+                    testbed.mrr("64B", dut=dut)
+            with pytest.raises(DutError, match="the router is broken"):
+                _ = testbed.duts
+            assert repr(testbed) == "<testbed simulated, linux_router>"
+        assert testbed.mrr("64B").conditions.duts["DUT1"]["kind"] == "linux_router"
+        assert len(testbed.results) == 1
+
+
 def test_results_are_short_in_words_and_a_table_in_notebooks(result):
     assert repr(result).startswith("<ThroughputResult 64B QUICK_NDR, QUICK_PDR: QUICK_NDR ")
     assert len(repr(result)) < 150
