@@ -81,7 +81,30 @@ def resuming_command(arguments: list[str], directory: Path) -> str | None:
         words = ["python", "-m", "robot"]
     elif program.name != "robot":
         return None
-    return shlex.join([*words, "--variable", f"RESUME:{directory}", *arguments[1:]])
+    # Of several values of a variable, Robot Framework takes the last.
+    others = _without_variable(arguments[1:], "RESUME")
+    return shlex.join([*words, "--variable", f"RESUME:{directory}", *others])
+
+
+def _without_variable(arguments: list[str], name: str) -> list[str]:
+    """Arguments of ``robot`` without those that give a variable its value."""
+    kept: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, _, assignment = word.partition("=")
+        taken = [word]
+        if word == "-v" or word.lower() == "--variable":
+            assignment = next(words, "")
+            taken.append(assignment)
+        elif word.startswith("-v"):
+            assignment = word[2:]
+        elif option.lower() != "--variable":
+            assignment = ""
+        # Names of variables have neither case, nor blanks and underscores.
+        variable = assignment.partition(":")[0].replace("_", "").replace(" ", "").upper()
+        if variable != name:
+            kept += taken
+    return kept
 
 
 class Terminal:

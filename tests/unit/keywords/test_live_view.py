@@ -7,11 +7,13 @@ import io
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from robot.run import RobotFramework
 from robot_runs import ROOT, SIMULATED, write_suite
 
 from lossratio.keywords.live_view import Terminal, resuming_command
@@ -186,6 +188,23 @@ def test_the_command_that_goes_on_is_exact():
     words[0] = "/lib/robot/__main__.py"
     assert resuming_command(words, Path("out")).startswith("python -m robot --variable RESUME:out --include")
     assert resuming_command(["/venv/bin/lossratio", "run"], Path("out")) is None
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        ["--variable", "RESUME:first"],
+        ["-v", "resume:first"],
+        ["-vRESUME:first"],
+        ["--variable=RESUME:first"],
+        ["--Variable", "RE_SUME:first", "--variable", "RESUME:second"],
+    ],
+)
+def test_a_run_that_was_resumed_goes_on_from_itself(earlier):
+    words = ["robot", "--variable", "GOALS:quick", *earlier, "-v", "TOPOLOGY:lab.yaml", "suite.robot"]
+    command = shlex.split(resuming_command(words, Path("out")))
+    options, _ = RobotFramework().parse_arguments(command[1:])
+    assert options["variable"] == ["RESUME:out", "GOALS:quick", "TOPOLOGY:lab.yaml"]
 
 
 def test_the_next_trial_is_the_one_that_follows():
