@@ -26,6 +26,7 @@ from lossratio.traffic import (
     make_configuration,
     spread_over_flows,
 )
+from lossratio.trials import Exchange
 
 pytestmark = pytest.mark.netns
 
@@ -99,6 +100,51 @@ def test_operations_in_the_wrong_order_are_refused(agent):
 def test_requests_that_make_no_sense_are_answered_and_change_nothing(agent):
     configure(agent)
     assert refusal(agent._ask, "dance")[0] == "bad_request"
+    assert agent.trial(1000.0, 0.01)
+
+
+def test_a_time_that_is_false_is_no_time(agent):
+    configure(agent)
+    for operation, field in (("late", "wait"), ("trial", "ramp"), ("watched_trial", "above")):
+        request = {"load": 1000.0, "duration": 0.01, "above": 0.0, "in_flight": 0.0, field: False}
+        assert refusal(agent._ask, operation, **request)[0] == "bad_request"
+    assert agent._ask("late", wait=0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer_ratio": 0},
+        {"answer_ratio": True},
+        {"answer_ratio": "1"},
+        {"data_frames": -1},
+        {"data_frames": 1.5},
+        {"closing": "end"},
+        {"closing": []},
+        {"established": 1},
+        {"answers": 2},
+    ],
+)
+def test_an_exchange_that_makes_no_sense_is_refused_and_the_agent_stays(agent, change):
+    configure(agent)
+    exchange = {**asdict(Exchange()), **change}
+    assert refusal(agent._ask, "connect", load=1000.0, count=10, exchange=exchange)[0] == "bad_request"
+    assert agent.trial(1000.0, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_"),
+    [
+        ("connect", {"load": 1000.0, "count": 10}),
+        ("connect", {"load": 1000.0, "count": 2.5, "exchange": asdict(Exchange())}),
+        ("schedule", {}),
+        ("schedule", {"steps": [1]}),
+        ("resolve", {"questions": None, "seconds": 1.0}),
+    ],
+)
+def test_a_request_that_lacks_a_part_is_refused_and_the_agent_stays(agent, operation, request_):
+    configure(agent)
+    assert refusal(agent._ask, operation, **request_)[0] == "bad_request"
     assert agent.trial(1000.0, 0.01)
 
 

@@ -165,12 +165,12 @@ class Agent:
         return self._able_generator("latency").latency(load, duration, self._check)
 
     def _connect(self, request: Message) -> Message:
-        load, count = _positive(request, "load"), int(_positive(request, "count"))
-        exchange = Exchange(**request["exchange"])
+        load, count = _positive(request, "load"), _whole(request, "count")
+        exchange = read_record(Exchange, request.get("exchange"))
         return {"directions": self._able_generator("connect").connect(load, count, exchange, self._check)}
 
     def _schedule(self, request: Message) -> Message:
-        steps = [(_positive(step, "load"), _positive(step, "duration")) for step in request["steps"]]
+        steps = [(_positive(step, "load"), _positive(step, "duration")) for step in _records(request, "steps")]
         is_burst = bool(request.get("burst"))
         return {"directions": self._able_generator("schedule").schedule(steps, is_burst, self._check)}
 
@@ -179,7 +179,7 @@ class Agent:
 
     def _resolve(self, request: Message) -> Message:
         self._check_idle()
-        questions = [read_record(Question, question) for question in request["questions"]]
+        questions = [read_record(Question, question) for question in _records(request, "questions")]
         seconds = _positive(request, "seconds")
 
         def kernel() -> Wire:
@@ -267,4 +267,19 @@ def _positive(request: Message, field: str) -> float:
 
 
 def _seconds(request: Message, field: str) -> float:
-    return 0.0 if request.get(field, 0) == 0 else _positive(request, field)
+    value = request.get(field, 0)
+    return 0.0 if value == 0 and not isinstance(value, bool) else _positive(request, field)
+
+
+def _whole(request: Message, field: str) -> int:
+    value = _positive(request, field)
+    if not value.is_integer():
+        raise AgentError("bad_request", f"The {field} must be a whole number, not {value!r}.")
+    return int(value)
+
+
+def _records(request: Message, field: str) -> list[Message]:
+    values = request.get(field)
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise AgentError("bad_request", f"The {field} must be a list of objects, not {values!r}.")
+    return values

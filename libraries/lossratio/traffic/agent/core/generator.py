@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from dataclasses import dataclass
@@ -83,6 +84,14 @@ class Exchange:
     data_frames: int
     closing: str | None
     established: bool
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.answer_ratio < math.inf:
+            raise ValueError(f"the answer_ratio must be a positive, finite number, not {self.answer_ratio!r}")
+        if self.data_frames < 0:
+            raise ValueError(f"the number of data_frames must not be {self.data_frames!r}")
+        if self.closing not in (None, "fin", "rst"):
+            raise ValueError(f"connections end by fin, by rst or not at all, and not by {self.closing!r}")
 
 
 class ConnectingGenerator(Protocol):
