@@ -230,11 +230,11 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
     names = {result.test.full_name for result in rest}
     old_results = [result for result in old_results if result in rest or result.test.full_name not in names]
     old, new = _by_quantity(old_results), _by_quantity(new_results)
-    empty_in_a, empty_in_b = _unmeasured(before), _unmeasured(after)
+    empty_in_a, empty_in_b = _unmeasured(before, "A"), _unmeasured(after, "B")
     compared = []
     for key in dict.fromkeys((*old, *new)):
-        not_in_a = "A measured nothing" if key[0] in empty_in_a else _NOT_IN_A
-        not_in_b = "B measured nothing" if key[0] in empty_in_b else _NOT_IN_B
+        not_in_a = empty_in_a.get(key[0], _NOT_IN_A)
+        not_in_b = empty_in_b.get(key[0], _NOT_IN_B)
         compared.append(_compared(key, old.get(key, []), new.get(key, []), (not_in_a, not_in_b)))
     if all(one.note in (_NOT_IN_A, _NOT_IN_B) for one in compared):
         raise ReportError("The runs have no test in common, so there is nothing to compare.")
@@ -259,9 +259,12 @@ def _results(runs: Sequence[Run]) -> list[results.TestResult]:
     return [result for of_test in by_test.values() for result in of_test]
 
 
-def _unmeasured(runs: Sequence[Run]) -> set[str]:
-    """Full names of the tests that failed before they measured anything."""
-    return {test.name for run in runs for test in run.unmeasured}
+def _unmeasured(runs: Sequence[Run], side: str) -> dict[str, str]:
+    """Why a side has no result of some tests, by their full names."""
+    skipped = {
+        test.full_name: f"not measured here in {side}" for run in runs for alike in run.skipped for test in alike.tests
+    }
+    return skipped | {test.name: f"{side} measured nothing" for run in runs for test in run.unmeasured}
 
 
 def _by_quantity(measured: Sequence[results.TestResult]) -> dict[tuple[str, str], list[results.Finding]]:

@@ -149,6 +149,10 @@ def samples_of(run: Run) -> Iterator[Sample]:
     for failed in run.unmeasured:
         labels = {**about_run, "suite": failed.suite, "test": failed.test, "quantity": NOTHING_MEASURED}
         yield Sample("lossratio_measured", _MEASURED, 0.0, now, labels)
+    for test in (test for alike in run.skipped for test in alike.tests):
+        labels = {**about_run, "suite": test.suite, "test": test.name}
+        about = "1: the test was not measured here, e.g. because the testbed is too small for it."
+        yield Sample("lossratio_not_measured_here", about, 1.0, now, labels)
 
 
 def openmetrics_report(runs: Sequence[Run]) -> str:

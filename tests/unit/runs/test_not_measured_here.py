@@ -11,7 +11,7 @@ import pytest
 from runner_examples import ROOT, SIMULATED, write_suite
 
 from lossratio.errors import NotMeasuredHereError
-from lossratio.report import ReportFormat, read_run, render
+from lossratio.report import ReportFormat, compare, read_run, render
 from lossratio.testbed import open_testbed
 
 SET_UP = f"    Set Up Testbed    {SIMULATED}"
@@ -61,6 +61,8 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
     assert junit.find("testsuite").attrib["skipped"] == "4"
     classes = [case.get("classname") for case in junit.iter("testcase")]
     assert classes == ["Suites.A", "Suites.A", "Suites.B", "Suites.B", "Suites.A"]
+    metrics = render(ReportFormat.OPENMETRICS, [run])
+    assert metrics.count("lossratio_not_measured_here{") == 4
     reported = lossratio("report", out)
     assert (reported.status, reported.err.count(REASON)) == (0, 1)
 
@@ -72,6 +74,16 @@ def test_a_run_that_is_too_large_for_the_testbed_has_a_page_and_is_not_repeated(
     assert "1 test not measured here" in (out / "lossratio.html").read_text()
     resumed = lossratio("run", "--resume", out)
     assert (resumed.status, "1 not measured here" in resumed.err, resumed.err.count(REASON)) == (0, True, 1)
+
+
+def test_a_comparison_says_that_a_test_was_not_measured_here(lossratio, tmp_path):
+    for name, tests in (("a", MEASURES), ("b", MEASURES.replace("dut=linux_bridge", "duts=2"))):
+        folder = tmp_path / name
+        folder.mkdir()
+        file = write_suite(folder, tests, settings=LIBRARY)
+        assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", folder / "out").status == 0
+    a, b = (read_run(tmp_path / name / "out") for name in "ab")
+    assert [quantity.note for quantity in compare([a], [b]).quantities] == ["not measured here in B"]
 
 
 @pytest.mark.parametrize("arguments", ["duts=-1", "links=0", "nic=Intel-E810QC", "dut=linux_brige", "duts=many"])
