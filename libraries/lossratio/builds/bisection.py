@@ -10,7 +10,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from lossratio.builds.measuring import BuildRecord, Measure
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 from lossratio.history import Trend
+from lossratio.results import agreed_change, share_in_words
 
 BISECTED_BY = "lossratio bisect"
 """Who notes the answer of a bisection at the alarm."""
@@ -54,6 +55,8 @@ class BisectionResult:
     """The change as a share of the throughput before; None if it is not known."""
     measurements: int
     """Number of measurements."""
+    share: float = 0.0
+    """Largest share of the frames of a load that are missing and that no build lost; 0: there are few of them."""
 
 
 class Bisection:
@@ -82,6 +85,10 @@ class Bisection:
         self._measured: list[tuple[int, float]] = []
         self._skipped: set[int] = set()
         self._ends = (0, len(revisions) - 1)
+
+    def another(self) -> "Bisection":
+        """Another search among the same revisions, without a measurement."""
+        return Bisection(self._revisions, least_change=self._least_change, certainty=self._certainty, limit=self._limit)
 
     def next_revision(self) -> str | None:
         """The revision to measure; None if the answer is clear, or the limit is reached."""
@@ -226,15 +233,18 @@ def _revision_in(build: str, repository: Path) -> str | None:
 def bisect(search: Bisection, record: BuildRecord, measure: Measure, show: Callable[[str], None]) -> BisectionResult:
     """Measures revisions until it is clear which one changed the throughput. Measurements in the record count.
 
+    Where frames are missing that no build lost, the answer is that of the values as they are and at their most.
+
     Raises:
         BuildError: If a revision cannot be measured, or there is not exactly one value.
     """
-    step = 0
-    while (revision := search.next_revision()) is not None:
+    step, share, at_their_most = 0, 0.0, search.another()
+    while (revision := search.next_revision() or at_their_most.next_revision()) is not None:
         values = record.values(step, revision, measure)
         step += 1
         if values is None:
             search.skip(revision)
+            at_their_most.skip(revision)
             show(f"{step:>3}  {revision[:12]}  left out")
             continue
         if len(values) != 1:
@@ -244,13 +254,30 @@ def bisect(search: Bisection, record: BuildRecord, measure: Measure, show: Calla
                 ExitStatus.BAD_INPUT,
             )
         (value,) = values.values()
-        search.record(revision, value)
-        show(f"{step:>3}  {revision[:12]}  {value:,.0f} fps")
-    return search.result()
+        search.record(revision, value.least)
+        at_their_most.record(revision, value.most)
+        share = max(share, value.share)
+        show(f"{step:>3}  {revision[:12]}  {value.least:,.0f} fps")
+    return replace(_both(search.result(), at_their_most.result()), share=share)
+
+
+def _both(plain: BisectionResult, most: BisectionResult) -> BisectionResult:
+    """The answer that values give as they are and at their most, with the smaller change; else it is undecided."""
+    weaker = plain
+    if plain.change is not None and agreed_change(plain.change, most.change) == most.change:
+        weaker = most
+    if (plain.verdict, plain.candidates) != (most.verdict, most.candidates):
+        weaker = replace(weaker, verdict=BisectionVerdict.UNDECIDED, candidates=plain.candidates or most.candidates)
+    return weaker
 
 
 def describe_bisection(result: BisectionResult, subject: Callable[[str], str]) -> str:
     """The answer of a bisection in a few lines."""
+    missing = share_in_words([result.share])
+    return _answer(result, subject) + (f"\nUp to {missing}." if missing else "")
+
+
+def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
     counted = f"after {result.measurements} measurements"
     if result.verdict is BisectionVerdict.NO_CHANGE:
         return f"No change that matters between the first and the last revision, {counted}."

@@ -11,7 +11,7 @@ import math
 import random
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from html import escape
 from statistics import fmean, median
@@ -19,6 +19,7 @@ from statistics import fmean, median
 from lossratio.builds.measuring import BuildRecord, Measure
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
+from lossratio.results import Ends, agreed_change, share_in_words
 
 _MIXTURE = 0.005
 """Precision of the mixture over the difference in standard deviations. Two blocks that agree perfectly suffice with it:
@@ -63,6 +64,10 @@ class ComparisonResult:
     """The difference is in it with the requested certainty; infinite before two blocks are whole."""
     measurements: int
     """Number of measurements of both builds."""
+    share: float = 0.0
+    """Largest share of the frames of a load that are missing and that neither build lost; 0: there are few of them."""
+    measured: float | None = None
+    """The difference as measured, if it is another one than had these frames passed."""
 
 
 @dataclass(frozen=True)
@@ -296,6 +301,35 @@ def _relative(difference: float) -> float:
     return math.inf if difference >= 2.0 else max(-1.0, 2.0 * difference / (2.0 - difference))
 
 
+class _BothEnds:
+    """Two comparisons of one test: of the values as they are, and of the values at their most."""
+
+    def __init__(self, request: AbRequest) -> None:
+        self._as_they_are, self._at_their_most = BuildComparison(request), BuildComparison(request)
+        self._share = 0.0
+
+    def next_build(self) -> Build | None:
+        return self._as_they_are.next_build() or self._at_their_most.next_build()
+
+    def record(self, value: Ends) -> None:
+        for comparison, end in ((self._as_they_are, value.least), (self._at_their_most, value.most)):
+            if comparison.next_build() is not None:
+                self._share = max(self._share, value.share)
+                comparison.record(end)
+
+    def result(self) -> ComparisonResult:
+        """The verdict that both have, with the smaller difference; without one it is undecided."""
+        plain, most = self._as_they_are.result(), self._at_their_most.result()
+        change = agreed_change(plain.difference, most.difference)
+        weaker = most if change is not None and change != plain.difference else plain
+        if plain.verdict is not most.verdict:
+            weaker = replace(weaker, verdict=ComparisonVerdict.UNDECIDED)
+        measured = None if weaker.difference == plain.difference else plain.difference
+        return replace(
+            weaker, measurements=max(plain.measurements, most.measurements), share=self._share, measured=measured
+        )
+
+
 def compare_builds(
     request: AbRequest, record: BuildRecord, measure: Measure, show: Callable[[str], None]
 ) -> dict[str, ComparisonResult]:
@@ -305,23 +339,22 @@ def compare_builds(
         BuildError: If a build cannot be measured, or not with the same tests each time.
     """
     # The first measurement shows which tests there are.
-    comparisons = {"": BuildComparison(request)}
+    comparisons = {"": _BothEnds(request)}
     step = 0
     # All comparisons that have not ended name the same build.
     while build := next(filter(None, (comparison.next_build() for comparison in comparisons.values())), None):
         values = record.values(step, build.value, measure) or {}
         if step == 0:
-            comparisons = {name: BuildComparison(request) for name in values}
+            comparisons = {name: _BothEnds(request) for name in values}
         if values.keys() != comparisons.keys():
             missing = ", ".join(sorted(values.keys() ^ comparisons.keys()))
             raise BuildError(
                 f"Measurement {step + 1}, of build {build.value}, has other tests: {missing}.", ExitStatus.FAILED
             )
         for name, comparison in comparisons.items():
-            if comparison.next_build() is not None:
-                comparison.record(values[name])
+            comparison.record(values[name])
         step += 1
-        show(f"{step:>3}  {build.value}  " + "  ".join(f"{value:,.0f} fps" for value in values.values()))
+        show(f"{step:>3}  {build.value}  " + "  ".join(f"{value.least:,.0f} fps" for value in values.values()))
     return {name: comparison.result() for name, comparison in comparisons.items()}
 
 
@@ -334,7 +367,11 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
         ComparisonVerdict.SAME: "B is the same as A",
         ComparisonVerdict.UNDECIDED: "undecided: B differs from A",
     }.get(result.verdict, f"B is {result.verdict.value} than A")
-    return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements."
+    missing = share_in_words([result.share])
+    if missing:
+        as_measured = "" if result.measured is None else f"; it differs by {result.measured:+.2%} as measured"
+        missing = f" Up to {missing}{as_measured}."
+    return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements.{missing}"
 
 
 def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRecord, request: AbRequest) -> str:
@@ -358,6 +395,9 @@ def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRec
         cell = escape(name).replace("|", "\\|")
         lines.append(f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |")
     lines += ["", "Measured in turns until each verdict was clear, or the limit was reached.", ""]
+    missing = share_in_words(result.share for result in results.values())
+    if missing:
+        lines += [f"Up to {missing}: the verdicts hold with and without them, and changes are the smaller ones.", ""]
     for name in results:
         head = f"<details><summary>Measurements of {escape(name)}</summary>"
         lines += [head, "", *_chart(name, record), "</details>", ""]

@@ -27,7 +27,9 @@ from lossratio.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
 SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""
 _LINES = 20
-Values = Mapping[str, float]
+Values = Mapping[str, results.Ends]
+"""What each test measured, by test and quantity (``<full name> <quantity>``): aggregate frames per second.
+Frames may be missing that the SUT did not lose, so a value has two ends."""
 Measure = Callable[[str, Path], Values | None]
 """Sets a build up and measures it, with files in a directory; None: it cannot be measured."""
 FORMAT = "lossratio-builds/1"
@@ -96,7 +98,7 @@ class BuildBench(Bench):
         chosen = [finding for finding in rates if self.quantity in (None, finding.quantity)]
         return {_name(finding): self._value(finding, directory) for finding in chosen}
 
-    def _value(self, finding: results.Finding, directory: Path) -> float:
+    def _value(self, finding: results.Finding, directory: Path) -> results.Ends:
         name = _name(finding)
         share = results.unsent_share(results.view_of(finding.result).offered(finding.result, finding))
         if share:
@@ -106,14 +108,15 @@ class BuildBench(Bench):
                 ExitStatus.INFRASTRUCTURE,
             )
         if finding.is_too_slow:
-            return 0.0
-        value = results.number_of(finding.value)
-        if value is None or not (finding.outcome is results.Outcome.MEASURED or finding.is_at_limit):
+            return results.Ends(0.0, 0.0, 0.0)
+        ends = results.ends_of(finding)
+        if ends is None or not (finding.outcome is results.Outcome.MEASURED or finding.is_at_limit):
             reason = f"{finding.outcome.value}: {finding.reason}"
             raise BuildError(f"{name} has no value to compare: {reason}; see {directory}.", ExitStatus.FAILED)
         for caveat in results.caveats_of(finding):
             self.warn(f"{name}: {caveat}")
-        return value
+        # That a limit made it a least value is a caveat, and the limit is the same for both builds.
+        return ends if ends.share < 1.0 else results.Ends(ends.least, ends.least, 0.0)
 
 
 def _name(finding: results.Finding) -> str:
@@ -172,10 +175,12 @@ class TrialBench(Bench):
     def measure(self, directory: Path) -> Values:
         """Measures the build that is set up, by trials. Raises BuildError if they show the generator's limit."""
         name = f"{self._profile.name} {self._profile.frame_size} forwarding rate"
-        rates = sorted(self._forwarding_rate(name) for _ in range(_TRIALS))
-        return {name: fmean(rates[-_BEST:]) * self._profile.load_factor}
+        best = sorted(self._forwarding_rate(name) for _ in range(_TRIALS))[-_BEST:]
+        least, most, shares = zip(*best, strict=True)
+        factor = self._profile.load_factor
+        return {name: results.Ends(fmean(least) * factor, fmean(most) * factor, max(shares))}
 
-    def _forwarding_rate(self, name: str) -> float:
+    def _forwarding_rate(self, name: str) -> results.Ends:
         for _ in range(_ATTEMPTS):
             output = self._ready.measurer.measure(self._trial)
             # Beyond what the build can do, frames that could not be sent change nothing; and where it runs on the CPUs
@@ -192,7 +197,8 @@ class TrialBench(Bench):
         if not (output.lost_frames or output.unsent_frames or self._is_warned):
             self._is_warned = True
             self._warn(f"{name}: the build forwards all of the maximum load; a faster one would not show")
-        return TrialResult(self._trial, output).forwarding_rate
+        forwarded = TrialResult(self._trial, output).forwarding_rate
+        return results.ends_of_trial(forwarded, output, unsent_is_cost=self._shares_cpus)
 
     def close(self) -> None:
         """Puts the testbed back."""
@@ -216,11 +222,34 @@ class BuildMeasurement:
 
     build: str
     """Which build: ``A``, ``B`` or a revision."""
-    values: Values | None
+    values: Mapping[str, float] | None
     """Aggregate throughput in frames per second, by test and quantity (``<full name> <quantity>``); None: the build
     could not be set up, and is left out."""
     directory: str
     """The directory of its run, relative to the directory of the record."""
+    most: Mapping[str, float] | None = None
+    """The values had the frames passed that are missing and that the SUT did not lose; None: there are none."""
+    shares: Mapping[str, float] | None = None
+    """The shares of these frames; None: there are none."""
+
+    @classmethod
+    def of(cls, build: str, measured: Values | None, directory: str) -> "BuildMeasurement":
+        """What a build measured."""
+        if measured is None:
+            return cls(build, None, directory)
+        values = {name: ends.least for name, ends in measured.items()}
+        if all(ends.least == ends.most for ends in measured.values()):
+            return cls(build, values, directory)
+        most = {name: ends.most for name, ends in measured.items()}
+        return cls(build, values, directory, most, {name: ends.share for name, ends in measured.items()})
+
+    @property
+    def ends(self) -> Values | None:
+        """What each value may be; None: the build could not be set up."""
+        if self.values is None:
+            return None
+        most, shares = self.most or self.values, self.shares or {}
+        return {name: results.Ends(value, most[name], shares.get(name, 0.0)) for name, value in self.values.items()}
 
 
 class BuildRecord:
@@ -242,10 +271,10 @@ class BuildRecord:
         """What a step of a comparison measured; one that is not in the record is measured, and waited for on disk."""
         if step == len(self.measurements):
             directory = f"{step + 1:03}-{build[:12].replace('/', '_')}"
-            measurement = BuildMeasurement(build, measure(build, self.directory / directory), directory)
-            self._append(vars(measurement))
+            measurement = BuildMeasurement.of(build, measure(build, self.directory / directory), directory)
+            self._append({name: value for name, value in vars(measurement).items() if value or name == "values"})
             self.measurements.append(measurement)
-        return self.measurements[step].values
+        return self.measurements[step].ends
 
     def _read(self, header: Mapping[str, Any]) -> None:
         whole, _, _ = read_input_file(self._path, JobError, MOST_RECORDED_BYTES).rpartition(b"\n")

@@ -29,7 +29,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FAILED, _IRREGULAR = "failed", "irregular"
 _LATENCY = ("load", "direction", "p50_us", "p90_us", "p99_us", "most_us")
 _TEXTS = ("testbed", "test", "quantity", "outcome", "reason", "measured_as", "unit", "generator", "run", "build")
-_NUMBERS = ("value", "lower_bound", "upper_bound", "seconds", "frame_size_bytes", "unsent_share")
+_NUMBERS = ("value", "lower_bound", "upper_bound", "seconds", "frame_size_bytes", "unsent_share", "most", "resolution")
 _OTHERS = (*_NUMBERS, "doubts", "lower_is_better", "tags")
 
 
@@ -132,6 +132,8 @@ class Results:
             self.times[number],
             _number(column["seconds"][number]),
             column["unsent_share"][number] or 0,
+            _number(column["most"][number]),
+            column["resolution"][number],
             names[self.test_ids[column["testbed"][number], column["test"][number]]],
         ]
 

@@ -170,7 +170,7 @@ const adjusted = probabilities => {
 
 /**
  * Compares two sides, quantity by quantity, as lossratio.report.comparison.compare.
- * A row of a side: {test, quantity, unit, lowerIsBetter, outcome, reason, value, measuredAs, generator, time, unsent}.
+ * A row of a side: {test, quantity, unit, lowerIsBetter, outcome, reason, value, measuredAs, generator, time, unsent, most, resolution}.
  */
 const compareSides = (before, after, { leastChange, significance, stopped }) => {
   const key = row => `${row.test}\n${row.quantity}`;
@@ -187,14 +187,10 @@ const compareSides = (before, after, { leastChange, significance, stopped }) => 
     }
   }
   const compared = [...groups.values()].map(([one, other]) => comparedQuantity(one, other, stopped));
-  const tested = compared.filter(row => row.difference && row.difference.p !== null);
-  adjusted(tested.map(row => row.difference.p)).forEach((p, place) => {
-    const row = tested[place];
-    row.p = p;
-    const { change } = row.difference;
-    if (p >= significance || Math.abs(change) < leastChange) row.verdict = "no change";
-    else if (row.isUnsent(leastChange)) Object.assign(row, { verdict: "not comparable", note: [UNSENT, row.note].filter(Boolean).join("; ") });
-    else row.verdict = (change < 0) === row.lowerIsBetter ? "progression" : "regression";
+  const plain = withAdjusted(compared.map(row => row.difference));
+  const most = withAdjusted(compared.map(row => row.difference && atMost(row.ends, row.difference)));
+  compared.forEach((row, place) => {
+    if (plain[place]) judge(row, plain[place], most[place], leastNews(leastChange, row.resolution), significance);
   });
   return compared;
 };
@@ -203,35 +199,76 @@ const comparedQuantity = (before, after, errors) => {
   const last = (after.length ? after : before).at(-1);
   const values = rows => rows.map(row => row.value).filter(value => value !== null);
   const [a, b] = [values(before), values(after)];
-  const isUnsent = leastChange => unsentExplains(before, after, leastChange);
-  const base = { isUnsent, test: last.test, quantity: last.quantity, unit: last.unit, lowerIsBetter: last.lowerIsBetter, id: last.id, a, b, difference: null, p: null, verdict: "not comparable", note: "" };
+  const ends = { sides: [endsOf(before), endsOf(after)], lowerIsBetter: last.lowerIsBetter };
+  const resolution = [...after, ...before][0].resolution;
+  const base = { ends, resolution, test: last.test, quantity: last.quantity, unit: last.unit, lowerIsBetter: last.lowerIsBetter, id: last.id, a, b, difference: null, p: null, verdict: "not comparable", note: "" };
   const stopped = rows => rows.every(row => errors.includes(row.reason));
   if (!before.length || !after.length) return { ...base, note: before.length ? "not in B" : "not in A" };
   if (stopped(before) || stopped(after)) return { ...base, note: `${stopped(before) ? "A" : "B"} was interrupted` };
   const meanings = new Set([...before, ...after].map(row => row.measuredAs).filter(meaning => meaning !== null));
   if (meanings.size > 1) return { ...base, note: "the sides differ in traffic, path or goal" };
-  const missing = after.every(row => row.unsent) ? "not comparable" : "regression";
+  const unknown = after.every(row => row.unsent) ? "not comparable" : "regression";
   if (after.every(row => row.outcome === "failed") && before.some(row => row.outcome !== "failed")) {
-    return { ...base, verdict: missing, note: `B has no value: ${after.at(-1).reason}` };
+    return { ...base, verdict: unknown, note: `B has no value: ${after.at(-1).reason}` };
   }
   if (!a.length && !b.length && after[0].reason === null) return { ...base, note: "no single value: see the reports of the runs" };
   if (!a.length) return { ...base, note: `A has no value: ${before.at(-1).reason}` };
-  if (!b.length) return { ...base, verdict: missing, note: `B has no value: ${after.at(-1).reason}` };
-  const note = [...generators(before, after), ...caveats("A", before), ...caveats("B", after)].join("; ");
+  if (!b.length) return { ...base, verdict: unknown, note: `B has no value: ${after.at(-1).reason}` };
+  const note = [...generators(before, after), ...missing(ends), ...caveats("A", before), ...caveats("B", after)].join("; ");
   return { ...base, difference: difference(a, b), verdict: "too few results", note };
 };
 
-/** Whether what the generator did not send may be the difference, as lossratio.results.doubts.unsent_explain. */
-const UNSENT = "what the generator did not send may be the difference";
-const unsentExplains = (before, after, leastChange) => {
-  const sides = [before, after].map(rows => rows.filter(row => row.value !== null));
-  if (!sides.flat().some(row => row.unsent)) return false;
-  const most = rows => rows[0].lowerIsBetter ? mean(rows.filter(row => !row.unsent).map(row => row.value))
-    : mean(rows.map(row => row.unsent < 1 ? row.value / (1 - row.unsent) : Infinity));
-  const [least, highest] = [sides.map(rows => mean(rows.map(row => row.value))), sides.map(most)];
-  const change = highest[1] - highest[0];
-  return !(change * (least[1] - least[0]) > 0 && Math.abs(change) >= leastChange * highest[0]);
+const withAdjusted = differences => {
+  const tested = differences.filter(one => one && one.p !== null);
+  const probabilities = adjusted(tested.map(one => one.p));
+  return differences.map(one => tested.includes(one) ? { found: one, p: probabilities[tested.indexOf(one)] } : null);
 };
+
+// As lossratio.results.least_news: two searches of one SUT may end one width of the goal apart.
+const leastNews = (wanted, resolution) => resolution === null ? wanted : Math.max(wanted, resolution / (1 - resolution) * (1 + 1e-6));
+
+/** What the values of a side may be, as lossratio.results.stored_ends: frames may be missing that the SUT did not lose. */
+const endsOf = rows => rows.filter(row => row.value !== null).map(row => ({
+  least: row.value,
+  most: row.unsent === 1 ? Infinity : row.most ?? row.value / (1 - row.unsent),
+  share: row.unsent,
+}));
+
+/** The difference of values at their most, as lossratio.report.difference_at_most; null: not known. */
+const atMost = ({ sides, lowerIsBetter }, plain) => {
+  if (sides.flat().every(one => one.least === one.most)) return plain;
+  const [old, now] = sides.map(side => lowerIsBetter ? side.filter(one => !one.share).map(one => one.least) : side.map(one => one.most));
+  const noEnd = [old, now].map(side => side.includes(Infinity));
+  if (!old.length || !now.length || (noEnd[0] && noEnd[1])) return null;
+  if (noEnd[0] || noEnd[1]) return { change: noEnd[0] ? -Infinity : Infinity, test: plain.test, p: plain.p, interval: null };
+  return difference(old, now);
+};
+
+/** The verdict on the values as they are and at their most, as lossratio.report.comparison. */
+const judge = (row, plain, most, leastChange, significance) => {
+  const changes = [plain, most].map(one => one && one.p < significance && Math.abs(one.found.change) >= leastChange ? one.found.change : null);
+  const agreed = changes[0] !== null && changes[1] !== null && changes[0] * changes[1] > 0;
+  const isWeaker = agreed && Math.abs(changes[1]) < Math.abs(changes[0]);
+  row.p = Math.max(plain.p, most ? most.p : 0);
+  if (agreed) {
+    row.difference = isWeaker ? most.found : plain.found;
+    row.verdict = (row.difference.change < 0) === row.lowerIsBetter ? "progression" : "regression";
+    if (isWeaker && row.ends.sides.flat().some(one => one.share)) {
+      row.note = [row.note, `${signed(changes[0])} as measured, ${signed(changes[1])} had these frames passed`].filter(Boolean).join("; ");
+    }
+  } else if (changes[0] === null && (changes[1] === null || !Number.isFinite(changes[1]))) {
+    row.verdict = "no change";
+  } else Object.assign(row, { verdict: "not comparable", note: [UNSENT, row.note].filter(Boolean).join("; ") });
+};
+
+const UNSENT = "what the generator did not send, or did not count, may be the difference";
+const signed = ratio => `${ratio < 0 ? "" : "+"}${(100 * ratio).toFixed(2)} %`;
+
+/** The share of missing frames that the SUT did not lose, of each side that has such. */
+const missing = ({ sides }) => sides.flatMap((side, place) => {
+  const share = Math.max(0, ...side.map(one => one.share).filter(one => one < 1));
+  return share ? [`${"AB"[place]}: up to ${Number((100 * share).toPrecision(4))} % of the frames of a load were unsent, late or dropped by the generator`] : [];
+});
 
 const generators = (before, after) => {
   const kinds = [before, after].map(rows => [...new Set(rows.map(row => row.generator).filter(Boolean))].sort());

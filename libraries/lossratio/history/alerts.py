@@ -243,7 +243,7 @@ def how_sure(trend: Trend) -> str:
     said = f"{worse} of the {len(newest)} newest results agree, {since} since the change"
     scatter = float(before.std(ddof=1)) if len(before) > 2 else 0.0
     if scatter > 0.0:
-        size = abs(change.after - change.before) / scatter
+        size = abs(change.ratio * change.before if np.isfinite(change.ratio) else change.after) / scatter
         said += f"; the change is {size:.3g} times the scatter of the {len(before)} results before"
     return said + ("; the values are in two bands, of which this is the lower one" if trend.bands is not None else "")
 

@@ -193,12 +193,16 @@ class Entry:
     latency: tuple[results.LatencyPoint, ...] = ()
     """Latencies of the test, if it has any."""
     unsent_share: float | None = None
-    """Share of the value's frames that the generator left unsent; 1: the value is a least one; None: not known."""
+    """Share of the value's frames that were unsent, late or dropped by the generator, if more than 1 %; 1: the value is
+    a least one; None: not known."""
     readings: tuple[Reading, ...] = ()
     """Readings of the test's telemetry, if it has any; the first entry of a result has them."""
     resolution: float | None = None
     """Width of the search's goal, relative to the upper bound; None: there is none, or the result was added by an
     earlier version."""
+    most: float | None = None
+    """The value if these frames had passed; None: there are none, the value is a least one, or the result was added by
+    an earlier version."""
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -211,7 +215,7 @@ def entries_of(run: Run) -> Iterator[Entry]:
 
 
 def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry:
-    result = finding.result
+    result, ends = finding.result, results.ends_of(finding)
     return Entry(
         testbed=result.conditions.testbed.name,
         test=result.test.full_name,
@@ -237,6 +241,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         latency=tuple(results.view_of(result).latencies(result)),
         unsent_share=results.unsent_share_of(finding),
         resolution=finding.resolution,
+        most=ends.most if ends is not None and ends.least < ends.most < np.inf else None,
     )
 
 
@@ -332,8 +337,12 @@ class Series:
         return results.least_news(wanted, self.resolution)
 
     def unsent_share(self, index: int) -> float:
-        """The share of a value's frames that the generator left unsent, by the index of its result."""
+        """The share of a value's frames that are missing and that the SUT did not lose, by the index of its result."""
         return self["unsent_share"][index] or 0.0
+
+    def ends_of(self, index: int) -> results.Ends:
+        """What the value of a result may be, by its index."""
+        return results.stored_ends(float(self.values[index]), self["unsent_share"][index], self["most"][index])
 
     def like_newest(self) -> "Series":
         """The results with the traffic, path, goal and generator of the newest one, as far as these are known."""

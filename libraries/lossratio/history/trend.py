@@ -10,8 +10,8 @@ import numpy as np
 from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import FAILED, Series
 from lossratio.history.steps import Bands, bands_in, group_starts
-from lossratio.results import unsent_explain
-from lossratio.units import format_ratio
+from lossratio.report import Difference, difference_at_most, real_change
+from lossratio.results import Ends, agreed_change, share_in_words
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
@@ -29,7 +29,7 @@ class TrendVerdict(str, Enum):
     NO_VALUE = "no value any more"
     """The newest result has no value, and earlier ones had."""
     NOT_OFFERED = "load not offered"
-    """The value got worse lately or is missing, and what the generator left unsent may be the reason."""
+    """The value changed lately or is missing, and frames that the SUT did not lose may be the reason."""
     UNCONFIRMED = "one bad result"
     """The newest result is worse, and no other one confirms it yet."""
     EXPLAINED = "known change"
@@ -76,7 +76,8 @@ class Change:
     """The newest change of a trend."""
 
     ratio: float
-    """The difference over the mean before."""
+    """The difference over the mean before; where frames are missing that the SUT did not lose, the smaller one of the
+    values as they are and at their most."""
     before: float
     """Mean before, in the unit of the series; of a series with bands the level of the lower one."""
     after: float
@@ -85,6 +86,8 @@ class Change:
     """When the first result after the change was measured."""
     known: KnownChange | None
     """The known change that explains this one; None: there is none."""
+    measured_ratio: float | None = None
+    """The difference of the values as they are, over the mean before, if the ratio is another one."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,9 @@ class Trend:
     """The known change that explains why the newest result has no value; None: there is none."""
     notes: tuple[KnownChange, ...] = ()
     """Notes about the open alarm: who looks at it, and what a bisection found."""
+    shares: tuple[float, float] = (0.0, 0.0)
+    """Largest share of a value's frames that are missing and that the SUT did not lose: of the results before the
+    newest change, and of the fresh ones."""
 
     @property
     def is_alarm(self) -> bool:
@@ -176,7 +182,12 @@ def trends_of(series: Sequence[Series], known: Sequence[KnownChange] = (), rules
         for part, index, begins in zip(alike, indices, group_starts(finite), strict=True)
     ]
     return [
-        replace(trend, left_out=len(whole.times) - len(trend.series.times), notes=tuple(_notes(trend, known)))
+        replace(
+            trend,
+            left_out=len(whole.times) - len(trend.series.times),
+            notes=tuple(_notes(trend, known)),
+            shares=_shares(trend, rules.fresh),
+        )
         for trend, whole in zip(trends, series, strict=True)
     ]
 
@@ -204,13 +215,32 @@ class _Judged:
         # Indices of its results with a value, and these values, in the lower band.
         self.indices, self.values = indices, values
 
-    def offered(self, step: Step) -> list[tuple[float, float]]:
-        """The values of a step, each with the share of its frames that the generator left unsent."""
-        return [
-            (float(value), self.series.unsent_share(int(index)))
-            for index, value in zip(self.indices, self.values, strict=True)
-            if step.first <= index <= step.last
-        ]
+    def sure(self, change: Change, before: Step, after: Step, least_change: float) -> Change | None:
+        """A change as the values show it as they are and at their most; None: not in both.
+
+        Then frames that the SUT did not lose may be the change.
+        """
+        sides = self._ends(before), self._ends(after)
+        # The steps have tested the values as they are.
+        plain = Difference(change.ratio, None, "steps", 0.0)
+        at_most = difference_at_most(*sides, self.series.unit, plain)
+        if at_most is not None and not any(one.share for side in sides for one in side):
+            at_most = replace(at_most, p_value=plain.p_value)
+        ratio = agreed_change(change.ratio, real_change(at_most, least_change))
+        if ratio is None or ratio == change.ratio:
+            return None if ratio is None else change
+        return replace(change, ratio=ratio, measured_ratio=change.ratio)
+
+    def _ends(self, step: Step) -> list[Ends]:
+        """What the values of a step may be."""
+        found = []
+        for index, value in zip(self.indices, self.values, strict=True):
+            if step.first <= index <= step.last:
+                ends = self.series.ends_of(int(index))
+                # With bands, values of the upper one are lowered.
+                lowered = float(value) / ends.least if ends.least else 1.0
+                found.append(Ends(float(value), ends.most * lowered, ends.share))
+        return found
 
 
 def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> Trend:
@@ -230,10 +260,9 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     before = _last_old_step(steps, indices, rules.fresh)
     change = None if before is steps[-1] else _change(series, before, steps[-1], known)
     verdict = _verdict(change, series, rules.least_change)
-    if verdict is TrendVerdict.REGRESSION and unsent_explain(
-        judged.offered(before), judged.offered(steps[-1]), series.unit, rules.least_change
-    ):
-        verdict = TrendVerdict.NOT_OFFERED
+    if change is not None and verdict in (TrendVerdict.REGRESSION, TrendVerdict.PROGRESSION):
+        sure = judged.sure(change, before, steps[-1], rules.least_change)
+        change, verdict = (change, TrendVerdict.NOT_OFFERED) if sure is None else (sure, verdict)
     if verdict in _UNCONFIRMED and change is not None:
         # How many of the newest values lie in the direction of the change, by the least change or more.
         off = (judged.values[-LOOK_AT:] - change.before) * np.sign(change.after - change.before)
@@ -269,12 +298,24 @@ def _open_regression(judged: _Judged, known: Sequence[KnownChange], rules: Trend
         difference = step.mean - level
         if abs(difference) < rules.least_change * abs(level) or not difference or series.unit.is_better(difference):
             found = None
-        elif not unsent_explain(judged.offered(origin), judged.offered(step), series.unit, rules.least_change):
+            continue
+        sure = judged.sure(_change(series, origin, step, ()), origin, step, rules.least_change)
+        if sure is None:
+            continue
+        if level == origin.mean:
             opened = found or change
-            after = step.mean if level == origin.mean else opened.after
-            ratio = (after - origin.mean) / origin.mean if origin.mean else opened.ratio
-            found = replace(opened, after=after, ratio=ratio)
+            found = replace(sure, began=opened.began, known=opened.known)
     return found
+
+
+def _shares(trend: Trend, fresh: int) -> tuple[float, float]:
+    """Largest shares of missing frames that the SUT did not lose: before the newest change, and of the fresh ones."""
+    known = [share or 0.0 for share in trend.series["unsent_share"]]
+    began = 0 if trend.change is None else trend.series.times.index(trend.change.began)
+    before, newest = known[max(0, began - fresh) : began], known[-fresh:]
+    # A least value has no share of its own.
+    before, newest = ([share for share in shares if share < 1.0] for shares in (before, newest))
+    return max(before, default=0.0), max(newest, default=0.0)
 
 
 def missing_in_a_row(series: Series) -> int:
@@ -326,8 +367,11 @@ def details_of(trend: Trend) -> Iterator[str]:
     """What there is to say about a trend: its change, what is new, how old it is, and what is left out."""
     if trend.change is not None:
         change, unit = trend.change, trend.series.unit
+        size = f"{100 * change.ratio:+.2f} %"
+        if change.measured_ratio is not None and any(trend.shares):
+            size = f"{100 * change.measured_ratio:+.2f} % as measured, {size} had these frames passed"
         yield (
-            f"{unit.format(change.before)} to {unit.format(change.after)} ({100 * change.ratio:+.2f} %) "
+            f"{unit.format(change.before)} to {unit.format(change.after)} ({size}) "
             f"since {change.began:%Y-%m-%d %H:%M} UTC"
         )
     known = trend.known if trend.change is None else trend.change.known
@@ -337,9 +381,11 @@ def details_of(trend: Trend) -> Iterator[str]:
     if trend.bands is not None:
         yield trend.bands.describe(trend.series.unit)
     if trend.verdict is TrendVerdict.NOT_OFFERED:
-        share = max(share or 0.0 for share in trend.series["unsent_share"][-TrendRules.fresh :])
-        size = f": up to {format_ratio(share)} of the frames were unsent" if share < 1.0 else ""
-        yield f"the generator did not send what was asked for, so this says nothing about the SUT{size}"
+        yield "what the generator did not send, or did not count, may be the reason, so this says nothing about the SUT"
+    for share, when in zip(trend.shares, ("before the change", "lately"), strict=True):
+        words = share_in_words([share])
+        if words:
+            yield f"{when}, up to {words}"
     if not np.isfinite(trend.series.values[-1]) and trend.verdict in (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED):
         yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series['reason'][-1]}"
     if trend.new_kinds:

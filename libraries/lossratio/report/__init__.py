@@ -3,10 +3,13 @@
 from lossratio.report.comparison import (
     LEAST_CHANGE,
     SIGNIFICANCE,
+    Difference,
     compare,
     comparison_cases,
     comparison_markdown,
     comparison_table,
+    difference_at_most,
+    real_change,
 )
 from lossratio.report.csit import csit_export, write_csit
 from lossratio.report.failures import note_failure, note_skip, noted_failures, reason_of_skip

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from lossratio import results
@@ -14,7 +15,7 @@ from lossratio.errors import ReportError
 from lossratio.report.junit import Case
 from lossratio.report.run import Run
 from lossratio.report.tables import markdown_cell, markdown_table
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
+from lossratio.units import FRAMES_PER_SECOND, Unit
 
 RANK_TEST_LEAST = 5
 """Least number of results on both sides for a comparison of ranks."""
@@ -151,7 +152,7 @@ class Verdict(str, Enum):
     TOO_FEW = "too few results"
     """There are not enough results to distinguish a change from chance."""
     NOT_COMPARABLE = "not comparable"
-    """The two sides measured different quantities, lack a value, or differ by what the generator did not send."""
+    """The two sides measured different quantities, lack a value, or differ by frames that the SUT did not lose."""
 
 
 _STATES = {Verdict.REGRESSION: "failure", Verdict.TOO_FEW: "skipped", Verdict.NOT_COMPARABLE: "skipped"}
@@ -170,7 +171,8 @@ class ComparedQuantity:
     after: Sample
     """Values after, likewise."""
     difference: Difference | None
-    """The difference of the values; None: one side has no values, or the sides are not comparable."""
+    """The difference of the values, or of the values at their most if that is smaller; None: one side has no values, or
+    the sides are not comparable."""
     p_value: float | None
     """Probability, adjusted for the number of compared quantities; None: no statistical test."""
     verdict: Verdict
@@ -183,6 +185,18 @@ class ComparedQuantity:
     """The findings before, also those without a value."""
     findings_after: tuple[results.Finding, ...] = ()
     """The findings after, likewise."""
+
+    @cached_property
+    def ends(self) -> tuple[list[results.Ends], list[results.Ends]]:
+        """What the values before and after may be: frames may be missing that the SUT did not lose."""
+        sides = (self.findings_before, self.findings_after)
+        before, after = ([ends for one in side if (ends := results.ends_of(one)) is not None] for side in sides)
+        return before, after
+
+    @property
+    def resolution(self) -> float | None:
+        """The width of the search's goal, relative to the upper bound; None: there is none."""
+        return next((one.resolution for one in (*self.findings_after, *self.findings_before)), None)
 
 
 @dataclass(frozen=True)
@@ -301,12 +315,20 @@ def _compared(
         return replace(base, note=f"A has no value: {before[-1].reason}")
     if not new.values:
         return replace(base, verdict=missing, note=f"B has no value: {after[-1].reason}")
-    notes = [*_caveats("A", before), *_caveats("B", after)]
+    notes = [*_missing_frames(base), *_caveats("A", before), *_caveats("B", after)]
     generators = [{results.generator_of(one.result) for one in findings} - {None} for findings in (before, after)]
     if len(set.union(*generators)) > 1:
         kinds = [" and ".join(sorted(map(str, side))) or "not known" for side in generators]
         notes = [f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may be the difference", *notes]
     return replace(base, difference=difference(old, new), verdict=Verdict.TOO_FEW, note="; ".join(notes))
+
+
+def _missing_frames(compared: ComparedQuantity) -> Iterator[str]:
+    """The share of frames that are missing and that the SUT did not lose, of each side that has such."""
+    for name, side in zip("AB", compared.ends, strict=True):
+        words = results.share_in_words(one.share for one in side)
+        if words:
+            yield f"{name}: up to {words}"
 
 
 def _caveats(side: str, findings: Sequence[results.Finding]) -> Iterator[str]:
@@ -315,39 +337,77 @@ def _caveats(side: str, findings: Sequence[results.Finding]) -> Iterator[str]:
 
 
 def _judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterator[ComparedQuantity]:
-    p_values = [None if quantity.difference is None else quantity.difference.p_value for quantity in compared]
-    all_adjusted = iter(adjusted([value for value in p_values if value is not None]))
-    for quantity, p_value in zip(compared, p_values, strict=True):
-        if quantity.difference is None or p_value is None:
-            yield quantity
-        else:
-            change, probability = quantity.difference.change, next(all_adjusted)
-            verdict = Verdict.PROGRESSION if quantity.unit.is_better(change) else Verdict.REGRESSION
-            if probability >= SIGNIFICANCE or abs(change) < least_change:
-                verdict = Verdict.UNCHANGED
-            yield _without_unsent(replace(quantity, p_value=probability, verdict=verdict), least_change)
+    """The verdicts: on the values as they are, and on the values at their most."""
+    as_they_are = [one.difference for one in compared]
+    at_their_most = [
+        None if one.difference is None else difference_at_most(*one.ends, one.unit, one.difference) for one in compared
+    ]
+    sides = zip(compared, _adjusted(as_they_are), _adjusted(at_their_most), strict=True)
+    for one, plain, most in sides:
+        yield one if plain is None else _verdict(one, plain, most, results.least_news(least_change, one.resolution))
 
 
-def _without_unsent(compared: ComparedQuantity, least_change: float) -> ComparedQuantity:
-    """Takes back a verdict that frames which the generator left unsent may explain."""
-    if compared.verdict is Verdict.UNCHANGED:
-        return compared
-    before, after = _offered(compared.findings_before), _offered(compared.findings_after)
-    if not results.unsent_explain(before, after, compared.unit, least_change):
-        return compared
-    known = ", ".join(
-        f"{name} {'is a least value' if share == 1.0 else f'lacks {format_ratio(share)} of the frames of a load'}"
-        for name, side in (("A", before), ("B", after))
-        if (share := max(share for _, share in side))
-    )
-    note = f"what the generator did not send may be the difference ({known})"
-    return replace(compared, verdict=Verdict.NOT_COMPARABLE, note="; ".join(filter(None, (note, compared.note))))
+def _adjusted(differences: Sequence[Difference | None]) -> list[Difference | None]:
+    """The differences that were tested, each with its probability adjusted for the number of them."""
+    p_values = [None if one is None else one.p_value for one in differences]
+    probabilities = iter(adjusted([p_value for p_value in p_values if p_value is not None]))
+    return [
+        None if one is None or p_value is None else replace(one, p_value=next(probabilities))
+        for one, p_value in zip(differences, p_values, strict=True)
+    ]
 
 
-def _offered(findings: Sequence[results.Finding]) -> list[tuple[float, float]]:
-    """The values, each with the share of its frames that the generator left unsent."""
-    values = ((results.number_of(finding.value), results.unsent_share_of(finding)) for finding in findings)
-    return [(value, share) for value, share in values if value is not None]
+def difference_at_most(
+    before: Sequence[results.Ends], after: Sequence[results.Ends], unit: Unit, plain: Difference
+) -> Difference | None:
+    """The difference of values at their most, where frames are missing that the SUT did not lose; None: not known.
+
+    Args:
+        before: What the values before may be.
+        after: What the values after may be.
+        unit: The unit of the values.
+        plain: The difference of the values as they are.
+    """
+    if all(one.least == one.most for one in (*before, *after)):
+        return plain
+    old, new = (results.at_most(side, unit) for side in (before, after))
+    if not old or not new:
+        return None
+    no_end = [any(map(math.isinf, side)) for side in (old, new)]
+    if all(no_end):
+        return None
+    if any(no_end):
+        # A least value only grows, and so does its distance from values that are known.
+        return replace(plain, change=-math.inf if no_end[0] else math.inf)
+    return difference(Sample(tuple(old)), Sample(tuple(new)))
+
+
+def real_change(found: Difference | None, least_change: float) -> float | None:
+    """A change that is large enough to matter, and that chance does not explain; None: it is none, or not known."""
+    if found is None or found.p_value is None or found.p_value >= SIGNIFICANCE or abs(found.change) < least_change:
+        return None
+    return found.change
+
+
+def _verdict(
+    compared: ComparedQuantity, plain: Difference, most: Difference | None, least_change: float
+) -> ComparedQuantity:
+    changes = [real_change(one, least_change) for one in (plain, most)]
+    change = results.agreed_change(*changes)
+    weaker = min(filter(None, (plain, most)), key=lambda one: abs(one.change)) if change is not None else plain
+    p_value = max(one.p_value or 0.0 for one in (plain, most) if one is not None)
+    notes = [compared.note]
+    if change is not None:
+        verdict = Verdict.PROGRESSION if compared.unit.is_better(change) else Verdict.REGRESSION
+        if change != plain.change and any(one.share for side in compared.ends for one in side):
+            notes.append(f"{100 * plain.change:+.2f} % as measured, {100 * change:+.2f} % had these frames passed")
+    elif changes == [None, None] or (changes[0] is None and most is not None and math.isinf(most.change)):
+        verdict = Verdict.UNCHANGED
+    else:
+        verdict = Verdict.NOT_COMPARABLE
+        notes.insert(0, "what the generator did not send, or did not count, may be the difference")
+    note = "; ".join(filter(None, notes))
+    return replace(compared, difference=weaker, p_value=p_value, verdict=verdict, note=note)
 
 
 def _sample(findings: Sequence[results.Finding]) -> Sample:

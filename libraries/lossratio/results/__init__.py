@@ -25,9 +25,18 @@ from lossratio.results.doubts import (
     least_news as least_news,
     offered_in as offered_in,
     time_dependence_in as time_dependence_in,
-    unsent_explain as unsent_explain,
     unsent_frames as unsent_frames,
     unsent_share as unsent_share,
+)
+from lossratio.results.ends import (
+    Ends as Ends,
+    agreed_change as agreed_change,
+    at_most as at_most,
+    ends_of as ends_of,
+    ends_of_trial as ends_of_trial,
+    share_in_words as share_in_words,
+    stored_ends as stored_ends,
+    unsent_share_of as unsent_share_of,
 )
 from lossratio.results.findings import (
     FORCED as FORCED,
@@ -45,7 +54,6 @@ from lossratio.results.findings import (
     in_columns as in_columns,
     load_per_interface as load_per_interface,
     message as message,
-    unsent_share_of as unsent_share_of,
     value_line as value_line,
 )
 from lossratio.results.frame_integrity import (

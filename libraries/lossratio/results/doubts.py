@@ -13,7 +13,7 @@ from statistics import NormalDist, fmean, pstdev
 from typing import NamedTuple
 
 from lossratio.results.trials import STALL, Trial, foreign_frames_of
-from lossratio.units import Unit, format_frame_rate, format_ratio, trials_counted
+from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 TIME_SIGNIFICANCE = 0.001
 """Time matters if a SUT that stays the same would seem so with less than this probability, over all loads of a test."""
@@ -354,15 +354,42 @@ class Offered(NamedTuple):
     """Frames sent."""
     unsent: int
     """Frames that it could not send."""
+    received: int = 0
+    """Frames that came back in time."""
+    not_by_sut: int = 0
+    """Frames that are missing and that the SUT did not lose: unsent, late, or dropped by the generator."""
+
+    @property
+    def intended(self) -> int:
+        """Frames that the load asked for."""
+        return self.sent + self.unsent
+
+    def plus(self, other: "Offered") -> "Offered":
+        """Both trials together, which have the same load."""
+        return Offered(self.load, *(one + another for one, another in zip(self[1:], other[1:], strict=True)))
 
 
 def offered_in(trials: Iterable[Trial]) -> list[Offered]:
     """The traffic of the trials that counted their frames."""
     return [
-        Offered(trial.load_per_interface_fps, trial.sent_frames, trial.unsent_frames)
+        Offered(
+            trial.load_per_interface_fps,
+            trial.sent_frames,
+            trial.unsent_frames,
+            received=max(0, trial.sent_frames - (trial.lost_frames or 0)),
+            not_by_sut=trial.missing.by_tester + trial.missing.late,
+        )
         for trial in trials
         if trial.sent_frames is not None and trial.unsent_frames is not None
     ]
+
+
+def sums_by_load(offered: Iterable[Offered]) -> list[Offered]:
+    """The traffic of all trials at each load together."""
+    sums: dict[float, Offered] = {}
+    for one in offered:
+        sums[one.load] = sums[one.load].plus(one) if one.load in sums else one
+    return list(sums.values())
 
 
 def unsent_share(offered: Iterable[Offered]) -> float:
@@ -383,41 +410,8 @@ def unsent_frames(offered: Iterable[Offered], what: str = "the trials") -> Doubt
     )
 
 
-def unsent_explain(
-    before: Sequence[tuple[float, float]], after: Sequence[tuple[float, float]], unit: Unit, least_change: float
-) -> bool:
-    """Whether unsent frames may be the difference of two means: then it is no evidence about the SUT.
-
-    A value ``v`` at a load of which the share ``u`` was not sent is at most ``v / (1 - u)``: so much it is if the
-    generator stood still for that share of the time. If it was slow all the time, and the SUT the limit, it is ``v``.
-
-    The difference stays if it is there in the values as they are, and likewise in the most that they may be. A smaller
-    relative difference than the least change is none. Each value before and after has the share of frames that the
-    generator left unsent with it; 1: the value is a least one.
-    """
-    if not any(share for _, share in (*before, *after)):
-        return False
-    least_before, least_after = (fmean(value for value, _ in side) for side in (before, after))
-    most_before, most_after = (_most(side, unit) for side in (before, after))
-    change = most_after - most_before
-    stays = change * (least_after - least_before) > 0.0 and abs(change) >= least_change * most_before
-    return not stays
-
-
-def _most(side: Sequence[tuple[float, float]], unit: Unit) -> float:
-    """The most that the mean of some values may be; of times the mean of those whose load was offered; NaN: none."""
-    if unit.lower_is_better:
-        known = [value for value, share in side if not share]
-        return fmean(known) if known else math.nan
-    return fmean(value / (1.0 - share) if share < 1.0 else math.inf for value, share in side)
-
-
 def _worst(offered: Iterable[Offered]) -> tuple[float, float]:
     """The largest share at one load, and that load."""
-    totals: dict[float, tuple[int, int]] = {}
-    for load, sent, unsent in offered:
-        of_load = totals.get(load, (0, 0))
-        totals[load] = (of_load[0] + sent, of_load[1] + unsent)
-    shares = ((unsent / (sent + unsent), load) for load, (sent, unsent) in totals.items() if unsent)
+    shares = ((one.unsent / one.intended, one.load) for one in sums_by_load(offered) if one.unsent)
     share, load = max(shares, default=(0.0, 0.0))
     return (share, load) if share > LEAST_UNSENT else (0.0, 0.0)

@@ -254,16 +254,6 @@ def caveats_of(finding: Finding) -> list[str]:
     return caveats
 
 
-def unsent_share_of(finding: Finding) -> float:
-    """The share of a value's frames that the generator left unsent.
-
-    1: The value is a least one, as a limit made it; or there is none, as the TG failed.
-    """
-    if finding.is_at_limit or finding.result.guilty == "TG":
-        return 1.0
-    return doubts.unsent_share(view_of(finding.result).offered(finding.result, finding))
-
-
 def doubts_of(results: Sequence[TestResult]) -> list[tuple[doubts.Doubt, ...]]:
     """The doubts about each result of one run, in their order; one that needs two results belongs to the MRR."""
     return [doubts_about(result, results) for result in results]

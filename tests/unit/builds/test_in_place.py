@@ -9,6 +9,7 @@ from patches_examples import write_lab
 
 from lossratio.builds import InPlace, TrialBench
 from lossratio.errors import BuildError
+from lossratio.results import Ends
 
 
 @pytest.fixture
@@ -59,7 +60,9 @@ def test_trials_in_which_the_machine_stalled_do_not_count(monkeypatch, tmp_path)
     values = []
     for stalled in (0.0, 0.5, 0.99):
         rates = iter([100e3, 80e3, 99e3, 80e3, 98e3, 80e3, 97e3, 80e3, 96e3, 80e3 * (1.0 - stalled)])
-        monkeypatch.setattr(bench, "_forwarding_rate", lambda name, rates=rates: next(rates))
+        monkeypatch.setattr(
+            bench, "_forwarding_rate", lambda name, rates=rates: Ends(rate := next(rates), rate + 1e3, 0.0)
+        )
         values += bench.measure(tmp_path).values()
     # Both directions of the mean of the better half.
-    assert values == [2 * 98e3] * 3
+    assert values == [(2 * 98e3, 2 * 99e3, 0.0)] * 3

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from browser import browser, faults_for_readers, needs_browser
 from history_examples import START, nightly
-from report_examples import throughput
+from report_examples import mrr, throughput
 
 from lossratio.dashboard import SiteRequest, write_site
 from lossratio.history import History
 from lossratio.history.entries import entries_of
 from lossratio.report import Run, compare
-from lossratio.report.comparison import Sample, adjusted, difference
+from lossratio.report.comparison import Sample, Verdict, adjusted, difference
 from lossratio.results import Outcome
+from lossratio.simulation.constant_capacity import SharpKnee
 
 pytestmark = [pytest.mark.long, needs_browser]
 EVIL = "<script>window.injected = 1</script><img src=x onerror='window.injected = 2'></script>&amp;\"'"
@@ -294,6 +295,13 @@ def limited(result):
     return result.model_copy(update={"goals": tuple(goals), "outcome": Outcome.IRREGULAR})
 
 
+def at_maximum_load(name, capacity, most, later):
+    """An MRR at 400 kfps behind a generator that sends no more than some of it."""
+    result = mrr(SharpKnee(capacity=capacity), trials=2, max_rate=most)
+    test = result.test.model_copy(update={"name": f"64B-1c-{name}-mrr"})
+    return result.model_copy(update={"test": test, "started": result.started + later, "ended": result.ended + later})
+
+
 def test_verdicts_are_those_of_compare(chromium, tmp_path):
     same, slower, gone, starved = (throughput(name=f"64B-{number}c-l2-ndrpdr") for number in (1, 2, 4, 8))
     randomness = np.random.default_rng(3)
@@ -303,6 +311,9 @@ def test_verdicts_are_those_of_compare(chromium, tmp_path):
         spread = randomness.normal(1.0, 0.002, 2)
         results = [changed(same, spread[0], later), changed(slower, spread[1] * (0.95 if is_after else 1.0), later)]
         results.append(limited(changed(starved, spread[1] * 0.6, later)) if is_after else changed(starved, 1.0, later))
+        # Slower, behind a generator that does not send all; and one that sends half.
+        results.append(at_maximum_load("slow", 300e3 - 50e3 * is_after + 1e3 * number, 350e3, later))
+        results.append(at_maximum_load("starved", 1e7, (200e3 if is_after else 400e3) + 5e3 * number, later))
         runs.append(Run(tmp_path / f"run-{number}", (*results, *(() if is_after else (changed(gone, 1.0, later),)))))
         history.add(entries_of(runs[-1]))
     expected = compare(runs[:3], runs[3:])
@@ -315,14 +326,17 @@ def test_verdicts_are_those_of_compare(chromium, tmp_path):
     """
     answer = walk(chromium, site, script)
     theirs = {(one["test"], one["quantity"]): one for one in answer["all"]}
-    assert len(theirs) == len(expected.quantities) == 8
+    assert len(theirs) == len(expected.quantities) == 10
     for ours in expected.quantities:
         one = theirs[ours.test, ours.quantity]
-        # The page leaves out the sizes.
-        note = ours.note.replace(" (B is a least value)", "").partition("; B, 3 of 3")[0]
-        assert (one["verdict"], one["note"].partition("; B, 3 of 3")[0]) == (ours.verdict.value, note)
+        # The page has no caveats of an MRR.
+        note = ours.note.partition("; A, 3 of 3 no frame")[0]
+        assert (one["verdict"], one["note"]) == (ours.verdict.value, note)
         assert one["p"] == (None if ours.p_value is None else pytest.approx(ours.p_value, rel=1e-9))
         assert one["a"] == list(ours.before.values)
+    by_test = {ours.test.rpartition(".")[2]: ours for ours in expected.quantities}
+    assert by_test["64B-1c-starved-mrr"].verdict is Verdict.NOT_COMPARABLE
+    assert "as measured" in by_test["64B-1c-slow-mrr"].note
     assert {ours.verdict.value for ours in expected.quantities} == {"no change", "regression", "not comparable"}
 
 

@@ -18,7 +18,7 @@ from lossratio.measurements.throughput.measure import require_lower_bounds, requ
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.run import Run
-from lossratio.results import LoadOrigin, unsent_explain
+from lossratio.results import Ends, LoadOrigin, agreed_change, at_most
 from lossratio.results.doubts import DoubtKind, time_dependence_in, two_bands_in
 from lossratio.results.findings import doubts_of
 from lossratio.results.run_directory import RunDirectory
@@ -123,9 +123,9 @@ def test_a_starved_generator_is_no_regression_of_the_sut():
     (quantity,) = comparison.quantities
     assert quantity.verdict is Verdict.NOT_COMPARABLE
     assert quantity.difference.change == pytest.approx(-0.47, abs=0.01)
-    assert "what the generator did not send may be the difference (B lacks 55 % of the frames of a load)" in (
-        comparison_table(comparison)
-    )
+    table = comparison_table(comparison)
+    assert "what the generator did not send, or did not count, may be the difference" in table
+    assert "B: up to 55 % of the frames of a load were unsent, late or dropped by the generator" in table
     assert comparison.regressions == ()
     assert verdict_of(runs(0.55, 0.47, 0.4), runs(0.0, 0.0, 0.001)) is Verdict.NOT_COMPARABLE
 
@@ -214,7 +214,8 @@ def test_a_trend_is_no_regression_where_the_generator_left_as_much_unsent():
     assert starved.verdict is TrendVerdict.NOT_OFFERED
     assert not starved.is_alarm
     assert trend([*values, 11e3, 9.4e3], [0.0] * 10).verdict is TrendVerdict.REGRESSION
-    assert trend([*values, 11e3, 9.4e3], [0.0] * 8 + [0.1, 0.1]).verdict is TrendVerdict.REGRESSION
+    slower = trend([*values, 11e3, 10.2e3, 9.4e3], [0.0] * 8 + [0.1, 0.1, 0.1])
+    assert slower.verdict is TrendVerdict.REGRESSION
     assert trend([*values, 11e3, 9.4e3], [0.3] * 10).verdict is TrendVerdict.REGRESSION
     assert trend([*values, None], [0.0] * 8 + [1.0]).verdict is TrendVerdict.NOT_OFFERED
 
@@ -228,12 +229,16 @@ def test_the_history_keeps_the_share():
 
 def test_a_time_is_judged_by_the_repetitions_whose_load_was_offered():
     seconds = Unit("s", lower_is_better=True)
-    good, starved, slow = [(1.0, 0.0)] * 3, [(2.0, 0.3)] * 3, [(2.0, 0.0)] * 3
-    assert unsent_explain(good, starved, seconds, 0.01)
-    assert not unsent_explain(good, [*slow, *starved], seconds, 0.01)
-    assert not unsent_explain(good, slow, seconds, 0.01)
-    assert not unsent_explain([(100.0, 1.0)], [(90.0, 0.0)], FRAMES_PER_SECOND, 0.01)
-    assert unsent_explain([(100.0, 0.0)], [(90.0, 1.0)], FRAMES_PER_SECOND, 0.01)
+    starved, slow = Ends(2.0, 3.0, 0.3), Ends(2.5, 2.5, 0.0)
+    assert at_most([slow, starved], seconds) == [2.5]
+    assert at_most([slow, starved], FRAMES_PER_SECOND) == [2.5, 3.0]
+
+
+def test_a_change_is_the_smaller_one_of_both_lists_and_none_if_they_differ_in_its_sign():
+    assert agreed_change(-0.5, -0.1) == -0.1
+    assert agreed_change(-0.1, float("-inf")) == -0.1
+    for change, most in ((-0.5, 0.1), (0.0, -0.1), (0.0, float("inf")), (None, -0.1), (-0.1, None)):
+        assert agreed_change(change, most) is None
 
 
 def test_a_starved_mrr_does_not_say_that_the_sut_degrades_under_overload():

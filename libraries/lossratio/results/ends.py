@@ -1,0 +1,118 @@
+"""The two ends of a value of whose frames some are missing that the SUT did not lose.
+
+Frames that were unsent, late or dropped by the generator are no evidence about the SUT: it may have forwarded them, had
+it got them in time. So the value lies between the value as it is and the value with these frames passed. What is said
+about a difference of values must hold for both.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lossratio.results.doubts import LEAST_UNSENT, Offered, sums_by_load
+from lossratio.results.kinds import view_of
+from lossratio.results.view import Finding, number_of
+from lossratio.trials import TrialOutput, missing_frames
+from lossratio.units import Unit, format_ratio
+
+
+class Ends(NamedTuple):
+    """What a value may be."""
+
+    least: float
+    """The value as it is."""
+    most: float
+    """The value if the frames had passed that are missing and that the SUT did not lose; infinite: a limit made it a
+    least value."""
+    share: float
+    """The largest share of these frames at a load; 0: it is below `LEAST_UNSENT`; 1: the value is a least one."""
+
+
+def stored_ends(value: float, share: float | None, most: float | None) -> Ends:
+    """The ends of a value in a history; of earlier versions it has the share of the unsent frames only.
+
+    A value ``v`` at a load of which the share ``u`` was not sent is then at most ``v / (1 - u)``: so much it is if the
+    generator stood still for that share of the time.
+    """
+    known = share or 0.0
+    if most is None:
+        most = value / (1.0 - known) if known < 1.0 else math.inf
+    return Ends(value, most, known)
+
+
+def ends_of(finding: Finding) -> Ends | None:
+    """What a value may be; None: there is no value."""
+    value = number_of(finding.value)
+    if value is None:
+        return None
+    share = unsent_share_of(finding)
+    if share == 1.0:
+        return Ends(value, math.inf, share)
+    most = max((_most_over_received(one) for one in _by_load(finding)), default=1.0)
+    return Ends(value, value * most if value else 0.0, share)
+
+
+def unsent_share_of(finding: Finding) -> float:
+    """The largest share of the frames of a load that were unsent, late or dropped by the generator; 0: few of them.
+
+    1: The value is a least one, as a limit made it; or there is none, as the TG failed.
+    """
+    if finding.is_at_limit or finding.result.guilty == "TG":
+        return 1.0
+    share = max((one.not_by_sut / one.intended for one in _by_load(finding) if one.intended), default=0.0)
+    return share if share > LEAST_UNSENT else 0.0
+
+
+def ends_of_trial(rate: float, output: TrialOutput, *, unsent_is_cost: bool = False) -> Ends:
+    """What a trial's forwarding rate may be.
+
+    Where a device runs on the CPUs of the generator, frames that could not be sent are its cost: they count in the
+    share, and not in the most.
+    """
+    missing = missing_frames(output)
+    intended = (output.sent_frames or 0) + (output.unsent_frames or 0)
+    received = (output.sent_frames or 0) - (output.lost_frames or 0)
+    if missing is None or received <= 0:
+        return Ends(rate, rate, 0.0)
+    not_by_sut = missing.by_tester + missing.late
+    share = not_by_sut / intended
+    if unsent_is_cost:
+        not_by_sut -= missing.unsent + missing.refused
+    return Ends(rate, rate * (received + not_by_sut) / received, share if share > LEAST_UNSENT else 0.0)
+
+
+def at_most(values: Iterable[Ends], unit: Unit) -> list[float]:
+    """Values at their most. Of times only those are known whose frames were sent, and came back in time."""
+    if unit.lower_is_better:
+        return [value.least for value in values if not value.share]
+    return [value.most for value in values]
+
+
+def agreed_change(as_they_are: float | None, at_their_most: float | None) -> float | None:
+    """The change that values show as they are as well as at their most: the smaller one of both.
+
+    None: they show none, or not the same; then frames that the SUT did not lose may be the difference. Who calls this
+    has tested both changes in the same way; None is one that was not found, or is not known.
+    """
+    if as_they_are is None or at_their_most is None or not as_they_are * at_their_most > 0.0:
+        return None
+    return min(as_they_are, at_their_most, key=abs)
+
+
+def share_in_words(shares: Iterable[float]) -> str:
+    """The largest share of missing frames that the SUT did not lose, in words; empty: there are few of them."""
+    share = max((share for share in shares if share < 1.0), default=0.0)
+    return (
+        f"{format_ratio(share)} of the frames of a load were unsent, late or dropped by the generator" if share else ""
+    )
+
+
+def _by_load(finding: Finding) -> list[Offered]:
+    """The frames that a value stands on, as one sum for each load."""
+    return sums_by_load(view_of(finding.result).offered(finding.result, finding))
+
+
+def _most_over_received(one: Offered) -> float:
+    if not one.not_by_sut:
+        return 1.0
+    return (one.received + one.not_by_sut) / one.received if one.received else math.inf

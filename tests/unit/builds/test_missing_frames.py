@@ -1,0 +1,108 @@
+"""Builds are judged by their values as they are and at their most: had the frames passed that no build lost."""
+
+import json
+import random
+
+import pytest
+
+from lossratio.builds import AbRequest, Bisection, BuildRecord, bisect, compare_builds, describe_bisection
+from lossratio.builds.bisection import BisectionVerdict
+from lossratio.builds.comparison import ComparisonVerdict, comparison_comment, describe_comparison
+from lossratio.results import Ends
+from lossratio.results.ends import ends_of_trial
+from lossratio.trials.trial import DirectionCounters, TrialOutput
+
+GOOD = (1e6, 1e6, 0.0)
+STARVED = (0.42e6, 1.0e6, 0.58)
+"""As much as the generator left unsent is missing."""
+SLOWER = (0.6e6, 0.9e6, 0.3)
+"""More is missing than the generator left unsent."""
+
+
+def noisy(ends, randomness):
+    factor = randomness.gauss(1.0, 0.002)
+    return Ends(ends[0] * factor, ends[1] * factor, ends[2])
+
+
+def compared(tmp_path, a, b, **more):
+    randomness = random.Random(7)
+    record = BuildRecord(tmp_path, {})
+    request = AbRequest(**more)
+    found = compare_builds(
+        request,
+        record,
+        lambda build, directory: {"S.64B NDR": noisy(a if build == "A" else b, randomness)},
+        lambda line: None,
+    )
+    return (
+        found["S.64B NDR"],
+        describe_comparison("S.64B NDR", found["S.64B NDR"]),
+        comparison_comment(found, record, request),
+    )
+
+
+@pytest.mark.parametrize("more", [{}, {"pairs": True, "limit": 100}])
+def test_a_build_is_not_slower_because_the_generator_sent_less(tmp_path, more):
+    result, text, comment = compared(tmp_path, GOOD, STARVED, **more)
+    assert result.verdict is ComparisonVerdict.UNDECIDED
+    assert "Up to 58 % of the frames of a load were unsent, late or dropped by the generator" in text
+    assert "Up to 58 % of the frames" in comment
+
+
+@pytest.mark.parametrize("more", [{}, {"pairs": True, "limit": 100}])
+def test_a_slower_build_behind_a_starved_generator_is_slower_by_the_smaller_difference(tmp_path, more):
+    result, text, _ = compared(tmp_path, GOOD, SLOWER, **more)
+    assert result.verdict is ComparisonVerdict.SLOWER
+    assert result.difference == pytest.approx(-0.1, abs=0.005)
+    assert "B is slower than A by -10.0" in text or "B is slower than A by -9.9" in text
+    assert "Up to 30 % of the frames of a load were unsent" in text
+    assert "; it differs by -40.0" in text or "; it differs by -39.9" in text
+
+
+def test_where_nothing_is_missing_nothing_more_is_measured_or_said(tmp_path):
+    result, text, _ = compared(tmp_path, GOOD, (0.9e6, 0.9e6, 0.0))
+    assert (result.verdict, result.share, result.measured) == (ComparisonVerdict.SLOWER, 0.0, None)
+    assert text.endswith(f"after {result.measurements} measurements.")
+    lines = (tmp_path / "measurements.jsonl").read_text().splitlines()
+    assert set(json.loads(lines[1])) == {"build", "values", "directory"}
+
+
+def test_a_comparison_that_is_continued_knows_both_ends_and_records_of_earlier_versions_have_one(tmp_path):
+    first, text, _ = compared(tmp_path, GOOD, SLOWER)
+    record = BuildRecord(tmp_path, {})
+    again = compare_builds(AbRequest(), record, None, lambda line: None)["S.64B NDR"]
+    assert (again, describe_comparison("S.64B NDR", again)) == (first, text)
+    path = tmp_path / "measurements.jsonl"
+    header, *lines = map(json.loads, path.read_text().splitlines())
+    old = [{name: line[name] for name in ("build", "values", "directory")} for line in lines]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (header, *old)))
+    earlier = compare_builds(AbRequest(), BuildRecord(tmp_path, {}), None, lambda line: None)["S.64B NDR"]
+    assert (earlier.verdict, earlier.share) == (ComparisonVerdict.SLOWER, 0.0)
+    assert earlier.difference == pytest.approx(-0.4, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"), [(SLOWER, BisectionVerdict.FOUND), (STARVED, BisectionVerdict.UNDECIDED)]
+)
+def test_a_bisection_finds_what_both_ends_show(tmp_path, changed, verdict):
+    randomness = random.Random(3)
+    revisions = [f"r{number}" for number in range(17)]
+    result = bisect(
+        Bisection(revisions, limit=60),
+        BuildRecord(tmp_path, {}),
+        lambda revision, directory: {"S.64B NDR": noisy(changed if int(revision[1:]) >= 8 else GOOD, randomness)},
+        lambda line: None,
+    )
+    assert result.verdict is verdict
+    assert f"Up to {100 * changed[2]:.4g} % of the frames of a load were unsent" in describe_bisection(result, str)
+    if verdict is BisectionVerdict.FOUND:
+        assert result.candidates == ("r8",)
+        assert result.change == pytest.approx(-0.1, abs=0.005)
+
+
+def test_a_trial_has_its_ends_and_unsent_frames_are_the_cost_of_a_device_on_the_same_cpus():
+    way = DirectionCounters("a>b", 1000, 800, 600, unsent_frames=200, generator_drop_frames=50)
+    output = TrialOutput(0.4, sent_frames=800, lost_frames=200, unsent_frames=200, directions=(way,))
+    assert ends_of_trial(6e3, output) == (6e3, 6e3 * 850 / 600, 0.25)
+    assert ends_of_trial(6e3, output, unsent_is_cost=True) == (6e3, 6e3 * 650 / 600, 0.25)
+    assert ends_of_trial(6e3, TrialOutput(0.4)) == (6e3, 6e3, 0.0)
