@@ -15,7 +15,8 @@ from lossratio.testbed.next_hops import gateway_question
 from lossratio.testbed.set_up import log_in_on_all, traffic_port
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
-from lossratio.traffic import FCS_BYTES, Configuration, PortPair, TrafficDirection
+from lossratio.traffic import FCS_BYTES, Configuration, Direction, PortPair, TrafficDirection
+from lossratio.trials import LOOK_AT_DUT
 
 LISTEN_SECONDS = 0.5
 """Seconds in which nothing is sent, and frames of others are looked for."""
@@ -65,6 +66,8 @@ class _Seen:
 
     copies: dict[str, Counter[int]] = field(default_factory=dict)
     vlans: dict[str, set[tuple[int, ...]]] = field(default_factory=dict)
+    changes: dict[str, traffic.FieldChange] = field(default_factory=dict)
+    """The fields that frames came out of the right port with other values of, by their names."""
 
     def numbers(self, name: str, wanted: Sequence[int]) -> int:
         return sum(1 for number in wanted if self.copies.get(name, Counter())[number])
@@ -182,6 +185,7 @@ class _Probe:
         self.by_name = {end.name: end for end in self.ends}
         self.seen = {end.name: _Seen() for end in self.ends}
         self.destinations = {end.name: self.by_name[end.peer].mac for end in self.ends}
+        self._sent: dict[tuple[int, int], tuple[Direction, bytes]] = {}
 
     def send_from(self, ends: Sequence[_End], configuration: Configuration, count: int) -> dict[str, list[int]]:
         """Sends frames from some ports, and returns their numbers."""
@@ -193,6 +197,7 @@ class _Probe:
                 direction = next(each for each in configuration.directions if each.transmit == end.interface)
                 destination = self.destinations[end.name]
                 frame = self._marker.frame(direction, end.mac, destination, end.number, self._next_number)
+                self._sent[end.number, self._next_number] = (direction, frame)
                 sends.append((end.interface, frame))
                 numbers[end.name].append(self._next_number)
         self.send(sends, _WAIT_SECONDS, configuration)
@@ -219,6 +224,11 @@ class _Probe:
             seen, name = self.seen[self.ends[mark[0]].name], (names | self.others)[arrival.port]
             seen.copies.setdefault(name, Counter())[mark[1]] += arrival.count
             seen.vlans.setdefault(name, set()).add(traffic.vlans_of(arrival.head))
+            if name == self.ends[mark[0]].peer and mark in self._sent:
+                mac = traffic.mac_bytes(self.by_name[name].mac)
+                direction, frame = self._sent[mark]
+                for change in traffic.changed_fields(direction, frame, arrival.head, mac, arrival.length):
+                    seen.changes.setdefault(change.name, change)
         for interface, length, reason in dict.fromkeys(answer.unsent):
             self.unsent.add((names[interface], length + FCS_BYTES))
             self.problems.append(
@@ -259,6 +269,7 @@ class _Cabling:
             for size, configuration in larger:
                 self._try_size(size, configuration)
             self._check_tags(first)
+            self._check_fields()
         through = [end for end in self._probe.ends if self._largest.get(end.name)]
         sizes = {end.name: " and ".join(map(str, sorted(self._largest[end.name]))) for end in through}
         works = (f"{end.name} > {end.peer}: frames of {sizes[end.name]} bytes come out" for end in through)
@@ -424,6 +435,18 @@ class _Cabling:
                 self._problems.append(
                     f"{end.name} > {end.peer}: {what}, and the profile's other direction is "
                     f"{_in_vlans(wanted)}. Look at the mode of the ports (trunk or access), or at the profile's tags."
+                )
+
+    def _check_fields(self) -> None:
+        """Whether frames came out as a measurement expects them, apart from their tags."""
+        for end in self._probe.ends:
+            seen = self._probe.seen[end.name].changes
+            changes = [change for change in seen.values() if change.name != traffic.VLAN_TAG]
+            if changes:
+                ways = " ".join([*traffic.ways_to_expect(changes), LOOK_AT_DUT])
+                self._problems.append(
+                    f"{end.name} > {end.peer}: frames do not come out as they were sent: "
+                    f"{traffic.fields_in_words(changes)}. {ways}"
                 )
 
 

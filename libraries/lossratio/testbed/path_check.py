@@ -1,17 +1,31 @@
 """Checks before a measurement that frames get through the path, and finds the hop that loses them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from lossratio.dut import Dut, DutCounters, DutOptions
-from lossratio.errors import DutError
+from lossratio.errors import DutError, TrafficError
 from lossratio.testbed.fingerprint import NodePrint
 from lossratio.testbed.repair import Watch
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, TrafficPath
-from lossratio.traffic import AgentClient, Configuration, DeadPathError, check_path, few_frames, spread_over_flows
-from lossratio.trials import DirectionCounters
+from lossratio.traffic import (
+    AgentClient,
+    Configuration,
+    DeadPathError,
+    FieldChange,
+    Marker,
+    changed_fields,
+    check_path,
+    few_frames,
+    fields_in_words,
+    mac_bytes,
+    spread_over_flows,
+    ways_to_expect,
+    with_room,
+)
+from lossratio.trials import LOOK_AT_DUT, DirectionCounters, IntegrityError
 
 
 class DeadDutError(DutError):
@@ -50,8 +64,17 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
             spread=None if traffic.translates else traffic.spread,
             rest=traffic.rest,
         )
+    except IntegrityError as error:
+        counted = str(error).removesuffix(LOOK_AT_DUT).strip()
+        raise IntegrityError(f"{counted} {_changes_in_words(look_at_fields(traffic))}") from error
     except DeadPathError as error:
         nodes.check_way()
+        changed = look_at_fields(traffic)
+        if changed:
+            # Frames with other tags are not recognized as frames of the trial.
+            raise IntegrityError(
+                f"Frames did not come back as they were sent, in the check of the path. {_changes_in_words(changed)}"
+            ) from error
         losses = _locate(agent, links, nodes)
         if not losses:
             raise
@@ -75,6 +98,64 @@ def check_large_frames(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes
         raise type(error)(
             f"{error} These were the largest frames of the mix, of {sizes} bytes; look at the MTUs on the way."
         ) from error
+
+
+LOOKED_AT = 8
+"""Frames of a direction whose headers are looked at."""
+_LOOK_SECONDS, _MOST_LOOK_SECONDS = 0.3, 2.0
+
+
+def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]:
+    """The fields that single frames come back with other values of, by direction; a look that fails sees none.
+
+    They are compared as those of trials: `lossratio.traffic.agent.core.comparison`.
+    """
+    agent, marker = checked.agent, Marker()
+    macs = agent.facts.interfaces
+    directions = [
+        direction
+        for direction in checked.configuration.directions
+        if direction.transmit in macs and direction.receive in macs
+    ]
+    frames: dict[tuple[int, int], bytes] = {}
+    sends: list[tuple[str, bytes]] = []
+    for place, direction in enumerate(directions):
+        source = direction.source_mac or macs[direction.transmit]
+        destination = direction.destination_mac or macs[direction.receive]
+        sized = replace(direction, frames=with_room(direction.frames))
+        step = max(1, direction.frames.flows // LOOKED_AT)
+        for number in range(LOOKED_AT):
+            frame = marker.frame(sized, source, destination, place, number, flow=number * step)
+            frames[place, number] = frame
+            sends.append((direction.transmit, frame))
+    if not sends:
+        return {}
+    ports = dict.fromkeys(port for direction in directions for port in (direction.transmit, direction.receive))
+    seconds = min(_MOST_LOOK_SECONDS, _LOOK_SECONDS + agent.settle_time)
+    try:
+        answer = agent.probe([*ports], sends, seconds, networks=checked.configuration.networks)
+    except TrafficError:
+        return {}
+    changes: dict[str, dict[str, FieldChange]] = {}
+    for arrival in answer.arrivals:
+        mark = marker.mark_in(arrival.head)
+        if mark is None or mark not in frames or arrival.port != directions[mark[0]].receive:
+            continue
+        direction, mac = directions[mark[0]], mac_bytes(macs[arrival.port])
+        of_direction = changes.setdefault(direction.name, {})
+        for change in changed_fields(direction, frames[mark], arrival.head, mac=mac, length=arrival.length):
+            of_direction.setdefault(change.name, change)
+    return {name: fields for name, fields in changes.items() if fields}
+
+
+def _changes_in_words(changes: Mapping[str, Mapping[str, FieldChange]]) -> str:
+    """Which fields differ in which directions, and what to do about it."""
+    if not changes:
+        return LOOK_AT_DUT
+    seen = "; ".join(f"{name}: {fields_in_words([*fields.values()])}" for name, fields in changes.items())
+    every = {name: change for fields in changes.values() for name, change in fields.items()}
+    ways = ways_to_expect([*every.values()])
+    return f"In single frames: {seen}. {' '.join([*ways, LOOK_AT_DUT])}"
 
 
 @dataclass(frozen=True)

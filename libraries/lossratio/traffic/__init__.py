@@ -1,6 +1,16 @@
 """Test traffic: profiles of frames, generators, the agent on the TG, and the measurer that asks it for trials."""
 
-from lossratio.traffic.agent.core.configuration import FCS_BYTES as FCS_BYTES, Configuration as Configuration
+from lossratio.traffic.agent.core.comparison import (
+    VLAN_TAG as VLAN_TAG,
+    FieldChange as FieldChange,
+    changed_fields as changed_fields,
+)
+from lossratio.traffic.agent.core.configuration import (
+    FCS_BYTES as FCS_BYTES,
+    Configuration as Configuration,
+    Direction as Direction,
+    mac_bytes as mac_bytes,
+)
 from lossratio.traffic.agent.core.neighbours import Question as Question
 from lossratio.traffic.answers import StoppedTraffic as StoppedTraffic, WatchedTrial as WatchedTrial
 from lossratio.traffic.client import (
@@ -38,8 +48,11 @@ from lossratio.traffic.measurer import (
 from lossratio.traffic.probe import (
     Arrival as Arrival,
     Marker as Marker,
+    fields_in_words as fields_in_words,
     smallest_probe as smallest_probe,
     vlans_of as vlans_of,
+    ways_to_expect as ways_to_expect,
+    with_room as with_room,
 )
 from lossratio.traffic.profile import (
     RFC2544_FRAME_SIZES as RFC2544_FRAME_SIZES,

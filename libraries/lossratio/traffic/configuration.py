@@ -118,7 +118,12 @@ class _Frame(FrameHeaders):
                 self.data += bytes(width)
 
     def add_headers(self, headers: InnerHeaders, macs: bytes = _MAC_ADDRESSES) -> None:
-        self.data += macs + headers.tags
+        self.data += macs
+        for data, tag in headers.each_tag():
+            if tag.is_marked:
+                # Behind the ethertype, in the byte with the highest bits of the VLAN.
+                self.rewritable.append((len(self.data) + 2, len(self.data) + 3))
+            self.data += data
         if headers.ipv4 is not None:
             self._add_ipv4(headers.ipv4, headers.protocol)
         if headers.ipv6 is not None:
@@ -170,6 +175,9 @@ class _Frame(FrameHeaders):
         self._pseudo_header = (start + 8, start + 40, protocol)
         self.lengths.append(LengthField(start + 4, start + 40))
         self.rewritable.append((start + 7, start + 8))
+        if header.is_marked:
+            # Its bits begin in the byte of the version, and end in that of the flow label.
+            self.rewritable.append((start, start + 2))
         self.addresses.append((start + 8, start + 40))
         self.data += bytes([0x60, 0, 0, 0, 0, 0, protocol, header.hop_limit])
         self._add_addresses(header)

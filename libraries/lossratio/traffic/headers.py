@@ -77,6 +77,8 @@ class VlanTag(FileModel):
     """The VLAN."""
     priority: int = Field(default=0, ge=0, le=7)
     """Its priority code point."""
+    is_marked: bool = False
+    """Whether devices on the way may write another priority into it."""
 
 
 class Ipv4(Addresses):
@@ -115,6 +117,8 @@ class Ipv6(Addresses):
     """Of IP."""
     hop_limit: int = Field(default=64, ge=1, le=255)
     """Hop limit."""
+    is_marked: bool = False
+    """Whether devices on the way may write another code point (DSCP) into it."""
     next_header: int = Field(default=61, ge=0, le=255)
     """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
 
@@ -176,9 +180,13 @@ class InnerHeaders(FileModel):
     @property
     def tags(self) -> bytes:
         """The bytes of its tags, from the outside in."""
-        tags = ((b"\x88\xa8", self.dot1ad), (b"\x81\x00", self.dot1q))
-        numbers = ((ethertype, tag.priority << 13 | tag.id) for ethertype, tag in tags if tag is not None)
-        return b"".join(ethertype + number.to_bytes(2, "big") for ethertype, number in numbers)
+        return b"".join(data for data, _ in self.each_tag())
+
+    def each_tag(self) -> Iterator[tuple[bytes, VlanTag]]:
+        """Each of its tags from the outside in, with its bytes."""
+        for ethertype, tag in ((b"\x88\xa8", self.dot1ad), (b"\x81\x00", self.dot1q)):
+            if tag is not None:
+                yield ethertype + (tag.priority << 13 | tag.id).to_bytes(2, "big"), tag
 
     @property
     def vlans(self) -> tuple[int | None, int | None]:

@@ -9,10 +9,12 @@ from lossratio.trials.causes import (
 )
 from lossratio.trials.counters import (
     IN_FLIGHT as IN_FLIGHT,
+    LOOK_AT_DUT as LOOK_AT_DUT,
     START_TOLERANCE as START_TOLERANCE,
     CountersError as CountersError,
     Examination as Examination,
     Integrity as Integrity,
+    IntegrityError as IntegrityError,
     LatencyCounters as LatencyCounters,
     LatencyOutput as LatencyOutput,
     NegativeLoss as NegativeLoss,

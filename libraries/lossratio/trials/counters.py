@@ -327,14 +327,15 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
     )
 
 
+LOOK_AT_DUT = "Look at the DUT; if it changes frames on purpose, measure with 'integrity=off'."
+"""What to do where frames came back changed, and nobody knows how."""
+
+
 def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None:
     """Checks that each frame came back as it was sent, and once. Raises IntegrityError if some did not."""
     faulty = [f"{direction.name}: {faults_in_words(direction)}" for direction in directions if direction.faulty]
     if faulty:
-        raise IntegrityError(
-            f"Frames did not come back as they were sent, {where}: {'; '.join(faulty)}. Look at the DUT; if it changes "
-            "frames on purpose, measure with 'integrity=off'."
-        )
+        raise IntegrityError(f"Frames did not come back as they were sent, {where}: {'; '.join(faulty)}. {LOOK_AT_DUT}")
 
 
 def faults_in_words(counters: DirectionCounters) -> str:

@@ -97,6 +97,11 @@ def drop(port):
     rules = f'table netdev lost {{\\n chain c {{\\n{hook}\\nmeta length 1-9000 drop\\n}}\\n}}'
     subprocess.run(["ip", "netns", "exec", "box", "nft", "-f", "-"], input=rules, text=True, check=True)
 
+def mark(port):
+    hook = f'type filter hook ingress device "{port}" priority 0'
+    rules = f'table netdev marks {{\\n chain c {{\\n{hook}\\nip dscp set 10\\n}}\\n}}'
+    subprocess.run(["ip", "netns", "exec", "box", "nft", "-f", "-"], input=rules, text=True, check=True)
+
 def show(what, links=2, sizes=("64B",), profile="ethip4-udp", file="cabled.yaml"):
     print("==", what, flush=True)
     topology = load_topology(file)
@@ -104,6 +109,11 @@ def show(what, links=2, sizes=("64B",), profile="ethip4-udp", file="cabled.yaml"
     print("\\n".join(line.strip() for line in describe_cabling(report)), flush=True)
 
 show("fine", sizes=("64B", "1518B"))
+
+mark("box0")
+show("marks", links=1)
+show("marks that are expected", links=1, profile="ethip4-ip4base-marked")
+subprocess.run(["ip", "netns", "exec", "box", "nft", "flush", "ruleset"], check=True)
 
 box("link set box1 master br1", "link set box3 master br0")
 show("swapped")
@@ -173,6 +183,17 @@ pytestmark = [
 
 def test_two_good_paths_have_no_fault(cases):
     assert cases["fine"] == [WORK.format(*way, "64 and 1518") for way in WAYS]
+
+
+def test_a_field_that_a_device_rewrites_is_named_unless_the_profile_expects_it(cases):
+    works = [WORK.format(*way, 64) for way in WAYS[:2]]
+    *fine, problem = cases["marks"]
+    assert fine == works
+    assert problem.startswith(
+        "PROBLEM: TG.west > TG.east: frames do not come out as they were sent: only the IPv4 DSCP differs: 0 before, "
+        "10 after. For a device that marks frames, give the profile 'is_marked: true'"
+    )
+    assert cases["marks that are expected"] == works
 
 
 def test_swapped_links_are_named(cases):

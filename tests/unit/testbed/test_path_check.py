@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +17,10 @@ from lossratio.testbed.path_check import CheckedTraffic, DeadDutError, check_hop
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic.agent.core.configuration import folded, word_sum
 from lossratio.traffic.measurer import DeadPathError, LatePathError
+from lossratio.traffic.probe import Arrival, ProbeAnswer
+from lossratio.trials import IntegrityError
 from lossratio.trials.trial import DirectionCounters
 
 SENT = 10
@@ -41,6 +46,10 @@ class Agent:
     has_connections: bool = False
     received_later: dict[str, int] | None = None
     """What comes back of traffic of another configuration."""
+    corrupted: int = 0
+    facts: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(interfaces={}))
+    change: Callable[[bytes], bytes] | None = None
+    """What single frames going east come back as; None: nothing comes back."""
 
     @property
     def flows(self):
@@ -55,9 +64,25 @@ class Agent:
         late, self.late = self.late, {}
         return {name: late.get(name, 0) for name in self.received}
 
+    def probe(self, ports, sends, seconds, *, networks):
+        assert ports == ["tg0", "tg1"]
+        assert "198.18.0.0/15" in networks
+        arrivals = [
+            Arrival("tg1", self.change(frame)[:128], len(self.change(frame)), 1)
+            for port, frame in sends
+            if port == "tg0" and self.change is not None
+        ]
+        return ProbeAnswer(tuple(arrivals), (), False)
+
     def trial(self, load, duration):
         return tuple(
-            DirectionCounters(name, intended_frames=SENT, sent_frames=SENT, received_frames=count)
+            DirectionCounters(
+                name,
+                intended_frames=SENT,
+                sent_frames=SENT,
+                received_frames=count,
+                corrupted_frames=0 if count else self.corrupted,
+            )
             for name, count in self.received.items()
         )
 
@@ -149,6 +174,41 @@ def test_a_dut_that_drops_the_first_flows_alone_is_measured(caplog):
     check_hops(traffic, [LiveLink(PATH, (forwarding(HOPS[0]),), None)], Nodes())
     assert traffic.is_spread
     assert "let nothing through at first in direction port0>port1 (none of 10 frames, then 5 of 10)" in caplog.text
+
+
+INTERFACES = SimpleNamespace(interfaces={"tg0": "02:00:00:00:00:01", "tg1": "02:00:00:00:00:02"})
+
+
+def marked(frame):
+    """Another code point of IPv4, with its checksum."""
+    header = bytearray(frame[14:34])
+    header[1], header[10:12] = 40, bytes(2)
+    header[10:12] = (0xFFFF - folded(word_sum(bytes(header)))).to_bytes(2, "big")
+    return frame[:14] + bytes(header) + frame[34:]
+
+
+def seen_of(change, corrupted):
+    agent = Agent({"port0>port1": 0, "port1>port0": SENT}, corrupted=corrupted, facts=INTERFACES, change=change)
+    with pytest.raises(IntegrityError) as raised:
+        check_hops(checked(agent), [], Nodes())
+    assert failure_kind(raised.value) is FailureKind.TEST
+    return str(raised.value)
+
+
+def test_the_field_that_a_dut_changes_is_named_with_the_profile_that_expects_it():
+    message = seen_of(marked, corrupted=SENT)
+    assert "port0>port1: 10 corrupted. In single frames: port0>port1: only the IPv4 DSCP differs: 0" in message
+    assert "0 before, 10 after. For a device that marks frames, give the profile 'is_marked: true'" in message
+
+
+def test_frames_that_come_back_in_another_vlan_are_no_fault_of_the_wire():
+    message = seen_of(lambda frame: frame[:12] + b"\x81\0\0\7" + frame[12:], corrupted=0)
+    assert "only the VLAN tag differs: untagged before, VLAN 7 with priority 0 after" in message
+    assert "wire" not in message
+
+
+def test_where_nobody_sees_single_frames_the_error_is_of_the_counters_alone():
+    assert "10 corrupted. Look at the DUT" in seen_of(None, corrupted=SENT)
 
 
 def test_a_nat_sees_the_flows_of_the_check_from_the_first_one_on():

@@ -1,0 +1,185 @@
+"""The comparison of a frame that came back with the one that was sent, field by field.
+
+Measurements and looks at the cabling expect the same of a frame: `Direction.arriving`. The fields that devices may
+rewrite are `FramesSpec.rewritable`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterator
+
+from .configuration import Direction, behind_tags, folded, word_sum
+
+VLAN_TAG, DESTINATION_MAC, LENGTH = "VLAN tag", "destination MAC address", "length"
+"""Names of what is not a field of the headers that frames were sent with."""
+DSCP, ECN = "DSCP", "ECN"
+ADDRESSES = ("source address", "destination address")
+PAYLOAD = "payload"
+_MACS, _MAC = 12, 6
+_IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
+_IPV4_BYTES, _IPV6_BYTES, _UDP_BYTES = 20, 40, 8
+_TCP, _UDP = 6, 17
+_CHECKSUM = "checksum"
+_LEAST_LENGTH = 60
+"""Bytes of the shortest Ethernet frame, without FCS, to which links pad shorter ones."""
+
+
+@dataclass(frozen=True)
+class FieldChange:
+    """A field that a frame came back with another value of."""
+
+    name: str
+    """Its name, with its header's: ``IPv4 DSCP``."""
+    before: str
+    """Its value in the frame that was sent."""
+    after: str
+    """Its value in the frame that came back."""
+
+    @property
+    def in_words(self) -> str:
+        """Its values."""
+        return f"{self.before} before, {self.after} after"
+
+
+@dataclass(frozen=True)
+class HeaderField:
+    """A field of a frame's headers, in whole bytes, some of whose bits may be others'."""
+
+    name: str
+    """Its name."""
+    start: int
+    """Its first byte."""
+    width: int
+    """Its bytes."""
+    mask: int = -1
+    """Its bits in these bytes; -1: all."""
+    is_address: bool = False
+    """Whether it is shown as an address."""
+
+    def value(self, frame: bytes) -> int:
+        """Its value in a frame, all of whose bits are in the place of the mask."""
+        number = int.from_bytes(frame[self.start : self.start + self.width], "big")
+        return number if self.mask == -1 else number & self.mask
+
+    def shown(self, frame: bytes) -> str:
+        """Its value in a frame, as people write it."""
+        if self.is_address:
+            part = frame[self.start : self.start + self.width]
+            return ".".join(map(str, part)) if self.width == 4 else part.hex(":", 2)
+        number = self.value(frame)
+        return str(number if self.mask == -1 else number // (self.mask & -self.mask))
+
+
+def arrived_frame(direction: Direction, sent: bytes) -> bytes:
+    """A frame of a direction as it must come back, but for its MAC addresses and fields that devices may rewrite."""
+    if direction.arriving_tags is None:
+        return sent
+    return sent[:_MACS] + bytes.fromhex(direction.arriving_tags) + sent[_MACS + len(direction.frames.vlan_tags) :]
+
+
+def changed_fields(
+    direction: Direction, sent: bytes, got: bytes, mac: bytes | None = None, length: int | None = None
+) -> list[FieldChange]:
+    """The fields of a frame that came back otherwise than it must, from the outside in.
+
+    `got` may be its beginning only; then `length` is the bytes of the whole frame. `mac` is the receiving port's
+    address; None: it is not compared.
+    """
+    spec, wanted = direction.arriving, arrived_frame(direction, sent)
+    changes = []
+    if mac is not None and not spec.has_macs and got[:_MAC] != mac:
+        changes.append(FieldChange(DESTINATION_MAC, mac.hex(":"), got[:_MAC].hex(":")))
+    if direction.growth:
+        # What devices put before the packet is theirs.
+        return changes
+    behind, got_behind = behind_tags(wanted) - 2, behind_tags(got) - 2
+    tags, got_tags = (_without(spec.rewritable, frame[:end]) for frame, end in ((wanted, behind), (got, got_behind)))
+    if tags[_MACS:] != got_tags[_MACS:]:
+        changes.append(_changed_tags(sent, wanted, got))
+    rest = wanted[:behind] + got[got_behind:]
+    left, right = (_without(spec.rewritable, frame) for frame in (wanted, rest))
+    changes += (
+        FieldChange(field.name, field.shown(wanted), field.shown(rest))
+        for field in _fields(wanted)
+        if field.start + field.width <= len(rest) and field.value(left) != field.value(right)
+    )
+    changes += (
+        FieldChange(f"IPv4 header {_CHECKSUM}", "right", "wrong")
+        for checksum in spec.checksums
+        if checksum.end is not None and folded(word_sum(rest[checksum.start : checksum.end])) != 0xFFFF
+    )
+    whole = len(got) if length is None else length
+    longer = whole - got_behind - (len(wanted) - behind)
+    is_padding = direction.arriving_tags is not None and len(wanted) < _LEAST_LENGTH == whole
+    if longer and not is_padding:
+        changes.append(FieldChange(LENGTH, f"{len(wanted)} bytes", f"{whole} bytes"))
+    others = [change for change in changes if not change.name.endswith(_CHECKSUM)]
+    # Who changes a field computes its checksums anew.
+    return others or changes
+
+
+def _without(parts: tuple[tuple[int, int], ...], frame: bytes) -> bytes:
+    """A frame without the bytes that devices may rewrite."""
+    left = bytearray(frame)
+    for start, stop in parts:
+        left[start:stop] = bytes(len(left[start:stop]))
+    return bytes(left)
+
+
+def _fields(frame: bytes) -> Iterator[HeaderField]:
+    place = behind_tags(frame)
+    ethertype, end = frame[place - 2 : place], place
+    yield HeaderField("ethertype", place - 2, 2)
+    protocol = None
+    if ethertype == _IPV4:
+        yield from _ipv4(place)
+        protocol, end = frame[place + 9], place + _IPV4_BYTES
+    elif ethertype == _IPV6:
+        yield from _ipv6(place)
+        protocol, end = frame[place + 6], place + _IPV6_BYTES
+    if protocol == _UDP:
+        yield from _numbers("UDP", end, (("source port", 2), ("destination port", 2), ("length", 2), (_CHECKSUM, 2)))
+        end += _UDP_BYTES
+    elif protocol == _TCP:
+        parts = (("source port", 2), ("destination port", 2), ("sequence number", 4), ("acknowledgement number", 4))
+        yield from _numbers("TCP", end, (*parts, ("flags", 2), ("window", 2), (_CHECKSUM, 2), ("urgent pointer", 2)))
+        end += 20
+    for octet in range(end, len(frame)):
+        yield HeaderField(f"{PAYLOAD} at octet {octet}", octet, 1)
+
+
+def _ipv4(place: int) -> Iterator[HeaderField]:
+    yield HeaderField(f"IPv4 {DSCP}", place + 1, 1, 0xFC)
+    yield HeaderField(f"IPv4 {ECN}", place + 1, 1, 0x03)
+    parts = (("total length", 2), ("identification", 2), ("fragment offset and flags", 2), ("time to live", 1))
+    yield from _numbers("IPv4", place + 2, (*parts, ("protocol", 1), (f"header {_CHECKSUM}", 2)))
+    for number, name in enumerate(ADDRESSES):
+        yield HeaderField(f"IPv4 {name}", place + 12 + 4 * number, 4, is_address=True)
+
+
+def _ipv6(place: int) -> Iterator[HeaderField]:
+    yield HeaderField(f"IPv6 {DSCP}", place, 2, 0x0FC0)
+    yield HeaderField(f"IPv6 {ECN}", place, 2, 0x0030)
+    yield HeaderField("IPv6 flow label", place + 1, 3, 0x0FFFFF)
+    yield from _numbers("IPv6", place + 4, (("payload length", 2), ("next header", 1), ("hop limit", 1)))
+    for number, name in enumerate(ADDRESSES):
+        yield HeaderField(f"IPv6 {name}", place + 8 + 16 * number, 16, is_address=True)
+
+
+def _numbers(header: str, place: int, parts: tuple[tuple[str, int], ...]) -> Iterator[HeaderField]:
+    for name, width in parts:
+        yield HeaderField(f"{header} {name}", place, width)
+        place += width
+
+
+def _changed_tags(sent: bytes, wanted: bytes, got: bytes) -> FieldChange:
+    after = _tags_in_words(got)
+    if sent != wanted:
+        after += f" (expected: {_tags_in_words(wanted)})"
+    return FieldChange(VLAN_TAG, _tags_in_words(sent), after)
+
+
+def _tags_in_words(frame: bytes) -> str:
+    tags = [int.from_bytes(frame[place : place + 2], "big") for place in range(_MACS + 2, behind_tags(frame), 4)]
+    return " in ".join(f"VLAN {tag & 0xFFF} with priority {tag >> 13}" for tag in reversed(tags)) or "untagged"
