@@ -240,7 +240,7 @@ class LiveTestbed(Testbed):
         waited = 0.0
         try:
             while self._agent is not None and waited < most and (not waited or late_frames.may_come):
-                late_frames.seen_after([sum(self._agent.late_frames(LATE_WAIT).values())])
+                late_frames.seen_after(self._agent.late_by_traffic(LATE_WAIT))
                 waited += LATE_WAIT
         except TrafficError:
             # The trials before stand all the same. The next measurement gets a new agent.

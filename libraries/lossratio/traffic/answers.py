@@ -7,6 +7,7 @@ missing would go unnoticed. It raises a KeyError, TypeError or ValueError if it 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from lossratio import trials
@@ -131,6 +132,14 @@ def read_timelines(
 def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
     """An answer to ``late``: frames by direction."""
     return {name: _count(answer["late"][name]) for name in names}
+
+
+def read_late_by_traffic(answer: Mapping[str, Any], names: Sequence[str]) -> list[int]:
+    """An answer to ``late``: frames over all directions, of the latest traffic, of that before, and so on."""
+    of_latest = sum(read_late(answer, names).values())
+    earlier = answer.get("earlier") or {}
+    by_direction = [[_count(frames) for frames in earlier[name]] for name in names if name in earlier]
+    return [of_latest, *(sum(counts) for counts in zip_longest(*by_direction, fillvalue=0))]
 
 
 def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> trials.LatencyOutput:

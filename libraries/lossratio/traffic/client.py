@@ -186,6 +186,10 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         """Frames of the trial before that were counted as lost, and came back in the `wait` seconds after that."""
         return self._read(answers.read_late, self._ask("late", busy=wait, wait=wait))
 
+    def late_by_traffic(self, wait: float) -> list[int]:
+        """The same over all directions, and after it late frames of the traffic before that, of the one before it..."""
+        return self._read(answers.read_late_by_traffic, self._ask("late", busy=wait, wait=wait))
+
     def resolve(
         self,
         questions: Sequence[Question],

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from lossratio import trials
@@ -209,13 +210,14 @@ class TrafficMeasurer:
     def _end_traffic(self, directions: Sequence[trials.DirectionCounters]) -> float:
         """Reports late frames of earlier traffic, which came with these counters; returns the present time."""
         self._quiet_since = time.monotonic()
-        self._late_frames.seen_since(late_by_traffic(directions))
+        self._late_frames.seen_since(_late_by_traffic(directions))
         return self._quiet_since
 
 
-def late_by_traffic(directions: Sequence[trials.DirectionCounters]) -> list[int]:
+def _late_by_traffic(directions: Sequence[trials.DirectionCounters]) -> list[int]:
     """Late frames that came with counters, over all directions: of the traffic before, of that before that..."""
-    return [sum(direction.late_frames for direction in directions)]
+    by_direction = [(direction.late_frames, *direction.earlier_late_frames) for direction in directions]
+    return [sum(counts) for counts in zip_longest(*by_direction, fillvalue=0)]
 
 
 def _is_kept(timeline: trials.Timeline, trial: trials.TrialInput) -> bool:
@@ -361,9 +363,10 @@ def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: f
     if not integrity["in_trials"]:
         directions = agent.latency(LOW_RATE_LOAD, LOW_RATE_DURATION).latency
         checked = [asdict(_counters(direction)) for direction in directions if direction.sent_frames]
-        # As JSON data; latency frames have no streams of their own.
+        # As JSON data; latency frames have no streams of their own, and no traffic before.
+        left_out = ("streams", "earlier_late_frames")
         integrity["low_rate_check"] = [
-            {name: value for name, value in counters.items() if name != "streams"} for counters in checked
+            {name: value for name, value in counters.items() if name not in left_out} for counters in checked
         ]
         time.sleep(idle_time)
     return integrity

@@ -178,6 +178,8 @@ class DirectionCounters(Observed):
     late_frames: Frames = 0
     """Frames of the traffic before (the trial before, or an earlier attempt at this one) that came back after the wait
     for frames in flight: none of this trial. A trial has its own late frames beside its directions."""
+    earlier_late_frames: tuple[Frames, ...] = ()
+    """The same for the traffic before that, for the one before it, and so on, as far as the generator counts them."""
     foreign_frames: Frames | None = None
     """Frames that came out of the testbed and are none of the trial, nor missing in the one before: of other senders,
     with a foreign payload, or further copies of earlier frames; None: the generator cannot distinguish them."""

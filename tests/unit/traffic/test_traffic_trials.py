@@ -172,6 +172,37 @@ def test_late_frames_are_distinguished_and_counted_once(agent, bridged):
     assert third.late_frames == 0
 
 
+def test_late_frames_are_those_of_their_trial_also_when_they_outlast_the_next_one(agent, bridged):
+    configure(agent, bidirectional=False)
+    before = received_by(bridged, "tg1", "tg")
+    # The frames of the second trial wait behind them.
+    queue_at(bridged, "400kbit")
+    (first,) = agent.trial(20_000.0, 0.05)
+    (second,) = agent.trial(100.0, 0.1)
+    assert first.received_frames < first.sent_frames
+    wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + first.sent_frames + second.sent_frames)
+    (third,) = agent.trial(100.0, 0.1)
+    late_of_first = second.late_frames + sum(third.earlier_late_frames[:1])
+    assert first.received_frames + late_of_first == first.sent_frames
+    assert second.received_frames + third.late_frames == second.sent_frames
+    assert third.foreign_frames < 10
+    (fourth,) = agent.trial(100.0, 0.1)
+    assert (fourth.late_frames, sum(fourth.earlier_late_frames)) == (0, 0)
+
+
+def test_late_frames_of_the_last_trials_can_be_asked_for(agent, bridged):
+    configure(agent, bidirectional=False)
+    before = received_by(bridged, "tg1", "tg")
+    queue_at(bridged, "400kbit")
+    (first,) = agent.trial(20_000.0, 0.05)
+    (second,) = agent.trial(100.0, 0.1)
+    wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + first.sent_frames + second.sent_frames)
+    of_second, of_first = agent.late_by_traffic(0.1)
+    assert first.received_frames + second.late_frames + of_first == first.sent_frames
+    assert second.received_frames + of_second == second.sent_frames
+    assert not any(agent.late_by_traffic(0.0))
+
+
 def test_late_frames_of_the_last_trial_can_be_asked_for(agent, bridged):
     configure(agent, bidirectional=False)
     before = received_by(bridged, "tg1", "tg")

@@ -234,7 +234,10 @@ class Agent:
         return {"directions": self._generator.stop(late_wait, self._check_open)}
 
     def _late(self, request: Message) -> Message:
-        return {"late": self._idle_generator().late(_seconds(request, "wait"), self._check_open)}
+        generator = self._idle_generator()
+        late = generator.late(_seconds(request, "wait"), self._check_open)
+        late_of_earlier = getattr(generator, "late_of_earlier", dict)
+        return {"late": late, "earlier": late_of_earlier()}
 
     def _idle_generator(self) -> Generator:
         if self._generator is None:

@@ -7,7 +7,6 @@ from typing import Callable, Mapping, Sequence
 
 from ..core.configuration import Direction
 from ..core.early_verdict import Lookout, SoFar
-from ..core.generator import late_and_copies
 from ..core.links import Link
 from ..core.pacing import BATCH
 from ..core.protocol import AgentError, Message
@@ -17,6 +16,7 @@ from .examination import AT_ONCE, Examiner
 from .frames import build_frames
 from .latency import Probe, latency_frames
 from .receive import FrameCounter, StackFilter, check_countable
+from .returns import Returns
 from .sender import Sender, SenderReport, SendOrder
 from .transmit import SenderSetup
 
@@ -27,7 +27,7 @@ FAR = 0x80000000
 
 
 class ActiveDirection:
-    """A direction with its sender, and with counters for the frames of this trial and of the trial before.
+    """A direction with its sender, and with counters for the frames of this trial and of earlier ones.
 
     Its sender begins on the first of the processors.
     """
@@ -41,13 +41,8 @@ class ActiveDirection:
         cycle = build_frames(frames, own_mac, destination)
         self.name = direction.name
         self._direction = direction
-        self._counted: int | None = 0
-        self._counted_before = 0
-        self._missing: int | None = 0
-        self._missing_before: int | None = 0
-        self._counter, self._counter_before, self._foreign = (
-            FrameCounter(sink, direction.arriving_tag) for _ in range(3)
-        )
+        self._returns = Returns(sink, direction.arriving_tag)
+        self._foreign = FrameCounter(sink, direction.arriving_tag)
         self._stack = StackFilter(sink, direction.arriving_tag)
         self._examiner = Examiner(direction, cycle, sink) if examines else None
         self._source, self._sink = source, sink
@@ -72,12 +67,7 @@ class ActiveDirection:
     def watch(self, order: SendOrder, tags: Sequence[tuple[int, int]]) -> None:
         """Begins to count frames with an order's tag. All directions do that before any of them sends."""
         self._stop_noting()
-        self._counter, self._counter_before = self._counter_before, self._counter
-        # Nothing has asked for the count of a trial that failed.
-        self._counted_before = self._counter_before.read() if self._counted is None else self._counted
-        self._counted = None
-        self._missing_before, self._missing = self._missing, None
-        self._counter.watch(order.tag)
+        self._returns.watch(order.tag)
         self._stack.watch(order.tag)
         self._foreign.watch_foreign(tags)
         self._is_examined = order.exchange is None
@@ -151,21 +141,27 @@ class ActiveDirection:
             whole=lookout.whole[self.name],
             sent=sent,
             unsent=unsent,
-            received=self._counter.read(),
+            received=self._returns.arrived(),
             in_flight=lookout.watch.in_flight * rate,
             of_generator=max(0, progress.longest_burst - usual) + now[sink].receive_drops - before[sink].receive_drops,
         )
 
     def count(self) -> int:
         """How many frames came back until now."""
-        self._counted = self._counter.read()
-        return self._counted
+        return self._returns.count()
+
+    def end_examination(self) -> None:
+        """Leaves all frames alone that come from now on, as they are late."""
+        if self._examiner is not None:
+            self._examiner.end()
 
     def late(self) -> int:
         """Frames that came back since they were counted; none of a trial that failed before that."""
-        before, now = self._counted, self.count()
-        late, _, self._missing = late_and_copies(0 if before is None else now - before, self._missing)
-        return late
+        return self._returns.late()
+
+    def late_of_earlier(self) -> list[int]:
+        """Late frames of the traffic before, of that before that..., since `counters` or this."""
+        return self._returns.late_of_earlier()[0]
 
     def counters(
         self,
@@ -192,8 +188,8 @@ class ActiveDirection:
                 f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
                 "so that it is not known how many were sent. Another program may use this interface.",
             )
-        late, copies, _ = late_and_copies(self._counter_before.read() - self._counted_before, self._missing_before)
-        self._missing = max(0, load_frames - received)
+        late, copies = self._returns.late_of_earlier()
+        self._returns.end(load_frames, received)
         counters = {
             "name": self.name,
             "intended_frames": sent.intended + broadcasts,
@@ -201,7 +197,8 @@ class ActiveDirection:
             "received_frames": received,
             "unsent_frames": max(0, sent.intended - sent.sent) + broadcasts,
             "generator_drop_frames": after[sink].receive_drops - before[sink].receive_drops,
-            "late_frames": late,
+            "late_frames": sum(late[:1]),
+            "earlier_late_frames": late[1:],
             "foreign_frames": self._foreign.read() + copies,
             "elapsed_s": sent.elapsed,
             "lateness_s": sent.worst_lateness,
@@ -220,7 +217,7 @@ class ActiveDirection:
         """Stops its traffic at once."""
         for sender in self.senders:
             sender.close()
-        for each in (self._counter, self._counter_before, self._foreign, self._stack, self._examiner):
+        for each in (self._returns, self._foreign, self._stack, self._examiner):
             if each is not None:
                 each.close()
         self._stop_noting()

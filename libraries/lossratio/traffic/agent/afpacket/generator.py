@@ -19,6 +19,7 @@ from ..core.protocol import AgentError, Check, Message, unsupported
 from .direction import FAR, ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
+from .returns import MOST_EARLIER
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
 _NOTE_SECONDS = 0.05
@@ -42,6 +43,7 @@ class AfPacketGenerator:
         self._ports = Ports(configuration)
         self._directions: list[ActiveDirection] = []
         self._tags = Tags()
+        self._earlier_tags: list[int] = []
         self._probe_tags: list[int] = []
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
         cpus = free_processors(device_cpus)
@@ -174,6 +176,10 @@ class AfPacketGenerator:
         pause(wait, check)
         return {direction.name: direction.late() for direction in self._directions}
 
+    def late_of_earlier(self) -> dict[str, list[int]]:
+        """See `lossratio.traffic.agent.core.generator.DistinguishingGenerator.late_of_earlier`."""
+        return {direction.name: direction.late_of_earlier() for direction in self._directions}
+
     def close(self) -> None:
         """See `Generator.close`."""
         for direction in self._directions:
@@ -196,7 +202,8 @@ class AfPacketGenerator:
         try:
             # Broadcast frames have the same tags but for the highest bit.
             family = ~(DIRECTIONS | FAR) & _TAG_MASK
-            tags = [(family, known) for known in (tag, ramp_tag, tag_before)]
+            tags = [(family, known) for known in (tag, ramp_tag, tag_before, *self._earlier_tags)]
+            self._earlier_tags = [tag, ramp_tag, *self._earlier_tags][: 2 * MOST_EARLIER]
             self._probe_tags = [*self._probe_tags, *(probe.tag for probe in probes)][-2 * len(self._directions) :]
             tags += [(~NUMBERS & _TAG_MASK, known) for known in self._probe_tags]
             for direction in self._directions:
@@ -252,6 +259,9 @@ class AfPacketGenerator:
         return sum(direction.count() for direction in self._directions)
 
     def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
+        # First of all, so that no more frames are examined than are counted.
+        for direction in self._directions:
+            direction.end_examination()
         received = [direction.count() for direction in self._directions]
         links = self._ports.before, self._ports.after(may_go_down=self._links_may_change)
         return [direction.counters(reports, count, *links) for direction, count in zip(self._directions, received)]

@@ -329,6 +329,10 @@ class FrameCounter:
         self._count += counted
         return self._count
 
+    def stop(self) -> None:
+        """Counts nothing more."""
+        let_nothing_through(self._socket)
+
     def _begin(self) -> None:
         self.read()
         self._count = 0

@@ -94,6 +94,20 @@ class Exchange:
             raise ValueError(f"connections end by fin, by rst or not at all, and not by {self.closing!r}")
 
 
+class DistinguishingGenerator(Protocol):
+    """A generator that counts the late frames of several trials apart.
+
+    The program of a generator need not be one: it has the method, or it has not. Then `Generator.trial` also answers
+    with ``earlier_late_frames``: late frames of the traffic before the latest earlier one, of that before that...
+    """
+
+    def late_of_earlier(self) -> dict[str, list[int]]:
+        """Late frames of earlier traffic by direction: of that before the latest, of that before that...
+
+        Those that counters or an earlier answer had are not counted again.
+        """
+
+
 class ConnectingGenerator(Protocol):
     """A generator that opens connections, and answers over them (RFC 9693)."""
 
