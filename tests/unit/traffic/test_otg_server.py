@@ -189,6 +189,8 @@ def test_flows_with_an_end_last_a_week_at_most(server, kind, field, number):
             {"packet": [ETHERNET, {"choice": "ipv6", "ipv6": {}}, {"choice": "tcp", "tcp": {}}]},
             "flows[0].size.fixed: it must be 86 to 65,535 bytes",
         ),
+        ({"size": None}, "flows[0].size: it must be an object"),
+        ({"size": {"choice": "weight_pairs"}}, "flows[0].size.weight_pairs.custom: there are 0"),
         ({"rate": {"choice": "pps", "pps": 1 << 63}}, "flows[0].rate.pps: it must be 1 to 10,000,000,000"),
     ],
 )
@@ -343,6 +345,12 @@ def test_a_percentage_is_of_the_line_rate_of_layer_1(server, speed, size, rate):
         (("POST", "/config", b"\xff\xfe"), 400, "no JSON"),
         (("POST", "/config", b"1" * 5000), 400, "no JSON"),
         (("POST", "/config", b"[]"), 400, "a Config is a JSON object"),
+        (("POST", "/config", b'{"ports": null}'), 400, "ports: it must be a list"),
+        (
+            ("POST", "/control/state", b'{"choice": "traffic"}'),
+            400,
+            "traffic.flow_transmit.state: it must be start or stop",
+        ),
         (("POST", "/monitor/metrics", b'{"choice": "bgpv4"}'), 400, "choice: 'bgpv4' is not supported"),
         (("POST", "/monitor/metrics", b'{"choice": "port", "port": {"port_names": ["x"]}}'), 400, "port.port_names"),
         (

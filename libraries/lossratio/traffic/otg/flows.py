@@ -123,6 +123,8 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
             raise FieldError(
                 where, f"{str(data)[:100]!r} is not supported; possible: {', '.join(sorted(map(str, table)))}"
             )
+    elif not isinstance(data, type(table)):
+        raise FieldError(where or "the request", f"it must be {'a list' if isinstance(table, list) else 'an object'}")
     elif isinstance(table, list):
         for number, part in enumerate(data):
             yield from check_fields(part, table[0], f"{where}[{number}]")
@@ -195,7 +197,7 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, s
     least = max(SMALLEST_FRAME, len(packet.headers.data) + TAG_BYTES + FCS_BYTES)
     sizes = tuple(_sizes(model.get("size", {}), least, f"{where}.size"))
     rate = _rate(model.get("rate", {}), sizes, speeds.get(tx_rx["tx_name"], ""), f"{where}.rate")
-    packets, seconds = _duration(model.get("duration", {"choice": "continuous"}), rate, f"{where}.duration")
+    packets, seconds = _duration(model.get("duration", {}), rate, f"{where}.duration")
     metrics = model.get("metrics", {})
     return Flow(
         name=model["name"],
@@ -213,10 +215,11 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, s
 def _duration(model: Mapping[str, Any], rate: float, where: str) -> tuple[int | None, float | None]:
     """How many frames, if that is said, and for how many seconds, if there is an end."""
     packets = seconds = None
-    if model["choice"] == "fixed_packets":
+    choice = model.get("choice", "continuous")
+    if choice == "fixed_packets":
         packets = model.get("fixed_packets", {}).get("packets", 1)
         seconds = packets / rate
-    elif model["choice"] == "fixed_seconds":
+    elif choice == "fixed_seconds":
         seconds = model.get("fixed_seconds", {}).get("seconds", 1.0)
     if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:
         field = "fixed_seconds.seconds" if packets is None else "fixed_packets.packets"
@@ -246,7 +249,7 @@ def _sizes(model: Mapping[str, Any], least: int, where: str) -> Iterator[tuple[i
     if model.get("choice", "fixed") == "fixed":
         yield _size(model.get("fixed", 64), least, f"{where}.fixed"), 1
         return
-    pairs = model["weight_pairs"].get("custom", ())
+    pairs = model.get("weight_pairs", {}).get("custom", ())
     for number, pair in enumerate(pairs):
         place = f"{where}.weight_pairs.custom[{number}]"
         weight = pair.get("weight", 1.0)

@@ -97,7 +97,9 @@ class Tester:
         """
         list(check_fields(sent, CONTROL_STATE))
         list(check_fields(state, CONTROL_STATE))
-        wanted = state["traffic"]["flow_transmit"]
+        wanted = state.get("traffic", {}).get("flow_transmit", {})
+        if "state" not in wanted:
+            raise FieldError("traffic.flow_transmit.state", "it must be start or stop")
         with self._lock:
             flows = self._named(wanted.get("flow_names"))
             run = self._run
@@ -120,7 +122,7 @@ class Tester:
                 self._run.heard = time.monotonic()
             if self._problem is not None:
                 raise self._problem
-            if request["choice"] == "flow":
+            if request.get("choice") == "flow":
                 wanted = request.get("flow", {})
                 flows = self._named(wanted.get("flow_names"), "flow.flow_names")
                 made = [self._flow_metric(flow) for flow in flows]
