@@ -278,8 +278,15 @@ MUTATIONS = (
     Mutation(
         "a search never rests before its last trial",
         "mlrsearch/memory.py",
-        "return TrialInput(self._duration, self._grid.load(index), rest=self._rest)",
-        "return TrialInput(self._duration, self._grid.load(index))",
+        "TrialInput(self._duration, self._grid.load(index), rest=self._rest)",
+        "TrialInput(self._duration, self._grid.load(index))",
+        ("mlrsearch/test_mlrsearch_rested.py",),
+    ),
+    Mutation(
+        "frames that were not sent hide a memory of loss",
+        "mlrsearch/memory.py",
+        "if sut_loss_ratio(result) > allowed:",
+        "if result.loss_ratio > allowed:",
         ("mlrsearch/test_mlrsearch_rested.py",),
     ),
     Mutation(

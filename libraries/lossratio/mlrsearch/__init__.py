@@ -33,7 +33,12 @@ from lossratio.mlrsearch.goal import (
 )
 from lossratio.mlrsearch.grid import LoadGrid as LoadGrid
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES as EARLIER_SEARCHES
-from lossratio.mlrsearch.memory import ENOUGH as ENOUGH, usual_rest as usual_rest
+from lossratio.mlrsearch.memory import (
+    ENOUGH as ENOUGH,
+    RestAnswer as RestAnswer,
+    rest_answers as rest_answers,
+    usual_rest as usual_rest,
+)
 from lossratio.mlrsearch.result import (
     GoalResult as GoalResult,
     IrregularReason as IrregularReason,

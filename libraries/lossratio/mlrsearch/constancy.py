@@ -17,7 +17,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from lossratio.trials import TrialResult, sut_loss_ratio
+from lossratio.trials import TrialResult, missing_frames, sut_loss_ratio
 
 LEAST_DIFFERENCE = 0.002
 """Least difference of loss ratios in a contradiction; a smaller one may be a few frames by chance."""
@@ -208,6 +208,14 @@ def _contradictions(
     )
     weak, strong = rows[row], columns[column]
     return _Contradictions(numbers[weak], numbers[strong], losses[weak] - at_most[strong])
+
+
+def offered_load(result: TrialResult) -> float:
+    """The load of a trial less the frames that were not sent, in frames per second per interface."""
+    missing, sent = missing_frames(result.output), result.output.sent_frames
+    if missing is None or not sent:
+        return result.load
+    return result.load * sent / (sent + missing.unsent + missing.refused)
 
 
 def _times_since_loss(results: Sequence[TrialResult], starts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import hint_of
-from lossratio.mlrsearch.memory import MEMORY, RESTED, Memory, Rested
+from lossratio.mlrsearch.memory import CONTROL, MEMORY, RESTED, Memory, Rested
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_of
 from lossratio.mlrsearch.rules import GoalView, choose
 from lossratio.mlrsearch.stages import GoalBounds
@@ -67,6 +67,8 @@ class Purpose:
             return "warm-up at the maximum load; its result is discarded"
         if self.rule == RESTED:
             return f"does the SUT pass more after a rest? {_EXPECTATIONS[self.expected]}, as in the search"
+        if self.rule == CONTROL:
+            return f"a control of the trial after a rest: {_EXPECTATIONS[self.expected]}, as in the search"
         if self.rule == MEMORY:
             return f"does the SUT remember loss? {_EXPECTATIONS[self.expected]} {_IF_IT_REMEMBERS[self.expected]}"
         names = ", ".join(str(goal) for goal in self.goals)
@@ -149,7 +151,8 @@ class MLRsearch:
         self._certain_above = max(goal.loss_ratio for goal in self.goals) if early_verdict else None
         self._curve = LossCurve()
         shortest = min(goal.first_duration for goal in self.goals)
-        self._memory, self._rested = Memory(self._grid, shortest), Rested(self._grid, shortest, memory_rest)
+        self._memory = Memory(self._grid, shortest)
+        self._rested = Rested(self._grid, shortest, memory_rest, self._certain_above)
         self._pace = Pace()
         earlier = tuple(hints)
         by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
@@ -251,10 +254,13 @@ class MLRsearch:
         """The next trial that shows whether the SUT remembers loss, when all bounds are found; None: there is none."""
         if any(None in view.relevant_bounds() or view.intervals[-1].open for view in self._views):
             return None
-        rested = self._rested.next_trial(*max((view.too_much(), view.goal.loss_ratio) for view in self._views))
+        view = max(self._views, key=lambda view: (view.too_much(), view.goal.loss_ratio))
+        upper = view.relevant_bounds().upper or view.too_much()
+        rested = self._rested.next_trial(view.too_much(), upper, view.goal.loss_ratio)
         for rule, question in ((MEMORY, self._memory.next_trial()), (RESTED, rested)):
             if question is not None:
                 trial, expected = question
+                rule = CONTROL if rule == RESTED and not trial.rest else rule
                 bounds = self._views[0].relevant_bounds()
                 return trial, Purpose(
                     self.goals, trial.load, trial.duration, expected, *bounds, coarse=True, hinted=False, rule=rule

@@ -14,7 +14,7 @@ from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.posterior import LOSSY, NOTHING_EXPECTED, Posterior
 from lossratio.mlrsearch.result import within_width
-from lossratio.trials import TrialResult
+from lossratio.trials import TrialResult, sut_loss_ratio
 
 COIN = (0.3, 0.7)
 """Shares of lossy trials between which a verdict is a coin."""
@@ -35,7 +35,7 @@ class LoadShare:
     trials: int
     """Their number."""
     lossy: int
-    """How many of them lost more than the goal allows."""
+    """In how many of them the SUT lost more than the goal allows."""
     longest_run: int
     """The most of these in a row."""
 
@@ -68,6 +68,9 @@ def zone_in(goal: SearchGoal, results: Sequence[TrialResult], min_load: float, m
     posterior = Posterior(grid.top)
     for result in results:
         is_low = result.loss_ratio <= goal.loss_ratio
+        if not is_low and sut_loss_ratio(result) <= goal.loss_ratio:
+            # Frames that the SUT did not lose decide, so it is not known whether the trial is lossy.
+            continue
         if result.duration >= goal.final_trial_duration and not (is_low and result.is_early):
             posterior.add(grid.position(result.load), is_low)
             outcomes.setdefault(result.load, []).append(not is_low)

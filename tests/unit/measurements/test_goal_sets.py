@@ -99,9 +99,12 @@ def test_the_reference_names_every_field_and_preset():
 def test_a_search_of_quick_goals_has_no_rest_at_its_end_unless_it_asks_for_one():
     profile = load_profile("ethip4-udp", frame_size="64B")
     rests = {
-        goals: SearchRequest(goals=NdrPdrGoals[goals].value, profile=profile).last_rest
+        goals: SearchRequest(goals=NdrPdrGoals[goals].value, profile=profile).last_rest()
         for goals in NdrPdrGoals.__members__
     }
     assert rests == {"csit": 15.0, "quick": 0.0, "sequential": 15.0}
-    assert SearchRequest(goals=[QUICK_NDR], profile=profile, memory_rest=3.0).last_rest == 3.0
-    assert SearchRequest(goals=[NDR], profile=profile, memory_rest=0.0).last_rest == 0.0
+    quick = SearchRequest(goals=[QUICK_NDR], profile=profile)
+    assert quick.last_rest(is_black_box=True) == 15.0
+    assert quick.but(memory_rest=0.0).last_rest(is_black_box=True) == 0.0
+    assert SearchRequest(goals=[QUICK_NDR], profile=profile, memory_rest=3.0).last_rest() == 3.0
+    assert SearchRequest(goals=[NDR], profile=profile, memory_rest=0.0).last_rest() == 0.0

@@ -374,6 +374,17 @@ nodes:
 """
 
 
+@pytest.mark.parametrize(("dut", "rests"), [("black_box", 15.0), (None, 0.0)])
+def test_a_quick_search_of_a_black_box_ends_with_a_trial_after_a_rest(tmp_path, dut, rests):
+    file = tmp_path / "box.yaml"
+    file.write_text(BUCKET)
+    device = open_testbed(file) if dut is None else open_testbed(file, dut=dut)
+    request = REQUEST.but(goals=NdrPdrGoals.quick.value, min_load=100.0)
+    result = find_conditional_throughput(device, request, place(tmp_path))
+    assert result.settings["memory_rest_s"] == rests
+    assert max(trial.rest_s for trial in result.trials) == rests
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("rest", "remembers"), [(0.0, True), (2.0, False)])
 def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, rest, remembers):

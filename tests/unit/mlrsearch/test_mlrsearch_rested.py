@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import random
+
 import pytest
 
 from lossratio.arena.families import Inconstant
-from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, RestAnswer, rest_answers
 from lossratio.simulation import SharpKnee, SimulatedMeasurer
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
 
@@ -96,6 +99,125 @@ def test_a_sut_that_stays_the_same_is_asked_one_trial_more(goals, early_verdict)
     (last,) = rested(trials)
     assert last is trials[-1]
     assert last.elapsed == REST + 1.0
+
+
+def answers(trials, upper, allowed=0.0):
+    return list(rest_answers(trials, upper, allowed).values())
+
+
+class StarvedBox:
+    """Forwards half of its capacity for 10 s after a loss; the generator leaves two frames of many trials unsent."""
+
+    def __init__(self, seed):
+        self.random, self.now, self.weak_until = random.Random(seed), 0.0, 0.0
+
+    def measure(self, trial):
+        self.now += trial.rest
+        capacity = 3_750 if self.now < self.weak_until else 7_500
+        unsent = 2 if trial.load < MAX and (trial.rest or self.random.random() < 0.5) else 0
+        intended = round(trial.load * trial.duration)
+        lost = max(0, intended - unsent - round(capacity * trial.duration))
+        self.now += trial.duration
+        if lost:
+            self.weak_until = self.now + 10.0
+        return counted(intended, lost, unsent, trial.rest + trial.duration)
+
+
+def counted(intended, lost, unsent, elapsed=1.0):
+    ratio = (lost + unsent) / intended
+    counts = {"sent_frames": intended - unsent, "lost_frames": lost, "unsent_frames": unsent}
+    return TrialOutput(ratio, **counts, elapsed=elapsed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_memory_is_seen_although_frames_were_not_sent(seed):
+    controller, trials = searched(StarvedBox(seed), [NDR])
+    found = answers(trials, controller.result()[NDR].relevant_upper_bound)
+    assert found.count(RestAnswer.REMEMBERED) == 5
+
+
+def test_a_load_that_passes_after_a_rest_is_measured_again_right_after_a_loss():
+    _, trials = searched(SimulatedMeasurer(HalfAfterLoss(7_650.0, 10.0), seed=1), [NDR])
+    numbers = [number for number, trial in enumerate(trials) if trial.input.rest and trial.loss_ratio == 0.0]
+    for number in numbers:
+        after_rest, overload, control = trials[number : number + 3]
+        assert (overload.load, overload.input.rest, control.input.rest) == (MAX, 0.0, 0.0)
+        assert overload.loss_ratio > 0.0
+        assert (control.load, control.duration) == (after_rest.load, after_rest.duration)
+        assert control.loss_ratio > 0.0
+
+
+def losing_now_and_then(seed, seconds):
+    """A SUT of 8 kfps that loses a frame every so many seconds of traffic in the mean, and remembers nothing."""
+    chance = random.Random(seed)
+
+    class NowAndThen:
+        def measure(self, trial):
+            intended = round(trial.load * trial.duration)
+            lost = max(0, intended - round(8_000 * trial.duration))
+            lost += chance.random() < 1.0 - math.exp(-trial.duration / seconds)
+            return counted(intended, min(lost, intended), 0, trial.rest + trial.duration)
+
+    return NowAndThen()
+
+
+@pytest.mark.parametrize("seconds", [20.0, 40.0])
+def test_a_sut_that_loses_frames_now_and_then_remembers_nothing(seconds):
+    passed_after_rest = 0
+    for seed in range(6):
+        controller, trials = searched(losing_now_and_then(seed, seconds), [RFC2544])
+        upper = controller.result()[RFC2544].relevant_upper_bound
+        found = answers(trials, upper)
+        passed_after_rest += found.count(RestAnswer.EASY) + found.count(RestAnswer.REMEMBERED)
+        assert found.count(RestAnswer.REMEMBERED) < 5
+        assert len(rested(trials)) <= 12
+    assert passed_after_rest > 0
+
+
+def after(trial, loss=0.0, **counts):
+    return TrialResult(trial, TrialOutput(loss, elapsed=trial.rest + trial.duration, **counts))
+
+
+def test_only_a_load_that_passes_after_a_rest_and_fails_right_after_a_loss_is_remembered():
+    rest, overload, control = TrialInput(1.0, 5e3, rest=15.0), TrialInput(1.0, MAX), TrialInput(1.0, 5e3)
+    assert answers([after(rest, 0.1)], 4e3) == [RestAnswer.HARD]
+    assert answers([after(rest)], 4e3) == [RestAnswer.PASSED]
+    assert answers([after(rest), after(overload, 0.5), after(control, 0.1)], 4e3) == [RestAnswer.REMEMBERED]
+    assert answers([after(rest), after(overload, 0.5), after(control)], 4e3) == [RestAnswer.EASY]
+    # Without a loss before it, a trial is no control.
+    assert answers([after(rest), after(overload), after(control, 0.1)], 4e3) == [RestAnswer.PASSED]
+    two_unsent = TrialResult(rest, counted(5_000, 0, 2))
+    assert answers([two_unsent], 4e3) == [RestAnswer.PASSED]
+    assert answers([two_unsent], 4_999.0) == [RestAnswer.OPEN]
+    assert answers([TrialResult(rest, counted(5_000, 1, 2))], 4_999.0) == [RestAnswer.HARD]
+
+
+@pytest.mark.parametrize("unsent_after_rest", [True, False])
+def test_a_trial_that_unsent_frames_leave_open_is_asked_again_and_not_for_ever(unsent_after_rest):
+    controller, trials = searched(SimulatedMeasurer(SharpKnee(7_650.0), seed=1), [NDR])
+    replay = MLRsearch([NDR], MIN, MAX, memory_rest=REST)
+    for trial in trials[:-1]:
+        replay.record(trial)
+    asked = []
+    while (trial := replay.next_trial()) is not None:
+        intended = round(trial.load * trial.duration)
+        is_open = bool(trial.rest) is unsent_after_rest
+        asked.append(trial)
+        replay.record(TrialResult(trial, counted(intended, 0, intended // 2 if is_open else 0)))
+        assert len(asked) < 10
+    assert len({trial.load for trial in asked if trial.rest}) == 1
+    assert len(asked) == (3 if unsent_after_rest else 7)
+    assert controller.result() == replay.result()
+
+
+def test_trials_of_earlier_versions_without_controls_need_no_more():
+    _, trials = searched(SimulatedMeasurer(SharpKnee(7_650.0), seed=1), [NDR])
+    replay = MLRsearch([NDR], MIN, MAX, memory_rest=REST)
+    for trial in trials[:-1]:
+        replay.record(trial)
+    for load in (7_700.0, 7_800.0, 8_000.0, 9_000.0, 12_000.0):
+        replay.record(after(TrialInput(1.0, load, rest=REST)))
+    assert replay.next_trial() is None
 
 
 def test_a_replayed_search_asks_nothing_again():

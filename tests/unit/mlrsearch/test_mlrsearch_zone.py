@@ -8,6 +8,7 @@ import pytest
 from mlrsearch_suts import drive, knee, measured
 
 from lossratio.mlrsearch import NDR, RFC2544, LoadShare, MLRsearch, zone_in
+from lossratio.trials import TrialInput, TrialOutput, TrialResult
 
 MIN, MAX = 9001.0, 1e6
 
@@ -64,6 +65,23 @@ def test_shares_are_counted_at_each_load_in_the_order_of_time():
     trials.append(measured(410_000.0, 0.5, 1e-3))
     zone = zone_in(NDR, trials, MIN, MAX)
     assert zone.shares == (LoadShare(400_000.0, 4, 2, 2), LoadShare(410_000.0, 6, 4, 3), LoadShare(420_000.0, 4, 2, 1))
+
+
+def test_trials_that_lack_frames_which_were_not_sent_are_no_part_of_a_zone():
+    def trial(load, *, lost=0, unsent=0):
+        intended = round(load)
+        counts = {"sent_frames": intended - unsent, "lost_frames": lost, "unsent_frames": unsent}
+        return TrialResult(TrialInput(1.0, load), TrialOutput((lost + unsent) / intended, **counts))
+
+    def of(**faults):
+        loads = (400_000.0, 430_000.0, 460_000.0)
+        return [one for load in loads for one in (trial(load), trial(load, **faults)) for _ in range(10)]
+
+    lossy, starved = of(lost=100), of(unsent=100)
+    assert [(share.trials, share.lossy) for share in zone_in(NDR, lossy, MIN, MAX).shares] == [(20, 10)] * 3
+    assert zone_in(NDR, starved, MIN, MAX) is None
+    both = of(lost=100, unsent=100)
+    assert zone_in(NDR, both, MIN, MAX) == zone_in(NDR, lossy, MIN, MAX)
 
 
 def test_a_zone_within_a_width_is_none():

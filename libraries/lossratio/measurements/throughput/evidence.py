@@ -29,6 +29,7 @@ from lossratio.measurements.throughput.result import (
     search_goal,
 )
 from lossratio.mlrsearch import (
+    ENOUGH,
     Bound,
     Criterion,
     Evidence,
@@ -38,9 +39,11 @@ from lossratio.mlrsearch import (
     LevelLoss,
     LossUnit,
     MLRsearch,
+    RestAnswer,
     SearchGoal,
     evidence_of,
     goal_result,
+    rest_answers,
     zone_in,
 )
 from lossratio.records import Rate
@@ -53,6 +56,7 @@ from lossratio.trials import (
     TrialResult,
     loss_ratio_without_tester,
     missing_frames,
+    sut_loss_ratio,
 )
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -120,7 +124,8 @@ def search_fields(
         run = replace(run, conditions=results.with_early_verdicts(run.conditions))
     evidence = [entry.result for entry in entries[warm_ups:]]
     if run.error is None and MEMORY_REST in settings:
-        run = replace(run, remarks=(*run.remarks, *_remark_on_rest(evidence)))
+        bounds = [(result.relevant_upper_bound, result.goal.loss_ratio) for result in found.values()]
+        run = replace(run, remarks=(*run.remarks, *_remark_on_rest(evidence, bounds)))
 
     def rate(load: float | None) -> Rate | None:
         return None if load is None else run.conditions.rate(load)
@@ -152,17 +157,50 @@ def search_fields(
     }
 
 
-def _remark_on_rest(evidence: Sequence[TrialResult]) -> Iterator[str]:
+def rest_answers_in(
+    evidence: Sequence[TrialResult], bounds: Iterable[tuple[float | None, float]]
+) -> dict[float, RestAnswer]:
+    """What the trials after a rest say, by each goal's upper bound (None: it has none) and loss ratio."""
+    upper, allowed = max(((upper, allowed) for upper, allowed in bounds if upper is not None), default=(None, 0.0))
+    return {} if upper is None else rest_answers(evidence, upper, allowed)
+
+
+def _remark_on_rest(evidence: Sequence[TrialResult], bounds: Iterable[tuple[float | None, float]]) -> Iterator[str]:
     """What the trials after a rest at the end of a search looked for, unless they make a doubt."""
     asked = [trial for trial in evidence if trial.input.rest]
     if not asked:
         yield "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest"
-    elif asked[0].loss_ratio:
-        first = asked[0]
+        return
+    answers = rest_answers_in(evidence, bounds)
+    remembered, easy, hard = (
+        [load for load, answer in answers.items() if answer is wanted]
+        for wanted in (RestAnswer.REMEMBERED, RestAnswer.EASY, RestAnswer.HARD)
+    )
+    if len(remembered) >= ENOUGH:
+        return
+    first = asked[0]
+    rest = f"after a rest of {first.input.rest:g} s"
+    no_memory = "the SUT does not seem to remember a loss; a memory that lasts longer is not seen"
+    if remembered:
+        loads = "1 load" if len(remembered) == 1 else f"{len(remembered)} loads"
+        yield (
+            f"above the bounds, trials at {loads} passed {rest} and failed right after a loss: too few to say that the "
+            "SUT remembers a loss"
+        )
+    elif easy:
+        yield (
+            f"whole trials of {first.duration:g} s above the bounds, at up to {format_frame_rate(max(easy))} per "
+            f"interface, passed {rest}, and likewise right after a loss: {no_memory}"
+        )
+    elif hard:
         yield (
             f"a whole trial of {first.duration:g} s above the bounds, at {format_frame_rate(first.load)} per interface "
-            f"after a rest of {first.input.rest:g} s, lost {format_ratio(first.loss_ratio)}: the SUT does not seem to "
-            "remember a loss; a memory that lasts longer is not seen"
+            f"{rest}, lost {format_ratio(sut_loss_ratio(first))}: {no_memory}"
+        )
+    else:
+        yield (
+            f"whether the SUT remembers a loss is not known: no trial {rest} has an answer, as the generator sent too "
+            "little, or the search ended before it"
         )
 
 
@@ -307,6 +345,9 @@ class SearchKind(results.Kind[ResultT]):
             if not least * (1.0 - results.ROUNDING) <= trial.load <= most * (1.0 + results.ROUNDING):
                 yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
         evidence = trials[warm_ups_in(result.settings) :]
+        uncounted = [
+            replace(trial, output=replace(trial.output, lost_frames=None, directions=())) for trial in evidence
+        ]
         for report in result.goals if result.algorithm == ALGORITHM else ():
             said, name, searched = report.result, report.goal.name, search_goal(report.goal)
             if said is None:
@@ -317,11 +358,12 @@ class SearchKind(results.Kind[ResultT]):
                 given = None if rate is None else rate.per_interface_fps
                 if not results.same_value(given, load):
                     yield f"goal {name}: {field}.per_interface_fps is {given!r}, and the trials make {load!r}"
-            counts, made_counts = (
+            # Earlier versions called a trial lossy that lacked frames which were not sent.
+            counts, *made_counts = (
                 [(share.trials, share.lossy, share.longest_run) for share in (zone.shares if zone else ())]
-                for zone in (said.zone, zone_in(searched, evidence, least, most))
+                for zone in (said.zone, *(zone_in(searched, trials, least, most) for trials in (evidence, uncounted)))
             )
-            if said.zone is not None and counts != made_counts:
+            if said.zone is not None and counts not in made_counts:
                 yield f"goal {name}: its zone of chance does not follow from the trials"
             reason = judge(made, evidence, max_load_origin=result.max_load.origin)
             if said.regular != (reason is None):

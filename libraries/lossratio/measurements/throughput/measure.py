@@ -79,22 +79,19 @@ class SearchRequest(Request):
     """Whether a trial ends as soon as it is certain to be a high-loss trial for every goal."""
     memory_rest: Annotated[Duration | None, Field(ge=0.0, exclude=True)] = None
     """Time without traffic before one more short trial at the end, above the bounds (0: there is none). None: 15 s, and
-    no such trial after a quick search (where no goal has a duration sum of 5 s)."""
+    no such trial after a quick search (where no goal has a duration sum of 5 s), unless the device is a black box."""
 
-    @property
-    def last_rest(self) -> float:
+    def last_rest(self, *, is_black_box: bool = False) -> float:
         """Seconds of rest before the trial at the end; 0: there is none."""
-        return usual_rest(self.goals) if self.memory_rest is None else self.memory_rest
+        if self.memory_rest is not None:
+            return self.memory_rest
+        return usual_rest(self.goals, is_black_box=is_black_box)
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
         """The time that the search is expected to take, with waits for each full-length trial."""
         search = MLRsearch([replace(goal) for goal in self.goals], loads.min_load, loads.max_load, timeout=None)
         longer, expected = 1.0 + waits / self.goals[0].final_trial_duration, search.forecast()
         return Forecast(expected.seconds * longer, expected.low * longer, expected.high * longer)
-
-    def inputs(self) -> dict[str, Any]:
-        """The settings, with the rest that is meant."""
-        return {"settings": {**super().inputs()["settings"], MEMORY_REST: self.last_rest}}
 
 
 ResultT = TypeVar("ResultT", bound=GoalsResult)
@@ -109,11 +106,15 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
 
     def __init__(self) -> None:
         self._earlier: Sequence[EarlierSearch] = ()
+        self._is_black_box = False
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
-        """Reads the hints, and checks that the generator can end trials early if it is to."""
+        """Notes the kind of the device, reads the hints, and checks that the generator can end trials early."""
+        from lossratio.dut import BLACK_BOX
         from lossratio.traffic import check_early_verdicts
 
+        dut = testbed.request.dut
+        self._is_black_box = dut is not None and dut.kind == BLACK_BOX
         if request.hints is not None:
             own = [directory.path for directory in (place.directory, place.resume) if directory is not None]
             traffic = request.profile.described()
@@ -133,7 +134,7 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
             fail_fast=request.fail_fast,
             hints=[search.trials for search in self._earlier],
             early_verdict=request.early_verdict,
-            memory_rest=request.last_rest,
+            memory_rest=request.last_rest(is_black_box=self._is_black_box),
             load_step=loads.step,
         )
         (name, times), *_ = Counter(map(str, controller.goals)).most_common(1)
@@ -148,6 +149,7 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
     def inputs(self, request: RequestT, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
         """Goals, loads and settings."""
         stated = request.inputs()
+        stated["settings"][MEMORY_REST] = request.last_rest(is_black_box=self._is_black_box)
         if request.hints is not None:
             stated["settings"]["hints"] = {
                 "searches": [{"file": str(search.file), "began": search.began} for search in self._earlier],

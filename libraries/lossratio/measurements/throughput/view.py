@@ -20,6 +20,7 @@ from lossratio.measurements.throughput.evidence import (
     bounds_history,
     is_generators_limit,
     level_in_words,
+    rest_answers_in,
 )
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.result import (
@@ -274,27 +275,33 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
 
 def _rested(result: GoalsResult) -> Doubt | None:
     """The doubt that the SUT passes more after a rest, from the trials at the end of the search."""
-    found = [
-        (rate.per_interface_fps, report.goal.loss_ratio)
+    evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
+    bounds = [
+        (upper.per_interface_fps, report.goal.loss_ratio)
         for report in result.goals
-        if (rate := report.bounds[1]) is not None
+        if (upper := report.bounds[1]) is not None
     ]
-    asked = [trial for trial in result.trials if trial.rest_s]
-    if not found or not asked:
-        return None
-    upper, allowed = max(found)
-    passed = [trial.load_per_interface_fps for trial in asked if trial.loss_ratio <= allowed]
+    answers = rest_answers_in(evidence, bounds)
+    # Earlier versions asked for no controls.
+    has_control = bool({mlrsearch.RestAnswer.EASY, mlrsearch.RestAnswer.REMEMBERED} & {*answers.values()})
+    wanted = mlrsearch.RestAnswer.REMEMBERED if has_control else mlrsearch.RestAnswer.PASSED
+    passed = [load for load, answer in answers.items() if answer is wanted]
     if len(passed) < mlrsearch.ENOUGH:
         return None
-    causes, way_out = "it remembers a loss, or became faster", f"rest={asked[0].rest_s:g} s between trials would serve"
+    rest = next(trial.rest_s for trial in result.trials if trial.rest_s)
+    above = format_ratio(max(passed) / max(bounds)[0] - 1.0)
+    control, causes = ", and the same loads failed right after a loss", "it remembers a loss"
+    if not has_control:
+        control, causes = "", "it remembers a loss, or became faster"
+    way_out = f"rest={rest:g} s between trials would serve"
     if result.settings.get(EARLY_VERDICT):
         causes += ", or is slow at the beginning of trials"
         way_out += ", or early_verdict=off"
     return Doubt(
         DoubtKind.MEMORY,
-        f"{len(passed)} whole trials after a rest of {asked[0].rest_s:g} s passed at up to "
-        f"{format_frame_rate(max(passed))} per interface, {format_ratio(max(passed) / upper - 1.0)} above the upper "
-        f"bound: {causes}; {way_out}. The trials are evidence like any other, and the bounds follow from all trials",
+        f"{len(passed)} whole trials after a rest of {rest:g} s passed at up to {format_frame_rate(max(passed))} per "
+        f"interface, {above} above the upper bound{control}: {causes}; {way_out}. The trials are evidence like any "
+        "other, and the bounds follow from all trials",
     )
 
 

@@ -1,0 +1,99 @@
+"""What a result says about the trials after a rest: a doubt or a remark, by the frames that the SUT lost."""
+
+import pytest
+from report_examples import counted_trial, run, setup, throughput_of
+
+from lossratio.measurements.throughput.evidence import search_fields
+from lossratio.mlrsearch import NDR, goal_result
+from lossratio.results import DoubtKind
+from lossratio.results.findings import doubts_of
+from lossratio.trials.journal import JournalEntry
+from lossratio.trials.trial import TrialInput, TrialResult
+
+SEARCHED = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=500)] * 21]
+OVERLOAD = counted_trial(1e6, lost=900_000)
+LOADS = [101_000.0, 103_000.0, 110_000.0, 140_000.0, 190_000.0]
+
+
+def rested(load, **counts):
+    """A trial after a rest."""
+    trial = counted_trial(load, **counts)
+    return TrialResult(TrialInput(1.0, load, rest=15.0), trial.output)
+
+
+def with_control(load, *, control=None, **counts):
+    """A trial that passes after a rest, and its control, which loses the tenth part of the frames unless told else."""
+    lost = round(load / 10) if control is None else control
+    return [rested(load, **counts), OVERLOAD, counted_trial(load, lost=lost)]
+
+
+def memories_in(trials):
+    """The doubts about a memory that comes from trials after a rest."""
+    (doubts,) = doubts_of([throughput_of([*SEARCHED, *trials], (NDR,))])
+    return [doubt.reason for doubt in doubts if doubt.kind is DoubtKind.MEMORY and "whole trials" in doubt.reason]
+
+
+def remarks_on(trials):
+    """The remarks of a search that asked for a rest."""
+    evidence = [*SEARCHED, *trials]
+    maximum, search = setup(run())
+    least, most = search["min_load_fps"], maximum.rate.per_interface_fps
+    search["settings"]["memory_rest_s"] = 15.0
+    found = {NDR: goal_result(NDR, evidence, min_load=least, max_load=most)}
+    fields = search_fields(run(), maximum, search, found, [JournalEntry(trial) for trial in evidence])
+    return fields["remarks"]
+
+
+def test_five_loads_that_pass_after_a_rest_and_fail_after_a_loss_are_a_doubt_with_their_size():
+    trials = [trial for load in LOADS for trial in with_control(load)]
+    (reason,) = memories_in(trials)
+    assert reason.startswith(
+        "5 whole trials after a rest of 15 s passed at up to 190.00 kfps per interface, 89.24 % above the upper bound, "
+        "and the same loads failed right after a loss: it remembers a loss; rest=15 s between trials would serve. "
+    )
+    assert memories_in(trials[:-1]) == []
+    assert remarks_on(trials) == ()
+
+
+def test_frames_that_were_not_sent_hide_no_memory_and_make_none():
+    assert memories_in([trial for load in LOADS for trial in with_control(load, unsent=2)])
+    assert memories_in([trial for load in LOADS for trial in with_control(load, unsent=round(load / 2))]) == []
+    no_answer = [rested(101_000.0, unsent=9_000)] * 3
+    assert remarks_on(no_answer) == (
+        "whether the SUT remembers a loss is not known: no trial after a rest of 15 s has an answer, as the generator "
+        "sent too little, or the search ended before it",
+    )
+
+
+def test_loads_that_pass_after_a_loss_as_well_show_no_memory():
+    trials = [trial for load in LOADS for trial in with_control(load, control=0)]
+    assert memories_in(trials) == []
+    assert remarks_on(trials) == (
+        "whole trials of 1 s above the bounds, at up to 190.00 kfps per interface, passed after a rest of 15 s, and "
+        "likewise right after a loss: the SUT does not seem to remember a loss; a memory that lasts longer is not seen",
+    )
+
+
+@pytest.mark.parametrize(("count", "loads"), [(1, "1 load"), (4, "4 loads")])
+def test_too_few_such_loads_are_a_remark(count, loads):
+    trials = [trial for load in LOADS[:count] for trial in with_control(load)]
+    assert memories_in(trials) == []
+    assert remarks_on(trials) == (
+        f"above the bounds, trials at {loads} passed after a rest of 15 s and failed right after a loss: too few to "
+        "say that the SUT remembers a loss",
+    )
+
+
+def test_a_load_that_fails_after_a_rest_is_said_with_what_the_sut_lost():
+    (remark,) = remarks_on([rested(101_000.0, lost=505, unsent=50_500)])
+    assert remark == (
+        "a whole trial of 1 s above the bounds, at 101.00 kfps per interface after a rest of 15 s, lost 1 %: the SUT "
+        "does not seem to remember a loss; a memory that lasts longer is not seen"
+    )
+
+
+def test_results_of_earlier_versions_without_controls_have_their_doubt():
+    (reason,) = memories_in([rested(load) for load in LOADS])
+    assert "above the upper bound: it remembers a loss, or became faster; rest=15 s between trials would" in reason
+    assert memories_in([rested(load) for load in LOADS[:4]]) == []
+    assert memories_in([rested(load, unsent=1) for load in LOADS])
