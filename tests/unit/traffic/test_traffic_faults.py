@@ -132,6 +132,9 @@ def test_an_exchange_that_makes_no_sense_is_refused_and_the_agent_stays(agent, c
     assert agent.trial(1000.0, 0.01)
 
 
+PROBE = {"ports": ["tg0"], "sends": [], "networks": [], "speakers": [], "listen": [], "seconds": 0.1}
+
+
 @pytest.mark.parametrize(
     ("operation", "request_"),
     [
@@ -140,6 +143,14 @@ def test_an_exchange_that_makes_no_sense_is_refused_and_the_agent_stays(agent, c
         ("schedule", {}),
         ("schedule", {"steps": [1]}),
         ("resolve", {"questions": None, "seconds": 1.0}),
+        ("schedule", {"steps": [{"load": 1000.0, "duration": 0.01}], "burst": 1}),
+        ("watched_trial", {"load": 1000.0, "duration": 0.01, "ends": "false"}),
+        ("start", {"load": 1000.0, "watch": "false"}),
+        ("probe", {**PROBE, "ports": "tg0"}),
+        ("probe", {**PROBE, "sends": [["tg0"]]}),
+        ("probe", {**PROBE, "speakers": None}),
+        ("probe", {**PROBE, "networks": [1]}),
+        ("probe", {**PROBE, "seconds": True}),
     ],
 )
 def test_a_request_that_lacks_a_part_is_refused_and_the_agent_stays(agent, operation, request_):

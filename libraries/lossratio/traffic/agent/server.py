@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from contextlib import ExitStack, closing, suppress
-from typing import Callable, Sequence, cast
+from typing import Callable, Sequence, TypeVar, cast
 
 from .core.configuration import PARTS, Configuration, Speaker
 from .core.early_verdict import Watch
@@ -19,6 +19,8 @@ from .core.neighbours import AnsweringWire, Question, Responder, open_wire, reso
 from .core.packets import ETH_P_ALL, PacketWire, Wire, open_packets, probe
 from .core.ports import free_ports, links_in_use, usable_links
 from .core.protocol import PROTOCOL, AgentError, Channel, Check, ControllerGoneError, Message, decode, read_record
+
+ItemT = TypeVar("ItemT")
 
 _TEND_SECONDS = 0.05
 _ABILITIES = {
@@ -149,13 +151,13 @@ class Agent:
     def _watched_trial(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
         above, in_flight = _seconds(request, "above"), _seconds(request, "in_flight")
-        watch = Watch(above, in_flight, ends=bool(request.get("ends", True)), note=self._note(request))
+        watch = Watch(above, in_flight, ends=_flag(request, "ends", default=True), note=self._note(request))
         ramp = _seconds(request, "ramp")
         return self._able_generator("watched_trial").watched_trial(load, duration, ramp, watch, self._check)
 
     def _note(self, request: Message) -> Callable[[int, int], None] | None:
         """What sends the counters of a running trial; None: the controller wants none."""
-        if not request.get("notes"):
+        if not _flag(request, "notes"):
             return None
         request_id = request.get("id")
         return lambda sent, received: self._reply({"id": request_id, "note": {"sent": sent, "received": received}})
@@ -171,7 +173,7 @@ class Agent:
 
     def _schedule(self, request: Message) -> Message:
         steps = [(_positive(step, "load"), _positive(step, "duration")) for step in _records(request, "steps")]
-        is_burst = bool(request.get("burst"))
+        is_burst = _flag(request, "burst")
         return {"directions": self._able_generator("schedule").schedule(steps, is_burst, self._check)}
 
     def _clock(self, request: Message) -> Message:
@@ -190,20 +192,21 @@ class Agent:
 
     def _probe(self, request: Message) -> Message:
         self._check_idle()
-        ports = [str(port) for port in request["ports"]]
-        sends = [(str(port), str(frame)) for port, frame in request["sends"]]
-        speakers = [read_record(Speaker, speaker) for speaker in request["speakers"]]
+        ports, networks, listen = (_texts(request, field) for field in ("ports", "networks", "listen"))
+        sends = [(str(port), str(frame)) for port, frame in _pairs(request, "sends")]
+        speakers = [read_record(Speaker, speaker) for speaker in _records(request, "speakers")]
+        seconds = _positive(request, "seconds")
         undo = ExitStack()
 
         def kernel() -> Wire:
-            links = links_in_use(ports, [str(network) for network in request["networks"]])
+            links = links_in_use(ports, networks)
             if speakers:
                 undo.callback(Responder(speakers, links).close)
-            listening = [*ports, *free_ports(map(str, request["listen"]), links)]
+            listening = [*ports, *free_ports(listen, links)]
             return PacketWire(links, {port: [open_packets(links[port], ETH_P_ALL)] for port in listening})
 
         with undo, closing(self._wire(request, kernel, speakers)) as wire:
-            return probe(wire, sends, _positive(request, "seconds"))
+            return probe(wire, sends, seconds)
 
     def _wire(self, request: Message, kernel: Callable[[], Wire], speakers: Sequence[Speaker] = ()) -> Wire:
         """The ports for single frames: those of a generator that has taken its cards, or else the kernel's.
@@ -219,7 +222,7 @@ class Agent:
 
     def _start(self, request: Message) -> Message:
         load = _positive(request, "load")
-        if request.get("watch"):
+        if _flag(request, "watch"):
             self._able_generator("start_watched").start_watched(load)
         else:
             self._able_generator("start").start(load)
@@ -281,8 +284,31 @@ def _whole(request: Message, field: str) -> int:
     return int(value)
 
 
+def _flag(request: Message, field: str, *, default: bool = False) -> bool:
+    value = request.get(field, default)
+    if not isinstance(value, bool):
+        raise AgentError("bad_request", f"The {field} must be true or false, not {value!r}.")
+    return value
+
+
 def _records(request: Message, field: str) -> list[Message]:
+    return _listed(request, field, dict)
+
+
+def _texts(request: Message, field: str) -> list[str]:
+    return _listed(request, field, str)
+
+
+def _pairs(request: Message, field: str) -> list[list[object]]:
+    pairs: list[list[object]] = _listed(request, field, list)
+    if any(len(pair) != 2 for pair in pairs):
+        raise AgentError("bad_request", f"The {field} must be pairs, not {pairs!r}.")
+    return pairs
+
+
+def _listed(request: Message, field: str, kind: type[ItemT]) -> list[ItemT]:
     values = request.get(field)
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise AgentError("bad_request", f"The {field} must be a list of objects, not {values!r}.")
+    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+        wanted = f"a list with items of type {kind.__name__}"
+        raise AgentError("bad_request", f"The {field} must be {wanted}, not {values!r}.")
     return values
