@@ -82,7 +82,8 @@ def trend(
 
     HISTORY is a folder of results, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
 
-    Exit status: 0 no test got worse lately, 3 a test got worse or has no value any more, 1 undecided: too few results.
+    Exit status: 0 no test got worse lately, 3 a test got worse or has no value any more, 1 undecided: too few
+    results, or the tester changed.
     """
     # A mistake in the file of alerts is an error before anything is read, and not in the night of the first alarm.
     alerts = None if alert is None else histories.Alerts.load(alert)
@@ -102,7 +103,7 @@ def trend(
         click.echo(line, err=True)
     if analysis.alarms:
         sys.exit(ExitStatus.REGRESSION)
-    if not analysis.has_verdict:
+    if analysis.of_tester or not analysis.has_verdict:
         sys.exit(ExitStatus.FAILED)
 
 

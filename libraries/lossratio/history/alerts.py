@@ -210,7 +210,8 @@ def alert_subject(trends: Sequence[Trend]) -> str:
     first = trends[0]
     size = "" if first.change is None else f" of {abs(100 * first.change.ratio):.2f} %"
     more = f", and {len(trends) - 1} more" if len(trends) > 1 else ""
-    return f"lossratio: {first.verdict.value}{size}: {first.series.key}{more}"
+    what = "a change of the tester" if first.verdict is TrendVerdict.TESTER else first.verdict.value
+    return f"lossratio: {what}{size}: {first.series.key}{more}"
 
 
 def _paragraph(trend: Trend) -> Iterator[str]:
@@ -260,8 +261,8 @@ def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:
         last = changes.get(_key(trend, verdict))
         return last is not None and trend.began <= last
 
-    is_answer = trend.verdict is TrendVerdict.EXPLAINED and any(map(was_sent, ALARMS))
-    return (trend.is_alarm or is_answer) and not was_sent(trend.verdict)
+    is_answer = trend.verdict is TrendVerdict.EXPLAINED and any(map(was_sent, (*ALARMS, TrendVerdict.TESTER)))
+    return (trend.is_news or is_answer) and not was_sent(trend.verdict)
 
 
 class _Memory(BaseModel):

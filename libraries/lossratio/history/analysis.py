@@ -11,11 +11,12 @@ import numpy as np
 
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, add_known_changes, load_known_changes
-from lossratio.history.entries import SeriesKey, entries_of, series_of, series_of_readings
+from lossratio.history.entries import Series, SeriesKey, entries_of, series_of, series_of_readings
 from lossratio.history.store import History, StoredEntries, continued
+from lossratio.history.testers import with_testers
 from lossratio.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, describe_trend, trends_of
 from lossratio.report import Case, Run, read_run
-from lossratio.results import TestResult
+from lossratio.results import TestResult, has_no_device
 from lossratio.shipped import did_you_mean, names_near
 
 
@@ -56,6 +57,11 @@ class Analysis:
         return tuple(trend for trend in self.trends if trend.is_alarm)
 
     @property
+    def of_tester(self) -> tuple[Trend, ...]:
+        """The trends whose change is the tester's."""
+        return tuple(trend for trend in self.trends if trend.verdict is TrendVerdict.TESTER)
+
+    @property
     def has_verdict(self) -> bool:
         """Whether any series has enough results for a verdict."""
         return any(trend.verdict not in NO_VERDICT for trend in self.trends)
@@ -78,7 +84,7 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
         if names and not any(fnmatchcase(name, wanted) for name in names):
             raise ReportError(f"The history has no {what} {wanted!r}.{did_you_mean(wanted, names)}")
     trends, explaining = (
-        tuple(
+        [
             replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
             for trend in trends_of(
                 [
@@ -89,10 +95,16 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
                 known,
                 request,
             )
-        )
+        ]
         for found in (whole, readings)
     )
-    return Analysis(trends, known, stored.problems, explaining)
+    judged = with_testers(trends, _twins(whole, known, request), request)
+    return Analysis(tuple(judged), known, stored.problems, tuple(explaining))
+
+
+def _twins(whole: Iterable[Series], known: tuple[KnownChange, ...], rules: TrendRules) -> list[Trend]:
+    """The trends of the tester's own tests, which have no device."""
+    return trends_of([series for series in whole if has_no_device(series.key.test)], known, rules)
 
 
 def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
@@ -111,12 +123,13 @@ def explain_alarms(
         ReportError: If the history or the known changes cannot be read, or have no place for more.
         StorageError: If the known changes cannot be written.
     """
-    alarms = analyse(history, request).alarms
+    analysis = analyse(history, request)
+    alarms = (*analysis.alarms, *analysis.of_tester)
     if alarms:
         changes = [KnownChange.of(trend.series.key, trend.began, note, by, keeps_open=keeps_open) for trend in alarms]
         add_known_changes(request.annotations or history.path / ANNOTATIONS_NAME, changes)
-        alarms = tuple(trend.with_note(change) for trend, change in zip(alarms, changes, strict=True))
-    return alarms
+        return tuple(trend.with_note(change) for trend, change in zip(alarms, changes, strict=True))
+    return ()
 
 
 def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
@@ -157,11 +170,12 @@ def require_no_regression(
     # One result more than usual: the one that is judged. No other one must confirm it.
     found = {each.key: each for each in series_of(table, TrendRequest.last + 1)}
     series = [found[SeriesKey(entry.testbed, entry.test, entry.quantity)] for entry in entries]
-    trends = trends_of(series, known_changes(history, None), TrendRules(fresh, least_change, confirm=1))
+    known, rules = known_changes(history, None), TrendRules(fresh, least_change, confirm=1)
+    trends = with_testers(trends_of(series, known, rules), _twins(found.values(), known, rules), rules)
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]
     if not chosen:
-        known = [trend.series.key.quantity for trend in trends]
-        raise ReportError(f"{result.test.full_name} has no {quantity}; it has: {names_near(str(quantity), known)}")
+        names = [trend.series.key.quantity for trend in trends]
+        raise ReportError(f"{result.test.full_name} has no {quantity}; it has: {names_near(str(quantity), names)}")
     alarms = [describe_trend(trend) for trend in chosen if trend.is_alarm]
     if alarms:
         raise RegressionError("\n".join(alarms))
@@ -187,10 +201,12 @@ def trend_text(analysis: Analysis) -> str:
 def _lines(trends: Sequence[Trend]) -> list[str]:
     order = list(TrendVerdict)
     quiet = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
+    # What changed with the tester is in the tester's line.
+    told = {follower.series.key for trend in trends for follower in trend.followers}
     return [
         describe_trend(trend)
         for trend in sorted(trends, key=lambda trend: order.index(trend.verdict))
-        if trend.verdict not in quiet or trend.new_kinds or trend.bands
+        if (trend.verdict not in quiet or trend.new_kinds or trend.bands) and trend.series.key not in told
     ]
 
 
@@ -219,7 +235,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     if old:
         yield f"Old: {old} of these series, whose tests seem not to run any more; their verdicts are as old."
     if not analysis.has_verdict:
-        yield "No verdict: there are too few results, or the generator did not send enough."
+        yield "No verdict: there are too few results, the generator did not send enough, or the tester changed."
     yield from (f"Not read: {problem}" for problem in analysis.problems)
 
 

@@ -36,7 +36,8 @@ _HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
 _KINDS = {
     TrendVerdict.TOO_FEW: "undecided",
-    **dict.fromkeys((TrendVerdict.NOT_OFFERED, TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER), "irregular"),
+    **dict.fromkeys((TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER), "irregular"),
+    **dict.fromkeys((TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER), "irregular"),
 }
 """Classes of the verdicts that are neither alarms nor decided."""
 

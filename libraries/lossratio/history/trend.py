@@ -28,6 +28,8 @@ class TrendVerdict(str, Enum):
     """The value got worse, and has neither recovered nor been explained by a known change since."""
     NO_VALUE = "no value any more"
     """The newest result has no value, and earlier ones had."""
+    TESTER = "the tester's"
+    """The value got worse or is missing as that of the tester's own test, which has no device: it is the tester's."""
     NOT_OFFERED = "load not offered"
     """The value changed lately or is missing, and frames that the SUT did not lose may be the reason."""
     UNCONFIRMED = "one bad result"
@@ -48,7 +50,7 @@ class TrendVerdict(str, Enum):
 
 ALARMS = (TrendVerdict.REGRESSION, TrendVerdict.NO_VALUE)
 """Verdicts that somebody should look at."""
-NO_VERDICT = (TrendVerdict.TOO_FEW, TrendVerdict.NOT_OFFERED)
+NO_VERDICT = (TrendVerdict.TOO_FEW, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
 """Verdicts that say nothing about the value."""
 
 
@@ -117,11 +119,20 @@ class Trend:
     shares: tuple[float, float] = (0.0, 0.0)
     """Largest share of a value's frames that are missing and that the SUT did not lose: of the results before the
     newest change, and of the fresh ones."""
+    tester: "Trend | None" = None
+    """The trend of the tester's own test, without a device, which got worse at the same time; None: there is none."""
+    followers: tuple["Trend", ...] = ()
+    """Of the tester's own test: the trends that changed with it, and are the tester's."""
 
     @property
     def is_alarm(self) -> bool:
         """Whether somebody should look at it. A reading explains a value, and is no alarm of its own."""
         return self.verdict in ALARMS and not self.series.is_reading
+
+    @property
+    def is_news(self) -> bool:
+        """Whether it has a line of its own: an alarm, or a change of the tester, which is told once."""
+        return self.is_alarm or (self.verdict is TrendVerdict.TESTER and self.tester is None)
 
     @property
     def began(self) -> datetime:
@@ -386,8 +397,9 @@ def details_of(trend: Trend) -> Iterator[str]:
         words = share_in_words([share])
         if words:
             yield f"{when}, up to {words}"
-    if not np.isfinite(trend.series.values[-1]) and trend.verdict in (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED):
+    if not np.isfinite(trend.series.values[-1]) and trend.verdict in _WITHOUT_VALUE:
         yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series['reason'][-1]}"
+    yield from _of_tester(trend)
     if trend.new_kinds:
         yield f"change of kind: {', '.join(trend.new_kinds)}"
     if trend.verdict is TrendVerdict.TOO_FEW:
@@ -403,3 +415,27 @@ def details_of(trend: Trend) -> Iterator[str]:
             f"{trend.left_out} earlier results are left out: they are of other traffic, another path, another goal or "
             "another generator"
         )
+
+
+_WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
+_MOST_FOLLOWERS = 5
+"""Tests that are named beside the tester's own; more are counted."""
+
+
+def _of_tester(trend: Trend) -> Iterator[str]:
+    """What the tester's own test has to do with a trend."""
+    if trend.tester is not None:
+        yield f"{_worse(trend.tester)} at the same time, and has no device"
+    elif trend.verdict is TrendVerdict.TESTER:
+        yield "this test has no device"
+    if trend.followers:
+        named = [_worse(one) for one in trend.followers[:_MOST_FOLLOWERS]]
+        if len(trend.followers) > _MOST_FOLLOWERS:
+            named.append(f"{len(trend.followers) - _MOST_FOLLOWERS} more")
+        yield f"at the same time {', and '.join(named)}"
+
+
+def _worse(trend: Trend) -> str:
+    key, change = trend.series.key, trend.change
+    said = "has no value any more" if change is None else f"changed by {100 * change.ratio:+.2f} %"
+    return f"{key.test}, {key.quantity}, {said}"

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -17,8 +16,10 @@ from lossratio.results import (
     TestResult,
     Traffic,
     caveats_of,
+    common_name,
     findings_of,
     format_frames_per_second,
+    has_no_device,
     integrity_of,
     number_of,
     view_of,
@@ -315,26 +316,21 @@ def markdown_report(runs: Sequence[Run]) -> str:
 def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
     """The rows of a run, in the order of its results; `runs` are all that may have twins of its tests."""
     found = findings_of(result for one in runs or (run,) for result in one.results)
-    alone = {_twin_of(finding): finding.in_short for finding in found if _TWIN.search(finding.result.test.name)}
+    alone = {_twin_of(finding): finding.in_short for finding in found if has_no_device(finding.result.test.name)}
     return [
         FindingRow(
             finding,
             finding.number,
             tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]),
-            tester="" if _TWIN.search(finding.result.test.name) else alone.get(_twin_of(finding), ""),
+            tester="" if has_no_device(finding.result.test.name) else alone.get(_twin_of(finding), ""),
         )
         for finding in findings_of(run.results)
     ]
 
 
-_TWIN = re.compile(r"-tg(?=-[^-]+$)")
-"""The end of the name that a test without DUTs has from `lossratio.keywords.Catalogue`."""
-_CORES = re.compile(r"(?<=-)\d+c-")
-
-
 def _twin_of(finding: Finding) -> tuple[str, str]:
     """What a finding has in common with the finding of its test's twin."""
-    return _CORES.sub("", _TWIN.sub("", finding.result.test.name), count=1), finding.quantity
+    return common_name(finding.result.test.name), finding.quantity
 
 
 def _per_interface(value: Rate | float | None) -> float | None:

@@ -99,6 +99,7 @@ from lossratio.results.trials import (
     trials_in_words as trials_in_words,
     withdrawn_in_words as withdrawn_in_words,
 )
+from lossratio.results.twins import common_name as common_name, has_no_device as has_no_device
 from lossratio.results.view import (
     Charts as Charts,
     CsitExportError as CsitExportError,

@@ -1,0 +1,92 @@
+"""Changes that are the tester's: its own test without a device got worse when tests with one did.
+
+Such a change is no regression of a device, so it is told once, and not for each test.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from lossratio.history.trend import Trend, TrendRules, TrendVerdict
+from lossratio.results import common_name, has_no_device
+
+_MORE = 0.25
+"""A fall that is larger than the tester's own by so much of it, and by the least change, is not the tester's alone."""
+
+
+def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRules) -> list[Trend]:
+    """The trends, of which those that changed with the tester have no alarm of their own.
+
+    Args:
+        trends: The trends.
+        twins: The trends of all tests without a device, also of those that are not among the others.
+        rules: What a change is.
+    """
+    judged = []
+    for trend in trends:
+        if has_no_device(trend.series.key.test):
+            judged.append(replace(trend, verdict=TrendVerdict.TESTER) if trend.is_alarm else trend)
+            continue
+        twin = _guilty(trend, twins, rules)
+        if twin is None:
+            judged.append(trend)
+        else:
+            explains = _explains(twin, trend, rules)
+            judged.append(replace(trend, tester=twin, verdict=TrendVerdict.TESTER if explains else trend.verdict))
+    followers: dict[object, list[Trend]] = {}
+    for trend in judged:
+        if trend.verdict is TrendVerdict.TESTER and trend.tester is not None:
+            followers.setdefault(trend.tester.series.key, []).append(trend)
+    return [replace(trend, followers=tuple(followers.get(trend.series.key, ()))) for trend in judged]
+
+
+def _guilty(trend: Trend, twins: Sequence[Trend], rules: TrendRules) -> Trend | None:
+    """The twin that got worse when a test did; the test's own one, if it has one."""
+    if not trend.is_alarm:
+        return None
+    key = trend.series.key
+    here = [twin for twin in twins if twin.series.key.testbed == key.testbed]
+    near = [twin for twin in here if twin.series.key.quantity == key.quantity]
+    own = [twin for twin in near if _name(twin) == _name(trend)]
+    worse = [twin for twin in own or near if _is_worse(twin, rules) and _is_simultaneous(twin, trend)]
+    return max(worse, key=_size, default=None)
+
+
+def _name(trend: Trend) -> str:
+    """What the name of a test has in common with that of its twin, in whatever suite."""
+    return common_name(trend.series.key.test.rpartition(".")[2])
+
+
+def _is_worse(twin: Trend, rules: TrendRules) -> bool:
+    """Whether the tester alone got worse, also if somebody knows why."""
+    if twin.verdict is TrendVerdict.NO_VALUE:
+        return True
+    change, unit = twin.change, twin.series.unit
+    return change is not None and abs(change.ratio) >= rules.least_change and not unit.is_better(change.ratio)
+
+
+def _size(trend: Trend) -> float:
+    """The relative size of a change; infinite: there is no value any more."""
+    return float("inf") if trend.change is None else abs(trend.change.ratio)
+
+
+def _explains(twin: Trend, trend: Trend, rules: TrendRules) -> bool:
+    return _size(trend) <= _size(twin) + max(rules.least_change, _MORE * _size(twin))
+
+
+def _is_simultaneous(twin: Trend, trend: Trend) -> bool:
+    """Whether two changes began in the same run, or between the same results."""
+    runs = [one.series["run_started"][one.series.times.index(one.began)] for one in (twin, trend)]
+    if None not in runs and runs[0] == runs[1]:
+        return True
+    gaps = [_gap_before(one) for one in (twin, trend)]
+    if trend.began - gaps[1] < twin.began <= trend.began:
+        return True
+    return abs(twin.began - trend.began) <= min(gaps) / 2
+
+
+def _gap_before(trend: Trend) -> timedelta:
+    """The time from the last result before a change to the first one since."""
+    times = trend.series.times
+    index = times.index(trend.began)
+    return times[index] - times[index - 1] if index else timedelta()

@@ -1,0 +1,17 @@
+"""Tests without a device: the tester alone, as a twin of a test with one. `lossratio.keywords.Catalogue` makes them."""
+
+import re
+
+_TWIN = re.compile(r"-tg(?=-[^-]+$|$)")
+"""The end of the name that such a test has."""
+_CORES = re.compile(r"(?<=-)\d+c-")
+
+
+def has_no_device(test: str) -> bool:
+    """Whether the name of a test is that of a twin without a device."""
+    return _TWIN.search(test) is not None
+
+
+def common_name(test: str) -> str:
+    """The part of a test's name that it has in common with its twin, which needs no cores of a device."""
+    return _CORES.sub("", _TWIN.sub("", test), count=1)
