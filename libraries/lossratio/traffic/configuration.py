@@ -54,7 +54,7 @@ def frames_spec(direction: TrafficDirection, source: Side, destination: Side) ->
     frame.add_headers(direction.headers, b"" if frame.data else _MAC_ADDRESSES)
     if direction.headers.tunnel is not None:
         frame.add_tunnel(direction.headers.tunnel)
-    return frame.spec(tuple(direction.size_weights.items()))
+    return replace(frame.spec(tuple(direction.size_weights.items())), any_mac=direction.headers.any_mac)
 
 
 @dataclass(eq=False)

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.records import FileModel
+from lossratio.records import FileModel, left_out_if_empty
 from lossratio.topology import Side
 
 _HOSTS = 1 << 16
@@ -80,6 +80,8 @@ class VlanTag(FileModel):
     is_marked: bool = False
     """Whether devices on the way may write another priority into it."""
 
+    _leave_out = left_out_if_empty("is_marked")
+
 
 class Ipv4(Addresses):
     """The IPv4 header."""
@@ -121,6 +123,8 @@ class Ipv6(Addresses):
     """Whether devices on the way may write another code point (DSCP) into it."""
     next_header: int = Field(default=61, ge=0, le=255)
     """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
+
+    _leave_out = left_out_if_empty("is_marked")
 
 
 class PortHeader(FileModel):
@@ -289,6 +293,10 @@ class Headers(InnerHeaders):
     """The VXLAN header and the inner frame."""
     geneve: Geneve | None = None
     """The GENEVE header and the inner frame."""
+    any_mac: bool = False
+    """Whether frames may come back with another destination MAC address than that of the port there."""
+
+    _leave_out = left_out_if_empty("any_mac")
 
     @model_validator(mode="after")
     def _are_possible(self) -> "Headers":

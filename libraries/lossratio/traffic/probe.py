@@ -138,7 +138,7 @@ _WAYS = {
     VLAN_TAG: "For a trunk on one side and an access port on the other, give each direction of the profile the tags "
     "of the port that it leaves from ('reverse' has 'headers'); for another priority, 'is_marked: true' in the tag.",
     DESTINATION_MAC: "The device must send frames to the address of the port that they come back to: look at its next "
-    "hops.",
+    "hops; or give the profile 'any_mac: true'.",
     " address": "For a device that translates addresses, measure with 'integrity=off'.",
 }
 _WAYS[ECN] = _WAYS[DSCP]

@@ -24,6 +24,7 @@ PROFILES = {
     "two tags": "dot1ad: {id: 7, is_marked: true}\ndot1q: {id: 100}\nipv4: {}",
     "trunk to access": "dot1q: {id: 100}\nipv4: {}\nreverse: {headers: {ipv4: {}}}",
     "access to trunk": "ipv4: {}\nreverse: {headers: {dot1q: {id: 100}, ipv4: {}}}",
+    "any MAC": "ipv4: {}\nudp: {}\nany_mac: true",
     "tunnel": "ipv4: {}\nvxlan: {inner: {ipv4: {}}}",
 }
 
@@ -131,6 +132,7 @@ def same(frame):
             "VLAN 100 with priority 0 (expected: untagged) after",
         ),
         ("untagged", lambda frame: frame + bytes(4), "only the length differs: 124 bytes before, 128 bytes after"),
+        ("any MAC", lambda frame: b"\4" + frame[1:], None),
         (
             "untagged",
             lambda frame: b"\4" + frame[1:],
@@ -191,3 +193,12 @@ def test_trials_and_single_frames_are_compared_alike(direction):
         wrong, readdressed = expected.compare(got, wanted, sizes, sizes)
         changes = changed_fields(direction, sent, got[0].tobytes())
         assert bool(changes) == bool(wrong[0] or readdressed[0]), place
+
+
+@pytest.mark.parametrize("name", ["VLAN", "IPv6", "untagged"])
+def test_results_of_earlier_versions_describe_the_same_traffic(name, tmp_path):
+    (tmp_path / "mine.yaml").write_text(HEAD + PROFILES[name])
+    described = load_profile(tmp_path / "mine.yaml", frame_size=128).description_in_full()
+    assert "any_mac" not in described
+    assert "is_marked" not in (described["ipv6"] or {})
+    assert "is_marked" not in (described["dot1q"] or {})

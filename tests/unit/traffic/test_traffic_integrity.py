@@ -268,6 +268,13 @@ def test_the_generator_inside_the_kernel_refuses_frames_that_come_back_with_more
 
 
 @with_each_generator
+def test_another_mac_address_is_no_fault_where_the_profile_expects_it(through, tmp_path):
+    (tmp_path / "any.yaml").write_text("format: lossratio-traffic-profile/1\nname: any\nipv4: {}\nany_mac: true\n")
+    for direction in through("mac", profile=tmp_path / "any.yaml"):
+        assert (direction.received_frames, faults(direction)) == (SENT, {})
+
+
+@with_each_generator
 def test_frames_that_are_echoed_to_their_sender_are_misdelivered_there(through):
     east, west = through("echo")
     assert (east.received_frames, west.received_frames) == (SENT, SENT)

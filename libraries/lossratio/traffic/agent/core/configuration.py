@@ -145,6 +145,8 @@ class FramesSpec:
     """Starts and ends of fields that devices on the way may rewrite, such as MAC addresses."""
     addresses: tuple[tuple[int, int], ...]
     """Starts and ends of IP addresses that they may not rewrite."""
+    any_mac: bool = False
+    """Whether they may rewrite the destination MAC address to any other one."""
 
     def __post_init__(self) -> None:
         bytes.fromhex(self.header)
@@ -181,8 +183,8 @@ class FramesSpec:
 
     @property
     def has_macs(self) -> bool:
-        """Whether the frames bring MAC addresses, in place of the ports' own."""
-        return any(field.offset < 12 for field in self.fields)
+        """Whether the frames come back with MAC addresses that are not the ports' own."""
+        return self.any_mac or any(field.offset < 12 for field in self.fields)
 
     @property
     def tag_place(self) -> TagPlace:
