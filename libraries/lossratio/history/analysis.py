@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from lossratio.history.entries import Series, SeriesKey, entries_of, series_of, 
 from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.testers import with_testers
 from lossratio.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, describe_trend, trends_of
+from lossratio.history.unmeasured import NothingMeasured, describe_nothing_measured, left_out_of
 from lossratio.report import Case, Run, read_run
 from lossratio.results import TestResult, has_no_device
 from lossratio.shipped import did_you_mean, names_near
@@ -50,6 +52,8 @@ class Analysis:
     """Files that could not be read."""
     readings: tuple[Trend, ...] = ()
     """The trends of readings, by testbed and test. They explain others, and none is an alarm."""
+    unmeasured: tuple[NothingMeasured, ...] = ()
+    """Tests that measured nothing the last time, and no alarms: the run itself has failed."""
 
     @property
     def alarms(self) -> tuple[Trend, ...]:
@@ -81,6 +85,7 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
     readings = list(series_of_readings(stored.table, request.last, request.fresh)) if request.readings else []
     for what, wanted in (("test", request.test), ("quantity", request.quantity)):
         names = dict.fromkeys(getattr(series.key, what) for series in (*whole, *readings))
+        names |= dict.fromkeys(each.test for each in stored.unmeasured) if what == "test" else {}
         if names and not any(fnmatchcase(name, wanted) for name in names):
             raise ReportError(f"The history has no {what} {wanted!r}.{did_you_mean(wanted, names)}")
     trends, explaining = (
@@ -99,12 +104,25 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
         for found in (whole, readings)
     )
     judged = with_testers(trends, _twins(whole, known, request), request)
-    return Analysis(tuple(judged), known, stored.problems, tuple(explaining))
+    unmeasured = tuple(_last_unmeasured(stored, whole, request.test))
+    return Analysis(tuple(judged), known, stored.problems, tuple(explaining), unmeasured)
 
 
 def _twins(whole: Iterable[Series], known: tuple[KnownChange, ...], rules: TrendRules) -> list[Trend]:
     """The trends of the tester's own tests, which have no device."""
     return trends_of([series for series in whole if has_no_device(series.key.test)], known, rules)
+
+
+def _last_unmeasured(stored: StoredEntries, series: Sequence[Series], test: str) -> Iterator[NothingMeasured]:
+    """The tests, by a pattern, whose newest attempt measured nothing: that attempt of each."""
+    measured: dict[tuple[str, str], datetime] = {}
+    for one in series:
+        key = (one.key.testbed, one.key.test)
+        measured[key] = max(one.times[-1], measured.get(key, one.times[-1]))
+    newest = {(each.testbed, each.test): each for each in stored.unmeasured}
+    for key, each in newest.items():
+        if fnmatchcase(each.test, test) and (key not in measured or measured[key] < each.time):
+            yield each
 
 
 def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
@@ -136,7 +154,7 @@ def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
     """Adds runs to a history. A run that is added again changes nothing.
 
     Returns:
-        Messages about files that cannot be read; all others were added.
+        Messages about files that cannot be read, and about tests that are not added; all others were.
 
     Raises:
         ReportError: If a path is no run directory, or the history cannot be written.
@@ -145,7 +163,7 @@ def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
     for path in runs:
         run = read_run(path)
         history.add(entries_of(run))
-        problems += [*run.problems, *(f"{path}: {test.name} was cut off, and is not added." for test in run.cut_off)]
+        problems += [*run.problems, *left_out_of(run)]
     return problems
 
 
@@ -236,6 +254,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
         yield f"Old: {old} of these series, whose tests seem not to run any more; their verdicts are as old."
     if not analysis.has_verdict:
         yield "No verdict: there are too few results, the generator did not send enough, or the tester changed."
+    yield from describe_nothing_measured(analysis.unmeasured)
     yield from (f"Not read: {problem}" for problem in analysis.problems)
 
 
@@ -244,6 +263,7 @@ def trend_json(analysis: Analysis) -> str:
     fields: dict[str, Any] = {"format": FORMAT, "trends": [_trend(trend) for trend in analysis.trends]}
     if analysis.readings:
         fields["readings"] = [_trend(trend) for trend in analysis.readings]
+    fields["unmeasured"] = [{**asdict(test), "time": test.time.isoformat()} for test in analysis.unmeasured]
     return json.dumps({**fields, "problems": analysis.problems}, indent=2) + "\n"
 
 

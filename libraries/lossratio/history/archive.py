@@ -24,6 +24,7 @@ from lossratio.errors import ArchiveError, ReportError, storing
 from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.entries import entries_of
 from lossratio.history.store import History
+from lossratio.history.unmeasured import left_out_of, nothing_measured
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole
 
@@ -194,7 +195,8 @@ class Outbox:
         """Puts a run into the outbox. The same run has the same names each time.
 
         Returns:
-            Messages about files that cannot be read; all others were added.
+            Messages about files that cannot be read, and about tests without rows in the history; all others were
+            added.
 
         Raises:
             ReportError: If it is not the directory of a run.
@@ -205,7 +207,7 @@ class Outbox:
         with storing(f"write the outbox {self.path}", way_out):
             History(self.path / HISTORY).add(entries_of(run))
             self._add_directory(run)
-        return list(run.problems)
+        return [*run.problems, *left_out_of(run)]
 
     def waiting(self) -> list[Path]:
         """The files that wait. Those of the history are last: the runs of its rows are in the archive then."""
@@ -240,13 +242,14 @@ class Outbox:
     def _add_directory(self, run: Run) -> None:
         """Packs the whole directory, for each testbed and date of its results (usually one).
 
-        The name begins with the time of day (UTC) of the first of these results, so that names are in order of time.
+        The name begins with the time of day (UTC) of the first of these results, so that names are in order of time. In
+        a run without results, tests that measured nothing take their place.
         """
         data, digest = _packed(run.path), _digest(run.path)
         names: dict[tuple[str, str], str] = {}
-        for result in sorted(run.results, key=lambda result: result.started):
-            of_result = (result.conditions.testbed.name, result.started.date().isoformat())
-            names.setdefault(of_result, f"{result.started:%H%M%S}-{digest}")
+        tests = [(result.started, result.conditions.testbed.name) for result in run.results]
+        for time, testbed in sorted(tests or [(test.time, test.testbed) for test in nothing_measured(run)]):
+            names.setdefault((testbed, time.date().isoformat()), f"{time:%H%M%S}-{digest}")
         for (testbed, day), name in (names or {("unknown", "unknown"): digest}).items():
             folder = self.path / RUNS / f"testbed={quote(testbed, safe=' ')}" / f"date={day}"
             folder.mkdir(parents=True, exist_ok=True)

@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lossratio import results
-from lossratio.report import Run
+from lossratio.history.unmeasured import nothing_measured
+from lossratio.report import NOTHING_MEASURED, Run
 from lossratio.units import FRAMES_PER_SECOND, Unit
+from lossratio.version import __version__
 
 _LEAST_SHARE = 0.01
 """Graph nodes with fewer packets, as a share of the busiest node's packets, are no part of the traffic's path."""
@@ -206,12 +208,38 @@ class Entry:
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
-    """The entries of a run, in the order of its tests; tests that were cut off have none."""
+    """The entries of a run, in the order of its tests; tests that were cut off have none.
+
+    Tests that measured nothing are last, with `NOTHING_MEASURED` as their quantity.
+    """
     before = 0
     for finding in results.findings_of(run.results):
         entry = _entry(run, finding, tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]))
         yield entry if finding.number == before else replace(entry, readings=readings_of(finding.result))
         before = finding.number
+    for test in nothing_measured(run):
+        yield Entry(
+            testbed=test.testbed,
+            test=test.test,
+            quantity=NOTHING_MEASURED,
+            started=test.time,
+            seconds=0.0,
+            value=None,
+            lower_bound=None,
+            upper_bound=None,
+            outcome=FAILED,
+            reason=test.reason,
+            doubts=(),
+            lossratio_version=__version__,
+            run=run.path.resolve().name,
+            run_started=_began(run),
+        )
+
+
+def _began(run: Run) -> datetime:
+    """When the first test of a run began, or else when the first one that measured nothing failed."""
+    began = [result.started for result in run.results]
+    return min(began or [test.time for test in nothing_measured(run)])
 
 
 def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry:
@@ -234,7 +262,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         lower_is_better=finding.unit.lower_is_better,
         generator=results.generator_of(result),
         run=run.path.resolve().name,
-        run_started=min(other.started for other in run.results),
+        run_started=_began(run),
         tags=result.test.tags,
         frame_size_bytes=result.conditions.traffic.average_frame_size_bytes,
         build=results.build_of(result),

@@ -18,6 +18,7 @@ from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import Series
 from lossratio.history.trend import Trend, TrendVerdict, describe_trend, details_of
+from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.units import FRAMES_PER_SECOND
 
 _WIDTH, _HEIGHT = 900.0, 240.0
@@ -142,7 +143,10 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
         data={"series": drawing.packed({row.link: _columns(row.series, links) for row in rows})} if rows else {},
         title=title,
         headline=_headline(rows),
-        problems=[f"Not read: {problem}" for problem in analysis.problems],
+        problems=[
+            *describe_nothing_measured(analysis.unmeasured),
+            *(f"Not read: {problem}" for problem in analysis.problems),
+        ],
     )
 
 

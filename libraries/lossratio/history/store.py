@@ -7,7 +7,7 @@ Athena and DuckDB read the folder.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime
 from importlib import import_module
@@ -18,6 +18,8 @@ from urllib.parse import quote
 
 from lossratio.errors import ReportError, storing
 from lossratio.history.entries import Entry
+from lossratio.history.unmeasured import NothingMeasured
+from lossratio.report import NOTHING_MEASURED
 from lossratio.results import write_whole
 
 _PARTITIONS = ("testbed", "date")
@@ -33,6 +35,8 @@ class StoredEntries:
     """A `pyarrow.Table` of the entries, each once, by testbed, test, quantity and time."""
     problems: tuple[str, ...]
     """Files that cannot be read, and why."""
+    unmeasured: tuple[NothingMeasured, ...] = ()
+    """Tests that measured nothing, by testbed, test and time. They are not in the table."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,9 @@ class History:
             f"{file} is left out: it has a row without a name or a time, or with a number that no measurement gives."
             for file in unusable
         ]
-        return StoredEntries(table, tuple(problems))
+        measured = required("pyarrow.compute").not_equal(table.column("quantity"), NOTHING_MEASURED)
+        others = table.filter(required("pyarrow.compute").invert(measured))
+        return StoredEntries(table.filter(measured), tuple(problems), tuple(_unmeasured(others)))
 
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
         rows = [{name: value for name, value in asdict(entry).items() if name not in _PARTITIONS} for entry in entries]
@@ -97,6 +103,11 @@ class History:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, data.getvalue().to_pybytes())
         return path
+
+
+def _unmeasured(table: Any) -> Iterator[NothingMeasured]:
+    for row in table.select(["testbed", "test", "started", "reason"]).to_pylist():
+        yield NothingMeasured(row["testbed"], row["test"], row["started"], row["reason"] or "")
 
 
 def continued(table: Any, entries: Sequence[Entry]) -> Any:
