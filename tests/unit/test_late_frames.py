@@ -144,6 +144,15 @@ def test_late_frames_of_a_trial_that_is_not_there_damage_a_journal(tmp_path):
             read_journal(damaged)
 
 
+def test_late_frames_find_their_trial_behind_trials_that_are_not_used(tmp_path):
+    path = tmp_path / "t.jsonl"
+    with Journal.open(path, {}) as journal:
+        journal.append(TrialResult(TRIAL, TrialOutput(0.0)), verified=False)
+    assert measured(path, counters(900), counters(1000, late=70), trials=2)[0] == [70, None]
+    (withdrawn,) = read_journal(path).withdrawn
+    assert withdrawn.entry.result.output.late_frames is None
+
+
 def test_late_frames_stay_with_trials_that_are_used_by_force(tmp_path):
     measured(tmp_path / "t.jsonl", counters(900), counters(1000, late=70), trials=2)
     adopt_journal(tmp_path / "t.jsonl", tmp_path / "adopted.jsonl", {"other": 1})

@@ -96,6 +96,25 @@ def test_a_trial_is_verified_only_if_the_duts_were_looked_at_after_it():
     assert (verify.times, verified) == (1, [False, False, True, False])
 
 
+def test_before_a_trial_during_which_a_look_would_be_due_the_duts_are_looked_at():
+    verify, clock = Verifier(), Clock()
+    watch = watching(GOOD, verify=verify, clock=clock)
+    # Nothing is to be proved yet.
+    assert not watch.verify_within(VERIFY_SECONDS)
+    measurer(Trials(), watch).measure(TRIAL)
+    clock.now = 5.0
+    assert not watch.verify_within(VERIFY_SECONDS - 6.0)
+    assert watch.verify_within(VERIFY_SECONDS - 5.0)
+    assert (verify.times, watch.is_verified) == (1, True)
+    measurer(Trials(), watch).measure(TRIAL)
+    # The next trial finds and repairs this.
+    verify.error = NodeError("Node DUT1: the connection is lost.")
+    assert not watch.verify_within(VERIFY_SECONDS)
+    verify.error = TAMPERED
+    with pytest.raises(DutError):
+        watch.verify_within(VERIFY_SECONDS)
+
+
 def test_a_dut_that_was_found_different_and_is_put_back_proves_no_trial_of_this_measurement():
     verify, clock = Verifier(), Clock()
     watch = watching(GOOD, verify=verify, clock=clock)
