@@ -128,11 +128,12 @@ def test_only_trials_before_the_last_proof_are_continued_adopted_and_read(tmp_pa
 def test_trials_that_nothing_proves_stay_in_the_journal_with_the_reason_and_are_not_used(tmp_path):
     path = tmp_path / "t.jsonl"
     with Journal.open(path, {"max_load": 5}) as journal:
+        assert not journal.was_cut_off
         for load, verified in ((1.0, True), (2.0, False), (3.0, False)):
             journal.append(_result(load), verified=verified)
     before = path.read_bytes()
     with Journal.open(path, {"max_load": 5}) as journal:
-        assert _loads(journal.results) == [1.0]
+        assert (_loads(journal.results), journal.was_cut_off) == ([1.0], True)
         journal.append(_result(4.0), verified=True)
     contents = read_journal(path)
     assert path.read_bytes().startswith(before)

@@ -225,6 +225,8 @@ class _Attempt:
         self.journal = _journal(place, conditions, _search(testbed, ready, inputs), about)
         self.journal.is_verified = ready.is_verified
         self.journal.verify_within = ready.verify_within
+        if self.journal.was_cut_off:
+            ready.verify_often()
         self.journal.late_frames = ready.late_frames
         self._continued = len(self.journal.results)
         self.failure: BaseException | None = None

@@ -147,6 +147,7 @@ class LiveTestbed(Testbed):
             wait_for_late_frames=partial(self._wait_for_late_frames, late_frames),
             is_verified=lambda: self._watch.is_verified,
             verify_within=self._watch.verify_within,
+            verify_often=self._watch.verify_often,
         )
 
     def exchange(self) -> None:

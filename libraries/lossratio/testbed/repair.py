@@ -20,6 +20,10 @@ VERIFY_SECONDS = 20.0
 about 0.2 s, a hundredth of the time. The trials of these seconds are not used if the configuration has changed, or the
 measurement is killed."""
 
+VERIFY_OFTEN_SECONDS = 2.0
+"""The same in a run that was cut off before its trials were verified: else it would not get on where that happens again
+and again."""
+
 
 class Watch:
     """Compares fingerprints before and after each trial, and from time to time the DUTs' configuration.
@@ -42,6 +46,7 @@ class Watch:
         self._first: Fingerprint | None = None
         self._last: Fingerprint | None = None
         self._verified_at = 0.0
+        self._verify_seconds = VERIFY_SECONDS
         self.is_verified = True
         """Whether the DUTs were found as they were set up after the last trial. That proves all trials before, too."""
         self._tampered: DutError | None = None
@@ -52,6 +57,11 @@ class Watch:
         self.resets_duts = self._is_dut_away = False
         self.is_verified, self._tampered = True, None
         self._verified_at = self._clock()
+        self._verify_seconds = VERIFY_SECONDS
+
+    def verify_often(self) -> None:
+        """Verifies the DUTs more often from now on, in this measurement."""
+        self._verify_seconds = VERIFY_OFTEN_SECONDS
 
     def go_on(self) -> tuple[Change, ...]:
         """Goes on after a repair, from the present state; returns the changes with which nothing can go on."""
@@ -105,12 +115,12 @@ class Watch:
 
     def trust(self, *, is_doubtful: bool = False) -> None:
         """Trusts a trial, and verifies the DUTs when that is due, or if the trial lost all frames of a direction."""
-        if is_doubtful or self._clock() - self._verified_at >= VERIFY_SECONDS:
+        if is_doubtful or self._clock() - self._verified_at >= self._verify_seconds:
             self.verify()
 
     def verify_within(self, seconds: float) -> bool:
         """Verifies the DUTs if that would be due within so many seconds; returns whether it did."""
-        if self.is_verified or self._clock() - self._verified_at + seconds < VERIFY_SECONDS:
+        if self.is_verified or self._clock() - self._verified_at + seconds < self._verify_seconds:
             return False
         # A node that does not answer now is repaired when the next trial finds that.
         with suppress(NodeError):

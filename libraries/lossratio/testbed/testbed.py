@@ -160,6 +160,8 @@ class Ready:
     """Returns whether the DUTs were found as they were set up after the last trial."""
     verify_within: Callable[[float], bool] = lambda _: False
     """Looks at the DUTs if that would be due within so many seconds; returns whether it found them as set up."""
+    verify_often: Callable[[], None] = lambda: None
+    """Has the DUTs looked at more often, as the run was cut off before their trials were proved."""
 
 
 class Testbed(ABC):

@@ -219,6 +219,8 @@ class Journal(AbstractContextManager["Journal"]):
         self._file = file
         self._digest = digest
         self._trials = 0 if contents is None else contents.number_of_trials
+        self.was_cut_off = contents is not None and any(trial.reason == _UNPROVED for trial in contents.withdrawn)
+        """Whether the run was cut off at least once, before its last trials were proved."""
         self.is_verified: Callable[[], bool] = lambda: True
         """Returns whether the DUTs were found as they were set up after the last trial."""
         self.verify_within: Callable[[float], bool] = lambda _: False

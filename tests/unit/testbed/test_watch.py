@@ -11,7 +11,7 @@ from fingerprint_examples import GOOD, SEEN, WAY, later, with_node, with_port, w
 from lossratio.errors import DutError, LinkError, NodeError, TesterError, TrafficError
 from lossratio.testbed.changes import End, Way, error_of
 from lossratio.testbed.fingerprint import FingerprintReader
-from lossratio.testbed.repair import VERIFY_SECONDS, RepairingMeasurer, Watch, WatchedSource
+from lossratio.testbed.repair import VERIFY_OFTEN_SECONDS, VERIFY_SECONDS, RepairingMeasurer, Watch, WatchedSource
 from lossratio.testbed.testbed import Recovery
 from lossratio.traffic import REPEATS, StoppedTraffic
 from lossratio.trials.counters import LatencyOutput
@@ -94,6 +94,19 @@ def test_a_trial_is_verified_only_if_the_duts_were_looked_at_after_it():
         one.measure(TRIAL)
         verified.append(watch.is_verified)
     assert (verify.times, verified) == (1, [False, False, True, False])
+
+
+def test_a_run_that_was_cut_off_before_has_its_duts_looked_at_more_often_until_the_next_measurement():
+    verify, clock = Verifier(), Clock()
+    watch = watching(GOOD, verify=verify, clock=clock)
+    watch.verify_often()
+    clock.now = VERIFY_OFTEN_SECONDS
+    measurer(Trials(), watch).measure(TRIAL)
+    assert (verify.times, watch.is_verified) == (1, True)
+    watch.begin()
+    clock.now += VERIFY_OFTEN_SECONDS
+    measurer(Trials(), watch).measure(TRIAL)
+    assert (verify.times, watch.is_verified) == (1, False)
 
 
 def test_before_a_trial_during_which_a_look_would_be_due_the_duts_are_looked_at():
