@@ -327,7 +327,10 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
     )
 
 
-LOOK_AT_DUT = "Look at the DUT; if it changes frames on purpose, measure with 'integrity=off'."
+LOOK_AT_DUT = (
+    "Look at the DUT; if it changes frames on purpose, have the traffic profile expect that, or measure with "
+    "'integrity=off'."
+)
 """What to do where frames came back changed, and nobody knows how."""
 
 

@@ -120,7 +120,7 @@ def test_a_dut_that_corrupts_fails_the_test_where_that_was_asked_for_and_the_tri
 
 def test_a_dut_that_translates_addresses_is_measured_where_nobody_looks(faulty, tmp_path):
     testbed = faulty(TRANSLATES)
-    with pytest.raises(IntegrityError, match=r"10 misdelivered.*'integrity=off'"):
+    with pytest.raises(IntegrityError, match=r"\d+ misdelivered.*'integrity=off'"):
         measure_mrr(testbed, request(), place(tmp_path))
     result = measure_mrr(testbed, request(integrity=Integrity.OFF), place(tmp_path))
     assert result.mrr.lost_frames == 0
