@@ -192,7 +192,10 @@ class MLRsearch:
         return None if self._next is None else self._next[0]
 
     def record(self, result: TrialResult) -> None:
-        """Takes in any trial's result, also of one it did not ask for."""
+        """Takes in any trial's result, also of one it did not ask for.
+
+        Its load counts as the load of an earlier trial, or of the grid, if they differ by rounding alone.
+        """
         chosen = self._next if self._decided else None
         self.last_purpose = chosen[1] if chosen is not None and chosen[0] == result.input else None
         self._decided = False
@@ -201,6 +204,9 @@ class MLRsearch:
         if self._warm_up is not None and result.input == self._warm_up:
             self._warm_up = None
             return
+        load = self._grid.same_load(result.load, self._results)
+        if load != result.load:
+            result = replace(result, input=replace(result.input, load=load))
         self._results.setdefault(result.load, []).append(result)
         self._curve.add(result)
         self._memory.add(result)

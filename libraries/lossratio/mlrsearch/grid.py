@@ -4,6 +4,7 @@ Neighbours on the grid are within the smallest goal width, so any load can serve
 """
 
 import math
+from collections.abc import Iterable
 
 from lossratio.errors import SearchError
 from lossratio.trials import sendable
@@ -75,6 +76,18 @@ class LoadGrid:
             return float(nearest)
         around = (index for index in range(math.floor(position), math.ceil(position) + 1) if self.load(index) == load)
         return float(next(around, position)) if self._load_step else position
+
+    def same_load(self, load: float, others: Iterable[float]) -> float:
+        """The load of the grid, or else of some others, that a load is but for rounding; if there is none, itself.
+
+        Args:
+            load: Frames per second.
+            others: Loads beside the grid that were measured, in frames per second.
+        """
+        position = self.position(load)
+        if position.is_integer() and 0.0 <= position <= self.top:
+            return self.load(int(position))
+        return next((other for other in others if abs(self.position(other) - position) < _ROUNDING), load)
 
     def steps_within(self, width: float) -> int:
         """How many steps apart two loads may be within a width; at least 1, for a width the grid was laid for."""

@@ -10,7 +10,18 @@ from mlrsearch_reference import reference_bounds
 from mlrsearch_suts import drive, knee, measured, noisy, policer
 
 from lossratio.errors import SearchError
-from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, IrregularReason, MLRsearch, SearchGoal, goal_result
+from lossratio.mlrsearch import (
+    NDR,
+    PDR,
+    RFC2544,
+    TST009,
+    Bound,
+    IrregularReason,
+    LoadGrid,
+    MLRsearch,
+    SearchGoal,
+    goal_result,
+)
 from lossratio.simulation import SharpKnee, SimulatedMeasurer
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
@@ -253,3 +264,34 @@ def test_early_verdicts_find_the_same_bounds_in_less_time(goals):
     (bounds, seconds), (same, fewer) = found(False), found(True)
     assert bounds == same
     assert fewer < 0.95 * seconds
+
+
+def next_to(load, steps=1):
+    """A load so many floating-point numbers above another one."""
+    for _ in range(steps):
+        load = math.nextafter(load, math.inf)
+    return load
+
+
+@pytest.mark.parametrize("load", [MAX, MIN, 1e5, LoadGrid(MIN, MAX, QUICK.width).load(400)])
+def test_loads_that_differ_by_rounding_are_one_load(load):
+    controller = MLRsearch([QUICK], MIN, MAX)
+    for number in range(3):
+        controller.record(measured(next_to(load, number), 1.0, 0.1 * (number + 1)))
+    controller.record(measured(2.0 * load, 1.0, 0.5))
+    assert len({trial.load for trial in controller.evidence}) == 2
+    assert controller.result()[QUICK].relevant_upper_bound == pytest.approx(load)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_trials_that_were_not_asked_for_are_taken_at_loads_that_nearly_meet(seed):
+    chance = random.Random(seed)
+    loads = [chance.uniform(MIN, MAX) for _ in range(3)]
+    for goals in ([NDR, PDR], [RFC2544], [QUICK]):
+        controller = MLRsearch(goals, MIN, MAX, early_verdict=chance.random() < 0.5)
+        for _ in range(40):
+            load = next_to(chance.choice(loads), chance.randrange(3))
+            loss = chance.choice([0.0, chance.random() * 0.01, chance.random()])
+            controller.record(measured(load, chance.choice([1.0, 7.75, 60.0]), loss))
+            controller.next_trial()
+            controller.result()
