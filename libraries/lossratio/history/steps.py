@@ -26,6 +26,7 @@ are computed again for these values, so that a real step moves both bands.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -235,14 +236,17 @@ def bands_in(values: Values, starts: Sequence[int], resolution: float | None = N
     if len(newest) < LEAST_VALUES or newest.max() < LEAST_RATIO * newest.min() or newest.max() <= 0.0:
         return None
     logs = np.log(np.maximum(newest, _SMALLEST * newest.max()))
-    least = max(np.log(LEAST_RATIO), LEAST_WIDTHS * (_grid_in(logs) if resolution is None else -np.log1p(-resolution)))
+    width = _grid_in(logs) if resolution is None else -float(np.log1p(-resolution))
+    least = max(np.log(LEAST_RATIO), LEAST_WIDTHS * width)
     if len(starts) < 2 and not _looks_split(logs, least):
         return None
     found = _newest_bands(logs, least)
     if found is None:
         return None
     regimes, in_upper = _lower_regimes(logs, *found)
-    low = float(np.exp((logs - found[0] * in_upper)[regimes[-1] :].mean()))
+    lowered = logs - found[0] * in_upper
+    regimes = _merged(lowered, regimes, width)
+    low = float(np.exp(lowered[regimes[-1] :].mean()))
     return Bands(
         low=low,
         high=low * float(np.exp(found[0])),
@@ -250,6 +254,15 @@ def bands_in(values: Values, starts: Sequence[int], resolution: float | None = N
         looked_at=len(logs),
         starts=(*(start for start in starts if start < first), *(first + start for start in regimes)),
     )
+
+
+def _merged(lowered: Values, regimes: Sequence[int], width: float) -> list[int]:
+    """Where regimes begin that are more than one width of the goal apart: less is no real change."""
+    kept = [regimes[0]]
+    for begin, end in pairwise([*regimes[1:], len(lowered)]):
+        if abs(lowered[begin:end].mean() - lowered[kept[-1] : begin].mean()) > width * (1.0 + 1e-6):
+            kept.append(begin)
+    return kept
 
 
 def _grid_in(logs: Values) -> float:

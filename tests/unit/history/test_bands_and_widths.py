@@ -86,6 +86,17 @@ def test_the_counts_are_those_of_the_levels_that_are_printed():
     assert "%) in 5 since the newest change of both, " in describe_trend(trend)
 
 
+def test_a_hop_of_both_bands_by_one_width_is_no_change():
+    randomness = np.random.default_rng(2)
+    for _ in range(10):
+        states = randomness.random(NIGHTS) < 0.5
+        values = on_grid(steady(randomness, 0.003) * np.where(states, 1.0, 0.92), 0.02)
+        (trend,) = trends_of([with_bounds(values, 0.02)])
+        assert len(trend.steps) == 1
+        assert trend.bands.in_lower_count + trend.bands.in_upper_count == NIGHTS
+    assert "since" not in trend.bands.describe(trend.series.unit)
+
+
 def test_a_search_tells_the_history_its_width():
     entries = list(entries_of(Run(Path("run"), (throughput(SharpKnee(3e5)),))))
     assert [entry.resolution for entry in entries] == [0.005, 0.005]
