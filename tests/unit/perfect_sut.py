@@ -45,6 +45,8 @@ class Moment:
     """Seconds of trials before it."""
     random: random.Random
     """Random numbers of this testbed."""
+    late: int = 0
+    """Frames of the trial that came back after the wait for them."""
 
 
 Injector = Callable[[Moment, DirectionCounters], DirectionCounters]
@@ -136,6 +138,15 @@ def drops_always(_: Moment, counters: DirectionCounters) -> DirectionCounters:
     return dropped(counters, 0.01)
 
 
+def held_up(moment: Moment, counters: DirectionCounters) -> DirectionCounters:
+    """The host of the receiver stops at times: 3 % of the frames of every second trial come back too late."""
+    if moment.number % 2:
+        return counters
+    late = round(0.03 * counters.sent_frames)
+    moment.late += late
+    return replace(counters, received_frames=counters.sent_frames - late)
+
+
 INJECTORS: tuple[Injector, ...] = (
     steadily,
     starved,
@@ -150,6 +161,7 @@ INJECTORS: tuple[Injector, ...] = (
     drops_at_high_loads,
     drops_at_times,
     drops_always,
+    held_up,
 )
 
 
@@ -186,7 +198,7 @@ class PerfectTestbed:
         timelines = tuple(
             _as_counted(timeline, direction) for timeline, direction in zip(output.timelines, counters, strict=False)
         )
-        return replace(spoilt, timelines=timelines)
+        return replace(spoilt, timelines=timelines, late_frames=moment.late or None)
 
 
 def _as_counted(timeline, counters):

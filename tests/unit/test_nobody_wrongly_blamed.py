@@ -18,12 +18,17 @@ from lossratio.measurements.measure import measure
 from lossratio.measurements.mrr import MaximumReceiveRate
 from lossratio.measurements.recovery import Recovery
 from lossratio.measurements.soak import Soak
+from lossratio.measurements.throughput import Throughput
+from lossratio.measurements.throughput.goals import NdrPdrGoals
+from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import message
 
 KINDS = {
+    "NDR and PDR": (Throughput, {"goals": (NDR, PDR)}),
+    "quick": (Throughput, {"goals": NdrPdrGoals.quick.value}),
     "MRR": (MaximumReceiveRate, {}),
     "frame loss": (FrameLossRate, {"trial_duration": 5.0}),
     "back-to-back": (BackToBack, {"throughput": 3e5, "repeats": 3}),
@@ -48,6 +53,7 @@ TRUE = (
     r"too little evidence about the SUT",
     r"shows? nothing about the SUT",
     r"no trial after a long rest asked whether the SUT remembers a loss",
+    r"whether the SUT remembers a loss is not known",
     r"trials are too few to show how often the SUT loses more",
     r"nobody knows when the SUT recovered",
     r"no evidence about the SUT",
