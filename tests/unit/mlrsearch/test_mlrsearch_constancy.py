@@ -193,6 +193,13 @@ def test_few_loads_show_a_level_only_where_a_search_has_no_other_lossy_ones():
     assert level_loss_in(losing({**number, 30e3: 4_000})) is None
 
 
+def test_shares_differ_by_chance_and_a_number_of_frames_does_not():
+    share = losing({9e3: 245, 45e3: 1_350, 400e3: 12_000})
+    assert level_loss_in(share).unit is LossUnit.SHARE
+    assert level_loss_in(losing({9e3: 200, 45e3: 1_350, 400e3: 12_000})) is None
+    assert level_loss_in(losing({9e3: 245, 12e3: 300, 18e3: 245})) is None
+
+
 def test_a_share_of_more_than_half_may_be_the_same_at_all_loads_and_overload_is_not():
     assert level_loss_in(losing({load: 0.625 * load for load in (9e3, 90e3, 400e3)})).lost == 0.625
     overloaded = losing({load: load - 100 for load in (9e3, 90e3, 400e3)})
