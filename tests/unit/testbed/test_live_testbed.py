@@ -15,7 +15,7 @@ from measurement_examples import PROFILE, place
 from testbed_processes import agents, connections, lose_connections
 from waiting import wait_until
 
-from lossratio.errors import DutError, NodeError, TopologyError
+from lossratio.errors import DutError, NodeError, NotMeasuredHereError, TopologyError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
 from lossratio.results.doubts import DoubtKind
@@ -300,6 +300,6 @@ def test_a_testbed_that_was_not_up_lives_as_long_as_it_is_needed(tmp_path):
 
 def test_a_set_up_that_fails_leaves_nothing(tmp_path):
     file = local_topology(tmp_path, "bench-failed")
-    with pytest.raises(DutError, match="999"):
+    with pytest.raises(NotMeasuredHereError, match="999"):
         open_testbed(file, dut="linux_bridge", options={"rps_cpus": "999"})
     assert not is_up(file.stem)
