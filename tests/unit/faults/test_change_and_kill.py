@@ -47,9 +47,14 @@ def change_and_die(file, directory):
 
 
 def trials_in(journal):
-    """Load and loss ratio of each trial, by a reader of its own."""
-    lines = map(json.loads, journal.read_text().splitlines())
-    return [(line["input"]["load"], line["output"]["loss_ratio"]) for line in lines if "input" in line]
+    """Load and loss ratio of each trial that is not withdrawn, by a reader of its own."""
+    trials = []
+    for line in map(json.loads, journal.read_text().splitlines()):
+        if "withdrawal" in line:
+            del trials[-line["withdrawal"]["trials"] :]
+        elif "input" in line:
+            trials.append((line["input"]["load"], line["output"]["loss_ratio"]))
+    return trials
 
 
 def test_trials_that_nobody_verified_before_the_kill_are_measured_again(tmp_path):

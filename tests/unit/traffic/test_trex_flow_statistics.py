@@ -68,7 +68,7 @@ def test_copies_do_not_make_up_for_lost_frames_and_order_is_reported():
 def test_frames_of_others_are_a_doubt_where_they_hide_loss_and_an_error_where_they_do_not():
     west, east = trial(Server(foreign=7, lost=(0.01, 0.0)), modes=ON)
     trials = [Trialled((west, east))]
-    (doubt,) = doubts_about_frames(trials, 0)
+    (doubt,) = doubts_about_frames(trials)
     assert doubt.kind is DoubtKind.FOREIGN_FRAMES
     assert "received 7 frames that belong to no trial" in doubt.reason
     with pytest.raises(NegativeLossError):
@@ -87,7 +87,7 @@ class Trialled:
 def test_trials_without_statistics_or_foreign_frames_are_no_doubt():
     for server, modes in ((Server(), ON), (Server(foreign=7, lost=(0.01, 0.0)), None)):
         directions = trial(server, modes=modes)
-        assert list(doubts_about_frames([Trialled(directions)], 0)) == []
+        assert list(doubts_about_frames([Trialled(directions)])) == []
 
 
 def test_streams_that_sent_other_frames_than_their_port_are_an_error():
