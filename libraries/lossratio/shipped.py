@@ -32,6 +32,10 @@ class Shipped:
         """The name of a file that comes with lossratio, which means the same on every machine; else its path."""
         return path.stem if path.parent == _PACKAGE / self.folder else str(path)
 
+    def has(self, path: Path) -> bool:
+        """Whether a file comes with lossratio: in a checkout its folder is a link to another one."""
+        return path.resolve().parent == (_PACKAGE / self.folder).resolve()
+
     def names(self) -> tuple[str, ...]:
         """The names that there are."""
         return tuple(sorted(path.stem for path in (_PACKAGE / self.folder).glob(f"*{self.suffix}")))

@@ -12,6 +12,7 @@ from robot.running import TestCase, TestSuite, Var
 from robot.variables import Variables
 
 from lossratio.errors import LossRatioError, TopologyError
+from lossratio.results import VARIATION
 from lossratio.shipped import names_near
 from lossratio.topology import NicModel, Topology, TrafficPath, load_topology
 from lossratio.traffic import RFC2544_FRAME_SIZES, parse_frame_size
@@ -41,6 +42,8 @@ class _Setting:
     """Those of the variables that the suite's metadata lists."""
     arguments: tuple[str, ...] = ()
     """Arguments of its set-up, in place of arguments of the same names."""
+    place: str = ""
+    """That part of the name which is about the testbed: the model of the NIC."""
 
 
 class Catalogue(SuiteVisitor):  # type: ignore[misc]
@@ -150,6 +153,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         suites = [TestSuite.from_dict({**suite.to_dict(), "name": setting.name}) for setting in settings]
         for copy, setting in zip(suites, settings, strict=True):
             self._expand(copy, setting)
+        _distinguish(suites, settings)
         suite.tests.clear()
         suite.resource.imports.clear()
         suite.setup = suite.teardown = None
@@ -165,6 +169,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
                 (*place.tags, *(word for word in _words(suite, values) if "=" not in word)),
                 values,
                 tuple(word for word in _words(suite, values) if "=" in word),
+                place.name,
             )
             for place in self._places(suite)
             for values in _variants(suite)
@@ -201,6 +206,19 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
             suite.setup.args = tuple(_replaced(arg, variables) for arg in suite.setup.args)
         sizes = self._frame_sizes or _listed_by(suite, "Frame Sizes") or FRAME_SIZES
         suite.tests = [copy for test in suite.tests for copy in _copies(test, sizes, setting)]
+
+
+def _distinguish(suites: Sequence[TestSuite], settings: Sequence[_Setting]) -> None:
+    """Gives suites of one file identities of their own, which do not depend on how many of them there are."""
+    names = [
+        (setting.place, test.name) for suite, setting in zip(suites, settings, strict=True) for test in suite.tests
+    ]
+    # Names of tests usually have all that distinguishes their suites, apart from the NIC.
+    are_told_by_names = len(set(names)) == len(names)
+    for suite, setting in zip(suites, settings, strict=True):
+        variation = setting.place if are_told_by_names else setting.name
+        if variation:
+            suite.metadata[VARIATION] = variation
 
 
 def _copies(test: TestCase, sizes: Sequence[str], setting: _Setting) -> Iterable[TestCase]:

@@ -72,6 +72,7 @@ class Session:
     _last_result: results.TestResult | None = None
     _results: dict[str, results.TestResult] = field(default_factory=dict)
     _doubts_shown: set[tuple[str, results.Doubt]] = field(default_factory=set)
+    _texts: dict[str, dict[str, str]] = field(default_factory=dict)
     _measurements: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -106,6 +107,12 @@ class Session:
     def last_result(self, result: results.TestResult) -> None:
         self._last_result = result
         self._results[result.test.full_name] = result
+
+    def message_with(self, result: results.TestResult, text: str) -> str:
+        """The message of the running test: the texts of all its results, in their order."""
+        texts = self._texts.setdefault(self.test_name, {})
+        texts[result.test.full_name] = text
+        return "\n\n".join(texts.values())
 
     @property
     def test_name(self) -> str:
@@ -171,6 +178,23 @@ class Session:
             begin = "There is a doubt" if len(doubts) == 1 else f"There are {len(doubts)} doubts"
             raise DoubtError(f"{begin} about what was measured: {'; '.join(doubts)}")
 
+    def _claim(self, identity: str) -> None:
+        """Notes that a test of this suite measures in this run.
+
+        Raises:
+            SearchError: If another suite of the run has a test of this identity: it would overwrite its results.
+        """
+        robot = BuiltIn()
+        claimed = robot.get_variable_value(_CLAIMED)
+        if claimed is None:
+            claimed = {}
+            robot.set_global_variable(_CLAIMED, claimed)
+        if claimed.setdefault(identity, self) is not self:
+            raise SearchError(
+                f"This run has measured the test {identity} already, in another suite: both would write the same "
+                "files. Run the suite once, or give one of the suites a name of its own: [Metadata]    Id    NAME."
+            )
+
     def place(self, resume: Path | None) -> TestPlace:
         """The place of the measurement that begins now: the running test, or the suite in its set-up."""
         # A misspelt directory must not cost all that was measured.
@@ -180,9 +204,13 @@ class Session:
         variables = BuiltIn().get_variables(no_decoration=True)
         test = self.test_name
         self._measurements[test] += 1
+        suite = results.suite_identity(variables["SUITE SOURCE"], variables["SUITE METADATA"], variables["SUITE NAME"])
+        name = results.result_name(test, self._measurements[test])
+        self._claim(f"{suite}.{test}")
         identity = results.TestIdentity(
-            name=results.result_name(test, self._measurements[test]),
-            suite=variables["SUITE NAME"],
+            name=name,
+            suite=suite,
+            long_name=f"{variables['SUITE NAME']}.{name}",
             documentation=variables.get("TEST DOCUMENTATION") or variables["SUITE DOCUMENTATION"],
             # Doubts are about an earlier measurement of the test, and no part of what the test is.
             tags=tuple(tag for tag in variables.get("TEST TAGS", ()) if tag not in _TAGS),
@@ -191,9 +219,13 @@ class Session:
         RunReport.require_page()
         if earlier is None or earlier.resolve() != self.directory.path.resolve():
             # So that nobody takes an earlier run's files of this test for this run's.
-            self.directory.discard(identity.full_name)
+            self.directory.keep_earlier(identity.full_name)
         forced = variables.get("RESUME_FORCED") or None
         return TestPlace(identity, self.directory, None if earlier is None else results.RunDirectory(earlier), forced)
+
+
+_CLAIMED = "${LOSSRATIO_CLAIMED}"
+"""Robot Framework's variable with the suites that measure in this run, by the identities of their tests."""
 
 
 def _tag_of(kind: results.DoubtKind) -> str:
@@ -245,7 +277,7 @@ def show_result(session: Session, result: results.TestResult, directory: results
         logger.info(text)
     else:
         # This puts it into the log, too.
-        BuiltIn().set_test_message(text)
+        BuiltIn().set_test_message(session.message_with(result, text))
 
 
 def measured(

@@ -331,9 +331,9 @@ def _journal(
                     f"Put that back, begin a new run, or insist on it: lossratio run --resume {run} --force."
                 )
     path = place.directory.journal_path(place.test.full_name)
-    earlier = None if place.resume is None else place.resume.journal_path(place.test.full_name)
+    earlier = None if place.resume is None else place.resume.journal_of(place.test)
     if earlier is None or not earlier.exists():
-        place.directory.discard(place.test.full_name)
+        place.directory.keep_earlier(place.test.full_name)
     elif place.forced is not None:
         trials.adopt_journal(earlier, path, search, about)
     elif earlier.resolve() != path.resolve():

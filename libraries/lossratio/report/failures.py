@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.exit_status import FAILURES
+from lossratio.results import identity_of, suite_identity_of
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,13 @@ class SkippedTest:
     """A test that Robot Framework skipped."""
 
     suite: str
-    """Full name of its suite."""
+    """The identity of its suite."""
     name: str
     """Its name in the suite."""
 
     @property
     def full_name(self) -> str:
-        """Its full name."""
+        """Its identity."""
         return f"{self.suite}.{self.name}"
 
 
@@ -34,11 +35,11 @@ class Unmeasured:
     """A test that failed before it measured anything."""
 
     name: str
-    """The test's full name."""
+    """The test's identity."""
     error: str
     """Robot Framework's message."""
     suite: str
-    """Full name of its suite."""
+    """The identity of its suite."""
     failed: str | None
     """Time when it failed, as in RFC 3339; None: not known, as an earlier version noted it."""
 
@@ -69,8 +70,8 @@ def note_failure(directory: Path, test: str, message: str | None, **more: Any) -
 
 def note_skip(directory: Path, test: Any) -> None:
     """Notes a test of Robot Framework's result that was skipped. Raises OSError if the disk does not take the line."""
-    suite = test.parent.full_name
-    _add(directory, {"test": test.full_name, "message": None, "skipped": reason_of_skip(test), "suite": suite})
+    suite = suite_identity_of(test.parent)
+    _add(directory, {"test": identity_of(test), "message": None, "skipped": reason_of_skip(test), "suite": suite})
 
 
 def reason_of_skip(test: Any) -> str:

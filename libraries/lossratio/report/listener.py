@@ -22,7 +22,7 @@ from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_re
 from lossratio.report.page import PAGE_NAME, report_page
 from lossratio.report.run import Run, is_run, read_run
 from lossratio.report.tables import csv_report, json_report, markdown_report
-from lossratio.results import write_whole
+from lossratio.results import identity_of, suite_identity_of, write_whole
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
 """Robot Framework's variable that is set when a listener or program has taken on writing the page of the run."""
@@ -131,7 +131,8 @@ class RunReport:
             if result.status == "SKIP":
                 note_skip(self._directory, result)
             else:
-                note_failure(self._directory, result.full_name, result.message, suite=result.parent.full_name)
+                suite = suite_identity_of(result.parent)
+                note_failure(self._directory, identity_of(result), result.message, suite=suite)
         except OSError as error:
             what = "was skipped" if result.status == "SKIP" else "failed"
             logger.error(f"Cannot record why {result.full_name} {what}: {error.strerror}.")

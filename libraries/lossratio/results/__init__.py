@@ -61,6 +61,14 @@ from lossratio.results.frame_integrity import (
     integrity_of as integrity_of,
     low_rate_check as low_rate_check,
 )
+from lossratio.results.identity import (
+    ID as ID,
+    VARIATION as VARIATION,
+    fitting as fitting,
+    identity_of as identity_of,
+    suite_identity as suite_identity,
+    suite_identity_of as suite_identity_of,
+)
 from lossratio.results.kinds import (
     Kind as Kind,
     kind_names as kind_names,

@@ -51,7 +51,10 @@ class TestIdentity(Record):
     name: str = Field(min_length=1)
     """Name of the test."""
     suite: str
-    """Full name of its suite."""
+    """Its suite: the file in its project, or the suite's ``Id``. It does not depend on what else is run."""
+    long_name: str | None = None
+    """What Robot Framework called the test in this run; None: a script measured it, or an earlier version, which has
+    this name as `suite` and `name`."""
     documentation: str = ""
     """The test's documentation."""
     tags: tuple[str, ...] = ()
@@ -59,7 +62,7 @@ class TestIdentity(Record):
 
     @property
     def full_name(self) -> str:
-        """Name of the suite and the test; it is unique within a run."""
+        """Name of the suite and the test: it is the same in each run, and unique within a run."""
         return f"{self.suite}.{self.name}" if self.suite else self.name
 
 

@@ -10,17 +10,17 @@ import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from lossratio.errors import ReportError, storing
+from lossratio.errors import ReportError, SearchError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import kind_in
-from lossratio.results.model import FORMAT, TestResult
-from lossratio.trials import DigestError, add_digest, take_digest
+from lossratio.results.model import FORMAT, TestIdentity, TestResult
+from lossratio.trials import DigestError, add_digest, is_being_written, take_digest
 
 _LONGEST_NAME = 120
 _MOST_RESULTS = 1000
@@ -49,6 +49,16 @@ class RunDirectory:
         """The path of a test's journal."""
         return self.path / "trials" / f"{file_stem(test_name)}.jsonl"
 
+    def journal_of(self, test: TestIdentity) -> Path:
+        """The journal of a test, also one of an earlier version; if there is none, its place."""
+        paths = [self.journal_path(name) for name in _names_of(test)]
+        return next((path for path in paths if path.exists()), paths[0])
+
+    def result_of(self, test: TestIdentity) -> Path:
+        """The result of a test, also one of an earlier version; if there is none, its place."""
+        paths = [self.result_path(name) for name in _names_of(test)]
+        return next((path for path in paths if path.exists()), paths[0])
+
     def result_path(self, test_name: str) -> Path:
         """The path of a test's result."""
         return self.path / "results" / f"{file_stem(test_name)}.json"
@@ -67,15 +77,23 @@ class RunDirectory:
             write_whole(path, encode_result(result))
         return path
 
-    def discard(self, test_name: str) -> None:
-        """Removes an earlier run's files of a test that is measured again, so that they are not taken for new ones.
+    def keep_earlier(self, test_name: str) -> None:
+        """Moves an earlier run's files of a test that is measured again to ``earlier``: nobody takes them for new ones.
 
         Raises:
-            StorageError: If a file cannot be removed.
+            SearchError: If another process measures the test into this directory now.
+            StorageError: If a file cannot be moved.
         """
-        for path in (self.result_path(test_name), self.journal_path(test_name)):
-            with storing(f"clear {path} of what an earlier run left"):
-                path.unlink(missing_ok=True)
+        journal = self.journal_path(test_name)
+        if is_being_written(journal):
+            raise SearchError(
+                f"Another process measures {test_name} into {self.path} now. Give each run a directory of its own: "
+                "--outputdir DIR."
+            )
+        for path in (self.result_path(test_name), journal):
+            if path.exists():
+                with storing(f"move {path}, which an earlier run left"):
+                    _move(path, self.path / "earlier")
 
     def results(self) -> tuple[TestResult, ...]:
         """Reads the results of all tests, in the order in which the tests began.
@@ -87,6 +105,13 @@ class RunDirectory:
             raise ReportError(f"{self.path} is not the directory of a run: there is no directory 'results' in it.")
         results = (read_result(path) for path in sorted((self.path / "results").glob("*.json")))
         return tuple(sorted(results, key=lambda result: (result.started, result.test.full_name)))
+
+
+def _move(path: Path, folder: Path) -> None:
+    """Moves a file into a folder, under the first free name with a number."""
+    folder.mkdir(exist_ok=True)
+    numbered = (folder / f"{path.stem}.{number}{path.suffix}" for number in count(1))
+    path.rename(next(place for place in numbered if not place.exists()))
 
 
 def encode_result(result: TestResult) -> bytes:
@@ -142,6 +167,11 @@ def file_stem(name: str) -> str:
         return name.replace(" ", "_")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{_UNSAFE_CHARACTERS.sub('_', name)[:_LONGEST_NAME].strip('._-')}~{digest}"
+
+
+def _names_of(test: TestIdentity) -> tuple[str, ...]:
+    """The names that files of a test may have: its own, and Robot Framework's, as earlier versions named them."""
+    return (test.full_name,) if test.long_name is None else (test.full_name, test.long_name)
 
 
 def result_name(test_name: str, number: int) -> str:

@@ -22,6 +22,7 @@ from lossratio.errors import JobError, TrafficError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.keywords import SuiteExpander
 from lossratio.records import FileModel
+from lossratio.results import VARIATION
 from lossratio.runs.robot_run import RunRequest
 from lossratio.shipped import SUITES, TOPOLOGIES, Shipped, names_near
 from lossratio.testbed import open_testbed
@@ -242,8 +243,14 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
             self._choose(suite, asked[0][1])
             return False
         copies = [suite.deepcopy(name=f"{suite.name} {number}") for number, _ in asked]
-        for copy, (_, tests) in zip(copies, asked, strict=True):
+        known: set[str] = set()
+        for copy, (number, tests) in zip(copies, asked, strict=True):
             self._choose(copy, tests)
+            chosen = {test.name for test in copy.all_tests}
+            if chosen & known:
+                # The same tests once more, e.g. with other arguments, are other tests.
+                _vary(copy, str(number))
+            known |= chosen
         suite.tests.clear()
         suite.resource.imports.clear()
         suite.setup = suite.teardown = None
@@ -258,6 +265,14 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
         sizes, cores = (",".join(map(str, asked)) or None for asked in (tests.frame_sizes, tests.cores))
         suite.visit(SuiteExpander(str(self._file), frame_sizes=sizes, cores=cores))
         suite.filter(included_tags=list(tests.include) or None, excluded_tags=list(tests.exclude) or None)
+
+
+def _vary(suite: TestSuite, variation: str) -> None:
+    """Gives a suite and those in it identities of their own."""
+    known = suite.metadata.get(VARIATION)
+    suite.metadata[VARIATION] = variation if known is None else f"{known} {variation}"
+    for child in suite.suites:
+        _vary(child, variation)
 
 
 def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:

@@ -31,7 +31,7 @@ from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.records import Record
 from lossratio.report import RECORD
-from lossratio.results import damages_in, result_stems, results_lost, results_set_aside, write_whole
+from lossratio.results import damages_in, identity_of, result_stems, results_lost, results_set_aside, write_whole
 from lossratio.runs.job import Assignment, assignments_of
 from lossratio.runs.robot_run import NO_LIMITS, Limits, RunRequest, check_selection, run_robot
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind, verdict_of
@@ -381,7 +381,7 @@ class OnlyRest(SuiteVisitor):  # type: ignore[misc]
 
     def start_suite(self, suite: Any) -> None:
         """Leaves out finished tests of a suite."""
-        suite.tests = [test for test in suite.tests if test.full_name not in self._finished]
+        suite.tests = [test for test in suite.tests if identity_of(test) not in self._finished]
 
     def end_suite(self, suite: Any) -> None:
         """Leaves out suites without tests."""
@@ -403,7 +403,8 @@ def merged(outputs: Sequence[Path]) -> Result:
 def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestVerdict, ...]:
     """The verdict of each test."""
     unknown = FailureKind.NO_VERDICT
-    failures = ((test, kinds.get(test.full_name, unknown) if test.failed else None) for test in result.suite.all_tests)
+    tests = result.suite.all_tests
+    failures = ((test, kinds.get(identity_of(test), unknown) if test.failed else None) for test in tests)
     return tuple(verdict_of(test, failure) for test, failure in failures)
 
 

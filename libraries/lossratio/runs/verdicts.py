@@ -16,7 +16,7 @@ from robot.errors import ExecutionFailed, ExecutionStatus
 from lossratio.errors import storing
 from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, kind_of_error, status_of_kinds
 from lossratio.report import note_failure, note_skip, noted_failures, reason_of_skip
-from lossratio.results import TERMINATED
+from lossratio.results import TERMINATED, identity_of, suite_identity_of
 from lossratio.trials import NegativeLossError
 
 # Return codes of Robot Framework that are no number of failed tests.
@@ -39,7 +39,7 @@ class TestVerdict:
     __test__ = False
 
     name: str
-    """Full name of the test."""
+    """The test's identity."""
     status: str
     """Robot Framework's status: PASS, FAIL or SKIP."""
     message: str
@@ -56,7 +56,7 @@ class TestVerdict:
 def verdict_of(test: Any, failure: FailureKind | None) -> TestVerdict:
     """The verdict of a test of Robot Framework's result."""
     message = reason_of_skip(test) if test.skipped else test.message
-    return TestVerdict(test.full_name, test.status, message, failure)
+    return TestVerdict(identity_of(test), test.status, message, failure)
 
 
 def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) -> FailureKind:
@@ -190,11 +190,12 @@ class VerdictListener:
         if verdict != before:
             try:
                 if failure is not None:
-                    self._record.add(result.full_name, failure, result.message, result.parent.full_name)
+                    suite = suite_identity_of(result.parent)
+                    self._record.add(identity_of(result), failure, result.message, suite)
                 elif result.skipped:
                     self._record.skip(result)
                 else:
-                    self._record.forget(result.full_name)
+                    self._record.forget(identity_of(result))
             except OSError as error:
                 self.troubles.append(f"Cannot record the verdict of {result.full_name}: {error.strerror}.")
         self._verdicts[result.id] = verdict

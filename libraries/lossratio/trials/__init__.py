@@ -33,6 +33,7 @@ from lossratio.trials.journal import (
     UnknownJournalError as UnknownJournalError,
     adopt_journal as adopt_journal,
     has_header as has_header,
+    is_being_written as is_being_written,
     read_good_part as read_good_part,
     read_journal as read_journal,
 )

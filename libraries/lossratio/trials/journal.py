@@ -14,6 +14,7 @@ Each line ends with a digest of itself and of the digest before it (`lossratio.t
 changed line, or with lines that are missing, doubled or out of order, is refused. Only the last lines may be missing.
 """
 
+import fcntl
 import itertools
 import json
 import logging
@@ -27,7 +28,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lossratio.errors import SearchError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, kind_of_contents, read_input_file, shown_name
@@ -259,9 +260,15 @@ class Journal(AbstractContextManager["Journal"]):
         """Starts a journal as `open` does, in place of an earlier file. Raises StorageError if it cannot."""
         with _opening(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with cls(path, path.open("wb", buffering=0), "") as journal:
+            file = _locked(path, "ab")
+            try:
+                file.truncate(0)
+                journal = cls(path, file, "")
                 journal._write(*add_digest(journal_lines.describe_search(search, about)))
-            return cls(path, path.open("ab", buffering=0), journal._digest)
+            except BaseException:
+                file.close()
+                raise
+            return journal
 
     @classmethod
     def reopen(cls, path: Path) -> "Journal":
@@ -308,7 +315,7 @@ class Journal(AbstractContextManager["Journal"]):
     @classmethod
     def _at(cls, path: Path, contents: JournalContents) -> "Journal":
         with _opening(path):
-            file = path.open("r+b", buffering=0)
+            file = _locked(path, "r+b")
             file.truncate(contents.intact_bytes)
             file.seek(0, os.SEEK_END)
             return cls(path, file, contents.digest, contents)
@@ -418,6 +425,35 @@ def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:
         return (*(search.get(name) for name in ("algorithm", "max_load_fps", "throughput_fps")), plan)
     warm_up = settings.get("warm_up_duration_s")
     return () if warm_up is None else (warm_up, search["max_load_fps"])
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether another process, or an open journal of this one, writes a journal now."""
+    try:
+        with path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        # There is no such file, or it cannot be locked.
+        return False
+    return False
+
+
+def _locked(path: Path, mode: Literal["ab", "r+b"]) -> FileIO:
+    """Opens a journal for this process alone, until it is closed. Raises SearchError if another one writes it."""
+    file = path.open(mode, buffering=0)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise SearchError(
+            f"Another process writes the journal {path} now. Give each run a directory of its own: --outputdir DIR."
+        ) from error
+    except OSError:
+        # Not every file system has locks.
+        _LOG.debug("%s cannot be locked.", path)
+    return file
 
 
 def _opening(path: Path) -> AbstractContextManager[None]:

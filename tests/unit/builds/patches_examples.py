@@ -20,6 +20,8 @@ Suite Teardown   Tear Down Testbed
 
 
 def write_lab(directory: Path) -> Path:
+    # The folder is a project, so its suite has the name of its file.
+    (directory / "robot.toml").touch()
     """Writes a suite, and a topology whose device has a capacity of 150 kfps; returns the topology file."""
     (directory / "mrr.robot").write_text(SUITE)
     (directory / "lab.yaml").write_text(TOPOLOGY)

@@ -60,6 +60,8 @@ def controller(testbed, tmp_path):
     def start(*options, stop_in="", timeout="1 min", out="out", topology=testbed[0], dut="linux_bridge", **popen):
         suite = tmp_path / "suite.robot"
         suite.write_text(SUITE.replace("linux_bridge", dut))
+        # The folder is a project, so the suite is "Suite".
+        (tmp_path / "robot.toml").touch()
         robot = ["--outputdir", str(tmp_path / out), "--variable", f"TEST_TIMEOUT:{timeout}"]
         program = [sys.executable, "-m", "lossratio", "run", "--wait", "20s", "--topology", str(topology)]
         command = [*program, *options, str(suite), "--", *robot]

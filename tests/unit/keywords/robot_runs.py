@@ -46,6 +46,8 @@ class RobotRun(ResultVisitor):
 def write_suite(directory: Path, tests: str, settings: str = ON_A_POLICED_BRIDGE) -> Path:
     """Writes a suite with the performance keywords."""
     file = directory / "suite.robot"
+    # The folder is a project, so the suite is "Suite".
+    (directory / "robot.toml").touch()
     resource = "Resource          lossratio/resources/performance.resource"
     file.write_text(f"*** Settings ***\n{resource}\n{settings}\n*** Test Cases ***\n{tests}")
     return file

@@ -318,15 +318,15 @@ def test_a_test_that_failed_before_it_measured_is_in_the_reports(tmp_path, liste
     directory = run_suite(suites, options={} if listener is None else {"listener": listener}).directory
     run = read_run(directory)
     assert [(test.name, "none_such" in test.error) for test in run.unmeasured] == [
-        ("Suites.A.A Test", True),
-        ("Suites.C.A Test", True),
+        ("A.A Test", True),
+        ("C.A Test", True),
     ]
     page = (directory / "lossratio.html").read_text()
-    assert page.count("failed</span> before it measured anything: Suites.") == 2
-    names = {"csv": ",Suites.A,A Test,", "junit": 'classname="Suites.A" name="A Test"'}
+    assert page.count("failed</span> before it measured anything: ") == 2
+    names = {"csv": ",A,A Test,", "junit": 'classname="A" name="A Test"'}
     for report_format in ("csv", "md", "junit", "json"):
         text = render(ReportFormat(report_format), [run])
-        assert names.get(report_format, "Suites.A.A Test") in text
+        assert names.get(report_format, "A.A Test") in text
         assert "none_such" in text
     # It is not known of an earlier run in the same directory.
     (suites / "a.robot").unlink()

@@ -10,12 +10,13 @@ from measurement_examples import NO_LOSS, PROFILE, place, policed
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput.measure import SearchRequest, earlier_searches, find_conditional_throughput
 from lossratio.mlrsearch import NDR, PDR
+from lossratio.results.model import TestIdentity
 from lossratio.traffic import load_profile
 from lossratio.trials.journal import read_journal
 
 REQUEST = SearchRequest(goals=(NDR, PDR), profile=PROFILE)
 TRAFFIC = PROFILE.described()
-NAME = "a suite.a test"
+TEST = TestIdentity(name="a test", suite="a suite")
 
 
 def search(directory, request=REQUEST, **options):
@@ -71,30 +72,30 @@ def test_the_first_night_has_no_hints_and_says_so(tmp_path):
 
 @pytest.mark.parametrize("where", ["first", "first/trials/a_suite.a_test.jsonl"])
 def test_a_run_or_a_journal_is_a_hint_too(nightly, where):
-    (search,) = earlier_searches(nightly / where, NAME, TRAFFIC)
+    (search,) = earlier_searches(nightly / where, TEST, TRAFFIC)
     assert len(search.trials) == len(read_journal(nightly / "first/trials/a_suite.a_test.jsonl").entries)
 
 
 def test_a_journal_counts_where_there_is_no_result_yet(tmp_path):
     search(tmp_path)
-    (whole,) = earlier_searches(tmp_path, NAME, TRAFFIC)
+    (whole,) = earlier_searches(tmp_path, TEST, TRAFFIC)
     (tmp_path / "results" / "a_suite.a_test.json").unlink()
-    (cut_off,) = earlier_searches(tmp_path, NAME, TRAFFIC)
+    (cut_off,) = earlier_searches(tmp_path, TEST, TRAFFIC)
     assert [trial.input for trial in cut_off.trials] == [trial.input for trial in whole.trials]
 
 
 def test_a_warm_up_is_no_part_of_a_hint(tmp_path):
     result = search(tmp_path, SearchRequest(goals=(NO_LOSS,), profile=PROFILE, warm_up_duration=2.0))
-    (earlier,) = earlier_searches(tmp_path, NAME, TRAFFIC)
-    (journal,) = earlier_searches(tmp_path / "trials" / "a_suite.a_test.jsonl", NAME, TRAFFIC)
+    (earlier,) = earlier_searches(tmp_path, TEST, TRAFFIC)
+    (journal,) = earlier_searches(tmp_path / "trials" / "a_suite.a_test.jsonl", TEST, TRAFFIC)
     assert len(earlier.trials) == len(journal.trials) == len(result.trials) - 1
 
 
 def test_other_tests_other_traffic_and_the_run_itself_are_left_out(nightly):
     larger = load_profile("ethip4-udp", frame_size=128).described()
-    assert earlier_searches(nightly, "a suite.another test", TRAFFIC) == ()
-    assert earlier_searches(nightly, NAME, larger) == ()
-    (other,) = earlier_searches(nightly, NAME, TRAFFIC, besides=[nightly / "second"])
+    assert earlier_searches(nightly, TestIdentity(name="another test", suite="a suite"), TRAFFIC) == ()
+    assert earlier_searches(nightly, TEST, larger) == ()
+    (other,) = earlier_searches(nightly, TEST, TRAFFIC, besides=[nightly / "second"])
     assert other.file.parts[-3] == "first"
 
 

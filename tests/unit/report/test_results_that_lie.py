@@ -46,6 +46,8 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     assert added == [(None, None, 0.0)] * len(as_written["trials"])
     # And it may have opened connections, which were answered and forgotten.
     assert {trial.pop("forgotten_s") for trial in again["trials"]} <= {None}
+    # And a test has what Robot Framework called it, besides its own name.
+    assert again["test"].pop("long_name") is None
     # And late frames are with the trial that sent them, and those of earlier ones are counted apart.
     assert all(way.pop("earlier_late_frames") == [] for trial in again["trials"] for way in trial["directions"])
     assert {trial.pop("late_frames") for trial in again["trials"]} <= {0}

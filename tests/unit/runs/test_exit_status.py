@@ -81,7 +81,7 @@ def test_bad_input_is_one_message_and_touches_nothing(lossratio, tmp_path, argum
     assert done.status == 2
     assert message in done.err
     assert "Traceback" not in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["suite.robot"]
+    assert {path.name for path in tmp_path.iterdir()} == {"robot.toml", "suite.robot"}
 
 
 def test_a_run_has_a_directory_of_its_own(tmp_path, monkeypatch):

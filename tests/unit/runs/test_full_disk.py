@@ -74,6 +74,8 @@ def begin(suite, directory, *options, robot=()):
 
 def write_suite(tmp_path, trials):
     path = tmp_path / "full.robot"
+    # The folder is a project, so the suite is "Full".
+    (tmp_path / "robot.toml").touch()
     path.write_text(SUITE.format(topology=ROOT / "topologies" / "simulated.yaml", trials=trials))
     return path
 

@@ -40,8 +40,8 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
     assert done.err.count(REASON) == 1
     run = read_run(out)
     assert [[test.full_name for test in alike.tests] for alike in run.skipped] == [
-        ["Suites.A.Longer", "Suites.B.One", "Suites.B.Two"],
-        ["Suites.A.Newer"],
+        ["A.Longer", "B.One", "B.Two"],
+        ["A.Newer"],
     ]
     assert (run.unmeasured, run.lacks) == ((), ())
     page = (out / "lossratio.html").read_text()
@@ -50,17 +50,17 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
     rows = list(csv.DictReader(io.StringIO(render(ReportFormat.CSV, [run]))))
     skipped = [row for row in rows if row["outcome"] == "not measured here"]
     assert [(row["suite"], row["test"], REASON in row["reason"]) for row in skipped] == [
-        ("Suites.A", "Longer", True),
-        ("Suites.B", "One", True),
-        ("Suites.B", "Two", True),
-        ("Suites.A", "Newer", False),
+        ("A", "Longer", True),
+        ("B", "One", True),
+        ("B", "Two", True),
+        ("A", "Newer", False),
     ]
     (exported,) = json.loads(render(ReportFormat.JSON, [run]))["runs"]
-    assert exported["skipped"][1]["tests"] == [{"suite": "Suites.A", "name": "Newer"}]
+    assert exported["skipped"][1]["tests"] == [{"suite": "A", "name": "Newer"}]
     junit = ElementTree.fromstring(render(ReportFormat.JUNIT, [run]))  # noqa: S314
     assert junit.find("testsuite").attrib["skipped"] == "4"
     classes = [case.get("classname") for case in junit.iter("testcase")]
-    assert classes == ["Suites.A", "Suites.A", "Suites.B", "Suites.B", "Suites.A"]
+    assert classes == ["A", "A", "B", "B", "A"]
     metrics = render(ReportFormat.OPENMETRICS, [run])
     assert metrics.count("lossratio_not_measured_here{") == 4
     reported = lossratio("report", out)

@@ -55,6 +55,8 @@ def topology(tmp_path):
 def write_topology(directory):
     file = directory / "topology.yaml"
     file.write_text(SIMULATED.read_text())
+    # The folder is a project, so its suite has the name of its file.
+    (directory / "robot.toml").touch()
     return file
 
 

@@ -290,7 +290,7 @@ def _latency(testbed: Testbed, request: LatencyRequest, place: TestPlace, on_pro
     earlier = None
     if place.resume is not None:
         with contextlib.suppress(ReportError):
-            earlier = read_result(place.resume.result_path(place.test.full_name))
+            earlier = read_result(place.resume.result_of(place.test))
     if (
         isinstance(earlier, LatencyResult)
         and earlier.outcome is Outcome.MEASURED

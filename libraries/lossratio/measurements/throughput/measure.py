@@ -50,7 +50,16 @@ from lossratio.mlrsearch import (
     usual_rest,
 )
 from lossratio.quantities import Duration
-from lossratio.results import MaxLoad, Outcome, RunDirectory, TestResult, Traffic, format_frames_per_second, read_result
+from lossratio.results import (
+    MaxLoad,
+    Outcome,
+    RunDirectory,
+    TestIdentity,
+    TestResult,
+    Traffic,
+    format_frames_per_second,
+    read_result,
+)
 from lossratio.trials import TrialResult, read_journal
 from lossratio.units import FRAMES_PER_SECOND, format_frame_rate
 
@@ -118,7 +127,7 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
         if request.hints is not None:
             own = [directory.path for directory in (place.directory, place.resume) if directory is not None]
             traffic = request.profile.described()
-            self._earlier = earlier_searches(request.hints, place.test.full_name, traffic, besides=own)
+            self._earlier = earlier_searches(request.hints, place.test, traffic, besides=own)
         if request.early_verdict:
             check_early_verdicts(testbed.request.topology.generator)
 
@@ -336,7 +345,7 @@ class EarlierSearch:
 
 
 def earlier_searches(
-    path: Path, test_name: str, traffic: Traffic, *, besides: Iterable[Path] = ()
+    path: Path, test: TestIdentity, traffic: Traffic, *, besides: Iterable[Path] = ()
 ) -> tuple[EarlierSearch, ...]:
     """Finds earlier searches of a test with the same traffic, oldest first, besides those in some runs' directories.
 
@@ -352,12 +361,12 @@ def earlier_searches(
     left_out = {directory.resolve() for directory in besides}
     for run in (path, *sorted(path.iterdir())) if path.is_dir() else ():
         if run.is_dir() and run.resolve() not in left_out:
-            searches.append(_from_run(RunDirectory(run), test_name, traffic))
+            searches.append(_from_run(RunDirectory(run), test, traffic))
     return tuple(sorted((search for search in searches if search is not None), key=lambda search: search.began))
 
 
-def _from_run(run: RunDirectory, test_name: str, traffic: Traffic) -> EarlierSearch | None:
-    file, journal = run.result_path(test_name), run.journal_path(test_name)
+def _from_run(run: RunDirectory, test: TestIdentity, traffic: Traffic) -> EarlierSearch | None:
+    file, journal = run.result_of(test), run.journal_of(test)
     if not file.is_file():
         return _from_journal(journal, traffic) if journal.is_file() else None
     result = read_result(file)

@@ -1,0 +1,68 @@
+"""No result and no journal takes the place of another one, and what belongs together is one run."""
+
+from __future__ import annotations
+
+import pytest
+from measurement_examples import PROFILE, place, policed
+
+from lossratio.errors import SearchError
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
+from lossratio.report.run import read_run, runs_in
+from lossratio.results.model import TestIdentity
+from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.trials.journal import Journal, is_being_written, read_journal
+
+TEST = TestIdentity(name="a test", suite="a suite")
+
+
+def measure(directory, name="a test"):
+    return measure_mrr(policed(police="50 kfps"), MrrRequest(profile=PROFILE, trials=2), place(directory, name))
+
+
+def test_a_journal_has_one_writer(tmp_path):
+    path = tmp_path / "one.jsonl"
+    with Journal.open(path, {}):
+        assert is_being_written(path)
+        for begin in (Journal.open, Journal.begin):
+            with pytest.raises(SearchError, match="Another process writes the journal"):
+                begin(path, {})
+    assert not is_being_written(path)
+    assert read_journal(path).entries == ()
+
+
+def test_files_of_an_earlier_run_in_the_same_directory_are_kept(tmp_path):
+    first, second, third = (measure(tmp_path) for _ in range(3))
+    directory = RunDirectory(tmp_path)
+    assert directory.results() == (third,)
+    kept = sorted(path.name for path in (tmp_path / "earlier").iterdir())
+    assert kept == [f"a_suite.a_test.{number}.{suffix}" for number in (1, 2) for suffix in ("json", "jsonl")]
+    results = [read_result(tmp_path / "earlier" / f"a_suite.a_test.{number}.json") for number in (1, 2)]
+    assert results == [first, second]
+
+
+def test_a_test_that_another_process_measures_now_is_not_begun(tmp_path):
+    directory = RunDirectory(tmp_path)
+    with (
+        Journal.open(directory.journal_path(TEST.full_name), {}),
+        pytest.raises(SearchError, match=r"Another process measures a suite\.a test into"),
+    ):
+        directory.keep_earlier(TEST.full_name)
+    assert directory.journal_path(TEST.full_name).exists()
+
+
+def test_the_files_of_an_earlier_version_are_found_by_robot_frameworks_name(tmp_path):
+    directory = RunDirectory(tmp_path)
+    measure(tmp_path)
+    now = TestIdentity(name="a test", suite="Tests.Core", long_name="a suite.a test")
+    assert directory.result_of(now) == directory.result_path("a suite.a test")
+    assert directory.journal_of(now) == directory.journal_path("a suite.a test")
+    assert directory.journal_of(now.model_copy(update={"long_name": None})) == directory.journal_path(now.full_name)
+
+
+def test_the_processes_of_a_parallel_runner_are_one_run(tmp_path):
+    for number, name in enumerate(("one", "two")):
+        measure(tmp_path / "pabot_results" / str(number), name)
+    assert runs_in(tmp_path) == [tmp_path]
+    run = read_run(tmp_path)
+    assert [result.test.name for result in run.results] == ["one", "two"]
+    assert run.lacks == ()
