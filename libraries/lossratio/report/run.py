@@ -2,9 +2,10 @@
 
 import gc
 import json
-from collections.abc import Iterator, Set as AbstractSet
+from collections.abc import Iterator, Sequence, Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -94,8 +95,21 @@ class Run:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a directory is that of a run: it has results, journals, or a record of tests without both."""
-    return RunDirectory(path).has_files or (path / FAILURES).exists()
+    """Whether a directory is that of a run: it has results, journals, or a record of tests without both.
+
+    A parallel runner (pabot) leaves such a directory for each of its processes, in the one of the run.
+    """
+    return bool(_parts_of(path))
+
+
+def _parts_of(path: Path) -> list[Path]:
+    """The directories of a run's processes: usually it is one, the run's own."""
+    places = [path, *sorted((path / _PARALLEL).glob("*"))]
+    return [place for place in places if RunDirectory(place).has_files or (place / FAILURES).exists()]
+
+
+_PARALLEL = "pabot_results"
+"""Folder of a run with the directories of the processes of a parallel runner."""
 
 
 @contextmanager
@@ -112,8 +126,33 @@ def cycles_left_alone() -> Iterator[None]:
 
 def read_run(path: Path) -> Run:
     """Reads all readable files in the directory of a run. Raises ReportError if there is none, or no directory."""
-    if not is_run(path):
+    parts = _parts_of(path)
+    if not parts:
         raise ReportError(f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it.")
+    return _read(path) if parts == [path] else _joined(path, [_read(part) for part in parts])
+
+
+def _joined(path: Path, parts: Sequence[Run]) -> Run:
+    """The run whose processes left these directories."""
+    skipped: dict[str, tuple[SkippedTest, ...]] = {}
+    for alike in (alike for part in parts for alike in part.skipped):
+        skipped[alike.reason] = (*skipped.get(alike.reason, ()), *alike.tests)
+    return Run(
+        path,
+        tuple(sorted((result for part in parts for result in part.results), key=_in_order)),
+        tuple(test for part in parts for test in part.cut_off),
+        tuple(problem for part in parts for problem in part.problems),
+        tuple(test for part in parts for test in part.unmeasured),
+        tuple(Skipped(reason, tests) for reason, tests in skipped.items()),
+        next((part.recorded_testbed for part in parts if part.recorded_testbed is not None), None),
+    )
+
+
+def _in_order(result: TestResult) -> tuple[datetime, str]:
+    return result.started, result.test.full_name
+
+
+def _read(path: Path) -> Run:
     results: list[TestResult] = []
     problems: list[str] = []
     with cycles_left_alone():
@@ -147,7 +186,7 @@ def read_run(path: Path) -> Run:
     if not (results or cut_off or failed or skipped):
         reasons = " ".join(problems) or "There are no results and no journals in it."
         raise ReportError(f"There is nothing to report in {path}. {reasons}")
-    results.sort(key=lambda result: (result.started, result.test.full_name))
+    results.sort(key=_in_order)
     return Run(path, tuple(results), tuple(cut_off), tuple(problems), tuple(failed), skipped, _recorded_testbed(path))
 
 
