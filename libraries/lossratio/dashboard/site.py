@@ -77,8 +77,8 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
         StorageError: If the disk does not take the site.
     """
     _check_folder(folder)
-    known = known_changes(history, request.trend.annotations)
     stored = history.read(readings=True)
+    known = stored.names.followed(known_changes(history, request.trend.annotations))
     analysis = analyse_entries(stored, known, request.trend)
     telemetry = series_of_readings(stored.table, request.trend.last, request.trend.fresh, (TELEMETRY,))
     links = _links(history, folder, request.runs, Results(stored.table).jobs)

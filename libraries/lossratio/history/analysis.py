@@ -13,6 +13,7 @@ import numpy as np
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, add_known_changes, load_known_changes
 from lossratio.history.entries import Series, SeriesKey, entries_of, series_of, series_of_readings
+from lossratio.history.names import with_names_now
 from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.testers import with_testers
 from lossratio.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, describe_trend, trends_of
@@ -73,8 +74,9 @@ class Analysis:
 
 def analyse(history: History, request: TrendRequest) -> Analysis:
     """Computes the trends of a history. Raises ReportError if it or the known changes cannot be read."""
-    known = known_changes(history, request.annotations)
-    return analyse_entries(history.read(testbed=request.testbed, readings=request.readings), known, request)
+    stored = history.read(testbed=request.testbed, readings=request.readings)
+    known = stored.names.followed(known_changes(history, request.annotations))
+    return analyse_entries(stored, known, request)
 
 
 def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest) -> Analysis:
@@ -184,11 +186,14 @@ def require_no_regression(
         ReportError: If the history cannot be read, or the result has no such quantity.
     """
     entries = list(entries_of(Run(history.path, (result,))))
-    table = continued(history.read(testbed=entries[0].testbed).table, entries)
+    stored = history.read(testbed=entries[0].testbed)
+    # The result may be the first one with the name that its test has now.
+    table, renamed = with_names_now(continued(stored.table, entries), ())
     # One result more than usual: the one that is judged. No other one must confirm it.
     found = {each.key: each for each in series_of(table, TrendRequest.last + 1)}
     series = [found[SeriesKey(entry.testbed, entry.test, entry.quantity)] for entry in entries]
-    known, rules = known_changes(history, None), TrendRules(fresh, least_change, confirm=1)
+    known = renamed.followed(stored.names.followed(known_changes(history, None)))
+    rules = TrendRules(fresh, least_change, confirm=1)
     trends = with_testers(trends_of(series, known, rules), _twins(found.values(), known, rules), rules)
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]
     if not chosen:

@@ -59,13 +59,20 @@ class KnownChange(FileModel):
 class KnownChanges(FileModel):
     """A file of known changes."""
 
-    changes: tuple[KnownChange, ...]
+    changes: tuple[KnownChange, ...] = ()
     """The changes."""
+    same: tuple[tuple[str, str], ...] = ()
+    """Pairs of full names of tests: what a test was called by an earlier version, or in another place, and now."""
 
 
 def load_known_changes(path: Path) -> tuple[KnownChange, ...]:
     """Reads a file of known changes; a `ReportError` has line and field."""
     return load_yaml_file(path, KnownChanges, ReportError).changes
+
+
+def load_same_names(path: Path) -> tuple[tuple[str, str], ...]:
+    """Reads which names mean the same tests, from a file of known changes; a `ReportError` has line and field."""
+    return load_yaml_file(path, KnownChanges, ReportError).same
 
 
 def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:

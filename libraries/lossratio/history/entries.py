@@ -205,6 +205,9 @@ class Entry:
     most: float | None = None
     """The value if these frames had passed; None: there are none, the value is a least one, or the result was added by
     an earlier version."""
+    long_name: str | None = None
+    """What Robot Framework called the test in its run; None: a script measured it, or an earlier version, which has
+    this name as `test`."""
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -270,6 +273,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         unsent_share=results.unsent_share_of(finding),
         resolution=finding.resolution,
         most=ends.most if ends is not None and ends.least < ends.most < np.inf else None,
+        long_name=result.test.long_name,
     )
 
 

@@ -8,7 +8,7 @@ Athena and DuckDB read the folder.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import datetime
 from importlib import import_module
 from importlib.resources import files
@@ -17,7 +17,9 @@ from typing import Any, get_args, get_type_hints
 from urllib.parse import quote
 
 from lossratio.errors import ReportError, storing
+from lossratio.history.annotations import ANNOTATIONS_NAME, load_same_names
 from lossratio.history.entries import Entry
+from lossratio.history.names import Names, with_names_now
 from lossratio.history.unmeasured import NothingMeasured
 from lossratio.report import NOTHING_MEASURED
 from lossratio.results import write_whole
@@ -37,6 +39,8 @@ class StoredEntries:
     """Files that cannot be read, and why."""
     unmeasured: tuple[NothingMeasured, ...] = ()
     """Tests that measured nothing, by testbed, test and time. They are not in the table."""
+    names: Names = field(default_factory=Names)
+    """What earlier names of tests are now."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,10 @@ class History:
         ]
         measured = required("pyarrow.compute").not_equal(table.column("quantity"), NOTHING_MEASURED)
         others = table.filter(required("pyarrow.compute").invert(measured))
-        return StoredEntries(table.filter(measured), tuple(problems), tuple(_unmeasured(others)))
+        annotations = self.path / ANNOTATIONS_NAME
+        same = load_same_names(annotations) if annotations.exists() else ()
+        table, names = with_names_now(table.filter(measured), same)
+        return StoredEntries(table, (*problems, *names.problems), tuple(_unmeasured(others)), names)
 
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
         rows = [{name: value for name, value in asdict(entry).items() if name not in _PARTITIONS} for entry in entries]

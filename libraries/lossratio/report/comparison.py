@@ -4,7 +4,7 @@ import math
 import statistics
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -238,12 +238,13 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
             f"Only results of one testbed can be compared, as equal testbeds differ; these are of: {named}. "
             f"Give runs of one testbed."
         )
-    old_results, new_results = _results(before), _results(after)
+    names = _names_now(result.test for run in runs for result in run.results)
+    old_results, new_results = _results(before, names), _results(after, names)
     # Results that would be compared with themselves are left out, if the test has other results.
     rest = [result for result in old_results if result not in new_results]
-    names = {result.test.full_name for result in rest}
-    old_results = [result for result in old_results if result in rest or result.test.full_name not in names]
-    old, new = _by_quantity(old_results), _by_quantity(new_results)
+    others = {names[result.test.full_name] for result in rest}
+    old_results = [result for result in old_results if result in rest or names[result.test.full_name] not in others]
+    old, new = _by_quantity(old_results, names), _by_quantity(new_results, names)
     empty_in_a, empty_in_b = _unmeasured(before, "A"), _unmeasured(after, "B")
     compared = []
     for key in dict.fromkeys((*old, *new)):
@@ -263,11 +264,24 @@ def _problems(runs: Sequence[Run]) -> Iterator[str]:
         yield from (f"{run.path}: {' '.join(lack.split())}" for lack in run.lacks[len(run.problems) :])
 
 
-def _results(runs: Sequence[Run]) -> list[results.TestResult]:
+def _names_now(tests: Iterable[results.TestIdentity]) -> dict[str, str]:
+    """The names that tests are compared by, by their full names.
+
+    A result of an earlier version has Robot Framework's full name; its test is the one now whose name fits, if it is
+    only one.
+    """
+    known = list(tests)
+    identities = {test.full_name for test in known if test.long_name is not None}
+    earlier = {test.full_name for test in known} - identities
+    now = {name: fits[0] for name, fits in results.fitting(earlier, identities).items() if len(fits) == 1}
+    return {name: now.get(name, name) for name in identities | earlier}
+
+
+def _results(runs: Sequence[Run], names: Mapping[str, str]) -> list[results.TestResult]:
     """The results of the runs without repetitions: a copy of a run and the resumed run share most of their results."""
     by_test: dict[str, list[results.TestResult]] = {}
     for result in (result for run in runs for result in run.results):
-        of_test = by_test.setdefault(result.test.full_name, [])
+        of_test = by_test.setdefault(names[result.test.full_name], [])
         if result not in of_test:
             of_test.append(result)
     return [result for of_test in by_test.values() for result in of_test]
@@ -281,10 +295,12 @@ def _unmeasured(runs: Sequence[Run], side: str) -> dict[str, str]:
     return skipped | {test.name: f"{side} measured nothing" for run in runs for test in run.unmeasured}
 
 
-def _by_quantity(measured: Sequence[results.TestResult]) -> dict[tuple[str, str], list[results.Finding]]:
+def _by_quantity(
+    measured: Sequence[results.TestResult], names: Mapping[str, str]
+) -> dict[tuple[str, str], list[results.Finding]]:
     by_quantity: dict[tuple[str, str], list[results.Finding]] = {}
     for finding in results.findings_of(measured):
-        by_quantity.setdefault((finding.result.test.full_name, finding.quantity), []).append(finding)
+        by_quantity.setdefault((names[finding.result.test.full_name], finding.quantity), []).append(finding)
     return by_quantity
 
 

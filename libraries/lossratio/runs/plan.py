@@ -18,6 +18,7 @@ from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.measurements.throughput import NdrPdrGoals, duration_after_search
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.plrsearch import TIMEOUT
+from lossratio.results import fitting, identity_of
 from lossratio.runs.job import Job, Testbed, job_tests, suite_tests
 
 _SEARCH, _MRR, _SOAK = "findndrandpdr", "measuremrr", "findcriticalload"
@@ -111,6 +112,9 @@ class History:
         """Median of the latest times on a testbed, or else on any testbed; None: the test was never measured."""
         here = self.seconds.get((testbed, test))
         anywhere = [seconds for (_, name), times in self.seconds.items() if name == test for seconds in times]
+        if not anywhere:
+            earlier = fitting((name for _, name in self.seconds), [test])
+            anywhere = [seconds for (_, name), times in self.seconds.items() if name in earlier for seconds in times]
         return median((here or anywhere)[-_LATEST:]) if here or anywhere else None
 
 
@@ -208,7 +212,7 @@ def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: 
     planned: dict[str, PlannedTest] = {}
     for testbed, cases in tests.items():
         for case in cases:
-            known = history.expected(testbed, case.full_name)
+            known = history.expected(testbed, identity_of(case))
             seconds = expected_seconds(case, variables) if known is None else known
             times = planned[case.full_name].seconds if case.full_name in planned else {}
             times = {**times, testbed: seconds}

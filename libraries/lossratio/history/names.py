@@ -1,0 +1,80 @@
+"""Names of tests in a history: earlier versions called a test what Robot Framework called it in one run."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from glob import escape
+from typing import Any
+
+from lossratio.history.annotations import KnownChange
+from lossratio.results import fitting
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that tests of a history have now."""
+
+    now: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The name now, by the testbed and an earlier name."""
+    problems: tuple[str, ...] = ()
+    """Earlier names that may mean several tests."""
+
+    def followed(self, changes: Sequence[KnownChange]) -> tuple[KnownChange, ...]:
+        """Known changes, and those of earlier names once more with the names now."""
+        more = [
+            change.model_copy(update={"test": escape(name), "testbed": escape(testbed)})
+            for (testbed, earlier), name in self.now.items()
+            for change in changes
+            if _means(change, testbed, earlier) and not _means(change, testbed, name)
+        ]
+        return (*changes, *more)
+
+
+def _means(change: KnownChange, testbed: str, test: str) -> bool:
+    return fnmatchcase(testbed, change.testbed) and fnmatchcase(test, change.test)
+
+
+def with_names_now(table: Any, same: Iterable[tuple[str, str]]) -> tuple[Any, Names]:
+    """A table of entries with the names that their tests have now, sorted by them.
+
+    Args:
+        table: The entries.
+        same: Pairs of an earlier name and the name now, as the user says.
+    """
+    rows = list(zip(*(table.column(name).to_pylist() for name in ("testbed", "test", "long_name")), strict=True))
+    names = _names(rows, dict(same))
+    if not names.now:
+        return table, names
+    tests = [names.now.get((testbed, test), test) for testbed, test, _ in rows]
+    column = table.schema.get_field_index("test")
+    renamed = table.set_column(column, table.schema.field(column), [tests])
+    order = [(name, "ascending") for name in ("testbed", "test", "quantity", "started")]
+    return renamed.sort_by(order), names
+
+
+def _names(rows: Iterable[tuple[str, str, str | None]], same: dict[str, str]) -> Names:
+    identities: dict[str, list[str]] = {}
+    earlier: dict[str, list[str]] = {}
+    for testbed, test, long_name in dict.fromkeys(rows):
+        (earlier if long_name is None else identities).setdefault(testbed, []).append(test)
+    now: dict[tuple[str, str], str] = {}
+    several: dict[str, list[str]] = {}
+    for testbed, tests in earlier.items():
+        new = identities.get(testbed, ())
+        now |= {(testbed, test): same[test] for test in tests if test in same}
+        open_names = [test for test in tests if test not in same and test not in new]
+        for test, fits in fitting(open_names, new).items():
+            if len(fits) == 1:
+                now[testbed, test] = fits[0]
+            else:
+                several[test] = fits
+    return Names(now, tuple(_ambiguous(several)))
+
+
+def _ambiguous(several: dict[str, list[str]]) -> Iterable[str]:
+    for test, fits in list(several.items())[:1]:
+        yield (
+            f"{len(several)} names of tests from earlier versions may mean several tests now, so their results are "
+            f"series of their own: {test} may be {' or '.join(fits)}. To join them, write into annotations.yaml: "
+            f"same: [[{test}, {fits[0]}]]"
+        )
