@@ -45,7 +45,8 @@ def lossratio_testbed(pytestconfig: pytest.Config) -> Iterator[OpenTestbed]:
     # Imported here, as most runs of pytest measure nothing.
     from lossratio.measurements.open_testbed import open_testbed
 
-    given, set_ = pytestconfig.getoption("lossratio_topology"), pytestconfig.getini(_TOPOLOGY)
+    given = pytestconfig.getoption("lossratio_topology")
+    set_ = pytestconfig.getini(_TOPOLOGY)
     if not (given or set_):
         pytest.fail(
             "There is no topology file to measure on: give one as --lossratio-topology FILE, or as lossratio_topology "

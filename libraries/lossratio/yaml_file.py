@@ -226,7 +226,8 @@ def _shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
 def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
     mark = getattr(cause, "problem_mark", None)
     line = 1 if mark is None else mark.line + 1
-    context, problem = getattr(cause, "context", None), getattr(cause, "problem", None) or str(cause)
+    context = getattr(cause, "context", None)
+    problem = getattr(cause, "problem", None) or str(cause)
     # PyYAML splits a sentence in two: "expected a single document in the stream", "but found another document".
     text = f"{context}, {problem}" if context and problem.startswith("but ") else problem
     return f"{path}:{line}: not YAML: {_shortened(text)}"

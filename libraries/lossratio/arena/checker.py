@@ -67,7 +67,10 @@ def _tested(goal: SequentialGoal, trials: Sequence[TrialResult]) -> Checked:
     """The bounds of a sequential goal: a second implementation of its tests, in exact fractions."""
     lower: float | None = None
     upper: float | None = None
-    first_chooses, chosen, order, unsure = goal.first_duration == goal.final_trial_duration, set(), [], set()
+    first_chooses = goal.first_duration == goal.final_trial_duration
+    chosen = set()
+    order = []
+    unsure = set()
     counts: dict[float, list[int]] = {}
     full = [
         trial
@@ -110,9 +113,12 @@ def _block(goal: SequentialGoal, trials: Sequence[TrialResult]) -> int:
     outcomes: dict[float, list[bool]] = {}
     for trial in trials:
         outcomes.setdefault(trial.load, []).append(trial.loss_ratio > goal.loss_ratio)
-    expected, variance, changes = Fraction(0), Fraction(0), 0
+    expected = Fraction(0)
+    variance = Fraction(0)
+    changes = 0
     for lossy in outcomes.values():
-        trials_here, pairs = len(lossy), 2 * sum(lossy) * (len(lossy) - sum(lossy))
+        trials_here = len(lossy)
+        pairs = 2 * sum(lossy) * (len(lossy) - sum(lossy))
         if pairs:
             expected += Fraction(pairs, trials_here)
             variance += Fraction(pairs * (pairs - trials_here), trials_here**2 * (trials_here - 1))
@@ -128,7 +134,8 @@ def _sides(goal: SequentialGoal, low: int, high: int) -> tuple[Fraction, Fractio
         at_exceed = exceed**high * (1 - exceed) ** low
         below = _integral(high, low, exceed)
         return below / exceed / at_exceed, (_integral(high, low, Fraction(1)) - below) / (1 - exceed) / at_exceed
-    good, bad = max(Fraction(0), exceed - indifference), exceed + indifference
+    good = max(Fraction(0), exceed - indifference)
+    bad = exceed + indifference
     if good == 0 and high > 0:
         return Fraction(0), Fraction(math.factorial(200))
     ratio = (good / bad) ** high * ((1 - good) / (1 - bad)) ** low

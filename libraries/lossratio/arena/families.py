@@ -64,7 +64,8 @@ def spectrum(
         spread = log_uniform(draw, *jitter)
         if tail_share is None:
             return PerformanceSpectrum(drawn, spread, overload=overload)
-        share, size = draw.uniform(*tail_share), log_uniform(draw, *tail_size)
+        share = draw.uniform(*tail_share)
+        size = log_uniform(draw, *tail_size)
         return PerformanceSpectrum(drawn, jitter=spread, tail_share=share, tail_size=size, overload=overload)
 
     return _at(capacity, made)
@@ -263,11 +264,13 @@ class _Inconstant:
         self._lost = 0
 
     def __call__(self, traffic: Traffic) -> int:
-        model, end = self._model, traffic.start + traffic.duration
+        model = self._model
+        end = traffic.start + traffic.duration
         if not traffic.continues:
             self._trials += 1
             self._remembers = traffic.start < self._remembers_until
-            self._excess, self._lost = float(model.frames), 0
+            self._excess = float(model.frames)
+            self._lost = 0
         missing = model.less if self._remembers else 0.0
         if traffic.start < model.warm_up:
             missing = model.less * (1.0 - traffic.start / model.warm_up)

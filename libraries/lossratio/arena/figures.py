@@ -155,7 +155,8 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
     over_all = mean_spread_ratio(free)
     yield Figure("spread / peer's", "all", over_all, standard_error(mean_spread_ratio, free), 1.0, 1.0)
     if EARLY in set(rows.algorithm.unique()):
-        worst, most = dict.fromkeys(EARLY_TIME, (1.10, 1.02)), {name: (each, each) for name, each in BIAS.items()}
+        worst = dict.fromkeys(EARLY_TIME, (1.10, 1.02))
+        most = {name: (each, each) for name, each in BIAS.items()}
         for what, early, limits in (
             ("time / peer's", mean_time_ratio, EARLY_TIME),
             ("time / peer's, worst family", worst_time_ratio, worst),

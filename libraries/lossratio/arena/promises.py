@@ -96,7 +96,8 @@ def is_wrong(goal: SequentialGoal, result: GoalResult, curve: Curve) -> tuple[bo
     lower, upper = result.relevant_lower_bound, result.relevant_upper_bound
     if not result.regular or lower is None or upper is None:
         return False, False
-    good, bad = goal.exceed_ratio - goal.indifference, goal.exceed_ratio + goal.indifference
+    good = goal.exceed_ratio - goal.indifference
+    bad = goal.exceed_ratio + goal.indifference
     is_lower_bad = curve(lower) >= bad if goal.indifference else curve(lower) > bad
     return is_lower_bad, curve(upper) <= good
 
@@ -104,7 +105,8 @@ def is_wrong(goal: SequentialGoal, result: GoalResult, curve: Curve) -> tuple[bo
 def _curve(goal: SequentialGoal, draw: random.Random, *, hardest: bool) -> Curve:
     capacity = math.exp(draw.uniform(*map(math.log, CAPACITIES)))
     gap = goal.indifference or NEARLY
-    good, bad = max(0.0, goal.exceed_ratio - gap), goal.exceed_ratio + gap
+    good = max(0.0, goal.exceed_ratio - gap)
+    bad = goal.exceed_ratio + gap
     if hardest:
         return lambda load: good if load <= capacity else bad
     least, most = draw.uniform(0.0, good), draw.uniform(bad, 1.0)

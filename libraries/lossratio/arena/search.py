@@ -112,7 +112,9 @@ def search_rows(
     goal_set: GoalSet, subject: Subject, overhead: Overhead, algorithm: Algorithm, repeat: int
 ) -> Iterator[Row]:
     """Runs one search, and yields a row for each goal. A failed search has its error as fault, and no numbers."""
-    outcome, checked, proof_time = None, "", math.nan
+    outcome = None
+    checked = ""
+    proof_time = math.nan
     tonight = algorithm.tonight(subject)
     try:
         with warnings.catch_warnings():
@@ -236,10 +238,14 @@ def _durations(claims: Iterable[tuple[SearchGoal, Bound]]) -> list[float]:
 def _proof(trial: TrialInput, claims: list[tuple[SearchGoal, Bound]], measurer: Measurer) -> Certificate:
     longest = max(goal.duration_sum for goal, _ in claims)
     sums = [(DurationSums(goal), bound is Bound.UPPER) for goal, bound in claims]
-    counted, elapsed, trials = 0.0, 0.0, 0
+    counted = 0.0
+    elapsed = 0.0
+    trials = 0
     while counted < longest:
         result = TrialResult(trial, measurer.measure(trial))
-        counted, elapsed, trials = counted + result.effective_duration, elapsed + result.elapsed, trials + 1
+        counted += result.effective_duration
+        elapsed += result.elapsed
+        trials += 1
         for duration_sums, _ in sums:
             duration_sums.add(result)
         if all(duration_sums.is_bound(upper=True) or duration_sums.is_bound(upper=False) for duration_sums, _ in sums):

@@ -112,7 +112,8 @@ def recorded_families(directory: Path) -> Mapping[str, Family]:
     """
     families = {}
     for file in sorted(file for file in directory.rglob("*.jsonl") if file.name != FAILURES):
-        name, record = str(file.relative_to(directory)), Recorded(file)
+        name = str(file.relative_to(directory))
+        record = Recorded(file)
         loads = record.loads()
         families[name] = Family(name, "recorded", _always(record), (loads[-1],), loads[0])
     if not families:

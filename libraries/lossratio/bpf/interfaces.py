@@ -11,14 +11,20 @@ from typing import Any, Collection, Iterator, Literal, Union
 
 STAMPS = 1 << 0
 """The driver has the time at which its card received a frame (``bpf_xdp_metadata_rx_timestamp``)."""
-_NETLINK_GENERIC, _RTM_GETLINK, _GENL_CONTROL = 16, 18, 16
+_NETLINK_GENERIC = 16
+_RTM_GETLINK = 18
+_GENL_CONTROL = 16
 _NLM_F_REQUEST, _NLM_F_DUMP = 0x1, 0x300
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
-_CTRL_GET_FAMILY, _CTRL_FAMILY_ID, _CTRL_FAMILY_NAME = 3, 1, 2
+_CTRL_GET_FAMILY = 3
+_CTRL_FAMILY_ID = 1
+_CTRL_FAMILY_NAME = 2
 _NETDEV_DEV_GET, _NETDEV_IFINDEX = 1, 1
 _IFLA_XDP, _XDP_PROGRAM = 43, 4
 _SENDS = 1 << 2
-_NETLINK_HEADER, _GENL_HEADER, _LINK_HEADER = 16, 4, 16
+_NETLINK_HEADER = 16
+_GENL_HEADER = 4
+_LINK_HEADER = 16
 _FEATURES = {"actions": 3, "metadata": 5}
 
 

@@ -18,9 +18,21 @@ from enum import Enum
 from typing import Literal
 
 _SYSCALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361}
-_MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _MAP_GET_NEXT_KEY, _PROG_LOAD, _TEST_RUN = 0, 1, 2, 4, 5, 10
-_LOOKUP_BATCH, _LOOKUP_AND_DELETE_BATCH, _BATCH, _MAP_GET_NEXT_ID = 24, 25, 1 << 12, 12
-_PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _MAP_FREEZE, _LINK_CREATE = 13, 14, 15, 22, 28
+_MAP_CREATE = 0
+_MAP_LOOKUP = 1
+_MAP_UPDATE = 2
+_MAP_GET_NEXT_KEY = 4
+_PROG_LOAD = 5
+_TEST_RUN = 10
+_LOOKUP_BATCH = 24
+_LOOKUP_AND_DELETE_BATCH = 25
+_BATCH = 1 << 12
+_MAP_GET_NEXT_ID = 12
+_PROG_GET_FD_BY_ID = 13
+_MAP_GET_FD_BY_ID = 14
+_OBJ_GET_INFO = 15
+_MAP_FREEZE = 22
+_LINK_CREATE = 28
 _MAP_TYPE_ARRAY = 2
 _PER_CPU = (5, 6, 10)
 _READABLE = (1, 2, 9, 11, 14, 25, *_PER_CPU)
@@ -32,8 +44,11 @@ _LOG_BYTES = 1 << 20
 _LOG_LINES = 12
 _NAME_BYTES = 15
 _CLONE_NEWNET, _LOOPBACK = 0x40000000, 1
-_LICENCE, _LICENCE_OF_CALLERS = b"Apache-2.0", b"GPL"
-_CAP_NET_ADMIN, _CAP_SYS_ADMIN, _CAP_BPF = 12, 21, 39
+_LICENCE = b"Apache-2.0"
+_LICENCE_OF_CALLERS = b"GPL"
+_CAP_NET_ADMIN = 12
+_CAP_SYS_ADMIN = 21
+_CAP_BPF = 39
 _STATUS = "/proc/self/status"
 _LOCKDOWN = "/sys/kernel/security/lockdown"
 _INFO_BYTES = 256
@@ -78,7 +93,8 @@ class _Descriptor:
 
     def close(self) -> None:
         """Gives it back; doing it again changes nothing."""
-        descriptor, self.descriptor = self.descriptor, -1
+        descriptor = self.descriptor
+        self.descriptor = -1
         if descriptor >= 0:
             os.close(descriptor)
 
@@ -109,7 +125,8 @@ class FrozenArray(_Descriptor):
     """An array with one value that nobody can change, so that the kernel knows it when it verifies a program."""
 
     def __init__(self, value: bytes, name: str) -> None:
-        what, data = f"the constants of {name}", ctypes.create_string_buffer(value, len(value))
+        what = f"the constants of {name}"
+        data = ctypes.create_string_buffer(value, len(value))
         super().__init__(_new_map(_MAP_TYPE_ARRAY, 4, len(value), 1, name, what, _READ_ONLY_FOR_PROGRAMS))
         self._entry(_MAP_UPDATE, bytes(4), data, what)
         _bpf(_MAP_FREEZE, struct.pack("=I", self.descriptor), what)
@@ -166,7 +183,8 @@ class Table(_Descriptor):
         for _ in range(most):
             try:
                 self._entry(_MAP_GET_NEXT_KEY, key, following, f"the next key of {self.name}")
-                key, value = following.raw, ctypes.create_string_buffer(size)
+                key = following.raw
+                value = ctypes.create_string_buffer(size)
                 self._entry(_MAP_LOOKUP, key, value, f"an entry of {self.name}")
             except BpfError as error:
                 if error.error_number != errno.ENOENT:
@@ -189,7 +207,9 @@ class Table(_Descriptor):
         sizes = 8, _BATCH * self.key_bytes, _BATCH * self.value_bytes
         buffers = [ctypes.create_string_buffer(size) for size in sizes]
         places = [ctypes.addressof(each) for each in buffers]
-        first, total, result = 0, 0, 0
+        first = 0
+        total = 0
+        result = 0
         while result == 0:
             attribute = struct.pack("=4QII", first, *places, _BATCH, self.descriptor)
             result, answer = _bpf(command, attribute, f"{what} {self.name}", last=errno.ENOENT)

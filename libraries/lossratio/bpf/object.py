@@ -16,9 +16,15 @@ from lossratio.bpf.kernel import Array, BpfError, FrozenArray, Program, ProgramT
 
 _HEADER, _SECTION, _SYMBOL = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 _RELOCATION, _WIDE = struct.Struct("<QII"), struct.Struct("<BBhiBBhi")
-_MACHINE_BPF, _ABSOLUTE_64, _CALL = 247, 1, 10
-_MAP_DESCRIPTOR, _MAP_VALUE, _KERNEL_FUNCTION = 1, 2, 2
-_INSTRUCTION, _CALLS, _RETURNS_ZERO = struct.Struct("<BBhi"), 0x85, (0xB7, 0, 0, 0)
+_MACHINE_BPF = 247
+_ABSOLUTE_64 = 1
+_CALL = 10
+_MAP_DESCRIPTOR = 1
+_MAP_VALUE = 2
+_KERNEL_FUNCTION = 2
+_INSTRUCTION = struct.Struct("<BBhi")
+_CALLS = 0x85
+_RETURNS_ZERO = (0xB7, 0, 0, 0)
 _KERNEL_TYPES = "/sys/kernel/btf/vmlinux"
 _TYPES_HEADER, _TYPE, _FUNCTION = struct.Struct("<HBBIIIII"), struct.Struct("<III"), 12
 _BYTES_OF_KIND = {1: 4, 3: 12, 14: 4, 17: 4}
@@ -32,7 +38,9 @@ class ObjectFile:
         header = _HEADER.unpack_from(data)
         if data[:6] != b"\x7fELF\x02\x01" or header[2] != _MACHINE_BPF:
             raise ValueError("This is no object file of BPF for little-endian machines.")
-        place, count, of_names = header[6], header[12], header[13]
+        place = header[6]
+        count = header[12]
+        of_names = header[13]
         found = [_SECTION.unpack_from(data, place + _SECTION.size * number) for number in range(count)]
         names = [_text(data, found[of_names][4] + one[0]) for one in found]
         self.sections = {name: data[one[4] : one[4] + one[5]] for name, one in zip(names, found)}
@@ -56,7 +64,8 @@ class ObjectFile:
         functions of the kernel. Where a map is None, the constants rule out what would use it; and without a driver,
         calls of functions by name.
         """
-        places, values = {}, bytearray()
+        places = {}
+        values = bytearray()
         for constant, value in (constants or {}).items():
             places[constant] = len(values)
             values += value + bytes(-len(value) % 8)
@@ -100,7 +109,10 @@ def _function_number(name: str) -> int:
     except OSError as error:
         raise BpfError(f"{refusal}, or does not say so: it has no {_KERNEL_TYPES}.", errno.ENOENT) from error
     _, _, _, header, types, size, strings, _ = _TYPES_HEADER.unpack_from(data)
-    place, end, wanted, number = header + types, header + types + size, b"\0" + name.encode() + b"\0", 1
+    place = header + types
+    end = header + types + size
+    wanted = b"\0" + name.encode() + b"\0"
+    number = 1
     name_place = data.find(wanted, header + strings) + 1 - header - strings
     while place < end:
         named, info, _ = _TYPE.unpack_from(data, place)
@@ -108,7 +120,8 @@ def _function_number(name: str) -> int:
         if kind == _FUNCTION and named == name_place:
             return number
         members = (info & 0xFFFF) * _BYTES_OF_MEMBER.get(kind, 0)
-        place, number = place + _TYPE.size + _BYTES_OF_KIND.get(kind, 0) + members, number + 1
+        place += _TYPE.size + _BYTES_OF_KIND.get(kind, 0) + members
+        number += 1
     raise BpfError(f"{refusal}: it is older than Linux 6.3, or was built without it.", errno.ENOENT)
 
 

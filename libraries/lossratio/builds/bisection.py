@@ -181,7 +181,8 @@ class Bisection:
         first, last = ends
         noise = math.sqrt(sum(float(((values - values.mean()) ** 2).sum()) for values in ends) / degrees)
         error = max(noise, 1e-9 * first.mean()) * math.sqrt(1.0 / len(first) + 1.0 / len(last)) or math.inf
-        limit, difference = self._least_change * first.mean(), last.mean() - first.mean()
+        limit = self._least_change * first.mean()
+        difference = last.mean() - first.mean()
         t = scipy.stats.t
         small = t.cdf((limit - difference) / error, degrees) - t.cdf((-limit - difference) / error, degrees)
         return max(no_change, float(small))
@@ -238,7 +239,9 @@ def bisect(search: Bisection, record: BuildRecord, measure: Measure, show: Calla
     Raises:
         BuildError: If a revision cannot be measured, or there is not exactly one value.
     """
-    step, share, at_their_most = 0, 0.0, search.another()
+    step = 0
+    share = 0.0
+    at_their_most = search.another()
     while (revision := search.next_revision() or at_their_most.next_revision()) is not None:
         values = record.values(step, revision, measure)
         step += 1

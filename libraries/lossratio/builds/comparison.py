@@ -89,7 +89,9 @@ class BuildComparison:
     """Asks for measurements of two builds, and compares them. Raises SearchError if the request is out of range."""
 
     def __init__(self, request: AbRequest) -> None:
-        least_change, limit, certainty = request.least_change, request.limit, request.certainty
+        least_change = request.least_change
+        limit = request.limit
+        certainty = request.certainty
         if not 0.0 < least_change < 1.0:
             raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
         if not 0.5 <= certainty < 1.0:
@@ -168,7 +170,8 @@ class BuildComparison:
         if self._pairs is not None:
             low, high = _interval(self._pairs.differences, self._doubt)
             return _relative(low), _relative(high)
-        values, n = self._differences(), len(self._differences())
+        values = self._differences()
+        n = len(self._differences())
         if n < 2:
             return -math.inf, math.inf
         share = 1.0 - (self._doubt * math.sqrt(_MIXTURE / (n + _MIXTURE))) ** (2.0 / n)
@@ -412,7 +415,8 @@ def _chart(name: str, record: BuildRecord) -> list[str]:
     measured = [(one.build, one.values[name] / 1e3) for one in record.measurements if one.values and name in one.values]
     values = [value for _, value in measured]
     room = max(values) * 0.01
-    low, high = max(0.0, min(values) - room), max(values) + room
+    low = max(0.0, min(values) - room)
+    high = max(values) + room
     labels = ", ".join(f'"{number} {build}"' for number, (build, _) in enumerate(measured, start=1))
     return [
         "```mermaid",

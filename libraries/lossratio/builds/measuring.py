@@ -41,7 +41,8 @@ class Bench:
 
     def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
         """Runs the command that sets a build up. Returns False if that ends with `SKIP`, or raises BuildError."""
-        environment, shell = {**os.environ, variable: build}, ["sh", "-c", command]
+        environment = {**os.environ, variable: build}
+        shell = ["sh", "-c", command]
         done = subprocess.run(
             shell, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
@@ -248,7 +249,8 @@ class BuildMeasurement:
         """What each value may be; None: the build could not be set up."""
         if self.values is None:
             return None
-        most, shares = self.most or self.values, self.shares or {}
+        most = self.most or self.values
+        shares = self.shares or {}
         return {name: results.Ends(value, most[name], shares.get(name, 0.0)) for name, value in self.values.items()}
 
 

@@ -103,10 +103,12 @@ def init(
     }
     kept = {"testbed": "local"} if is_local else {}
     topology = {"format": "lossratio-topology/1", "name": name, **kept, "nodes": nodes}
-    options, demand = "", {}
+    options = ""
+    demand = {}
     if is_local and kind == _POLICED:
         # Without it, the generator ends before the bridge does, and the search has no upper bound.
-        options, demand = _POLICER, {"self_test": {**_DEMAND, "topologies": {name: "local-cable"}}}
+        options = _POLICER
+        demand = {"self_test": {**_DEMAND, "topologies": {name: "local-cable"}}}
     if kind == BLACK_BOX:
         known = zip(("west_mac", "east_mac"), lab.next_hops, strict=True)
         options = "".join(f"    {option}={mac}" for option, mac in known if mac is not None)

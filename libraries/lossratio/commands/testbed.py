@@ -20,7 +20,9 @@ from lossratio.traffic import load_generator
 from lossratio.units import format_duration, format_frame_rate
 from lossratio.yaml_file import Problem, describe_problem
 
-_SMALLEST, _SMALLEST_IPV6, _LARGEST = "64B", "78B", "1518B"
+_SMALLEST = "64B"
+_SMALLEST_IPV6 = "78B"
+_LARGEST = "1518B"
 
 
 @dataclass(frozen=True)

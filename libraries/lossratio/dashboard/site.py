@@ -84,7 +84,8 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
     links = _links(history, folder, request.runs, Results(stored.table).jobs)
     data = folder / _DATA
     digest = hashlib.sha256()
-    names, written = set(), 0
+    names = set()
+    written = 0
     try:
         data.mkdir(parents=True, exist_ok=True)
         for name, content in slices(stored.table, analysis, links, telemetry):
@@ -137,7 +138,8 @@ def _check_folder(folder: Path) -> None:
 def _links(history: History, folder: Path, runs: str | None, jobs: Sequence[Job]) -> Mapping[Job, str]:
     """Addresses of runs: their pages, or else their files in the archive that the history is in."""
     links = {}
-    archive, address = history.path.parent / RUNS, address_of_run(runs, {})
+    archive = history.path.parent / RUNS
+    address = address_of_run(runs, {})
     for job in dict.fromkeys(jobs):
         if job.name is None:
             continue

@@ -195,7 +195,8 @@ def slices(
 def _test_slice(
     results: Results, series: Sequence[range], trends: Mapping[Any, Trend], analysis: Analysis
 ) -> tuple[str, Slice]:
-    column, first = results.columns, series[0].start
+    column = results.columns
+    first = series[0].start
     testbed, test = column["testbed"][first], column["test"][first]
     names, jobs = _names(), _names()
     latency: dict[int, list[list[Any]]] = {}
@@ -265,7 +266,8 @@ def _test_row(
     results: Results, name: str, series: Sequence[range], trends: Mapping[Any, Trend], index: tuple[Names, Names]
 ) -> list[Any]:
     """A test in the index: what lists, filters and sweeps need of it."""
-    column, last = results.columns, series[0].stop - 1
+    column = results.columns
+    last = series[0].stop - 1
     _, words = index
     testbed, test = column["testbed"][last], column["test"][last]
     return [
@@ -282,7 +284,8 @@ def _test_row(
 
 
 def _series_row(results: Results, numbers: range, trend: Trend, index: tuple[Names, Names]) -> list[Any]:
-    column, last = results.columns, numbers.stop - 1
+    column = results.columns
+    last = numbers.stop - 1
     builds, words = index
     odd = trend.new_kinds or trend.is_old or trend.bands
     quiet = trend.verdict in (TrendVerdict.STEADY, TrendVerdict.TOO_FEW) and not odd
@@ -312,7 +315,8 @@ def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[st
     numbers_of: dict[Job, list[int]] = {}
     for number, job in enumerate(results.jobs):
         numbers_of.setdefault(job, []).append(number)
-    builds, listed = _names(), []
+    builds = _names()
+    listed = []
     for job in sorted(numbers_of, key=lambda job: (-job.microseconds, job.testbed, job.name or "")):
         numbers = numbers_of[job]
         yield f"job-{job.id}", {"testbed": job.testbed, "name": job.name, **results.rows(numbers)}

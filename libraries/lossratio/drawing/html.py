@@ -50,7 +50,8 @@ def sparkline(values: Sequence[float | None]) -> str:
     path, is_on = "", False
     for index, value in enumerate(values):
         if value is not None:
-            x, y = 100.0 * index / (len(values) - 1), 22.0 - 18.0 * (value - low) / room
+            x = 100.0 * index / (len(values) - 1)
+            y = 22.0 - 18.0 * (value - low) / room
             path += f"{'L' if is_on else 'M'}{x:.1f} {y:.1f}"
         is_on = value is not None
     return (

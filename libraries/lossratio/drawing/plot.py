@@ -150,7 +150,8 @@ class Axis:
         power = 10.0 ** math.floor(math.log10(width))
         step = next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= width * (1 - 1e-9))
         step = max(1.0, step) if whole else step
-        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
         return [index * step for index in range(first, last + 1)]
 
 
@@ -185,7 +186,8 @@ class Drawing:
             label, room = (key.label, 34.0) if isinstance(key, Mark) else (key[0], 37.0)
             width = room + 6.1 * len(label)
             if start < x > _LEGEND_END - width:
-                x, y = start, y + LINE_HEIGHT
+                x = start
+                y += LINE_HEIGHT
             if isinstance(key, Mark):
                 self.add("g", mark_at(key, x + 5, y - 4), **mark_style(key))
                 self.text(x + 15, y, label)
@@ -259,7 +261,10 @@ class Plot(Drawing):
         y_format: Callable[[float], str],
     ) -> None:
         """Draws the axes with their ticks, and faint lines across. Call it first: later drawings lie above it."""
-        left, right, bottom, top = self.x.start, self.x.end, self.y.start, self.y.end
+        left = self.x.start
+        right = self.x.end
+        bottom = self.y.start
+        top = self.y.end
         grid = "".join(f"M{number(left)} {number(self.y.place(tick))}H{number(right)}" for tick in y_ticks)
         self._stroke(grid or "M0 0", FAINT, 1.0, None)
         notches = "".join(f"M{number(self.x.place(tick))} {number(bottom)}v4" for tick in x_ticks)

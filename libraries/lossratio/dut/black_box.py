@@ -133,7 +133,9 @@ class HookCaller:
                 done = self._session.run(*command, timeout=hook.timeout, check=False, stdin="\n", most=MOST_OUTPUT)
             except NodeError as error:
                 raise NodeError(f"{self.name}: the hook {name!r} failed: {error}") from error
-            status, stdout, stderr = done.exit_status, done.stdout, done.stderr
+            status = done.exit_status
+            stdout = done.stdout
+            stderr = done.stderr
         if status != 0:
             said = repr(shown((stderr or stdout).strip() or "it printed nothing"))
             raise self._error(name, f"{shlex.join(command)} ended with exit status {status}: {said}")
@@ -322,7 +324,8 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
             return DutCounters({}, {}, {})
         counters = DutCounters(**self.hooks.counters())
         for name in ("received", "transmitted", "dropped"):
-            then, now = getattr(self._counters, name), getattr(counters, name)
+            then = getattr(self._counters, name)
+            now = getattr(counters, name)
             back = next((key for key in then if now.get(key, 0) < then[key]), None)
             if back is not None:
                 raise DutError(

@@ -137,9 +137,11 @@ class DpdkDut(ProgramDut[OptionsT_co]):
             return (*common, "--allow", self.west, "--allow", self.east)
         frame = max(FRAME_BYTES, power_of_two(self.options.largest_frame + RING_HEADROOM))
         ring = f"blocksz={max(frame, 4096)},framesz={frame},framecnt={_FRAMES},qpairs={queues}"
-        kind, settings = "net_af_packet", ring
+        kind = "net_af_packet"
+        settings = ring
         if self.options.uses_af_xdp:
-            kind, settings = "net_af_xdp", f"queue_count={queues}"
+            kind = "net_af_xdp"
+            settings = f"queue_count={queues}"
         names = enumerate((self.west, self.east))
         devices = (f"--vdev={kind}{number},iface={name},{settings}" for number, name in names)
         return (*common, "--no-huge", "-m", str(self.memory_megabytes), "--no-pci", *devices)

@@ -51,7 +51,8 @@ class L3fwd(DpdkDut[L3fwdOptions]):
     def check_kind(self) -> None:
         """Checks the number of its queues."""
         super().check_kind()
-        queues, workers = self.options.queues, len(self._choose_cores().workers)
+        queues = self.options.queues
+        workers = len(self._choose_cores().workers)
         if queues not in (None, workers) and not self.uses_cards:
             raise self.node.error(
                 f"l3fwd has a queue for each of its {workers} threads on interfaces of the kernel; leave queues out."

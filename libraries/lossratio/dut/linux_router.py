@@ -169,7 +169,8 @@ class LinuxRouter(LinuxDut[RouterOptions]):
     @property
     def ruleset(self) -> Ruleset:
         """Its nftables rules, with rules of connections."""
-        options, east = self.options, self._sides[1]
+        options = self.options
+        east = self._sides[1]
         return replace(
             super().ruleset,
             connection_rules=tuple(options.rules_of_connections((self.west, self.east))),

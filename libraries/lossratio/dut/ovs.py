@@ -203,7 +203,9 @@ class OvsConnections(ConnectionTable):
     safe_rate = _FILL_RATE
 
     def __init__(self, control: OvsControl, most: int | None) -> None:
-        self._control, self.most, self.node_name = control, most or _MOST_CONNECTIONS, control.node.name
+        self._control = control
+        self.most = most or _MOST_CONNECTIONS
+        self.node_name = control.node.name
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
         """OVS's own: the same for UDP and for a connection of TCP that is being opened or has ended."""

@@ -243,7 +243,8 @@ def trend_cases(analysis: Analysis) -> list[Case]:
     cases = []
     for trend in analysis.trends:
         state = "failure" if trend.is_alarm else "skipped" if trend.verdict in NO_VERDICT else "passed"
-        key, text = trend.series.key, describe_trend(trend)
+        key = trend.series.key
+        text = describe_trend(trend)
         cases.append(Case(suite=f"{key.testbed}.{key.test}", name=key.quantity, state=state, message=text, output=text))
     return cases
 

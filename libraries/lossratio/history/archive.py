@@ -301,7 +301,8 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
         return run
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory, prefix=".") as temporary:
-        packed, unpacked = Path(temporary) / file, Path(temporary) / "run"
+        packed = Path(temporary) / file
+        unpacked = Path(temporary) / "run"
         store.get(name, packed)
         unpacked.mkdir()
         try:

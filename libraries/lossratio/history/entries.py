@@ -246,7 +246,8 @@ def _began(run: Run) -> datetime:
 
 
 def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry:
-    result, ends = finding.result, results.ends_of(finding)
+    result = finding.result
+    ends = results.ends_of(finding)
     return Entry(
         testbed=result.conditions.testbed.name,
         test=result.test.full_name,

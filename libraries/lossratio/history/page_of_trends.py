@@ -22,15 +22,22 @@ from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.units import FRAMES_PER_SECOND
 
 _WIDTH, _HEIGHT = 900.0, 240.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 32.0, 182.0
+_LEFT = 78.0
+_RIGHT = 880.0
+_TOP = 32.0
+_BOTTOM = 182.0
 _DAY = 86_400.0
-_STEP, _KNOWN, _BOUNDS = "#D55E00", "#777777", "#8FBBD9"
+_STEP = "#D55E00"
+_KNOWN = "#777777"
+_BOUNDS = "#8FBBD9"
 _MEASURED = drawing.Mark("measured", "measured", "circle", "#0072B2")
 _DOUBTFUL = drawing.Mark("doubtful", "irregular, or doubts about it", "square", "#0072B2", is_filled=False)
 _MISSING = drawing.Mark("missing", "no value", "cross", "#B3261E", is_filled=False)
 _MOST_HINTS = 300
 """A picture of more results has no hint for each of them."""
-_FEW, _MANY_SERIES, _MANY_RESULTS = 3, 200, 20_000
+_FEW = 3
+_MANY_SERIES = 200
+_MANY_RESULTS = 20_000
 _SPARK = 60
 """Results in a small picture: more would lie on each other."""
 _HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
@@ -47,9 +54,14 @@ class _Row:
     """A row of the overview, with the numbers behind its words; values are of the newest result."""
 
     def __init__(self, trend: Trend, number: int) -> None:
-        series, kinds, size = trend.series, trend.series.kinds[-1], trend.series["frame_size_bytes"][-1]
+        series = trend.series
+        kinds = trend.series.kinds[-1]
+        size = trend.series["frame_size_bytes"][-1]
         outcome = next((kind for kind in ("irregular", "failed") if kind in kinds), "")
-        self.trend, self.series, self.link, self.test = trend, series, f"series-{number}", series.key.test
+        self.trend = trend
+        self.series = series
+        self.link = f"series-{number}"
+        self.test = series.key.test
         self.words = " ".join((self.test, series.key.testbed, *series.tags)).lower()
         self.frame_size = "not known" if size is None else f"{size:g} B"
         self.is_odd = trend.change is not None or trend.is_alarm or bool(trend.new_kinds)
@@ -65,7 +77,8 @@ class _Row:
         self.verdict = trend.verdict.value
         # Why it is irregular or failed; empty: it was measured.
         self.reason = ": ".join(filter(None, (outcome, series["reason"][-1])))
-        self.doubts, self.details = sorted(kinds - {"irregular", "failed"}), list(details_of(trend))
+        self.doubts = sorted(kinds - {"irregular", "failed"})
+        self.details = list(details_of(trend))
         last = trend.last_change
         self.change = "" if last is None else f"{100 * last.ratio:+.2f} %"
         self.since = "" if last is None else f"{last.began:%Y-%m-%d}"
@@ -168,7 +181,8 @@ def _headline(rows: Sequence[_Row]) -> str:
     of_results = [row for row in rows if not row.series.is_reading]
     results = sum(len(row.series.times) for row in of_results)
     testbeds = sorted({row.series.key.testbed for row in rows})
-    first, last = min(row.series.times[0] for row in rows), max(row.series.times[-1] for row in rows)
+    first = min(row.series.times[0] for row in rows)
+    last = max(row.series.times[-1] for row in rows)
     alarms = sum(row.trend.is_alarm for row in rows)
     readings = len(rows) - len(of_results)
     return (
@@ -182,7 +196,9 @@ def _headline(rows: Sequence[_Row]) -> str:
 def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, JsonValue]:
     """All results of a series in columns: minutes since the first one, values and bounds, and texts by their index."""
     texts: dict[str, int] = {"": 0}
-    first, count, runs = series.times[0], len(series.times), series["run"]
+    first = series.times[0]
+    count = len(series.times)
+    runs = series["run"]
     columns = {
         "values": (_in_words(series, index) for index in range(count)),
         "bounds": (_bounds(series, index) for index in range(count)),

@@ -51,7 +51,8 @@ def group_starts(series: Sequence[Values]) -> list[list[int]]:
     order = sorted(range(len(series)), key=lambda index: len(series[index]))
     while order:
         size = max(1, _BATCH_CELLS // max(1, len(series[order[-1]])))
-        batch, order = order[-size:], order[:-size]
+        batch = order[-size:]
+        order = order[:-size]
         for index, begins in zip(batch, _batch_starts([series[index] for index in batch]), strict=True):
             starts[index] = begins
     return starts
@@ -101,7 +102,8 @@ def _last_starts(scaled: Values) -> npt.NDArray[np.int64]:
         older = np.argmin(lengths[:, :end], axis=1) if end else np.zeros(rows, dtype=np.int64)
         chosen = np.where(lengths[everyone, older] < lengths[:, end], older, end)
         starts[:, end] = chosen
-        shortest, average = lengths[everyone, chosen], groups.average[everyone, chosen]
+        shortest = lengths[everyone, chosen]
+        average = groups.average[everyone, chosen]
     return starts
 
 
@@ -277,7 +279,8 @@ def _grid_in(logs: Values) -> float:
 def _looks_split(logs: Values, least: float) -> bool:
     """Whether the best division of all values into low and high ones leaves wide room between both: a quick look."""
     border = _best_border(logs)
-    low, high = logs[logs <= border], logs[logs > border]
+    low = logs[logs <= border]
+    high = logs[logs > border]
     noise = np.sqrt((low.var() * len(low) + high.var() * len(high)) / len(logs))
     return bool(high.mean() - low.mean() >= max(0.8 * LEAST_DISTANCE * noise, least))
 
@@ -287,7 +290,8 @@ def _best_border(logs: Values) -> float:
     ordered = np.sort(logs)
     count = np.arange(1, len(ordered))
     sums = np.cumsum(ordered)
-    low, high = sums[:-1] / count, (sums[-1] - sums[:-1]) / (len(ordered) - count)
+    low = sums[:-1] / count
+    high = (sums[-1] - sums[:-1]) / (len(ordered) - count)
     best = int(np.argmax(count * low**2 + (len(ordered) - count) * high**2))
     return float(0.5 * (ordered[best] + ordered[best + 1]))
 
@@ -316,7 +320,8 @@ class _Segments:
         self.high = self._sum(high)
         self.high_total = self._sum(high * logs)
         self.low = self.count - self.high
-        before, now = high[:, :-1], high[:, 1:]
+        before = high[:, :-1]
+        now = high[:, 1:]
         # Sums over the pairs of neighbours inside the segments.
         self.rises = self._sum((1.0 - before) * now, last=1)
         self.stays_high = self._sum(before * now, last=1)
@@ -346,7 +351,8 @@ def _newest_bands(logs: Values, least: float) -> tuple[float, float, tuple[float
     one = whole.matrix(_evidence(whole.count, 1, whole.square - _per(whole.total**2, whole.count), spread)[0])
     segments = _Segments(logs, _borders(logs, _THRESHOLDS), LEAST_VALUES - 2)
     low_total = segments.total - segments.high_total
-    low_mean, high_mean = _per(low_total, segments.low), _per(segments.high_total, segments.high)
+    low_mean = _per(low_total, segments.low)
+    high_mean = _per(segments.high_total, segments.high)
     inside = np.maximum(segments.square - low_mean * low_total - high_mean * segments.high_total, 0.0)
     distance = high_mean - low_mean
     noise = np.sqrt((inside + _NOISE_WEIGHT * _NOISE**2) / (segments.count + _NOISE_WEIGHT))
@@ -432,13 +438,15 @@ def _lower_regimes(
 def _best_regimes(evidence: Values, price: float) -> list[tuple[int, int]]:
     """The most probable division into regimes, from the logarithms of the evidence of each segment."""
     size = len(evidence) - 1
-    best, begins = np.zeros(size + 1), np.zeros(size + 1, dtype=int)
+    best = np.zeros(size + 1)
+    begins = np.zeros(size + 1, dtype=int)
     best[0] = price
     for end in range(1, size + 1):
         totals = best[:end] + evidence[:end, end] - price
         begins[end] = int(np.argmax(totals))
         best[end] = totals[begins[end]]
-    regimes, end = [], size
+    regimes = []
+    end = size
     while end > 0:
         regimes.append((int(begins[end]), end))
         end = int(begins[end])

@@ -61,7 +61,8 @@ def _is_worse(twin: Trend, rules: TrendRules) -> bool:
     """Whether the tester alone got worse, also if somebody knows why."""
     if twin.verdict is TrendVerdict.NO_VALUE:
         return True
-    change, unit = twin.change, twin.series.unit
+    change = twin.change
+    unit = twin.series.unit
     return change is not None and abs(change.ratio) >= rules.least_change and not unit.is_better(change.ratio)
 
 

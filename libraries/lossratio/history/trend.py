@@ -144,7 +144,8 @@ class Trend:
     @property
     def builds(self) -> tuple[str | None, str | None]:
         """The builds of the last result before its newest change, and of the first one since; None: not known."""
-        builds, index = self.series["build"], self.series.times.index(self.began)
+        builds = self.series["build"]
+        index = self.series.times.index(self.began)
         return (builds[index - 1], builds[index]) if index else (None, None)
 
     @property
@@ -216,13 +217,16 @@ class _Judged:
         values = series.values[indices]
         bands = bands_in(values, starts, series.resolution)
         if bands is not None:
-            starts, values = bands.starts, bands.lowered(values)
+            starts = bands.starts
+            values = bands.lowered(values)
         steps = []
         for start, end in zip(starts, [*starts, len(indices)][1:], strict=True):
             mean = float(values[start:end].mean())
             upper = mean * bands.ratio if bands is not None and bands.in_upper[start:end].any() else None
             steps.append(Step(int(indices[start]), int(indices[end - 1]), mean, upper))
-        self.series, self.steps, self.bands = series, tuple(steps), bands
+        self.series = series
+        self.steps = tuple(steps)
+        self.bands = bands
         # Indices of its results with a value, and these values, in the lower band.
         self.indices, self.values = indices, values
 
@@ -255,7 +259,9 @@ class _Judged:
 
 
 def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> Trend:
-    series, indices, steps = judged.series, judged.indices, judged.steps
+    series = judged.series
+    indices = judged.indices
+    steps = judged.steps
     rules = replace(rules, least_change=series.least_change(rules.least_change))
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - rules.fresh : -1])))
     # A series without values is judged by its failures.
@@ -283,7 +289,8 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     if verdict is not TrendVerdict.REGRESSION and not series.is_reading:
         still_open = _open_regression(judged, known, rules)
         if still_open is not None:
-            verdict, change = TrendVerdict.REGRESSION, still_open
+            verdict = TrendVerdict.REGRESSION
+            change = still_open
     return Trend(series, steps, verdict, change, new_kinds, bands=judged.bands)
 
 
@@ -295,7 +302,9 @@ def _open_regression(judged: _Judged, known: Sequence[KnownChange], rules: Trend
     """
     series, indices = judged.series, judged.indices
     steps = [step for step in judged.steps if np.sum((indices >= step.first) & (indices <= step.last)) >= rules.confirm]
-    found, origin, level = None, None, 0.0
+    found = None
+    origin = None
+    level = 0.0
     for number, step in enumerate(steps[1:], start=1):
         if found is None or origin is None:
             # The alarm was raised by the value that confirmed it, against the step from before the fresh values.
@@ -323,7 +332,8 @@ def _shares(trend: Trend, fresh: int) -> tuple[float, float]:
     """Largest shares of missing frames that the SUT did not lose: before the newest change, and of the fresh ones."""
     known = [share or 0.0 for share in trend.series["unsent_share"]]
     began = 0 if trend.change is None else trend.series.times.index(trend.change.began)
-    before, newest = known[max(0, began - fresh) : began], known[-fresh:]
+    before = known[max(0, began - fresh) : began]
+    newest = known[-fresh:]
     # A least value has no share of its own.
     before, newest = ([share for share in shares if share < 1.0] for shares in (before, newest))
     return max(before, default=0.0), max(newest, default=0.0)
@@ -377,7 +387,8 @@ def describe_trend(trend: Trend) -> str:
 def details_of(trend: Trend) -> Iterator[str]:
     """What there is to say about a trend: its change, what is new, how old it is, and what is left out."""
     if trend.change is not None:
-        change, unit = trend.change, trend.series.unit
+        change = trend.change
+        unit = trend.series.unit
         size = f"{100 * change.ratio:+.2f} %"
         if change.measured_ratio is not None and any(trend.shares):
             size = f"{100 * change.measured_ratio:+.2f} % as measured, {size} had these frames passed"
@@ -436,6 +447,7 @@ def _of_tester(trend: Trend) -> Iterator[str]:
 
 
 def _worse(trend: Trend) -> str:
-    key, change = trend.series.key, trend.change
+    key = trend.series.key
+    change = trend.change
     said = "has no value any more" if change is None else f"changed by {100 * change.ratio:+.2f} %"
     return f"{key.test}, {key.quantity}, {said}"

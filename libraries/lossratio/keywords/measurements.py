@@ -97,7 +97,8 @@ def _type_of(field: FieldInfo) -> Any:
     types = []
     for part in (part for part in parts if part is not type(None)):
         own = getattr(part, "__metadata__", ())
-        quantity, plain = quantity_of(None, [*field.metadata, *own]), get_args(part)[0] if own else part
+        quantity = quantity_of(None, [*field.metadata, *own])
+        plain = get_args(part)[0] if own else part
         types.append(plain if quantity is None else _TYPES.get(quantity, plain))
     return reduce(or_, types)
 

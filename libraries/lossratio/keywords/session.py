@@ -257,7 +257,9 @@ def describe_profile(profile: TrafficProfile) -> str:
 
 def show_result(session: Session, result: results.TestResult, directory: results.RunDirectory) -> None:
     """Puts a result into the log and the test's message, and warns of doubts about it."""
-    text, view, name = str(result), results.view_of(result), result.test.full_name
+    text = str(result)
+    view = results.view_of(result)
+    name = result.test.full_name
     for entry in view.log(result):
         if isinstance(entry, str):
             logger.info(entry)

@@ -61,7 +61,8 @@ class TestbedKeywords(Keywords):
     @typed_keyword()
     def release_testbed(self) -> None:
         """Gives back what `Reserve Testbed` reserved in this suite; where nothing is reserved it does nothing."""
-        reservation, self.session.reservation = self.session.reservation, None
+        reservation = self.session.reservation
+        self.session.reservation = None
         if reservation is not None:
             reservation.close()
 
@@ -134,8 +135,10 @@ class TestbedKeywords(Keywords):
 
         Where nothing is set up it does nothing, so it is safe after a set-up that failed, and when called twice.
         """
-        testbed, self.session.testbed = self.session.testbed, None
-        traffic, self.session.traffic = self.session.traffic, None
+        testbed = self.session.testbed
+        self.session.testbed = None
+        traffic = self.session.traffic
+        self.session.traffic = None
         # What is measured after it, at its loads and into its result, would be of other devices.
         self.session.last_search = None
         with ExitStack() as undo:

@@ -85,7 +85,8 @@ class TesterKeywords(Keywords):
         The result has the totals ``sent``, ``received``, ``lost`` (sent and neither received nor late), ``late`` and
         ``unsent`` (what the generator could not send), and ``directions`` with the counters of each direction.
         """
-        traffic, self.session.traffic = self.session.traffic, None
+        traffic = self.session.traffic
+        self.session.traffic = None
         if traffic is None:
             raise TrafficError("No traffic flows that could be stopped. Call the keyword 'Start Traffic' first.")
         stopped = traffic.stop(late_wait.total_seconds())

@@ -262,7 +262,8 @@ class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measu
     ) -> Mapping[str, Any]:
         """The throughput, the longest burst that is tried, and the rate that the tester kept."""
         lines = [line for entry in measured.entries for line in entry.result.output.timelines]
-        kept, rate = [line.rate for line in lines if line.rate is not None], measured.run.conditions.rate
+        kept = [line.rate for line in lines if line.rate is not None]
+        rate = measured.run.conditions.rate
         return {
             "throughput": rate(request.known_throughput),
             "longest_burst_frames": request.longest_burst_frames(max_load.rate.per_interface_fps),
@@ -273,8 +274,11 @@ class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measu
         """The bursts and buffer times of the trials; none where no buffer fills."""
         if not trials and result.back_to_back is None:
             return None
-        settings, rate = result.settings, result.max_load.rate.per_interface_fps
-        longest, step, repeats = result.longest_burst_frames, settings.step_frames, settings.repeats
+        settings = result.settings
+        rate = result.max_load.rate.per_interface_fps
+        longest = result.longest_burst_frames
+        step = settings.step_frames
+        repeats = settings.repeats
         search = BurstSearch(rate, longest, step=step, repeats=repeats, loss_verification=settings.loss_verification)
         return back_to_back_values(search.all_found(trials, "back_to_back"), result.throughput.per_interface_fps, rate)
 

@@ -118,7 +118,9 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
         self, measured: Measurement[Any], request: ConfirmationRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> ConfirmationResult:
         """The verdict."""
-        run, statement, reason = measured.run, None, None
+        run = measured.run
+        statement = None
+        reason = None
         if run.error is None:
             trials = [entry.result for entry in measured.entries]
             statement = confirmed(trials, request.loss_ratio, request.planned_trials, run.conditions)
@@ -140,7 +142,8 @@ def bounds_of(trials: Sequence[TrialResult], looks: int = 1) -> LossBounds:
 
 def confirmed(trials: Sequence[TrialResult], loss_ratio: float, planned: int, conditions: Conditions) -> GuardStatement:
     """The verdict about a load, from trials at it: after each planned one it was looked whether it is refuted."""
-    bounds, verdict = bounds_of(trials), Verdict.EXTRAPOLATED
+    bounds = bounds_of(trials)
+    verdict = Verdict.EXTRAPOLATED
     if bounds_of(trials, planned).least > loss_ratio:
         verdict = Verdict.CONTRADICTED
     elif bounds.most <= loss_ratio and bounds.trials >= _LEAST_TRIALS:
@@ -149,7 +152,10 @@ def confirmed(trials: Sequence[TrialResult], loss_ratio: float, planned: int, co
 
 
 _WIDTH, _HEIGHT = 900.0, 300.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 96.0, 880.0, 30.0, 250.0
+_LEFT = 96.0
+_RIGHT = 880.0
+_TOP = 30.0
+_BOTTOM = 250.0
 _COLOUR = "#0072B2"
 
 

@@ -185,7 +185,8 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
 
     def found_in(self, result: ConnectionCapacityResult, trials: Sequence[TrialResult]) -> CapacityValues:
         """The capacities of the trials."""
-        settings, rate = result.settings, result.max_load.rate.per_interface_fps
+        settings = result.settings
+        rate = result.max_load.rate.per_interface_fps
         step, repeats = settings.step, settings.repeats
         search = CapacitySearch(rate, settings.first, result.most_connections, step=step, repeats=repeats)
         return capacity_values(search.all_found(trials, "capacity"))

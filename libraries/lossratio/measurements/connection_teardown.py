@@ -88,7 +88,8 @@ class TeardownMeasurer:
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs a trial. Raises DutError if the device has not all connections then, or keeps some."""
         output = self._measurer.measure(trial)
-        wanted, opened = round(trial.load * trial.duration), self._table.count()
+        wanted = round(trial.load * trial.duration)
+        opened = self._table.count()
         if output.loss_ratio or opened != wanted:
             raise DutError(
                 f"{self._name} has {opened:,} of {wanted:,} connections, and {output.lost_frames or 0:,} were lost, so "

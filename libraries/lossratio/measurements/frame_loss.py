@@ -128,7 +128,10 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
 
 measure_frame_loss_rate = partial(measure, FrameLossRate())
 _WIDTH, _HEIGHT = 900.0, 300.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 30.0, 250.0
+_LEFT = 78.0
+_RIGHT = 880.0
+_TOP = 30.0
+_BOTTOM = 250.0
 _COLOUR = "#0072B2"
 _ROOM = 1.05
 """Upper end of the axis, as a multiple of the largest loss."""
@@ -156,7 +159,8 @@ class FrameLossView(View[FrameLossResult]):
             return
         points = []
         for loss in result.frame_loss.loads:
-            load, ratio = format_frame_rate(loss.load.per_interface_fps), loss.frame_loss_ratio
+            load = format_frame_rate(loss.load.per_interface_fps)
+            ratio = loss.frame_loss_ratio
             hint = f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(ratio)}"
             points.append((100.0 * loss.share_of_max_load_ratio, 100.0 * ratio, hint))
         highest = max(_LEAST, *(loss.frame_loss_ratio for loss in result.frame_loss.loads)) * _ROOM

@@ -86,7 +86,8 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
         return [sum(direction.received_frames for direction in output.directions) for output in trials[first:]]
 
     # A rested device is in the state after a rest in any case.
-    rested, unrested = min(forwarded(MEMORY_REST, first=0)), max(forwarded(usual))
+    rested = min(forwarded(MEMORY_REST, first=0))
+    unrested = max(forwarded(usual))
     seen = (
         f"in trials of {MEMORY_DURATION:g} s at {format_frame_rate(load)} per interface it forwarded {rested:,} "
         f"frames after {MEMORY_REST:g} s of rest, and {unrested:,} after {usual:g} s"
@@ -122,7 +123,8 @@ class FoundResult(TestResult):
 
     @model_validator(mode="after")
     def _an_outcome_for_each_case(self) -> FoundResult:
-        found, reason = getattr(self, self.found), getattr(self, "reason", None)
+        found = getattr(self, self.found)
+        reason = getattr(self, "reason", None)
         if (self.outcome is Outcome.IRREGULAR) != (reason is not None):
             raise ValueError("a result has a reason if and only if it is irregular")
         if self.outcome is Outcome.FAILED and found is not None:
@@ -175,7 +177,9 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
 
         A `FoundResult` has the numbers of `found_in`, the reason of `irregular`, and the further fields of `fields`.
         """
-        run, declared, name = measured.run, self.result.model_fields, str(self.result.found)
+        run = measured.run
+        declared = self.result.model_fields
+        name = str(self.result.found)
         fields: dict[str, Any] = {"max_load": max_load, **self.fields(measured, request, max_load), name: None}
         fields |= {"settings": request.settings} if "settings" in declared else {}
         reason = None

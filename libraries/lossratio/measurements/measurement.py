@@ -132,7 +132,8 @@ class Additions(AbstractContextManager["Additions"]):
         self._known: list[trials.Addition] = []
         self._measurement = 1 + max((addition.measurement for addition in earlier), default=0)
         if place.resume is not None and known and all(addition.request in self._asked for addition in known):
-            self._known, self._measurement = known, known[0].measurement
+            self._known = known
+            self._measurement = known[0].measurement
         self._journal = trials.Journal.reopen(path)
 
     def __exit__(self, *error: object) -> None:
@@ -207,7 +208,9 @@ def perform(
 
 class _Attempt:
     def __init__(self, testbed: Testbed, ready: Ready, request: Request, place: TestPlace, course: Course) -> None:
-        self._ready, self._place, self._course = ready, place, course
+        self._ready = ready
+        self._place = place
+        self._course = course
         self._is_checked = request.integrity is trials.Integrity.FAIL
         inputs = {**course.inputs, **({"rest_s": request.rest} if request.rest else {})}
         if request.integrity is not trials.Integrity.DOUBT:

@@ -104,9 +104,11 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
     loads = sorted({trial.load for trial in trials})
     if len(loads) != 1:
         raise SearchError(f"A maximum receive rate needs trials, all at one load; these have the loads {loads}.")
-    values, factor = [], conditions.load.aggregate_factor
+    values = []
+    factor = conditions.load.aggregate_factor
     for trial in trials:
-        output, directions = trial.output, trial.output.directions
+        output = trial.output
+        directions = trial.output.directions
         times = {direction.name: direction.elapsed_s or trial.duration for direction in directions}
         measured_time = max(times.values(), default=trial.duration)
         # Frames forwarded in all directions, as exactly as the measurer counts them.
@@ -184,7 +186,8 @@ class MrrView(View[MrrResult]):
         yield value_line("standard deviation", result.mrr.stdev)
         values = " ".join(f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values)
         yield value_line("values", f"{values} fps per interface")
-        loss, unsent = "not counted", result.mrr.unsent_frames
+        loss = "not counted"
+        unsent = result.mrr.unsent_frames
         if result.mrr.loss_ratio_of_sent is not None:
             beside = "" if unsent is None else f"; {unsent:,} frames unsent, which is no loss"
             late = sum(trial.missing.late for trial in result.trials if trial.is_evidence)
@@ -203,7 +206,8 @@ class MrrView(View[MrrResult]):
 
     def doubts(self, result: MrrResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """The doubt that less is forwarded at maximum load than at a smaller load."""
-        mrr, offered = result.mrr, result.max_load.rate.per_interface_fps
+        mrr = result.mrr
+        offered = result.max_load.rate.per_interface_fps
         if mrr is None:
             return
         # What the generator did not send is no degradation of the SUT.

@@ -46,7 +46,8 @@ class Progress:
     def of(cls, controller: Any, trial: TrialResult, purpose: object = None, rule: str | None = None) -> "Progress":
         """The progress as a controller sees it, which counts `trials` and `elapsed` time, and has a `forecast`."""
         words = None if purpose is None else str(purpose)
-        bounds, next_trial = getattr(controller, "bounds", ()), controller.next_trial()
+        bounds = getattr(controller, "bounds", ())
+        next_trial = controller.next_trial()
         return cls(controller.trials, trial, bounds, controller.forecast(), words, rule, controller.elapsed, next_trial)
 
     def line(self) -> str:
@@ -109,7 +110,9 @@ def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[in
         sent, received = so_far
         # Some are on their way, so it is no loss ratio yet.
         frames = f"{_short_rate(sent)} sent, {format_ratio(max(0, sent - received) / sent)} not back"
-    bar, band, alone = "", "", ""
+    bar = ""
+    band = ""
+    alone = ""
     if left is not None:
         # The estimate was made when the trial began.
         now = Forecast(*(max(0.0, time - seconds) for time in (left.seconds, left.low, left.high)))
@@ -119,7 +122,8 @@ def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[in
             done = progress.elapsed + seconds
             share = done / max(done + now.seconds, 1e-9)
             room = width - len("  ".join(part for part in (trial, frames, band) if part)) - len("[]  100 %  ")
-            bar, columns = f"{100.0 * share:.0f} %", min(_WIDEST_BAR, room)
+            bar = f"{100.0 * share:.0f} %"
+            columns = min(_WIDEST_BAR, room)
             if columns >= _NARROWEST_BAR:
                 filled = round(share * columns)
                 bar = f"[{'#' * filled}{'-' * (columns - filled)}] {bar}"

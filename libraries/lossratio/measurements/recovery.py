@@ -156,7 +156,8 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
 
     def fields(self, measured: Measurement[Any], request: RecoveryRequest, max_load: MaxLoad) -> Mapping[str, Any]:
         """The loads, and the error of send times."""
-        throughput, rate = request.known_throughput, measured.run.conditions.rate
+        throughput = request.known_throughput
+        rate = measured.run.conditions.rate
         overload = request.overload_below(max_load.rate.per_interface_fps) or throughput
         loads = {"throughput": rate(throughput), "overload": rate(overload), "after": rate(overload / 2.0)}
         return {**loads, "resolution_s": measured.resolution}

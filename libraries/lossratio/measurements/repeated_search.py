@@ -45,7 +45,10 @@ class RepeatedSearch(ABC, Generic[FoundT]):
     """
 
     def __init__(self, most: int, step: int, repeats: int, trial_of: Callable[[int], TrialInput]) -> None:
-        self._most, self._step, self._repeats, self._trial_of = most, step, repeats, trial_of
+        self._most = most
+        self._step = step
+        self._repeats = repeats
+        self._trial_of = trial_of
         self._ended: list[FoundT] = []
         self.trials, self.elapsed = 0, 0.0
         self._begin()
@@ -70,7 +73,8 @@ class RepeatedSearch(ABC, Generic[FoundT]):
         self.trials += 1
         self.elapsed += result.elapsed
         self._of_search += 1
-        trial, size = result.input, self._next_size()
+        trial = result.input
+        size = self._next_size()
         # A trial of a result file has only the time of its frames.
         if (round(trial.load * trial.duration) if trial.frames is None else trial.frames) != size:
             return

@@ -199,7 +199,8 @@ _BOUNDS = {"gt": "above {}", "ge": "at least {}", "lt": "below {}", "le": "at mo
 
 def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
     """One error of pydantic as a sentence with the field, its bounds, the value, and what the field is."""
-    name, value = str(wrong["loc"][0]), wrong["input"]
+    name = str(wrong["loc"][0])
+    value = wrong["input"]
     field = request.model_fields.get(name)
     if field is None:
         return f"{request.__name__} has no {name!r}; it has {names_near(name, request.model_fields)}"

@@ -290,7 +290,8 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
 
     def measurer(self, request: ResetRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Resets the devices that lossratio set up, or a simulated one, in each trial. Raises DutError without any."""
-        source, model = ready.source, getattr(ready.source, "reset", None)
+        source = ready.source
+        model = getattr(ready.source, "reset", None)
         if request.reset is not None:
             return ResettingMeasurer(source, request.reset, request)
         if not testbed.duts and model is None:

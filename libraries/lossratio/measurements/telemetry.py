@@ -76,7 +76,9 @@ def uneven_loads(node: str, workers: Sequence[WorkerLoad], queues: Sequence[Queu
     for load in queues:
         groups.setdefault(f"receive queues of {load.interface}", {})[f"queue {load.queue}"] = load.frames
     for what, frames in groups.items():
-        number, total, name = len(frames), sum(frames.values()), max(frames, key=lambda part: frames[part], default="")
+        number = len(frames)
+        total = sum(frames.values())
+        name = max(frames, key=lambda part: frames[part], default="")
         if number > 1 and total >= LEAST_FRAMES * number and frames[name] * number >= UNEVEN * total:
             share = f"{100 * frames[name] / total:.1f} % of {total:,} frames"
             even = f"where {100 / number:.3g} % would be its share"

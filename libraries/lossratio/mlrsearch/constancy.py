@@ -211,7 +211,8 @@ def _contradictions(
     is_early = np.array([trial.is_early for trial in trials], dtype=bool)
     most = losses - LEAST_DIFFERENCE - LEAST_FRAMES / (loads * durations)
     # Most trials take no part.
-    rows, columns = np.flatnonzero(most > 0.0), np.flatnonzero((at_most < most.max(initial=0.0)) & ~is_early)
+    rows = np.flatnonzero(most > 0.0)
+    columns = np.flatnonzero((at_most < most.max(initial=0.0)) & ~is_early)
     lost_more = most[rows, None] > at_most[columns]
     row, column = np.nonzero(
         lost_more & (loads[rows, None] <= loads[columns]) & (durations[rows, None] <= durations[columns])
@@ -222,7 +223,8 @@ def _contradictions(
 
 def offered_load(result: TrialResult) -> float:
     """The load of a trial less the frames that were not sent, in frames per second per interface."""
-    missing, sent = missing_frames(result.output), result.output.sent_frames
+    missing = missing_frames(result.output)
+    sent = result.output.sent_frames
     if missing is None or not sent:
         return result.load
     return result.load * sent / (sent + missing.unsent + missing.refused)
@@ -230,7 +232,8 @@ def offered_load(result: TrialResult) -> float:
 
 def _times_since_loss(results: Sequence[TrialResult], starts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Seconds from the last lossy trial's end to each trial's beginning; infinite if there was none."""
-    gaps, loss_ended = [], float("-inf")
+    gaps = []
+    loss_ended = float("-inf")
     for start, result in zip(starts, results, strict=False):
         gaps.append(start - loss_ended)
         if sut_loss_ratio(result) > 0.0:

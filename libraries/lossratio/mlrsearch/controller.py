@@ -281,7 +281,9 @@ class MLRsearch:
         choice = choose(view)
         if choice is None:
             return None
-        stage, interval, is_coarse = view.stages[choice.stage], view.intervals[choice.stage], choice.stage == 0
+        stage = view.stages[choice.stage]
+        interval = view.intervals[choice.stage]
+        is_coarse = choice.stage == 0
         if stage.evidence.tally(choice.load).full_trials >= STALLED_AFTER * stage.target.trials:
             return None
         is_looked_for = view.expectation.is_hinted and interval.upper is not None

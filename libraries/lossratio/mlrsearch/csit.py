@@ -39,7 +39,9 @@ class MeasurementResult:
     @property
     def loss_ratio(self) -> float:
         """Frames that were lost or not sent, of those that were to be sent; 1 without any."""
-        offered, lost, forwarded = self.offered_count, self.loss_count, self.forwarding_count
+        offered = self.offered_count
+        lost = self.loss_count
+        forwarded = self.forwarding_count
         if offered is None:
             offered = (forwarded or 0) + (lost or 0)
         if lost is None:
@@ -122,7 +124,8 @@ class MultipleLossRatioSearch:
             RuntimeError: If time is over, or the minimum load is an upper bound for a goal with ``fail_fast``.
             SearchError: If settings make no sense.
         """
-        config, tell = self.config, debug or logging.getLogger(__name__).debug
+        config = self.config
+        tell = debug or logging.getLogger(__name__).debug
         goals = {
             goal: Goal(
                 goal.loss_ratio,

@@ -148,10 +148,12 @@ class SequentialEvidence(Evidence):
     def missing(self, load: float, bound: Bound) -> float:
         """Seconds of trials of the expected kind that a load still needs to be such a bound."""
         test = self._tests.get(load) or _Test(len(self._tests) + 1)
-        needed, is_lower = self._block * self._goal.support_needed(test.place), bound is Bound.LOWER
+        needed = self._block * self._goal.support_needed(test.place)
+        is_lower = bound is Bound.LOWER
         low, high = test.low, test.high
         while low + high < self._goal.most_trials and self._goal.support(low, high)[not is_lower] < needed:
-            low, high = low + is_lower, high + (not is_lower)
+            low += is_lower
+            high += not is_lower
         return (low + high - test.low - test.high) * self._goal.final_trial_duration
 
     def _classified(self, result: TrialResult) -> Bound:
@@ -165,8 +167,10 @@ class SequentialEvidence(Evidence):
             self._seen.add(load)
             return Bound.UNDECIDED
         test = self._tests.setdefault(load, _Test(len(self._tests) + 1))
-        test.low, test.high = test.low + is_low, test.high + (not is_low)
-        support, needed = goal.support(test.low, test.high), self._block * goal.support_needed(test.place)
+        test.low += is_low
+        test.high += not is_low
+        support = goal.support(test.low, test.high)
+        needed = self._block * goal.support_needed(test.place)
         if support.lower >= needed:
             return Bound.LOWER
         if support.upper >= needed:
@@ -193,7 +197,8 @@ def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:
     Raises:
         SearchError: If the trials have different loads.
     """
-    evidence, loads = evidence_of(goal), dict[float, None]()
+    evidence = evidence_of(goal)
+    loads = dict[float, None]()
     for result in results:
         evidence.add(result)
         loads[result.load] = None

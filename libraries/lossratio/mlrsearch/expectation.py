@@ -77,7 +77,8 @@ class LossCurve:
         loss = self.loss_ratio(upper)
         if loss <= goal_loss_ratio:
             return None
-        rate, passing = upper * (1.0 - loss), 1.0 - goal_loss_ratio
+        rate = upper * (1.0 - loss)
+        passing = 1.0 - goal_loss_ratio
         next_loss = 0.0 if next_upper is None else self.loss_ratio(next_upper)
         if next_upper is not None and next_loss > goal_loss_ratio:
             slope = (next_upper * (1.0 - next_loss) - rate) / (next_upper - upper)

@@ -80,12 +80,14 @@ def forecast(views: Iterable[GoalView], pace: Pace, sure: float = 0.0) -> Foreca
         pace: What trials take.
         sure: Seconds that the search takes besides, for certain.
     """
-    search, proof = 0.0, dict[int, float]()
+    search = 0.0
+    proof = dict[int, float]()
     growing = fails_soon = looking = False
     for view in views:
         if not view.intervals[-1].open:
             continue
-        coarsest, first_duration = view.intervals[0], view.stages[0].target.trial_duration
+        coarsest = view.intervals[0]
+        first_duration = view.stages[0].target.trial_duration
         if coarsest.open:
             trials = min(MOST_SEARCH_TRIALS, math.log2(max(1.0, coarsest.steps / view.width)))
             search = max(search, trials * pace.elapsed(first_duration))
@@ -94,7 +96,8 @@ def forecast(views: Iterable[GoalView], pace: Pace, sure: float = 0.0) -> Foreca
                 seconds = _time_to_prove(view, view.grid.load(index), bound, pace)
                 proof[index] = max(proof.get(index, 0.0), seconds)
         growing |= first_duration < view.stages[-1].target.trial_duration
-        fails_soon, looking = view.fails_soon, looking or coarsest.open
+        fails_soon = view.fails_soon
+        looking = looking or coarsest.open
     least = search + sum(proof.values())
     low, usual, high = BANDS[growing, fails_soon, looking]
     return Forecast(sure + least * usual, sure + least * low, sure + least * high)
@@ -102,7 +105,9 @@ def forecast(views: Iterable[GoalView], pace: Pace, sure: float = 0.0) -> Foreca
 
 def _pair(view: GoalView) -> tuple[int, int]:
     """Grid indexes of the expected bounds; just outside the grid where there will be none."""
-    first, last, expected = view.intervals[0].first, view.intervals[0].last, view.expectation.position
+    first = view.intervals[0].first
+    last = view.intervals[0].last
+    expected = view.expectation.position
     if not view.intervals[0].open:
         return first - 1, last + 1
     if expected is None:
@@ -114,7 +119,8 @@ def _pair(view: GoalView) -> tuple[int, int]:
 
 def _time_to_prove(view: GoalView, load: float, bound: Bound, pace: Pace) -> float:
     """Seconds of trials until a load is what it is expected to be for the goal; 0 if it is already."""
-    evidence, duration = view.stages[-1].evidence, view.stages[-1].target.trial_duration
+    evidence = view.stages[-1].evidence
+    duration = view.stages[-1].target.trial_duration
     share = FAILS_AFTER if bound is Bound.UPPER and view.fails_soon else 1.0
     if evidence.bound(load) is bound:
         return 0.0

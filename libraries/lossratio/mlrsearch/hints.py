@@ -78,7 +78,8 @@ class Hint:
         """
         if not self.overloads:
             return (0,)
-        usual, spread = median(self.overloads), max(self.overloads) - min(self.overloads)
+        usual = median(self.overloads)
+        spread = max(self.overloads) - min(self.overloads)
         if abs(overload - usual) < LEAST_SHIFT + SPREADS * spread:
             return (0,)
         # A bound is the grid load below the rate.
@@ -143,7 +144,8 @@ class EarlierCurve:
             weight = MOST / (MOST + low + high)
             self._counts[place] = weight * low, weight * high
         ends = max(plan.passed), min(plan.lowest_failure, grid.top)
-        self._top, self._first = grid.top, math.floor(min(ends) - EDGE)
+        self._top = grid.top
+        self._first = math.floor(min(ends) - EDGE)
         places = np.arange(self._first, max(ends) + EDGE)
         earlier = Posterior(grid.top, rise)
         earlier.earlier = self._counts

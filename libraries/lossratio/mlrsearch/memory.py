@@ -21,8 +21,12 @@ from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.trials import TrialInput, TrialResult, sut_loss_ratio
 
-MEMORY, RESTED, CONTROL = "memory", "rested", "control"
-"""Names of the rules that chose such a trial, one after a rest, and a trial of its control: see `Rested`."""
+MEMORY = "memory"
+"""Name of the rule that chose such a trial."""
+RESTED = "rested"
+"""Name of the rule that chose a trial after a rest; see `Rested`."""
+CONTROL = "control"
+"""Name of the rule that chose a trial of its control; see `Rested`."""
 
 LONG_REST = 15.0
 """Seconds without traffic before a trial that asks whether the SUT passes more after a rest."""
@@ -78,7 +82,8 @@ class Memory:
     def __init__(self, grid: LoadGrid, duration: float) -> None:
         self._grid, self._duration = grid, duration
         self._first: float | None = None
-        self._weak, self._quiet = 0.0, math.inf
+        self._weak = 0.0
+        self._quiet = math.inf
         self._measured: set[float] = set()
         self._plan: list[tuple[float, Bound]] | None = None
         self._attempts = 1
@@ -99,7 +104,8 @@ class Memory:
             else:
                 (_, expected), *left = self._plan
                 # One trial that comes out otherwise is an answer, too: it does not remember.
-                self._plan, self._attempts = left if (lost > 0.0) is (expected is Bound.UPPER) else [], 1
+                self._plan = left if (lost > 0.0) is (expected is Bound.UPPER) else []
+                self._attempts = 1
         self._quiet = 0.0 if lost > 0.0 else self._quiet + result.elapsed
         if result.duration == self._duration:
             self._measured.add(result.load)
@@ -120,7 +126,8 @@ class Memory:
         above = self._new_loads(self._grid.top, highest + 1)
         if len(between) <= LEAST_TRIALS or not above:
             return []
-        rested, weak = between[:LEAST_TRIALS], [above[0], *between[LEAST_TRIALS : 2 * LEAST_TRIALS]]
+        rested = between[:LEAST_TRIALS]
+        weak = [above[0], *between[LEAST_TRIALS : 2 * LEAST_TRIALS]]
         return [*((load, Bound.LOWER) for load in rested), *((load, Bound.UPPER) for load in weak)]
 
     def _new_loads(self, first: int, last: int) -> list[float]:
@@ -197,7 +204,9 @@ class Rested:
     """
 
     def __init__(self, grid: LoadGrid, duration: float, rest: float, certain_above: float | None = None) -> None:
-        self._grid, self._duration, self._rest = grid, duration, rest
+        self._grid = grid
+        self._duration = duration
+        self._rest = rest
         self._certain_above = certain_above
         self._trials: list[TrialResult] = []
 
@@ -256,11 +265,14 @@ class Rested:
         Loads climb until one fails. Then the widest gap between those that pass both trials and those that fail is
         halved, as all loads in there may be remembered.
         """
-        base, top = math.ceil(self._grid.position(bound)), self._grid.top
+        base = math.ceil(self._grid.position(bound))
+        top = self._grid.top
         found: dict[RestAnswer, list[int]] = {answer: [] for answer in RestAnswer}
         for load in sorted(answers):
             found[answers[load]].append(round(self._grid.position(load)))
-        easy, remembered, hard = found[RestAnswer.EASY], found[RestAnswer.REMEMBERED], found[RestAnswer.HARD]
+        easy = found[RestAnswer.EASY]
+        remembered = found[RestAnswer.REMEMBERED]
+        hard = found[RestAnswer.HARD]
         passed = [*easy, *remembered]
         if len(remembered) >= ENOUGH or (hard and not passed) or _by_chance(easy, remembered, hard):
             return None

@@ -94,7 +94,8 @@ class Expected(NamedTuple):
 
     def begins_below(self, positions: Floats, top: int) -> Floats:
         """The probability that loss begins below each position."""
-        below, left = np.zeros(len(positions)), 1.0
+        below = np.zeros(len(positions))
+        left = 1.0
         belief = 0.0
         if self.overload is not None:
             centre, gap = self.overload
@@ -218,7 +219,8 @@ def _over(gap: float, rise: Rise) -> tuple[Floats, Floats]:
 @lru_cache
 def _over_a_quarter(rise: Rise) -> Floats:
     """The probability of each level (columns) a quarter of a step after each other one (rows)."""
-    lengths, stays = np.array([*LENGTHS]), rise.same_length * np.eye(len(LENGTHS))
+    lengths = np.array([*LENGTHS])
+    stays = rise.same_length * np.eye(len(LENGTHS))
     next_length = stays + (1.0 - rise.same_length) / (len(LENGTHS) - 1) * (1.0 - np.eye(len(LENGTHS)))
     next_level = np.array([_next_levels(level, rise.to_top, rise.to_next) for level in LEVELS])
     next_level += rise.down * np.eye(len(LEVELS), k=-1)
@@ -266,7 +268,8 @@ class Plan:
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial."""
-        is_low, position = result.loss_ratio <= self.goal.loss_ratio, self.grid.position(result.load)
+        is_low = result.loss_ratio <= self.goal.loss_ratio
+        position = self.grid.position(result.load)
         if result.duration < self.goal.final_trial_duration or (is_low and result.is_early):
             return
         self.posterior.add(position, is_low)
@@ -295,7 +298,8 @@ class Plan:
         """Takes in where the overload shows the bound to be, and the smallest load that was lossy (frames/s)."""
         overload = faded = None
         if upper is not None:
-            lossy, faded = self.grid.position(upper), self._faded(upper)
+            lossy = self.grid.position(upper)
+            faded = self._faded(upper)
             is_passed = position is not None and any(position + PASSED <= passed < lossy for passed in self.passed)
             if position is not None and position > 0.0 and not is_passed:
                 overload = position, abs(lossy - position)
@@ -311,7 +315,8 @@ class Plan:
         weights = 1.0 / (1.0 + np.abs(logs))
         weights /= weights.sum()
         centre, middle = weights @ positions, weights @ logs
-        spread, slope = weights @ (positions - centre) ** 2, weights @ ((positions - centre) * (logs - middle))
+        spread = weights @ (positions - centre) ** 2
+        slope = weights @ ((positions - centre) * (logs - middle))
         if slope <= 0.0:
             return None
         slope /= spread

@@ -100,7 +100,8 @@ def goal_result(
         max_load: Largest load of the search, frames per second.
         unfinished: The reason to give if the bounds are not there yet.
     """
-    evidence, by_load = evidence_of(goal), defaultdict[float, list[TrialResult]](list)
+    evidence = evidence_of(goal)
+    by_load = defaultdict[float, list[TrialResult]](list)
     for result in results:
         evidence.add(result)
         by_load[result.load].append(result)

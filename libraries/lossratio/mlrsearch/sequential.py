@@ -96,7 +96,8 @@ class SequentialGoal(SearchGoal):
     @property
     def least_trials(self) -> int:
         """Trials after which a load without lossy ones is a lower bound, if it is the first load to be tested."""
-        needed, trials = self.support_needed(1), 1
+        needed = self.support_needed(1)
+        trials = 1
         while self.support(trials, 0).lower < needed:
             trials += 1
         return trials
@@ -143,7 +144,9 @@ class Order:
     def add(self, is_low: bool) -> None:
         """Counts the next trial."""
         self.changes += self._was_low is not None and is_low is not self._was_low
-        self.low, self.high, self._was_low = self.low + is_low, self.high + (not is_low), is_low
+        self.low += is_low
+        self.high += not is_low
+        self._was_low = is_low
 
 
 def trials_alike(orders: Iterable[Order]) -> int:
@@ -155,7 +158,8 @@ def trials_alike(orders: Iterable[Order]) -> int:
     expected = variance = 0.0
     changes = 0
     for order in orders:
-        trials, pairs = order.low + order.high, 2.0 * order.low * order.high
+        trials = order.low + order.high
+        pairs = 2.0 * order.low * order.high
         if pairs:
             expected += pairs / trials
             variance += pairs * (pairs - trials) / (trials * trials * (trials - 1))
@@ -168,7 +172,8 @@ def trials_alike(orders: Iterable[Order]) -> int:
 @lru_cache(maxsize=4096)
 def _likelihood_ratio(exceed_ratio: float, indifference: float, low: int, high: int) -> Support:
     """The support where there is a zone of indifference (Wald's sequential probability ratio test)."""
-    good, bad = max(0.0, exceed_ratio - indifference), exceed_ratio + indifference
+    good = max(0.0, exceed_ratio - indifference)
+    bad = exceed_ratio + indifference
     if good == 0.0 and high > 0:
         return Support(-math.inf, math.inf)
     lower = low * math.log((1.0 - good) / (1.0 - bad)) + (high * math.log(good / bad) if high else 0.0)

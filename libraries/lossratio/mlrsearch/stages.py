@@ -194,14 +194,16 @@ class Stages:
 
     def fall(self, number: int) -> int:
         """How many grid steps a target has gone down, from failure to failure."""
-        stage, upper = self.stages[number], self.intervals[number].upper
+        stage = self.stages[number]
+        upper = self.intervals[number].upper
         if upper is None or upper not in stage.failed:
             return 0
         return round(self.grid.position(max(stage.failed)) - self.grid.position(upper))
 
     def rise(self, number: int) -> int:
         """How many grid steps a target has gone up, from one load that was refused too soon to the next."""
-        stage, lower = self.stages[number], self.intervals[number].lower
+        stage = self.stages[number]
+        lower = self.intervals[number].lower
         if lower is None or lower not in stage.lifted:
             return 0
         return round(self.grid.position(lower) - self.grid.position(min(stage.lifted)))

@@ -64,7 +64,8 @@ def zone_in(goal: SearchGoal, results: Sequence[TrialResult], min_load: float, m
     """
     if not COIN[0] <= goal.exceed_ratio <= COIN[1] or min_load >= max_load:
         return None
-    grid, outcomes = LoadGrid(min_load, max_load, goal.width), dict[float, list[bool]]()
+    grid = LoadGrid(min_load, max_load, goal.width)
+    outcomes = dict[float, list[bool]]()
     posterior = Posterior(grid.top)
     for result in results:
         is_low = result.loss_ratio <= goal.loss_ratio

@@ -168,7 +168,8 @@ def _from_answers(answers: dict[str, str]) -> NodeFacts:
     cpu = _cpu_fields(answers.get("lscpu", ""))
     numa = {name.split(" ")[1]: value for name, value in cpu.items() if name.startswith("NUMA node") and "CPU" in name}
     memory = _assignments(answers.get("meminfo", ""), ":").get("MemTotal", "").split()
-    governors, line = answers.get("governors", "").split(), answers.get("command_line")
+    governors = answers.get("governors", "").split()
+    line = answers.get("command_line")
     tools = {name: answer.splitlines()[0] for name, answer in answers.items() if name.startswith("tool.")}
     return NodeFacts(
         os=_assignments(answers.get("os_release", ""), "=").get("PRETTY_NAME"),

@@ -111,7 +111,9 @@ class PLRsearch:
             raise SearchError(f"A precision is a share of the load, between 0 and 1, not {precision!r}.")
         if initial_duration is not None and not 0.0 < initial_duration < math.inf:
             raise SearchError(f"A trial's duration must be a positive number of seconds, not {initial_duration!r}.")
-        self._timeout, self._precision, self._stop_on_misfit = timeout, precision, stop_on_misfit
+        self._timeout = timeout
+        self._precision = precision
+        self._stop_on_misfit = stop_on_misfit
         self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
         self._weighting = chosen(Weighting, weighting, "weighting")
         self._is_csits = chosen(SelectionName, selection, "selection") is SelectionName.CSIT
@@ -213,11 +215,13 @@ class PLRsearch:
         rows = self._rows[: self._usable]
         if self._known is not None and len(rows) < max(self._tracked + 1.0, _STEP * self._tracked):
             return
-        counts, lossy = from_rows(rows), sum(row[2] > 0.0 for row in rows)
+        counts = from_rows(rows)
+        lossy = sum(row[2] > 0.0 for row in rows)
         few = lossy and (len(rows) < _FEW_TRIALS or lossy < _FEW_LOSSY)
         few = few and self._likelihood is LikelihoodName.VARYING and not Replicates.of(counts).are_alike
         likelihood = LikelihoodName.GEOMETRIC if few else self._likelihood
-        self._known, self._tracked = described(counts, self._question, likelihood, for_selection=True), len(rows)
+        self._known = described(counts, self._question, likelihood, for_selection=True)
+        self._tracked = len(rows)
 
     def _description(self) -> Description | None:
         """The description for the next choice; updates the history, and stops the search if it is good enough."""

@@ -104,7 +104,8 @@ class _Scalar:
         if step:
             self.log_variance = _log_sum(self.log_variance, 2.0 * math.log(abs(step)) + log_share)
         self.log_variance += self.log_weight - total
-        self.log_weight, self.mean = total, self.mean + step * math.exp(log_share)
+        self.log_weight = total
+        self.mean += step * math.exp(log_share)
 
 
 @dataclass
@@ -137,7 +138,8 @@ class _Focus:
             self.log_weight, self.mean = log_weight, point
             return distance
         total = _log_sum(self.log_weight, log_weight)
-        rest, share = math.exp(self.log_weight - total), math.exp(log_weight - total)
+        rest = math.exp(self.log_weight - total)
+        share = math.exp(log_weight - total)
         self.mean = self.mean[0] + x * share, self.mean[1] + y * share
         self.covariance = (xx + x * x * share) * rest, (xy + x * y * share) * rest, (yy + y * y * share) * rest
         self.log_weight = total
@@ -178,7 +180,8 @@ class CsitIntegration:
             ) from error
         mean = (stretch + erf) / 2.0
         stdev = math.sqrt((stretch_variance + erf_variance) / 2.0 + (stretch - erf) * (stretch - erf) / 4.0)
-        low, high = math.exp(mean - stdev), math.exp(mean + stdev)
+        low = math.exp(mean - stdev)
+        high = math.exp(mean + stdev)
         middle = (low + high) / 2.0
         return CsitEstimate(len(self._rows), middle, middle - low, math.exp(stretch), math.exp(erf), self._samples)
 
@@ -189,7 +192,9 @@ class CsitIntegration:
         """
         random = np.random.RandomState(_SEED)
         focus = self._focus[function] = replace(self._focus[function], log_weight=-math.inf)
-        every, others, heaviest = _Scalar(), _Scalar(), -math.inf
+        every = _Scalar()
+        others = _Scalar()
+        heaviest = -math.inf
         for _ in range(self._samples):
             point = focus.drawn(random)
             mrr = self._question.max_load * (1.0 / (point[0] + 1.0) - 0.5) + 1.0
@@ -198,7 +203,8 @@ class CsitIntegration:
             value = math.log(_critical_load(function, self._question, mrr, spread))
             importance = log_weight + focus.add(point, log_weight) / 2.0 / _WIDENING
             if importance >= heaviest:
-                heaviest, others = importance, replace(every)
+                heaviest = importance
+                others = replace(every)
             else:
                 others.add(value, importance)
             every.add(value, importance)
@@ -244,7 +250,8 @@ def _log_stretch(load: float, mrr: float, spread: float) -> float:
 
     It is a (softplus((b - m)/a) - softplus(-m/a)): the draft's is larger by the factor 1 + exp(-m/a).
     """
-    x, origin = (load - mrr) / spread, -mrr / spread
+    x = (load - mrr) / spread
+    origin = -mrr / spread
     if x > 0.0:
         return math.log(load - mrr + (_log_sum(0.0, -x) - _log_sum(0.0, origin)) * spread)
     # Series of the difference: it has no digits where both terms are small.
@@ -263,7 +270,8 @@ def _log_erf(load: float, mrr: float, spread: float) -> float:
 
     The draft's has 1 / sqrt(pi) for `_LIMIT`, and the origin for the factor z of `at_origin`.
     """
-    z, origin = (mrr - load) / spread, mrr / spread
+    z = (mrr - load) / spread
+    origin = mrr / spread
     at_origin = math.log(_LIMIT - z * float(scipy.special.erfcx(origin))) - origin * origin
     if z > _FAR:
         # Not a constant of the module: importing scipy.special takes long, and most runs need no soak test.

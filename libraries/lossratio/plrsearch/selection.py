@@ -14,9 +14,12 @@ from lossratio.trials import TrialResult
 
 _OVERLOAD = 5.0
 """How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
-_IN_OVERLOAD, _IF_CONSTANT, _IF_VARYING = 0.15, 0.05, 0.7
-"""Share of trials in overload: without any, no trial shows whether capacities vary normally. The others are while
-trials at equal loads show that the capacity is constant, or that it varies."""
+_IN_OVERLOAD = 0.15
+"""Share of trials in overload: without any, no trial shows whether capacities vary normally."""
+_IF_CONSTANT = 0.05
+"""The same while trials at equal loads show that the capacity is constant."""
+_IF_VARYING = 0.7
+"""The same while they show that it varies."""
 _RUN = 3.0
 """Trials by which those in overload may be late or early, where the capacity varies: so there are runs of some ten of
 them and of some others, which show what overload leaves behind."""
@@ -36,9 +39,13 @@ _UNEXPLORED = 4
 
 _SHARE, _MOST = 0.15, 0.2
 """Share of the trials that are at and just below the reported load, and of those that were meant to be, at most."""
-_FIRST, _WATCHING, _ENOUGH = 50, 0.6, 120
-"""Where the capacity is constant: after so many trials this share of the others guards, too, until so many do. A stall
-that comes once a minute is in none of 120 trials of 2 s with a probability of 2 %; few other trials would show it."""
+_FIRST = 50
+"""Where the capacity is constant: number of trials after which others guard, too."""
+_WATCHING = 0.6
+"""The share of the others that guards then."""
+_ENOUGH = 120
+"""Number of guarding trials after which no more are added. A stall that comes once a minute is in none of 120 trials
+of 2 s with a probability of 2 %; few other trials would show it."""
 _KNOWN = 0.02
 """Largest standard deviation of the critical load, as a share of its mean, with which it is guarded."""
 _JUST_BELOW = 0.1
@@ -203,7 +210,8 @@ class PosteriorSelection:
             low, high = known.unexplored
             return low + (high - low) * (self._trials % _UNEXPLORED + 0.5) / _UNEXPLORED
         # On a grid between the critical load and the knee, or the end of what is described: equal loads are frequent.
-        below, mode = np.inf if known.below is None else known.below, known.best.mode
+        below = np.inf if known.below is None else known.below
+        mode = known.best.mode
         mean = min(known.best.mean, float(mode.mrr))
         high = max(min(float(mode.mrr + 2.0 * mode.spread), below), mean)
         step = 2.0 ** np.floor(np.log2(max((high - mean) / _CANDIDATES, 1e-9 * high)))
@@ -231,7 +239,8 @@ def _gains(known: Description, loads: Array, duration: float, own_noise: float) 
     only, its error grows with the distance from it, and is the same in all trials there: the more there are, the less
     one more of them shows.
     """
-    posterior, steps = known.best, (np.arange(_POINTS) + 0.5) / _POINTS
+    posterior = known.best
+    steps = (np.arange(_POINTS) + 0.5) / _POINTS
     at = np.minimum(np.searchsorted(np.cumsum(posterior.mass), steps), len(posterior.mass) - 1)
     curves = posterior.curves.at(at)
     loss = curves.function.log_loss(loads[:, None], curves.mrr, curves.spread)

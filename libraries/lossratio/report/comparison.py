@@ -76,11 +76,14 @@ def difference(before: Sample, after: Sample) -> Difference:
         from scipy import stats
 
         ranked = stats.mannwhitneyu(before.values, after.values, alternative="two-sided")
-        test, p_value = "Mann-Whitney", float(ranked.pvalue)
+        test = "Mann-Whitney"
+        p_value = float(ranked.pvalue)
     elif sizes[0] >= 2:
-        test, p_value = "Welch", _t_test(before, after, equal_variances=False)
+        test = "Welch"
+        p_value = _t_test(before, after, equal_variances=False)
     elif sizes[1] >= ONE_SIDED_LEAST:
-        test, p_value = "Student", _t_test(before, after, equal_variances=True)
+        test = "Student"
+        p_value = _t_test(before, after, equal_variances=True)
     else:
         return Difference(change, None, None, None)
     named = test if sizes[0] >= RANK_TEST_LEAST or _have_spread(before, after) else "no spread"

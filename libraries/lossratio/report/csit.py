@@ -112,7 +112,9 @@ def csit_names(result: TestResult) -> CsitNames:
         area = [] if kind == "dpdk" else [next((area for part, area in areas.items() if part in body), "ip4")]
         folders = ["tests", kind, "perf", *area, f"{links}{code}-{body}-{parts['type']}"]
     else:
-        body, links, code = suite["body"], suite["links"], suite["code"] + suite["nic"]
+        body = suite["body"]
+        links = suite["links"]
+        code = suite["code"] + suite["nic"]
         if body != parts["body"] and not body.endswith(f"-{parts['body']}"):
             raise CsitNameError(f"The test {test.name!r} does not have the name of its suite {folders[-1]!r} in it.")
         if suite["type"] != parts["type"]:
@@ -207,7 +209,8 @@ def csit_export(result: TestResult) -> CsitExport:
     version = generator.get("version", result.conditions.controller.lossratio_version)
     if not (kind and version):
         raise CsitExportError(f"{result.test.full_name} does not say what kind and version its generator was.")
-    dut_kind, dut_version = _dut_kind(result), next((version for _, version in dut_versions(result)), None)
+    dut_kind = _dut_kind(result)
+    dut_version = next((version for _, version in dut_versions(result)), None)
     if dut_version is None:
         raise CsitExportError(f"{result.test.full_name} does not say what version its DUT had.")
     # A node on this machine appears with its name.

@@ -71,7 +71,8 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
                 yield Sample(name, about, statistic["value"], result.ended, {**labels, **own})
             for field_name, names, about_frames, share, about_share in _LOADS:
                 for load in dut.get(field_name, ()):
-                    own, metric = {**labels, **{name: str(load[name]) for name in names}}, f"dut_{names[-1]}"
+                    own = {**labels, **{name: str(load[name]) for name in names}}
+                    metric = f"dut_{names[-1]}"
                     yield Sample(f"{metric}_frames", about_frames, load["frames"], result.ended, own)
                     if share is not None and load[share] is not None:
                         yield Sample(f"{metric}_{share}_ratio", about_share, load[share], result.ended, own)
@@ -122,7 +123,8 @@ def samples_of(run: Run) -> Iterator[Sample]:
         labels = {**_labels(run, result), "quantity": finding.quantity}
         unit = _UNITS.get(finding.unit.name, re.sub(r"\W+", "_", finding.unit.name))
         for name in _STATISTICS:
-            value, statistic = number_of(getattr(finding, name)), name.replace("deviation", "standard_deviation")
+            value = number_of(getattr(finding, name))
+            statistic = name.replace("deviation", "standard_deviation")
             if value is not None and finding.outcome is Outcome.MEASURED:
                 about = f"Measured values with their bounds, in {unit.replace('_', ' ')}."
                 yield Sample(f"lossratio_result_{unit}", about, value, result.ended, {**labels, "statistic": statistic})

@@ -105,7 +105,8 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
     searches: dict[str, Mapping[str, JsonValue]] = {}
     results = [(run, *pair) for run in runs for pair in zip(run.results, run.doubts, strict=True)]
     for run, result, doubts in results:
-        view, name = view_of(result), tables.section_name(len(sections) + 1)
+        view = view_of(result)
+        name = tables.section_name(len(sections) + 1)
         charts = view.charts(result) if is_large else None
         data = view.columns(result) if charts is None else charts.data
         if data is not None:

@@ -15,7 +15,12 @@ from lossratio.results import Doubt, Finding, TestResult, build_of, number_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _FEW, _MANY = 3, 200
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 900.0, 150.0, 60.0, 880.0, 24.0, 92.0
+_WIDTH = 900.0
+_HEIGHT = 150.0
+_LEFT = 60.0
+_RIGHT = 880.0
+_TOP = 24.0
+_BOTTOM = 92.0
 _SPREAD = 0.16
 _MARKS = {
     False: drawing.Mark("measured", "measured", "circle", drawing.series_colour(2)),
@@ -185,7 +190,9 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
             for side, findings in (("A", compared.findings_before), ("B", compared.findings_after))
             for finding in findings
         )
-        result, difference, is_decided = values[-1].finding.result, compared.difference, compared.p_value is not None
+        result = values[-1].finding.result
+        difference = compared.difference
+        is_decided = compared.p_value is not None
         picture = ""
         if difference is not None and is_decided:
             picture = drawing.difference_bar(difference.change, difference.interval, most)

@@ -19,7 +19,11 @@ from lossratio.drawing import (
 from lossratio.units import FRAMES_PER_SECOND
 
 _FEW, _MANY = 4, 200
-_WIDTH, _LEFT, _RIGHT, _TOP, _LANE = 900.0, 20.0, 880.0, 12.0, 44.0
+_WIDTH = 900.0
+_LEFT = 20.0
+_RIGHT = 880.0
+_TOP = 12.0
+_LANE = 44.0
 _MARK = Mark("lower", "lower bound", "circle", series_colour(2))
 
 

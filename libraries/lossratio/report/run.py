@@ -169,7 +169,8 @@ def _read(path: Path) -> Run:
             problems.append(str(error))
             continue
         if not (path / "results" / f"{journal.stem}.json").exists():
-            kind, last = kind_of_journal(contents), None
+            kind = kind_of_journal(contents)
+            last = None
             bounds = () if kind is None else tuple(kind.known_so_far(contents))
             if contents.unproved:
                 rest = len(contents.unproved)

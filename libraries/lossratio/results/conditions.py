@@ -17,7 +17,9 @@ from lossratio.records import Rate, Ratio, Record, Seconds, left_out_if_empty, m
 from lossratio.topology import Topology, TrafficPath
 from lossratio.version import __version__
 
-_RFC2544_WAIT_BEFORE, _RFC2544_WAIT_AFTER, _RFC2544_RECOVERY = 2.0, 2.0, 5.0
+_RFC2544_WAIT_BEFORE = 2.0
+_RFC2544_WAIT_AFTER = 2.0
+_RFC2544_RECOVERY = 5.0
 _RECOVERY = "wait for the DUT to restabilise"
 
 EXPECTED_FRAMES = (

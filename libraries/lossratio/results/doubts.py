@@ -151,7 +151,8 @@ def _two_bands(trials: Sequence[Trial]) -> Doubt | None:
     for group in _repeated((trial for trial in trials if trial.decided_after_s is None), BANDS_LEAST_TRIALS):
         rates = sorted(_rate(trial) for trial in group)
         cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
-        low, high = rates[:cut], rates[cut:]
+        low = rates[:cut]
+        high = rates[cut:]
         gap = high[0] - low[-1]
         widest = max(low[-1] - low[0], high[-1] - high[0])
         enough = min(len(low), len(high)) >= BANDS_LEAST_SHARE * len(rates)
@@ -297,9 +298,11 @@ def _trend(scores: Sequence[float]) -> tuple[float, float, float]:
 
 def _spells(scores: Sequence[float]) -> tuple[float, float, float]:
     """The sum of products of neighbouring scores; its mean and variance over all orders."""
-    count, fourth = len(scores), math.fsum(score**4 for score in scores)
+    count = len(scores)
+    fourth = math.fsum(score**4 for score in scores)
     pairs = count * (count - 1)
-    same, shared = (count**2 - fourth) / pairs, (2.0 * fourth - count**2) / (pairs * (count - 2))
+    same = (count**2 - fourth) / pairs
+    shared = (2.0 * fourth - count**2) / (pairs * (count - 2))
     apart = (3.0 * count**2 - 6.0 * fourth) / (pairs * (count - 2) * max(1, count - 3))
     square = (count - 1) * same + 2 * (count - 2) * shared + (count - 2) * (count - 3) * apart
     return sum(one * other for one, other in pairwise(scores)), -1.0, square - 1.0

@@ -96,7 +96,8 @@ class Kind(ABC, Generic[ResultT]):
 
         That module is imported here, as measuring does not need it. Without that class it is a `View`.
         """
-        home, name = self.result.__module__, f"{self.result.__name__.removesuffix('Result')}View"
+        home = self.result.__module__
+        name = f"{self.result.__name__.removesuffix('Result')}View"
         room = home.rpartition(".")[0]
         if not hasattr(import_module(home), name) and room and find_spec(f"{room}.view") is not None:
             home = f"{room}.view"

@@ -173,7 +173,8 @@ def format_loss(loss_ratio: float, decided_after: float | None) -> str:
 
 def trials_in_words(trials: Iterable[Trial]) -> str:
     """Formats a line for each trial: its end in seconds, its load per interface, its rule and its reason."""
-    lines, passed = ["Why each trial was measured:"], 0.0
+    lines = ["Why each trial was measured:"]
+    passed = 0.0
     for trial in trials:
         passed += trial.elapsed_s
         reason = "  ".join(filter(None, (trial.rule and f"{trial.rule:<{_RULE_WIDTH}}", trial.purpose)))

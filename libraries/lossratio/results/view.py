@@ -236,7 +236,8 @@ class View(Generic[ResultT]):
         if self.quantity is None and not self.has_value and any(shown_in(result)):
             return
         reason = result.error or getattr(result, "reason", None)
-        name, values = self.quantity or result.kind, self.values(result)
+        name = self.quantity or result.kind
+        values = self.values(result)
         yield Finding(result, name, result.outcome, reason, has_value=self.has_value, **values)
 
     def values(self, result: ResultT) -> Mapping[str, Any]:

@@ -157,7 +157,8 @@ def _tests(name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[
     dut = name.partition("-")[2].partition("-")[0]
     entries = ({entry: _Parameters()} if isinstance(entry, str) else entry for entry in test_set.groups)
     for group, inner in (item for entry in entries for item in entry.items()):
-        fields, levels = ("frame_sizes", "cores", "infrastructure"), (inner, test_set, job)
+        fields = ("frame_sizes", "cores", "infrastructure")
+        levels = (inner, test_set, job)
         sizes, cores, infrastructure = (_innermost(name, group, field, levels) for field in fields)
         points = [
             (str(size), str(count))

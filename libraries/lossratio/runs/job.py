@@ -188,7 +188,8 @@ def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
         JobError: If there is no testbed, or two have the same name.
         TopologyError: If a topology cannot be used.
     """
-    places, wanted = tuple(places), set(kinds) or {"lab", "local", "simulated"}
+    places = tuple(places)
+    wanted = set(kinds) or {"lab", "local", "simulated"}
     include = [job for place in places for job in _jobs(place, wanted)]
     names = [job["testbed"] for job in include]
     if not include:

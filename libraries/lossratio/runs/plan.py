@@ -21,7 +21,9 @@ from lossratio.plrsearch import TIMEOUT
 from lossratio.results import fitting, identity_of
 from lossratio.runs.job import Job, Testbed, job_tests, suite_tests
 
-_SEARCH, _MRR, _SOAK = "findndrandpdr", "measuremrr", "findcriticalload"
+_SEARCH = "findndrandpdr"
+_MRR = "measuremrr"
+_SOAK = "findcriticalload"
 _AFTER_SEARCHES = (("latency", len(LATENCY_SHARES) + 1, LATENCY_DURATION), ("telemetry", 1, TELEMETRY_DURATION))
 """What is measured after searches for NDR and PDR: the argument, the number of trials, and their usual duration."""
 
@@ -123,7 +125,8 @@ def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
 
     Keywords that measure nothing take no time. The variables ``GOALS``, ``LATENCY`` and ``TELEMETRY`` count.
     """
-    times, usual = [], MrrRequest.model_fields
+    times = []
+    usual = MrrRequest.model_fields
     for keyword, named in _keywords(test):
         if keyword == _SEARCH:
             times.append(MLRsearch(_goals(named, variables), _MIN_LOAD, _MAX_LOAD).forecast().seconds)

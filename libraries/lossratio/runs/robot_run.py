@@ -180,7 +180,8 @@ def run_robot(
 
     Returns its return code, the verdict of each test that was begun, and messages about files that a disk did not take.
     """
-    files, verdicts = _Files(), VerdictListener(FailureRecord(directory))
+    files = _Files()
+    verdicts = VerdictListener(FailureRecord(directory))
     # The page is written below, when Robot Framework has ended.
     ours = [f"{name}:{value}" for name, value in {**variables, PAGE_VARIABLE: "lossratio run"}.items()]
     options = {

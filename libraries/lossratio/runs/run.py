@@ -262,7 +262,9 @@ def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: L
 
 
 def _finished(directory: Path) -> Iterator[str]:
-    outputs, set_aside, lost = _outputs(directory), results_set_aside(directory), results_lost(directory)
+    outputs = _outputs(directory)
+    set_aside = results_set_aside(directory)
+    lost = results_lost(directory)
     for verdict in verdicts_of(merged(outputs), FailureRecord(directory).read()) if outputs else ():
         # A test that failed may have no result; a test that passed has the results of its journals.
         gone = set_aside | lost if verdict.status == "PASS" else set_aside

@@ -110,10 +110,12 @@ class Bucket:
         longest burst without loss has ``floor((b - R/L) / (1 - R/L))`` frames.
         """
         # The first frame of all needs a whole token.
-        level, gain = max(1.0, self.level_at(traffic.start)), self._rate / traffic.load
+        level = max(1.0, self.level_at(traffic.start))
+        gain = self._rate / traffic.load
         end = traffic.start + traffic.duration
         if gain >= 1.0:
-            self._level, self._time = min(self._size, level + (gain - 1.0) * traffic.frames), end
+            self._level = min(self._size, level + (gain - 1.0) * traffic.frames)
+            self._time = end
             return []
 
         def lost_frame(number: int) -> int:
@@ -121,10 +123,12 @@ class Bucket:
             return math.floor((number - 1 + level - gain) / (1.0 - gain) * (1.0 + 1e-12)) + 1
 
         lost = max(0, traffic.frames - math.floor((level + gain * (traffic.frames - 1)) * (1.0 + 1e-12)))
-        self._level, self._time = level + gain * traffic.frames - (traffic.frames - lost), end
+        self._level = level + gain * traffic.frames - (traffic.frames - lost)
+        self._time = end
         if not lost:
             return []
-        first, last = lost_frame(1) - 1, min(traffic.frames, lost_frame(lost)) - 1
+        first = lost_frame(1) - 1
+        last = min(traffic.frames, lost_frame(lost)) - 1
         return [Loss(first, last, lost if share is None else max(1, round((last - first + 1) * share)))]
 
 

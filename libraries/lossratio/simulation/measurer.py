@@ -136,8 +136,10 @@ class SimulatedMeasurer:
 
         As many frames as a generator allows for on their way do not count, although none are.
         """
-        sent, lost = 0, [0] * self._directions
-        per_frame, allowed = trial.duration / frames, trials.IN_FLIGHT * trial.load
+        sent = 0
+        lost = [0] * self._directions
+        per_frame = trial.duration / frames
+        allowed = trials.IN_FLIGHT * trial.load
         while sent < frames:
             if sum(max(0.0, count - allowed) for count in lost) > certain_above * frames * self._directions:
                 break

@@ -58,7 +58,9 @@ class Recorded(WithoutTruth):
         record = _record(self.file)
         loads, logs = list(record), np.log(list(record))
         number = int(rng.integers(max(sequence.shape[1] for sequence in record.values())))
-        ratio, sent, lost = 0.0, 0, 0
+        ratio = 0.0
+        sent = 0
+        lost = 0
 
         def lost_frames(traffic: Traffic) -> int:
             nonlocal number, ratio, sent, lost
@@ -71,9 +73,12 @@ class Recorded(WithoutTruth):
                 ratio = _loss_ratio(below, above, place - math.floor(place), number)
                 if traffic.load > loads[-1]:
                     ratio = 1.0 - (1.0 - ratio) * loads[-1] / traffic.load
-                number, sent, lost = number + 1, 0, 0
+                number += 1
+                sent = 0
+                lost = 0
             sent += traffic.frames
-            before, lost = lost, math.ceil(ratio * sent * (1.0 - _ROUNDING))
+            before = lost
+            lost = math.ceil(ratio * sent * (1.0 - _ROUNDING))
             return lost - before
 
         return lost_frames

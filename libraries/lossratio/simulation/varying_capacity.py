@@ -145,12 +145,14 @@ class CapacityDrift(SutWithoutMemory, WithoutTruth):
         return self.capacity * math.exp(time * math.log1p(self.per_second))
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        first, last = self.capacity_at(traffic.start), self.capacity_at(traffic.start + traffic.duration)
+        first = self.capacity_at(traffic.start)
+        last = self.capacity_at(traffic.start + traffic.duration)
         low, high = min(first, last), max(first, last)
         if traffic.load <= low:
             return 0
         if low == high:
-            share, mean = 1.0, low
+            share = 1.0
+            mean = low
         else:
             until = min(high, traffic.load)
             growth = math.log1p((until - low) / low)
@@ -338,7 +340,8 @@ class _RunningDevice(LocatingSut):
         """Losses of the frames from one number on and before another."""
         if first == end:
             return []
-        load, frames = whole.load, end - first
+        load = whole.load
+        frames = end - first
         traffic = Traffic(whole.start + first / load, frames / load, frames)
         losses = self._room.losses(traffic, self._model.overload.loss_ratio(load, self._model.capacity))
         if losses:

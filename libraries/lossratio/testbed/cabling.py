@@ -208,7 +208,9 @@ class _Probe:
     ) -> None:
         networks = next(iter(self.configurations.values())).networks
         speakers = () if configuration is None else configuration.speakers
-        names, others, own = {end.interface: end.name for end in self.ends}, [*self.others], self.through
+        names = {end.interface: end.name for end in self.ends}
+        others = [*self.others]
+        own = self.through
         answer = self.agent.probe(
             [*names], sends, seconds, networks=networks, speakers=speakers, listen=others, through=own
         )
@@ -221,7 +223,8 @@ class _Probe:
                 elif arrival.port in names and arrival.head[6:12].hex(":") not in {end.mac for end in self.ends}:
                     self.foreign[names[arrival.port], arrival.in_words] += arrival.count
                 continue
-            seen, name = self.seen[self.ends[mark[0]].name], (names | self.others)[arrival.port]
+            seen = self.seen[self.ends[mark[0]].name]
+            name = (names | self.others)[arrival.port]
             seen.copies.setdefault(name, Counter())[mark[1]] += arrival.count
             seen.vlans.setdefault(name, set()).add(traffic.vlans_of(arrival.head))
             if name == self.ends[mark[0]].peer and mark in self._sent:

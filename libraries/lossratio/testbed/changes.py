@@ -256,7 +256,9 @@ def _controller_changes(before: ControllerPrint, after: ControllerPrint) -> Iter
 
 
 def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) -> Iterator[Change]:
-    then, now, side = before.nodes[name], after.nodes[name], way.side(name)
+    then = before.nodes[name]
+    now = after.nodes[name]
+    side = way.side(name)
     if then.boot_id != now.boot_id:
         yield Change(_BY_KEY[side, "rebooted"], name)
         return
@@ -292,7 +294,8 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
 def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint, way: Way) -> Iterator[Change]:
     ports = {end: (_port(before, end), _port(after, end)) for end in link}
     known = {end: (then, now) for end, (then, now) in ports.items() if then is not None}
-    nodes, name = ", ".join(end.node for end in link), " - ".join(map(str, link))
+    nodes = ", ".join(end.node for end in link)
+    name = " - ".join(map(str, link))
     pairs = [(then, now) for then, now in known.values() if now is not None]
     silent = [end.node for end in link if end.node not in after.nodes and way.side(end.node) == "DUT"]
     if silent and any(then.has_carrier and not now.has_carrier for then, now in pairs):

@@ -213,7 +213,8 @@ class _Shell:
         return answer
 
     def close(self) -> None:
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is not None:
             process.close()
 

@@ -139,7 +139,8 @@ def check_link_speeds(ports: Sequence[PortState]) -> None:
     speed of interfaces that a driver for user space has.
     """
     for end in ports:
-        stated, real = end.port.interface.speed, end.state.speed
+        stated = end.port.interface.speed
+        real = end.state.speed
         if end.state.driver and stated is not None and real is not None and real != stated:
             raise TopologyError(
                 f"{end.port}: the link of {known_as(end.port.interface)} has {format_bit_rate(real)}, and the "

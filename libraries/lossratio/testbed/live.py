@@ -99,7 +99,9 @@ class LiveTestbed(Testbed):
         """What performs trials, and their conditions; the generator is configured, and frames get through the path."""
         set_up = self._set_up
         next_hops = find_next_hops(self.request.topology, set_up, profile, self._running_agent)
-        pairs, sides, growth = set_up.port_pairs(next_hops.destinations), next_hops.sides, self.request.growth
+        pairs = set_up.port_pairs(next_hops.destinations)
+        sides = next_hops.sides
+        growth = self.request.growth
         made = traffic.make_configuration(profile, pairs, settle_time=set_up.settle_time, sides=sides, growth=growth)
         examines = integrity is not Integrity.OFF and not set_up.translates
         configuration = replace(made, examines=examines, connects=connects, watches=watches)
@@ -211,7 +213,8 @@ class LiveTestbed(Testbed):
     def _running_agent(self) -> AgentClient:
         if self._agent is None:
             set_up = self._set_up
-            tg, patience = set_up.sessions[set_up.tg_name], self.request.recovery.patience
+            tg = set_up.sessions[set_up.tg_name]
+            patience = self.request.recovery.patience
             self._agent = traffic.start_agent(set_up.generator.settings, tg, patience=patience)
         self._agent.see = self._see
         return self._agent
@@ -248,7 +251,8 @@ class LiveTestbed(Testbed):
             self._end_agent()
 
     def _end_agent(self) -> None:
-        agent, self._agent = self._agent, None
+        agent = self._agent
+        self._agent = None
         if agent is not None:
             agent.close()
 
@@ -264,7 +268,8 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         purpose = f"measuring {'DUTs that others set up' if request.dut is None else request.dut.kind}"
         # All paths go through the same nodes.
         sessions, lease = log_in_on_all(topology, paths[0], undo, purpose=purpose, credentials=request.credentials)
-        tg, tester = sessions[topology.tg_name], topology.nodes[topology.tg_name]
+        tg = sessions[topology.tg_name]
+        tester = topology.nodes[topology.tg_name]
         with_ports = {name: session for name, session in sessions.items() if not topology.nodes[name].has_tester}
         ports = read_ports([port for path in paths for port in path.ports], with_ports)
         for path in paths:

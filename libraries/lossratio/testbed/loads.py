@@ -119,7 +119,8 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
 
     On each link the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer.
     """
-    topology, limits = testbed.request.topology, list(_generator_limits(testbed, profile))
+    topology = testbed.request.topology
+    limits = list(_generator_limits(testbed, profile))
     for port in (port for path in testbed.request.paths for port in path.ports):
         limits += _limits_at(port, topology.nic_model(port), profile, _overhead(testbed, port, profile))
     # Several ports may have the same limit, for the same reason.
@@ -141,7 +142,8 @@ def _generator_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[Loa
 
 def _overhead(testbed: Testbed, port: Port, profile: TrafficProfile) -> Overhead:
     """Bytes by which frames are longer on a port's link than they were sent."""
-    request, topology = testbed.request, testbed.request.topology
+    request = testbed.request
+    topology = testbed.request.topology
     ends = [end for end in topology.links()[str(port.interface.link)] if end.node_name == topology.tg_name]
     if not ends:
         return request.encapsulation_overhead, request.encapsulation_overhead
@@ -231,7 +233,8 @@ def load_range(
         SearchError: If no maximum load is known, or it is below the minimum load.
     """
     if max_load is not None:
-        origin, highest = LoadOrigin.GIVEN, max_load
+        origin = LoadOrigin.GIVEN
+        highest = max_load
     elif limits:
         origin, highest = limits[0].origin, limits[0].load
     else:

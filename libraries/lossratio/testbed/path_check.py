@@ -110,7 +110,8 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
 
     They are compared as those of trials: `lossratio.traffic.agent.core.comparison`.
     """
-    agent, marker = checked.agent, Marker()
+    agent = checked.agent
+    marker = Marker()
     macs = agent.facts.interfaces
     directions = [
         direction
@@ -141,7 +142,8 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
         mark = marker.mark_in(arrival.head)
         if mark is None or mark not in frames or arrival.port != directions[mark[0]].receive:
             continue
-        direction, mac = directions[mark[0]], mac_bytes(macs[arrival.port])
+        direction = directions[mark[0]]
+        mac = mac_bytes(macs[arrival.port])
         of_direction = changes.setdefault(direction.name, {})
         for change in changed_fields(direction, frames[mark], arrival.head, mac=mac, length=arrival.length):
             of_direction.setdefault(change.name, change)

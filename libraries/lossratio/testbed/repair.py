@@ -78,7 +78,8 @@ class Watch:
         not answer, and what a reset does is left out.
         """
         self.is_verified = False
-        before, self._last = self._last, self._reader.read_answering() if self.resets_duts else self._reader.read()
+        before = self._last
+        self._last = self._reader.read_answering() if self.resets_duts else self._reader.read()
         changes = () if before is None else changes_between(before, self._last, self._way)
         if not self.resets_duts:
             return changes
@@ -277,7 +278,8 @@ class RepairingMeasurer:
         if not is_repairable(first) or any(change.rule.act == "fail" for change in changes):
             raise first
         attempts.incidents += (change.incident("repaired") for change in changes)
-        repairs, fault = attempts.repairs, first
+        repairs = attempts.repairs
+        fault = first
         while self._repairs_left and len(repairs) < len(self._recovery.pauses):
             self._repairs_left -= 1
             repairs.append(str(fault))

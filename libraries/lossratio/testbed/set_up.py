@@ -101,7 +101,8 @@ def log_in_on_all(
     claim = make_claim(topology, purpose=purpose)
     lease = None if claim is None else undo.enter_context(Lease.take(sessions[tg_name], claim))
     for port in path.ports:
-        name, node = port.node_name, topology.nodes[port.node_name]
+        name = port.node_name
+        node = topology.nodes[port.node_name]
         if name not in sessions and node.place:
             sessions[name] = undo.enter_context(NodeSession.connect(name, node, credentials))
     if takes_cards(topology.nodes[tg_name]):

@@ -80,7 +80,8 @@ class SimulatedSource:
         """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`."""
         if self._running is None or not self._running[1][0].sent:
             raise TrafficError("There is no traffic to stop.")
-        (_, courses), self._running = self._running, None
+        (_, courses) = self._running
+        self._running = None
         timelines = tuple(course.as_one_step() for course in courses)
         self._measurer.rest()
         directions = tuple(self._measurer.counters(timelines))

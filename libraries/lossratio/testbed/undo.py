@@ -212,7 +212,8 @@ class LastWill(Will):
             self._process.write_line("!")
 
     def _end(self) -> None:
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is None:
             return
         with suppress(NodeError):

@@ -143,7 +143,9 @@ def _value(match: re.Match[str]) -> str:
     name = match["bare"] or match["name"]
     if name is None:
         return "$"
-    known, how, word = os.environ.get(name), match["how"] or "", match["word"] or ""
+    known = os.environ.get(name)
+    how = match["how"] or ""
+    word = match["word"] or ""
     is_set = bool(known) if how.startswith(":") else known is not None
     if how.endswith("+"):
         return word.strip('"') if is_set else ""
@@ -243,7 +245,8 @@ class _Reader:
         return None, LabEnd(node, name, facts, None if mac_address is None else str(mac_address))
 
     def _setting(self, name: str, field: str) -> str:
-        node, kind = self._nodes.get(name) or _Settings(), self._kinds.get(self.kind(name) or "") or _Settings()
+        node = self._nodes.get(name) or _Settings()
+        kind = self._kinds.get(self.kind(name) or "") or _Settings()
         group = self._groups.get(node.group or kind.group or self._defaults.group or "") or _Settings()
         values = (getattr(settings, field) for settings in (node, group, kind, self._defaults))
         return next((str(value) for value in values if value is not None), "")

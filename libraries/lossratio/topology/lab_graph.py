@@ -97,7 +97,8 @@ class Lab:
         return nodes
 
     def _shortest(self, here: str, there: str, closed: Collection[str]) -> list[str] | None:
-        ways, seen = deque([[here]]), {here, *closed}
+        ways = deque([[here]])
+        seen = {here, *closed}
         while ways:
             way = ways.popleft()
             if way[-1] == there:
@@ -244,7 +245,8 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
 
     if path.tg is None:
         for number, dut in enumerate((path.duts[0], path.duts[-1])):
-            own_name, name = JOINED.format(number), _free_name(lab, dut, interfaces[dut])
+            own_name = JOINED.format(number)
+            name = _free_name(lab, dut, interfaces[dut])
             interfaces[""][own_name] = {"name": own_name, "link": f"join{number}"}
             interfaces[dut][name] = {"name": name, "link": f"join{number}"}
     nodes = stops if path.tg is None else [path.tg, *path.duts, path.tg]

@@ -122,7 +122,8 @@ def _graph(lab: _Lab) -> Lab:
 
 
 def _node(lab: _Lab, name: str, node: _Node) -> LabNode:
-    device, reach = node.device or "", _reach(lab, node)
+    device = node.device or ""
+    reach = _reach(lab, node)
     joined_by = _JOINED_BY.get(device) if "netns" in reach else None
     return LabNode(name, device, reach, device == "linux", node.box or "", joined_by)
 

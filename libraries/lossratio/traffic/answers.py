@@ -73,7 +73,8 @@ def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[tria
     read = []
     for direction in directions:
         counted = {name: direction[name] for name in (*_ALWAYS, *direction) if name not in _BESIDE_COUNTERS}
-        counters, seen = trials.read_record(trials.DirectionCounters, json.dumps(counted)), direction["examination"]
+        counters = trials.read_record(trials.DirectionCounters, json.dumps(counted))
+        seen = direction["examination"]
         read.append(
             counters
             if seen is None

@@ -255,7 +255,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self._process.write_line("")
 
     def _stop_pulse(self) -> None:
-        pulse, self._pulse = self._pulse, None
+        pulse = self._pulse
+        self._pulse = None
         if pulse is not None:
             pulse.stop()
 

@@ -31,7 +31,8 @@ from lossratio.traffic.headers import Ethernet, Geneve, InnerHeaders, Ipv4, Ipv6
 from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_span
 
 _MAC_ADDRESSES = bytes(12)
-_IPV4_ETHERTYPE, _IPV6_ETHERTYPE = b"\x08\x00", b"\x86\xdd"
+_IPV4_ETHERTYPE = b"\x08\x00"
+_IPV6_ETHERTYPE = b"\x86\xdd"
 _ETHERTYPES = {4: _IPV4_ETHERTYPE, 6: _IPV6_ETHERTYPE}
 _MOST_NEIGHBOURS = 256
 MOST_SPREAD = 1024
@@ -142,7 +143,8 @@ class _Frame(FrameHeaders):
         if isinstance(tunnel, Vxlan):
             self.data += tunnel.vni.to_bytes(3, "big") + b"\0"
             # Who ends the tunnel, and begins another one, writes all of this anew.
-            self.rewritable, self.addresses = [(0, len(self.data))], []
+            self.rewritable = [(0, len(self.data))]
+            self.addresses = []
             self.add_headers(tunnel.inner, _inner_mac(destination) + _inner_mac(source))
             del self.rewritable[1:]
             return
@@ -150,7 +152,8 @@ class _Frame(FrameHeaders):
         self._add_field(2, tunnel.vni.first, tunnel.vni)
         self.data += b"\0" + mac_bytes(tunnel.destination_mac)[:4]
         self._add_field(2, 0, tunnel.vni)
-        self.rewritable, self.addresses = [(0, len(self.data))], []
+        self.rewritable = [(0, len(self.data))]
+        self.addresses = []
         self.add_headers(tunnel.inner, _inner_mac(source))
 
     def _add_ipv4(self, header: Ipv4, protocol: int) -> None:
@@ -201,7 +204,8 @@ class _Frame(FrameHeaders):
             self.data += _TAG_OPTION
 
     def _add_addresses(self, header: Ipv4 | Ipv6) -> None:
-        spans, version = [], header.version
+        spans = []
+        version = header.version
         ends = (header.source, header.destination)
         for addresses, side in zip(ends, map(header.on, self._sides), strict=True):
             network = side.ipv4 if version == 4 else side.ipv6

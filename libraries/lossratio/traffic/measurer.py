@@ -275,7 +275,8 @@ def check_path(
     # Connections that nobody closes would fill the tables of a device.
     for load, duration in () if agent.has_connections else _LONG_ATTEMPTS:
         time.sleep(rest)
-        lost_before, counters = dead, few_frames(agent, load, duration)
+        lost_before = dead
+        counters = few_frames(agent, load, duration)
         dead = _dead(counters)
         if not dead:
             _LOG.warning("%s", _slowly_alive(agent, lost_before, counters))
@@ -338,7 +339,8 @@ def _slowly_alive(
 
 def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
     """Waits for frames of directions of which none came back in time."""
-    late, waited = dict.fromkeys(sent, 0), 0.0
+    late = dict.fromkeys(sent, 0)
+    waited = 0.0
     while waited < LATE_SECONDS and any(late[name] < count for name, count in sent.items()):
         arrived = agent.late_frames(_LATE_STEP)
         waited += _LATE_STEP

@@ -17,7 +17,10 @@ from lossratio.traffic.agent.core.configuration import (
 
 _MARK_BYTES, _SUM_BYTES = 8, 2
 
-_ARP, _IPV4, _IPV6, _LLDP = b"\x08\x06", b"\x08\x00", b"\x86\xdd", b"\x88\xcc"
+_ARP = b"\x08\x06"
+_IPV4 = b"\x08\x00"
+_IPV6 = b"\x86\xdd"
+_LLDP = b"\x88\xcc"
 _LEAST_ETHERTYPE = 0x600
 _ICMPV6 = 58
 _NEIGHBOURS = range(130, 154)

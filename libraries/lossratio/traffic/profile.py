@@ -138,7 +138,8 @@ class TrafficProfile(ProfileFile):
         if max(shares) != 1:
             raise ValueError(f"load_share: one direction's must be 1, and the largest is {max(shares):g}")
         for direction in self.directions:
-            headers, smallest = direction.headers, min(direction.size_weights)
+            headers = direction.headers
+            smallest = min(direction.size_weights)
             least = SMALLEST_IPV6_FRAME if 6 in headers.versions else SMALLEST_FRAME
             largest = LARGEST_FRAME + self.reverse.longer
             for size in direction.size_weights:
@@ -155,7 +156,8 @@ class TrafficProfile(ProfileFile):
     def directions(self) -> tuple[TrafficDirection, ...]:
         """The directions that traffic is sent in: from the first port to the second one, and back."""
         back = self.reverse
-        first, headers = self._first_headers, back.headers or self._first_headers
+        first = self._first_headers
+        headers = back.headers or self._first_headers
         eastward = self._direction(first, self.frame_size, self.load_share, self.seed)
         eastward = eastward.model_copy(update={"arriving_tags": _arriving_tags(first, headers)})
         if not self.bidirectional:
@@ -168,7 +170,8 @@ class TrafficProfile(ProfileFile):
     @property
     def tag_growth(self) -> tuple[int, int]:
         """Bytes by which frames eastward and westward are longer when they come back, for tags of other VLANs."""
-        eastward, westward = self.directions[0], self.directions[-1]
+        eastward = self.directions[0]
+        westward = self.directions[-1]
         return eastward.tag_growth, westward.tag_growth if self.bidirectional else 0
 
     @property
@@ -313,7 +316,8 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
         return load_yaml_file(name_or_path, ProfileFile, ProfileError)
     if counted := _COUNTED.fullmatch(name_or_path):
         fields = _read_profile(f"{counted['stem']}N{counted['end']}").model_dump()
-        count, destinations = int(counted["count"]), fields["ipv4"]["destination"]
+        count = int(counted["count"])
+        destinations = fields["ipv4"]["destination"]
         if counted["way"] in ("ip4dst", "geneve"):
             destinations["count"] = count
             if fields["reverse"]["headers"] is not None:
@@ -459,7 +463,8 @@ def _format(headers: InnerHeaders) -> str:
 
 
 def _addresses(headers: InnerHeaders, source: Side, destination: Side) -> str:
-    ip, spans = headers.ip, []
+    ip = headers.ip
+    spans = []
     for numbers, side in ((ip.source, ip.on(source)), (ip.destination, ip.on(destination))):
         first, last = address_span(numbers, side, ip.version)
         spans.append(str(first) if first == last else f"{first}-{last}")

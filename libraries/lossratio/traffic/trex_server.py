@@ -111,7 +111,8 @@ class TrexServer:
     def __init__(self, session: NodeSession, plan: ServerPlan) -> None:
         self.is_ours = False
         self._session = session
-        self._plan, self._settings = plan, plan.settings
+        self._plan = plan
+        self._settings = plan.settings
         command = ("sh", "-c", _RUN, "run", f"./{PROGRAM}", *plan.arguments)
         command = before_ordinary(_PRIORITY, command) if plan.sleeps else command
         self.program = BackgroundProgram(f"{plan.state}/", plan.directory, command)

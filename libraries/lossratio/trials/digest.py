@@ -36,7 +36,8 @@ def take_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
     In a chain it covers the digest of the object before it; empty: it is the first one. A missing or wrong one is a
     `DigestError`.
     """
-    start, digits = text[:-_LENGTH], text[-_LENGTH:][len(_BEFORE_DIGITS) : -len(_AFTER_DIGITS)]
+    start = text[:-_LENGTH]
+    digits = text[-_LENGTH:][len(_BEFORE_DIGITS) : -len(_AFTER_DIGITS)]
     if text != start + _BEFORE_DIGITS + digits + _AFTER_DIGITS:
         raise DigestError("there is no digest at its end")
     digest = _digest(start, before)

@@ -247,7 +247,8 @@ class Journal(AbstractContextManager["Journal"]):
         with _opening(path):
             if not (path.exists() and has_header(path)):
                 return cls.begin(path, search, about)
-        contents, wanted = read_journal(path), json.loads(json.dumps(search))
+        contents = read_journal(path)
+        wanted = json.loads(json.dumps(search))
         if contents.search != wanted:
             raise SearchError(
                 f"The journal {path} belongs to another search: {', '.join(_differences(contents.search, wanted))}. "
@@ -402,7 +403,8 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: M
     if earlier.exists() and has_header(earlier):
         contents = read_journal(earlier)
         if _first_trials(contents.search) == _first_trials(search):
-            least, most = search.get("min_load_fps", 0.0), search.get("max_load_fps", math.inf)
+            least = search.get("min_load_fps", 0.0)
+            most = search.get("max_load_fps", math.inf)
             entries = [entry for entry in contents.entries if least <= entry.result.load <= most]
         left_out = contents.additions or contents.unproved or contents.withdrawn
         is_whole_copy = len(entries) == len(contents.entries) and not left_out

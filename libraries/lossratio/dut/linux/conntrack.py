@@ -18,7 +18,8 @@ _MARK = 0x198180
 _SETTINGS = "/proc/sys/net/netfilter/nf_conntrack_"
 _STATISTICS = "/proc/net/stat/nf_conntrack"
 _FAILURES = ("insert_failed", "drop", "early_drop")
-_FIRST_PORT, _PORTS = 1024, 1 << 16
+_FIRST_PORT = 1024
+_PORTS = 1 << 16
 
 _ASK = """
 import socket, struct, sys, time
@@ -129,7 +130,9 @@ class Conntrack(ConnectionTable):
     """The connections of test traffic in a node's table."""
 
     def __init__(self, node: DutNode, options: ConntrackOptions, renew: Callable[[], None]) -> None:
-        self.node, self.node_name, self.most = node, node.name, options.most_connections
+        self.node = node
+        self.node_name = node.name
+        self.most = options.most_connections
         self.translates = self.is_one_way = options.nat is not None
         self.safe_rate = options.new_connections / 2 if options.new_connections else None
         self._options = options

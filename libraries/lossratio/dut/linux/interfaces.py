@@ -83,7 +83,8 @@ def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
 
 def lifelines_among(node: DutNode, interfaces: Sequence[str]) -> Iterator[str]:
     """Says which interfaces carry the node's default route or SSH session, so that traffic would cut it off."""
-    links, lifelines = read_links(node), dict(_lifelines(node))
+    links = read_links(node)
+    lifelines = dict(_lifelines(node))
     for name in (name for name in interfaces if name in links):
         try:
             _check_spare(node.name, name, links, lifelines)

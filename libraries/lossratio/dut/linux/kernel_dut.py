@@ -184,7 +184,8 @@ class LinuxDut(NodeDut[OptionsT_co]):
 
     def facts(self) -> dict[str, Any]:
         """The nftables rules, without the rules that only take time."""
-        listing, walked = self.node.json("nft", "-j", "list", "ruleset"), (self.ruleset.table, WALK)
+        listing = self.node.json("nft", "-j", "list", "ruleset")
+        walked = (self.ruleset.table, WALK)
         rules = ((entry, entry.get("rule", {})) for entry in listing["nftables"])
         return {"nftables": [entry for entry, rule in rules if (rule.get("table"), rule.get("chain")) != walked]}
 

@@ -281,7 +281,9 @@ class NodeDut(Dut[OptionsT_co]):
 
     def tear_down(self) -> None:
         """Restores the earlier state; see `Dut.tear_down`."""
-        changes, present, self._present = self._changes, self._present, None
+        changes = self._changes
+        present = self._present
+        self._present = None
         if changes is None:
             return
         if present is not None and boot_id(self.node) != present.boot_id:
@@ -353,7 +355,8 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
         }
         for name in up
     }
-    paths, own = tuple(settings), {table_name(name) for name in interfaces}
+    paths = tuple(settings)
+    own = {table_name(name) for name in interfaces}
     return {
         "interfaces": {name: links[name].get("master") for name in up},
         "ports": dict.fromkeys(

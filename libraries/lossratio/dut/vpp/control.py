@@ -55,7 +55,8 @@ class VppControl:
         changes.commands.append(f"vppctl {text}")
 
     def _configure_secretly(self, changes: Changes, command: Command, seconds: float) -> None:
-        path, size = f"{self.directory}/secret", str(len(command.text.encode()))
+        path = f"{self.directory}/secret"
+        size = str(len(command.text.encode()))
         given = self.node.attempt(
             *("sh", "-c", _SECRETLY, "secretly", path, size, *self._line(f"exec {path}")),
             stdin=command.text,

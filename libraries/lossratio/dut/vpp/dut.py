@@ -109,7 +109,8 @@ class Vpp(ProgramDut[VppOptions]):
         """Checks that there are enough CPUs, that VPP has what its features need, and that its addresses are free."""
         super().check_kind()
         for feature in self.options.features:
-            needed, there = feature.needs.duts, len(self.chain)
+            needed = feature.needs.duts
+            there = len(self.chain)
             if needed not in (0, there):
                 (option, *_) = feature.given(self.options)
                 problem = f"{option} needs a path through {needed} DUTs, and this one goes through {there}."
@@ -151,7 +152,8 @@ class Vpp(ProgramDut[VppOptions]):
         """Starts VPP and configures it command by command."""
         self._clock = None
         configuration = f"{directory}/startup.conf"
-        options, cards = self.options, self._vpp_cards(cores)
+        options = self.options
+        cards = self._vpp_cards(cores)
         lines = [line for feature in options.features for line in (*feature.plugin_lines(), *feature.startup(options))]
         text = startup_configuration(directory, cores, cards, self.hop.vpp, entries=options.entries, lines=lines)
         write_file(changes, configuration, text)
@@ -324,7 +326,8 @@ class Vpp(ProgramDut[VppOptions]):
     @contextmanager
     def probe(self, name: str) -> Iterator[dict[str, Any]]:
         """What a bundle counts while traffic passes."""
-        control, bundle = self._control, name.removeprefix("perfmon ")
+        control = self._control
+        bundle = name.removeprefix("perfmon ")
         report: dict[str, Any] = {}
         control.ask("perfmon reset")
         control.configure(Changes(self.node), Command(f"perfmon start bundle {bundle}"))
@@ -346,7 +349,8 @@ class Vpp(ProgramDut[VppOptions]):
         return self._links_between(*self.present.neighbours, self.running.directory)
 
     def _links_between(self, west_mac: str, east_mac: str, directory: str) -> Ports:
-        first, last = self.chain[0], self.chain[-1]
+        first = self.chain[0]
+        last = self.chain[-1]
         secret = first._secret if isinstance(first, Vpp) else b""
         west, east = both_ports(self._vpp_names, (west_mac, east_mac))
         return (
@@ -369,7 +373,8 @@ class Vpp(ProgramDut[VppOptions]):
         return both_cards((self.west, self.east), cores, queues=options.queues, descriptors=options.frame_queue)
 
     def _take_cards(self, control: VppControl, changes: Changes, cards: Sequence[Card]) -> None:
-        macs, links = self.own_macs(), read_links(self.node)
+        macs = self.own_macs()
+        links = read_links(self.node)
         for card, mac in zip(cards, (macs.from_west, macs.from_east), strict=True):
             (name, *_) = (*pci_interfaces(self.node, card.address), "")
             if name and not is_up(links[name]):

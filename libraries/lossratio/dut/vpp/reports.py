@@ -50,7 +50,8 @@ def parse_runtime(text: str) -> list[dict[str, Any]]:
     thread, place = _NO_THREADS, _MAIN_THREAD
     for line in text.splitlines():
         if named := _THREAD.match(line):
-            thread, place = named.groupdict(default=""), named["name"]
+            thread = named.groupdict(default="")
+            place = named["name"]
         elif loops := _LOOPS.search(line):
             statistics.append(statistic(place, "loops_per_second", loops["loops"], "1/s"))
             statistics.append(statistic(place, "vectors_per_node_call", loops["vectors"], "packets"))
@@ -138,10 +139,12 @@ def parse_perfmon(bundle: str, text: str) -> list[dict[str, Any]]:
         labels = {}
         if named := _MONITORED_THREAD.match(line.strip()):
             thread = named.groupdict()
-            place, words = thread["name"], named["values"].split()
+            place = thread["name"]
+            words = named["values"].split()
         else:
             node, _, rest = line.strip().partition(" ")
-            place, words = f"{thread['name']} {node}", rest.split()
+            place = f"{thread['name']} {node}"
+            words = rest.split()
             labels = {"node_name": node, "thread_name": thread["name"], "thread_id": thread["id"]}
         if len(words) != len(BUNDLES[bundle]) or not all(map(_is_number, words)):
             # A heading, a thread above its nodes, or a node without packets.

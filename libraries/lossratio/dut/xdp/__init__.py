@@ -119,7 +119,9 @@ class XdpConnections(ConnectionTable):
     translates, is_one_way = False, True
 
     def __init__(self, device: "XdpDevice", most: int) -> None:
-        self._device, self.most, self.node_name = device, most, device.node.name
+        self._device = device
+        self.most = most
+        self.node_name = device.node.name
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
         """Nothing times out."""
@@ -194,7 +196,8 @@ class XdpDevice(NodeDut[XdpOptions]):
         """Attaches the programs."""
         self.daemons = []
         self.quieten(changes)
-        self._mode, self._not_native = self.options.attach, None
+        self._mode = self.options.attach
+        self._not_native = None
         if self._mode == "auto":
             self._mode = "native" if all(self.ask("check")["sends"].values()) else "generic"
         self._directory = make_directory(changes, self.kind)
@@ -274,7 +277,8 @@ class XdpDevice(NodeDut[XdpOptions]):
 
     def _start(self, changes: Changes, directory: str, west_mac: str, east_mac: str) -> None:
         """Starts the process that attaches lossratio's own programs."""
-        program, options = _packed(), self.options
+        program = _packed()
+        options = self.options
         macs = None
         if options.forwarding == "mac":
             own = self.own_macs()
@@ -308,9 +312,11 @@ class XdpDevice(NodeDut[XdpOptions]):
             path = f"{directory}/object.o"
             content = base64.b64encode(self._read_object(self.options.object)).decode()
             self.node.run("sh", "-c", 'base64 -d > "$1"', "object", path, stdin=content)
-            load, source = ("sh", "-c", _LOAD), ["object", path, "section", self.options.section]
+            load = ("sh", "-c", _LOAD)
+            source = ["object", path, "section", self.options.section]
         else:
-            load, source = (), ["pinned", str(self.options.pinned)]
+            load = ()
+            source = ["pinned", str(self.options.pinned)]
         for name in (self.west, self.east):
             set_link = ("link", "set", "dev", name, way)
             try:
@@ -320,7 +326,8 @@ class XdpDevice(NodeDut[XdpOptions]):
                     changes.run(*load, "ip", *set_link, *source, undo=("ip", *set_link, "off"))
             except DutError as cause:
                 if way == "xdpdrv" and name == self.west and self.options.attach == "auto":
-                    self._mode, self._not_native = "generic", str(cause)
+                    self._mode = "generic"
+                    self._not_native = str(cause)
                     self._attach(changes, directory)
                     return
                 raise self._refused(cause) from cause

@@ -173,8 +173,10 @@ class Histogram:
 
 def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     """The latency of one direction, with its percentiles."""
-    histogram, mean = None, counters.mean_us
-    low, high = counters.least_us or 0.0, math.inf if counters.most_us is None else counters.most_us
+    histogram = None
+    mean = counters.mean_us
+    low = counters.least_us or 0.0
+    high = math.inf if counters.most_us is None else counters.most_us
     if counters.hdr is not None:
         decoded = Histogram.decode(counters.hdr)
         # What it lacks may be the slowest frames, or those that seem to have arrived before they left.
@@ -187,7 +189,10 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     percentiles = {} if histogram is None else histogram.percentiles(PERCENTILES)
     # A histogram of three digits may round them.
     percentiles = {name: max(low, min(value, high)) for name, value in percentiles.items()}
-    slow, least, most, variation = percentiles.get(_VARIATION), counters.least_us, counters.most_us, None
+    slow = percentiles.get(_VARIATION)
+    least = counters.least_us
+    most = counters.most_us
+    variation = None
     if slow is not None and least is not None and most is not None:
         # The percentile is wrong by an interval at most, and lies between least and most.
         error = min(slow * max(counters.interval_ratio, 10.0**-_DIGITS), most - least)

@@ -94,7 +94,8 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
         return Picture("Latency", "", _ABOUT, table)
     heights = [height for curve in curves for _, height in curve.points]
     x = Axis(1.0, max(place for curve in curves for place, _ in curve.points), _LEFT, _RIGHT, is_logarithmic=True)
-    low, high = max(min(heights), 1e-3) / _ROOM, max(heights) * _ROOM
+    low = max(min(heights), 1e-3) / _ROOM
+    high = max(heights) * _ROOM
     plot = Plot(x, Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
     ticks = [place for place in (1.0, 2.0, *(10.0**power for power in range(1, 8))) if x.holds(place)]
     plot.frame(ticks, plot.y.ticks(8), lambda place: f"{100.0 * (1.0 - 1.0 / place):.7g} %", "{:g}".format)
@@ -131,7 +132,8 @@ def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence
     heights = [height for curve in curves for _, height in curve.points]
     heights += [height for _, height, _ in chain(*marks.values())]
     about, in_words = rates_axis("load per interface", max(loads))
-    low, high = max(min(heights), 1e-3) / _ROOM, max(heights) * _ROOM
+    low = max(min(heights), 1e-3) / _ROOM
+    high = max(heights) * _ROOM
     plot = Plot(Axis(0.0, max(loads) * 1.02, _LEFT, _RIGHT), Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
     plot.frame(plot.x.ticks(9), plot.y.ticks(8), in_words, "{:g}".format)
     for mark, points in marks.items():
@@ -163,7 +165,8 @@ def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
     beyond = 50.0 / histogram.count
     step = math.log(100.0 / beyond) / _STEPS
     curve = histogram.curve()
-    points, last = [(1.0, curve[0][1])], 0.0
+    points = [(1.0, curve[0][1])]
+    last = 0.0
     for percentile, value in curve:
         place = 100.0 / max(100.0 - percentile, beyond)
         if math.log(place) - last >= step or percentile >= 100.0:

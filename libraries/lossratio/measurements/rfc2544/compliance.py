@@ -37,7 +37,9 @@ class Status(str, Enum):
 Verdict = tuple[Status, str]
 """What a run made of a requirement, and how it was done, or why it is different."""
 
-_DONE, _DIFFERENT, _NO_CASE = Status.DONE, Status.DIFFERENT, Status.NOT_APPLICABLE
+_DONE = Status.DONE
+_DIFFERENT = Status.DIFFERENT
+_NO_CASE = Status.NOT_APPLICABLE
 
 Judge = Callable[["_Facts"], Verdict]
 """Finds from the facts of a run what became of a requirement."""

@@ -138,7 +138,10 @@ def _is_free(path: Path, test_name: str) -> bool:
 
 
 _WIDTH, _HEIGHT = 900.0, 340.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 90.0, 880.0, 30.0, 280.0
+_LEFT = 90.0
+_RIGHT = 880.0
+_TOP = 30.0
+_BOTTOM = 280.0
 
 
 def theoretical_rate(load: MaxLoad) -> float:
@@ -191,7 +194,8 @@ def draw_loss(run: Rfc2544Run) -> str:
     dashes = (None, "6 3", "2 3", "8 3 2 3")
     names = []
     for index, (name, points) in enumerate(lines):
-        colour, dash = series_colour(index), dashes[index % len(dashes)]
+        colour = series_colour(index)
+        dash = dashes[index % len(dashes)]
         plot.line(points, colour, dash=dash)
         _dots(plot, points, colour, f"{name}: {{1:.4g}} % lost at {{0:.4g}} % load")
         names.append((name, colour, dash))
@@ -222,7 +226,8 @@ _WHOLE = 1.0 - 1e-9
 
 
 def _throughput_share(result: ThroughputResult) -> str:
-    rate, load = result.goals[0].throughput, result.max_load
+    rate = result.goals[0].throughput
+    load = result.max_load
     if rate is None or load.theoretical_maximum is None:
         return ""
     return format_ratio(rate.per_interface_fps / theoretical_rate(load))
@@ -244,7 +249,8 @@ class _Delays:
         repeats = [[one for one in directions if one.error is None] for directions in measured]
         ways = [one for repeat in repeats for one in repeat]
         means = [fmean(one.mean_us or 0.0 for one in repeat) for repeat in repeats]
-        self.repeats, self.failed = len(repeats), len(result.latency) - len(repeats)
+        self.repeats = len(repeats)
+        self.failed = len(result.latency) - len(repeats)
         self.average = fmean(means)
         self.least = min(one.least_us or 0.0 for one in ways)
         self.most = max(one.most_us or 0.0 for one in ways)

@@ -191,7 +191,8 @@ def run_rfc2544(
     span = Span()
     _check(testbed, request)
     modifier = ActiveModifier(request.modifier, request.modifier_commands, testbed)
-    forecast, planned = forecast_of(testbed, request), tuple(request.planned())
+    forecast = forecast_of(testbed, request)
+    planned = tuple(request.planned())
     if on_forecast is not None:
         on_forecast(len(planned), forecast)
     parts: list[Rfc2544Part] = []

@@ -73,7 +73,8 @@ def _limit(estimate: CriticalLoadEstimate) -> SoakLimit | None:
 
 def _curve_loads(estimate: CriticalLoadEstimate) -> list[float]:
     """Loads of a curve's points; they are denser around the critical load, where curves bend."""
-    centre, reach = estimate.median, np.geomspace(1e-5, 1.0, _CURVE_POINTS // 2)
+    centre = estimate.median
+    reach = np.geomspace(1e-5, 1.0, _CURVE_POINTS // 2)
     below = centre - (centre - estimate.question.min_load) * reach
     above = centre + (estimate.question.max_load - centre) * reach
     mode = max(estimate.functions.values(), key=lambda function: function.log_evidence).mode

@@ -22,7 +22,9 @@ CRITICAL_LOAD = "critical load"
 _SOAK_LOSS_RATIO = 1e-7
 _WIDTH, _HEIGHT = 900.0, 800.0
 _LEFT, _RIGHT = 96.0, 880.0
-_CURVES, _KNEE, _HISTORY = (30.0, 240.0), (310.0, 530.0), (595.0, 725.0)
+_CURVES = (30.0, 240.0)
+_KNEE = (310.0, 530.0)
+_HISTORY = (595.0, 725.0)
 _ROOM = 0.05
 _COMBINED = "#444444"
 _KNEE_MARGIN = 0.25
@@ -211,7 +213,8 @@ def _draw_counts(plot: Plot, trials: Sequence[Trial]) -> None:
             counts.setdefault(trial.load_per_interface_fps, []).append(counted)
     marks = []
     for load, rows in counts.items():
-        bounds, floor = LossBounds.of(*np.array(rows).T), plot.y.low
+        bounds = LossBounds.of(*np.array(rows).T)
+        floor = plot.y.low
         if bounds.trials > 1 and bounds.most > floor:
             plot.line([(load, max(bounds.least, floor)), (load, bounds.most)], _COMBINED, width=1.0)
         hint = f"{bounds.lost:,.0f} of {bounds.frames:,.0f} frames lost in {trials_counted(bounds.trials)}"

@@ -340,7 +340,8 @@ class SearchKind(results.Kind[ResultT]):
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Contradictions in the result of a search, whose bounds and verdicts must follow from its trials."""
-        least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
+        least = result.min_load.per_interface_fps
+        most = result.max_load.rate.per_interface_fps
         for place, trial in enumerate(trials, start=1):
             if not least * (1.0 - results.ROUNDING) <= trial.load <= most * (1.0 + results.ROUNDING):
                 yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
@@ -349,7 +350,9 @@ class SearchKind(results.Kind[ResultT]):
             replace(trial, output=replace(trial.output, lost_frames=None, directions=())) for trial in evidence
         ]
         for report in result.goals if result.algorithm == ALGORITHM else ():
-            said, name, searched = report.result, report.goal.name, search_goal(report.goal)
+            said = report.result
+            name = report.goal.name
+            searched = search_goal(report.goal)
             if said is None:
                 continue
             made = goal_result(searched, evidence, min_load=least, max_load=most)
@@ -442,7 +445,8 @@ class SearchKind(results.Kind[ResultT]):
             goals = [search_goal(Goal.model_validate(fields)) for fields in journal.search.get("goals", ())]
         except (ValidationError, SearchError):
             return
-        so_far, warm_ups = BoundsSoFar(goals), warm_ups_in(journal.search.get("settings") or {})
+        so_far = BoundsSoFar(goals)
+        warm_ups = warm_ups_in(journal.search.get("settings") or {})
         bounds = [so_far.add(result) for result in journal.results[warm_ups:]]
         for goal_bounds in bounds[-1] if bounds else ():
             interval = results.format_interval(goal_bounds.leaning.lower, goal_bounds.leaning.upper)

@@ -39,12 +39,14 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
     trials: list[_LaterTrial] = []
     for at_load in result.latency:
         if at_load.duration_s is not None and at_load.loss_ratio is not None:
-            intended, missing = _intended(at_load.load, at_load.duration_s), at_load.unsent_frames or 0
+            intended = _intended(at_load.load, at_load.duration_s)
+            missing = at_load.unsent_frames or 0
             offered = Offered(at_load.load.per_interface_fps, max(0, intended - missing), missing)
             lost = max(0, round(at_load.loss_ratio * intended) - missing)
             trials.append(_LaterTrial(f"latency trial at {name_load(at_load)},", offered, lost, at_load.duration_s))
     for one in result.telemetry:
-        load, missing = one.load.per_interface_fps, max(0, _intended(one.load, one.duration_s) - one.sent_frames)
+        load = one.load.per_interface_fps
+        missing = max(0, _intended(one.load, one.duration_s) - one.sent_frames)
         what = f"telemetry's trial at {format_frame_rate(load)} per interface"
         trials.append(_LaterTrial(what, Offered(load, one.sent_frames, missing), one.lost_frames, one.duration_s))
     unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")

@@ -99,7 +99,8 @@ class SearchRequest(Request):
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
         """The time that the search is expected to take, with waits for each full-length trial."""
         search = MLRsearch([replace(goal) for goal in self.goals], loads.min_load, loads.max_load, timeout=None)
-        longer, expected = 1.0 + waits / self.goals[0].final_trial_duration, search.forecast()
+        longer = 1.0 + waits / self.goals[0].final_trial_duration
+        expected = search.forecast()
         return Forecast(expected.seconds * longer, expected.low * longer, expected.high * longer)
 
 

@@ -31,10 +31,15 @@ BANDS = {"bounds so far": 0.2, "proved": 0.5}
 _WIDTH = 900.0
 _LEFT, _RIGHT = 78.0, 690.0
 _OVERVIEW, _CLOSE_UP = 105.0, 260.0
-_TOP, _SPACE, _MARGIN = 34.0, 26.0, 8.0
+_TOP = 34.0
+_SPACE = 26.0
+_MARGIN = 8.0
 _ROOM_IN_WIDTHS = 3.0
 _LOGARITHMIC_FROM = 10.0
-_LOSS_RIGHT, _LOSS_TOP, _LOSS_BOTTOM, _LOSS_GAP = 880.0, 30.0, 230.0, 62.0
+_LOSS_RIGHT = 880.0
+_LOSS_TOP = 30.0
+_LOSS_BOTTOM = 230.0
+_LOSS_GAP = 62.0
 _ZONE_OPACITY = 0.1
 _DECADES_BELOW = 1.0
 """Distance of the line of trials without loss below the smallest loss, in decades."""
@@ -67,7 +72,9 @@ def draw_search(result: GoalsResult, history: History) -> str:
     picture = drawing.Drawing()
     picture.text(4.0, 14.0, about)
     marked = drawing.by_mark(result.trials)
-    x, top, bottom = drawing.Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT), _TOP, _TOP
+    x = drawing.Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT)
+    top = _TOP
+    bottom = _TOP
     for window in windows:
         bottom = top + (_CLOSE_UP if window.goals else _OVERVIEW)
         plot = drawing.Plot(x, drawing.Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture)
@@ -322,7 +329,10 @@ def _draw_allowed_loss(plot: drawing.Plot, report: GoalReport, colour: str) -> N
 
 _COLUMNS = 4
 _ROW, _CELL = 224.0, 222.0
-_CELL_LEFT, _CELL_TOP, _CELL_BOTTOM, _CELL_WIDTH = 66.0, 54.0, 36.0, 146.0
+_CELL_LEFT = 66.0
+_CELL_TOP = 54.0
+_CELL_BOTTOM = 36.0
+_CELL_WIDTH = 146.0
 _LONGEST_NAME = 30
 
 
@@ -388,7 +398,8 @@ def draw_spectra(result: GoalsResult) -> str:
     picture = drawing.Drawing()
     for index, spectrum in enumerate(spectra):
         row, column = divmod(index, _COLUMNS)
-        left, top = _CELL_LEFT + column * _CELL, row * _ROW
+        left = _CELL_LEFT + column * _CELL
+        top = row * _ROW
         rates = [level.forwarding_rate for level in spectrum.levels] + [spectrum.load.per_interface_fps]
         room = 0.1 * (max(rates) - min(rates)) or 0.01 * max(rates)
         y = drawing.Axis(max(0.0, min(rates) - room), max(rates) + room, top + _ROW - _CELL_BOTTOM, top + _CELL_TOP)

@@ -12,7 +12,10 @@ from lossratio.units import L1_OVERHEAD, format_frame_rate
 _SIZE = re.compile(r"(\d+B|IMIX\w*)", re.IGNORECASE)
 _CORES = re.compile(r"([1-9]\d*)c", re.IGNORECASE)
 _WIDTH, _HEIGHT = 900.0, 330.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 30.0, 262.0
+_LEFT = 78.0
+_RIGHT = 880.0
+_TOP = 30.0
+_BOTTOM = 262.0
 _REFERENCE = "#333333"
 _STEPS = 80
 
@@ -89,7 +92,8 @@ def _sweeps(
         traffic = result.conditions.traffic
         key = (result.test.suite, name, traffic.frame_format, result.conditions.testbed.name)
         for report in result.goals:
-            outcome, at = report.result, value(result, found[0])
+            outcome = report.result
+            at = value(result, found[0])
             groups.setdefault(key, {}).setdefault(report.goal.name, {})[at] = SweepRow(
                 at,
                 throughput=report.throughput,

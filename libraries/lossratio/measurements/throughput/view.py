@@ -176,11 +176,14 @@ class ThroughputView(View[GoalsResult]):
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal."""
         for report in result.goals:
-            found, name = report.result, report.goal.name
+            found = report.result
+            name = report.goal.name
             if found is None:
                 yield Finding(result, name, Outcome.FAILED, result.error, resolution=report.goal.width_ratio)
             else:
-                reason, limits, value = found.reason, mlrsearch.IrregularReason, found.conditional_throughput
+                reason = found.reason
+                limits = mlrsearch.IrregularReason
+                value = found.conditional_throughput
                 yield Finding(
                     result,
                     name,
@@ -219,7 +222,8 @@ class ThroughputView(View[GoalsResult]):
             yield rested
         for report in result.goals:
             if report.result is not None and report.result.zone is not None:
-                here, zone = format_interval(*report.bounds), format_interval(*report.result.zone.ends)
+                here = format_interval(*report.bounds)
+                zone = format_interval(*report.result.zone.ends)
                 yield Doubt(
                     DoubtKind.CHANCE,
                     f"from {zone} per interface, 30 to 70 % of trials lose more than {report.goal.name} allows. Its "

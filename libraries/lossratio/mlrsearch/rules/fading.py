@@ -44,7 +44,9 @@ def fading(view: GoalView) -> Choice | None:
 
     None if loss does not fade, or no load was promised in vain yet.
     """
-    stages, curve, grid = view.stages, view.curve, view.grid
+    stages = view.stages
+    curve = view.curve
+    grid = view.grid
     upper = view.intervals[0].upper
     promised_in_vain = any(stage.failed for stage in stages)
     if view.goal.loss_ratio > 0.0 or upper is None or not promised_in_vain or not view.intervals[-1].open:
@@ -72,16 +74,20 @@ def fading(view: GoalView) -> Choice | None:
 
 def _pair_to_compare(view: GoalView, upper: float) -> tuple[float, float | None]:
     """The smallest load that loses so much more than an upper bound, None if there is none, and the one just below."""
-    evidence, curve = view.stages[0].evidence, view.curve
-    near, far = upper, evidence.upper_above(upper)
+    evidence = view.stages[0].evidence
+    curve = view.curve
+    near = upper
+    far = evidence.upper_above(upper)
     while far is not None and curve.loss_ratio(far) < APART * curve.loss_ratio(upper):
-        near, far = far, evidence.upper_above(far)
+        near = far
+        far = evidence.upper_above(far)
     return near, far
 
 
 def _long_trial(view: GoalView, expected: int) -> Choice:
     """A trial for the goal itself, where it is expected to lose one frame, or just above the bound proved so far."""
-    grid, interval = view.grid, view.intervals[-1]
+    grid = view.grid
+    interval = view.intervals[-1]
     if interval.lower is None:
         return Choice("fading", view.final, grid.load(max(interval.first, min(interval.last, expected))), Bound.LOWER)
     # Loss may fade faster than it did above: steps up double, and are no larger than to the middle.

@@ -78,7 +78,8 @@ def look(view: GoalView) -> Choice:
 
 def _proof_of_jump(view: GoalView, index: int) -> Choice | None:
     """A trial at the smallest lossy load, if a look goes far below it although it lost little; None: none is needed."""
-    upper, most = view.intervals[0].upper, PROOF_OF_JUMP * view.goal.first_duration
+    upper = view.intervals[0].upper
+    most = PROOF_OF_JUMP * view.goal.first_duration
     is_far = view.intervals[0].last - index > FAR_STEPS * view.width
     if upper is None or not is_far or view.curve.loss_ratio(upper) > UNLUCKY:
         return None
@@ -93,7 +94,9 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     As long as the expected bound holds good, both sides of it are looked at, the upper one first: if that is no upper
     bound, the expected bound was too low and its lower side need not be measured. The width is in grid steps.
     """
-    first, last, position = interval.first, interval.last, expectation.position
+    first = interval.first
+    last = interval.last
+    position = expectation.position
     if interval.upper is None:
         # Also with a hint: the first trial at a SUT that has rested may pass what no later one does.
         return last, Bound.UPPER

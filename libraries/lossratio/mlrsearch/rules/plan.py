@@ -71,7 +71,8 @@ MOST_TRIALS = 64
 
 def plan(view: GoalView) -> Choice | None:
     """The next trial; None for goals with shorter trials, while short looks lead on, and where plans do not end."""
-    facts, interval = view.plan, view.intervals[0]
+    facts = view.plan
+    interval = view.intervals[0]
     if facts is None or not (facts.begun or facts.posterior.earlier) or facts.may_drift or facts.contested > MOST_LOADS:
         return None
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
@@ -106,7 +107,9 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
     facts = view.plan
     if facts is None or view.goal.loss_ratio == 0.0 or facts.may_drift or facts.contested > MOST_LOADS:
         return None
-    grid, evidence, measured = view.grid, view.stages[-1].evidence, sorted(facts.posterior.measured)
+    grid = view.grid
+    evidence = view.stages[-1].evidence
+    measured = sorted(facts.posterior.measured)
     for position in measured:
         low, high = facts.posterior.counts(position)
         again = grid.load(round(position))
@@ -122,7 +125,9 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
 
 def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int, Bound]:
     """A higher load, if bad luck may have led to this one; otherwise the load as it is."""
-    fresh, upper, interval = _trials(view, 0.0)[0], view.intervals[0].upper, view.intervals[-1]
+    fresh = _trials(view, 0.0)[0]
+    upper = view.intervals[0].upper
+    interval = view.intervals[-1]
     if view.goal.loss_ratio > 0.0 or fresh <= FEW_TRIALS or upper is None:
         return index, bound
     lossy = {
@@ -150,7 +155,8 @@ def _margin(counts: Mapping[float, tuple[int, int]], least: float) -> int:
 
 def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     """The grid index of the next load, and what it is expected to be."""
-    interval, fresh = view.intervals[-1], _trials(view, 0.0)
+    interval = view.intervals[-1]
+    fresh = _trials(view, 0.0)
     first, last = interval.first, interval.last
     coarse = np.linspace(first, max(first, last), COARSE).round()
     near = [] if facts.expected.overload is None else [math.floor(facts.expected.overload[0])]
@@ -171,7 +177,8 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     success, low_first, high_first = _pairs(curves, needed, lowers, uppers)
     best = int((np.minimum(low_first, high_first) / np.maximum(success, 1e-9)).argmin())
     failures = min(low_first[best], high_first[best]) * (1.0 / max(success[best], 1e-9) - 1.0)
-    bits, told = _bits(curves, race(*fresh).lower[fresh], view.width), information(curves, needed)
+    bits = _bits(curves, race(*fresh).lower[fresh], view.width)
+    told = information(curves, needed)
     positions = curves.positions
     told[(positions < first) | (positions > last) | (positions != np.round(positions))] = 0.0
     if failures * told.max() > PATIENCE * fresh[0] * bits and told.any():
@@ -191,14 +198,16 @@ def _pairs(curves: Curves, needed: Needed, lowers: NDArray[np.intp], uppers: NDA
     numbers = (np.searchsorted(curves.positions, indexes) for indexes in (lowers, uppers))
     for row, (low, high) in enumerate(zip(*numbers, strict=True)):
         joint = curves.joint(low, high)
-        success, after_low = lower[low] @ joint @ (1.0 - lower[high]), lower[low] @ joint @ time[high]
+        success = lower[low] @ joint @ (1.0 - lower[high])
+        after_low = lower[low] @ joint @ time[high]
         figures[row] = success, alone[low] + after_low, alone[high] + time[low] @ joint @ (1.0 - lower[high])
     return np.asarray(figures.T)
 
 
 def information(curves: Curves, needed: Needed) -> Floats:
     """How many bits a trial at each load says about whether that load becomes a lower bound; the trial counts in it."""
-    lower, (lows, highs) = race(*map(int, needed.max(axis=0))).lower, needed.T
+    lower = race(*map(int, needed.max(axis=0))).lower
+    (lows, highs) = needed.T
     is_lossy = curves.chances @ LOSSY
     after_loss = (curves.chances * LOSSY * lower[lows, np.maximum(0, highs - 1)]).sum(axis=1)
     after_none = (curves.chances * (1.0 - LOSSY) * lower[np.maximum(0, lows - 1), highs]).sum(axis=1)
@@ -221,7 +230,8 @@ def _entropy(chances: Floats) -> Floats:
 
 def _needed(view: GoalView, positions: Floats) -> Needed:
     """Low-loss and high-loss trials that loads still need to be a lower and an upper bound: a row for each load."""
-    interval, measured = view.intervals[-1], view.plan.posterior.measured if view.plan is not None else ()
+    interval = view.intervals[-1]
+    measured = view.plan.posterior.measured if view.plan is not None else ()
     needed = np.tile(_trials(view, 0.0), (len(positions), 1))
     for row in np.flatnonzero(np.isin(positions, [*measured])):
         needed[row] = _trials(view, view.grid.load(int(positions[row])))
@@ -232,7 +242,8 @@ def _needed(view: GoalView, positions: Floats) -> Needed:
 
 def _trials(view: GoalView, load: float) -> tuple[int, int]:
     """Low-loss and high-loss trials that a load still needs; one that was never measured has no load."""
-    evidence, duration = view.stages[-1].evidence, view.goal.final_trial_duration
+    evidence = view.stages[-1].evidence
+    duration = view.goal.final_trial_duration
     lows, highs = (evidence.missing(load, bound) / duration for bound in (Bound.LOWER, Bound.UPPER))
     # High-loss trials must exceed their share, low-loss ones must reach theirs.
     whole = math.ceil(lows - 1e-9), math.floor(highs + 1e-9) + 1

@@ -23,7 +23,8 @@ def hint(view: GoalView) -> Choice | None:
     """
     if view.hinted is None or view.hinted_pair is None or view.goal.first_duration == view.goal.final_trial_duration:
         return None
-    stages, interval = view.stages, view.intervals[-1]
+    stages = view.stages
+    interval = view.intervals[-1]
     (lower, upper), upper_index = view.hinted_pair, view.hinted + view.width
     if any(stage.evidence.bound(lower) is Bound.UPPER for stage in stages):
         return None
@@ -105,7 +106,8 @@ def proof(view: GoalView) -> Choice | None:
     if view.intervals[0].lower == view.grid.max_load:
         # There is no upper bound to look for, so the targets between serve nothing.
         return Choice("proof", view.final, view.grid.max_load, Bound.LOWER)
-    interval, pair = view.intervals[number], view.intervals[number - 1]
+    interval = view.intervals[number]
+    pair = view.intervals[number - 1]
     unproved = [
         Choice("proof", number, load, bound)
         for load, proved, bound in (

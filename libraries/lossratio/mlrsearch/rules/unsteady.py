@@ -61,7 +61,8 @@ def landslide(view: GoalView) -> Choice | None:
 
 def _secure_lower(view: GoalView) -> Choice | None:
     """The best load that passed anything, before it is improved on."""
-    intervals, full_length = view.intervals, view.goal.final_trial_duration
+    intervals = view.intervals
+    full_length = view.goal.final_trial_duration
     has_gone_down = any(
         view.fall(number)
         >= view.width * (LANDSLIDE if stage.target.trial_duration >= full_length else LANDSLIDE_OF_SHORT_TRIALS)
@@ -85,7 +86,9 @@ def _secure_upper(view: GoalView) -> Choice | None:
     rise, number = max((view.rise(number), number) for number in range(len(intervals)))
     if intervals[-1].upper is not None or rise < LANDSLIDE * view.width:
         return None
-    base, index, highest = intervals[number].first - 1, 0, intervals[-1].last
+    base = intervals[number].first - 1
+    index = 0
+    highest = intervals[-1].last
     while index < highest:
         index = min(highest, base + rise)
         load = view.grid.load(index)
@@ -105,7 +108,9 @@ def halving(view: GoalView) -> Choice | None:
     Where a SUT changes, or is chance, other rules may follow it without end. This rule follows nothing: each load that
     it picks is decided by trials for the goal itself, before the next one, and leaves half of the interval.
     """
-    picked, interval, grid = view.begun[PATIENCE:], view.intervals[-1], view.grid
+    picked = view.begun[PATIENCE:]
+    interval = view.intervals[-1]
+    grid = view.grid
     if len(view.begun) < PATIENCE or not interval.open:
         return None
     inside = [load for load in picked if interval.first <= grid.position(load) <= interval.last]

@@ -70,7 +70,8 @@ class GoalView(Stages):
                 self.plan.posterior.earlier = self._earlier.tonight(self.plan.posterior)
             self.plan.expect(self.expectation.overload, after.upper)
         if self._hint is not None and not after.open:
-            self.hinted, self._hint = self._hint.expected(after.first - 1), None
+            self.hinted = self._hint.expected(after.first - 1)
+            self._hint = None
 
     def too_much(self) -> float:
         """The smallest load that all trials, short ones too, showed to be too much, in frames per second."""

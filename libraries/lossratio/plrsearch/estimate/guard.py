@@ -84,7 +84,9 @@ class LossBounds:
             lost: Lost frames of each trial.
             looks: How many lower bounds are looked at: all of them hold at once (Bonferroni).
         """
-        total, all_lost, lossy = float(frames.sum()), float(lost.sum()), int(np.count_nonzero(lost))
+        total = float(frames.sum())
+        all_lost = float(lost.sum())
+        lossy = int(np.count_nonzero(lost))
         burst = max(1.0, all_lost)
         if len(frames) > 1 and all_lost:
             expected = frames * (all_lost / total)
@@ -295,14 +297,16 @@ def guard(
         above = _between(counts, higher, highest)
         if not verifies(above):
             break
-        load, bounds = float(higher), above
+        load = float(higher)
+        bounds = above
     return GuardStatement.of(Verdict.VERIFIED, target, (load, highest), bounds, share)
 
 
 def _starts(loads: Array) -> list[float]:
     """Loads from which trials are asked: all trials, half of them, a quarter ... but 10 or more, or somewhat more."""
     starts: list[float] = []
-    ordered, number = np.sort(loads), len(loads)
+    ordered = np.sort(loads)
+    number = len(loads)
     while number >= _LEAST_TRIALS:
         starts.append(float(ordered[-number]))
         number = min(number // 2, int(np.count_nonzero(ordered > starts[-1])))

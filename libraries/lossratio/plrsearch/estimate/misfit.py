@@ -109,7 +109,8 @@ def _residuals(description: Description) -> Array:
     """Residuals of trials that show how a varying capacity is distributed; empty if they are too few."""
     if description.likelihood is not LikelihoodName.VARYING:
         return np.zeros(0)
-    mode, capacities = description.best.mode, Capacities.of(description.best, description.counts)
+    mode = description.best.mode
+    capacities = Capacities.of(description.best, description.counts)
     shown = capacities.residuals(float(mode.deviation / mode.mrr), description.order.correlation)
     return np.zeros(0) if len(shown) < ENOUGH or np.std(shown) < _STEADY else shown
 
@@ -123,8 +124,11 @@ def tails_of(description: Description) -> Tails | None:
 
 def check(description: Description, trials: int, tails: Tails | None = None) -> Misfit:
     """Checks the model against the trials; `trials` is the number of all, also of those that are not described."""
-    best, order, counts = description.best, description.order, description.counts
-    varies, chi_squared = description.likelihood is LikelihoodName.VARYING, np.zeros(0)
+    best = description.best
+    order = description.order
+    counts = description.counts
+    varies = description.likelihood is LikelihoodName.VARYING
+    chi_squared = np.zeros(0)
     if description.likelihood is LikelihoodName.GEOMETRIC:
         known = posteriors(counts, best.question, LikelihoodName.POISSON, for_selection=True)
         best = max(known, key=lambda posterior: posterior.log_evidence)
@@ -171,10 +175,12 @@ def _of_constant_capacity(description: Description, lack: LackOfFit) -> Iterator
 
 def rare_stalls(description: Description) -> str | None:
     """That stalls which alone lose the target may be in none of the trials, where the capacity is constant."""
-    counts, target = description.counts, description.best.question.target_loss_ratio
+    counts = description.counts
+    target = description.best.question.target_loss_ratio
     every = min(_RARE_S, _STALL_S / target)
     shown = counts.lost <= _QUIET * target * counts.load * counts.exposure
-    seconds, needed = float(counts.duration[shown].sum()), _NONE_SEEN * every
+    seconds = float(counts.duration[shown].sum())
+    needed = _NONE_SEEN * every
     if description.lack_of_fit is None or description.bursts is not None or seconds >= needed:
         return None
     return (
@@ -210,7 +216,9 @@ def _of_counts(best: Posterior, counts: TrialCounts, chi_squared: Array) -> Iter
 
 def _of_varying_capacity(description: Description, tails: Tails | None) -> Iterator[str]:
     """Whether integrals are exact, trials independent and enough, and capacities distributed normally."""
-    best, order, counts = description.best, description.order, description.counts
+    best = description.best
+    order = description.order
+    counts = description.counts
     independent = description.independent_trials
     for posterior in description.posteriors:
         if posterior.error > _LARGEST_ERROR and posterior.log_evidence > best.log_evidence - _MATTERS:
@@ -283,7 +291,8 @@ def _narrow(description: Description) -> Iterator[str]:
 
 def _surprise(posterior: Posterior, counts: TrialCounts) -> Iterator[str]:
     """Trials with loss at loads where the curve has none, if chance does not explain it, over all capacities."""
-    mode, quiet = posterior.mode, _expected(posterior, counts) < _MOST_EXPECTED
+    mode = posterior.mode
+    quiet = _expected(posterior, counts) < _MOST_EXPECTED
     few = np.flatnonzero((counts.lost > 0) & quiet)
     capacities = np.maximum(mode.mrr + mode.deviation * _CAPACITIES, mode.spread)
     weights = np.exp(-0.5 * _CAPACITIES**2)

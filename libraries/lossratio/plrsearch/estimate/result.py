@@ -116,7 +116,8 @@ class CriticalLoadEstimate:
     @cached_property
     def guard(self) -> GuardStatement:
         """What frames at and just below the stated load say by themselves; trials that may be alike count as fewer."""
-        share, counts = self.description.order.share, self._evidence
+        share = self.description.order.share
+        counts = self._evidence
         if self.description.replicates.differ and len(counts) < TRIALS_FOR_TAILS:
             share = min(share, _UNKNOWN_ORDER)
         return guard(counts, self.question, self.median, self._interval(0.95)[0], share)
@@ -215,7 +216,8 @@ class CriticalLoadEstimate:
         low, high = self.combined.interval(probability)
         if self.stopping_factor != 1.0:
             middle, factor = self.median, self.stopping_factor
-            low, high = middle - factor * (middle - low), middle + factor * (high - middle)
+            low = middle - factor * (middle - low)
+            high = middle + factor * (high - middle)
         resolution = 1.0 / self.counts.exposure.max() if len(self.counts) else 0.0
         return max(low - resolution, self.question.min_load), min(high + resolution, self.question.max_load)
 

@@ -69,8 +69,10 @@ class Tails:
     @classmethod
     def of(cls, residuals: Array, posterior: Posterior) -> Tails:
         """What residuals of independent trials show, beside the likeliest curve."""
-        number, deviation = len(residuals), residuals.std()
-        middle, width = np.full(_FREEDOM.shape, np.median(residuals)), np.full(_FREEDOM.shape, deviation)
+        number = len(residuals)
+        deviation = residuals.std()
+        middle = np.full(_FREEDOM.shape, np.median(residuals))
+        width = np.full(_FREEDOM.shape, deviation)
         for _ in range(_ROUNDS):
             # The likeliest by expectation and maximization: what is far from the middle counts less.
             weight = (_FREEDOM + 1.0) / (_FREEDOM + ((residuals - middle) / width) ** 2)
@@ -89,7 +91,8 @@ class Tails:
 
 def _log_density(values: Array, middle: Array, width: Array) -> Array:
     """Of Student's distributions."""
-    half, gammaln = 0.5 * (_FREEDOM + 1.0), scipy.special.gammaln
+    half = 0.5 * (_FREEDOM + 1.0)
+    gammaln = scipy.special.gammaln
     constant = gammaln(half) - gammaln(half - 0.5) - 0.5 * np.log(_FREEDOM * np.pi)
     return np.asarray(constant - np.log(width) - half * np.log1p(((values - middle) / width) ** 2 / _FREEDOM))
 
@@ -99,8 +102,11 @@ def _shares(posterior: Posterior, weights: Array) -> tuple[Array, float]:
 
     And the share by which it is higher with lognormal ones: exp(-x) is 1 - x + x^2 / 2.
     """
-    curve, question = posterior.curves.at(np.array([posterior.likeliest])), posterior.question
-    mrr, spread, deviation = curve.mrr, curve.spread, curve.deviation
+    curve = posterior.curves.at(np.array([posterior.likeliest]))
+    question = posterior.question
+    mrr = curve.mrr
+    spread = curve.spread
+    deviation = curve.deviation
     normal = critical_load(curve, question)
     constant = critical_load(replace(curve, deviation=0.0 * deviation), question)
     loads = normal - _LOWER * (normal - question.min_load)

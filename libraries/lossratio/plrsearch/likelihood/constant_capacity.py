@@ -74,7 +74,8 @@ class PoissonLikelihood(Likelihood):
         self.constant = _log_probability_at_group_means(counts)
 
     def _value(self, log_rate: Array) -> Array:
-        lossless, lossy = log_rate[..., : self._lossless], log_rate[..., self._lossless :]
+        lossless = log_rate[..., : self._lossless]
+        lossy = log_rate[..., self._lossless :]
         expected = np.exp(lossless + self._log_exposure[: self._lossless])
         deviance = poisson_deviance(lossy - self._log_observed_rate) @ self._lost
         return np.asarray(-expected.sum(axis=-1) - deviance)

@@ -88,7 +88,8 @@ class VaryingCapacityLikelihood:
 
     def bumps(self, function: FittingFunction, log_spread: Array) -> Bumps:
         """The bumps at each log a: by cubics between places of a grid, which are computed once."""
-        known, at = self._grids.setdefault(function.name, {}), np.round(log_spread / GRID, 9)
+        known = self._grids.setdefault(function.name, {})
+        at = np.round(log_spread / GRID, 9)
         first = np.floor(at)
         around = first[:, None] + np.where(at > first, 1.0, 0.0)[:, None] * np.arange(-1.0, 3.0)
         grid = np.unique(around)
@@ -149,10 +150,14 @@ class VaryingCapacityLikelihood:
     def _cells(self, at: Curves, bumps: Bumps, rows: Indices, trials: Indices) -> _Cells:
         """Pairs of points and trials, with a first guess of the likeliest capacities."""
         place, width = bumps.place[rows, trials], bumps.width[rows, trials]
-        mrr, spread, deviation = at.mrr[rows, 0], at.spread[rows, 0], at.deviation[rows, 0]
+        mrr = at.mrr[rows, 0]
+        spread = at.spread[rows, 0]
+        deviation = at.deviation[rows, 0]
         capacity = mrr + (place - mrr) * deviation**2 / (deviation**2 + width**2)
         low, high = np.minimum(mrr, place), np.maximum(mrr, place)
-        load, lost, log_exposure = self.groups.load[trials], self.groups.lost[trials], self._log_exposure[trials]
+        load = self.groups.load[trials]
+        lost = self.groups.lost[trials]
+        log_exposure = self._log_exposure[trials]
         quiet = lost == 0
         if quiet.any():
             mean, wide = mrr[quiet], width[quiet]
@@ -168,14 +173,16 @@ class VaryingCapacityLikelihood:
         capacity = self._nodes(at, rows, trials, np.zeros_like(trials))
         distance = (at.mrr[rows] - capacity) / at.deviation[rows]
         tail = scipy.special.ndtr(distance) @ _rules()[1][0]
-        log_tail, tiny = np.log(np.maximum(tail, _TINY)), tail < _TINY
+        log_tail = np.log(np.maximum(tail, _TINY))
+        tiny = tail < _TINY
         if tiny.any():
             log_tail[tiny] = _log_sum(scipy.special.log_ndtr(distance[tiny]) + np.log(_rules()[1][0]))
         return np.asarray(log_tail)
 
     def _skewed(self, at: Curves, rows: Indices, trials: Indices) -> Array:
         """Few losses: the normal density, averaged over the capacities that explain the count."""
-        counts, deviation = self.groups.lost[trials].astype(int), at.deviation[rows]
+        counts = self.groups.lost[trials].astype(int)
+        deviation = at.deviation[rows]
         capacity = self._nodes(at, rows, trials, counts)
         steepness = -at.function.log_loss(self.groups.load[trials][:, None], capacity, at.spread[rows]).slope
         distance = (capacity - at.mrr[rows]) / deviation
@@ -227,7 +234,9 @@ def _integrals(cells: _Cells, function: FittingFunction) -> Array:
     values, open_ones = np.empty(len(cells.load)), np.arange(len(cells.load))
     for iteration in range(_ITERATIONS):
         values[open_ones], far, step = _expanded(cells, function)
-        cells, open_ones, step = cells.at(far), open_ones[far], step[far]
+        cells = cells.at(far)
+        open_ones = open_ones[far]
+        step = step[far]
         if not len(open_ones):
             break
         cells = _moved(cells, step, bisect=iteration % 3 == 2)

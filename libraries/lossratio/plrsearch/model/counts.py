@@ -96,8 +96,11 @@ def count(result: TrialResult, begun: float) -> Row:
         SearchError: If the trial has no counts of sent and lost frames (a loss ratio alone has no weight), or if they
             contradict each other.
     """
-    output, where = result.output, f"the trial at {result.load:.10g} frames/s of {result.duration:g} s"
-    sent, lost, unsent = output.sent_frames, output.lost_frames, output.unsent_frames or 0
+    output = result.output
+    where = f"the trial at {result.load:.10g} frames/s of {result.duration:g} s"
+    sent = output.sent_frames
+    lost = output.lost_frames
+    unsent = output.unsent_frames or 0
     if sent is None or lost is None:
         raise SearchError(
             f"PLRsearch needs the counts of sent and lost frames, but {where} has only a loss ratio. "

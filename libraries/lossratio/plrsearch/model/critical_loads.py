@@ -56,7 +56,8 @@ class Curves:
         """Mean loss of each curve at its load."""
         if self.function is ERF or not self.deviation.any():
             return _plain(self.function, load, self.mrr, self._widened)
-        narrow, parts = self.deviation < _NARROW * self.spread, np.empty((3, len(load)))
+        narrow = self.deviation < _NARROW * self.spread
+        parts = np.empty((3, len(load)))
         for chosen, compute in ((narrow, _narrow_stretch), (~narrow, _wide_stretch)):
             if chosen.any():
                 parts[:, chosen] = compute(load[chosen], self.mrr[chosen], self.spread[chosen], self.deviation[chosen])
@@ -182,8 +183,10 @@ def root(
     A step beyond an end leads onto it first. Newton's method squares its error, so no step is needed after one of 1e-5
     of the scale on which the function bends.
     """
-    active, x = np.arange(len(start)), np.clip(start, low, high)
-    below, above = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+    active = np.arange(len(start))
+    x = np.clip(start, low, high)
+    below = np.nextafter(low, -np.inf)
+    above = np.nextafter(high, np.inf)
     for _ in range(_ITERATIONS):
         if not len(active):
             break

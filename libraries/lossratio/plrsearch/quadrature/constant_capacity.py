@@ -67,13 +67,15 @@ def integrate(model: Model[Likelihood], question: CriticalLoadQuestion, toleranc
 
 def _outer_support(model: Model[Likelihood]) -> tuple[Modes, float, float]:
     """Rows across the posterior's support in log a, and the bounds of the support."""
-    low, high = 0.0, model.prior.highest_log_mrr(DROP)
+    low = 0.0
+    high = model.prior.highest_log_mrr(DROP)
     positions = np.linspace(low, high, _FIRST_ROWS)
     rows = RowDensity(model, positions)
     known = find_modes(rows, explaining_starts(rows))
     for _ in range(_ROUNDS):
         inside = np.flatnonzero(known.log_mass > known.log_mass.max() - DROP)
-        first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, len(known.log_spread) - 1)
+        first = max(inside[0] - 1, 0)
+        last = min(inside[-1] + 1, len(known.log_spread) - 1)
         low, high = float(known.log_spread[first]), float(known.log_spread[last])
         if len(inside) >= _ENOUGH_ROWS or high - low < 1e-9:
             break
@@ -86,7 +88,9 @@ class _Quadrature:
     """Blocks of log a with ORDER rows each, whose panels in log m are `panels`; row r belongs to block r // ORDER."""
 
     def __init__(self, model: Model[Likelihood], question: CriticalLoadQuestion, tolerance: float) -> None:
-        self.model, self.question, self.tolerance = model, question, tolerance
+        self.model = model
+        self.question = question
+        self.tolerance = tolerance
         self.known, low, high = _outer_support(model)
         best = int(np.argmax(self.known.log_mass))
         steps = steps_of(RowDensity(model, self.known.log_spread[best : best + 1]), question)[0]
@@ -168,8 +172,10 @@ class _Quadrature:
         return self._evaluated(row[which], log_spread[which], log_weight[which], *ends)
 
     def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
-        log_mrr, rows = node_positions(low, high), RowDensity(self.model, log_spread)
-        log_density, load = rows.log_density(log_mrr), rows.critical_loads(self.question, log_mrr)
+        log_mrr = node_positions(low, high)
+        rows = RowDensity(self.model, log_spread)
+        log_density = rows.log_density(log_mrr)
+        load = rows.critical_loads(self.question, log_mrr)
         return Panels(row, log_spread, low, high, log_weight, log_density, load)
 
     def _rough_panels(self) -> NDArray[np.bool_]:

@@ -49,7 +49,8 @@ def _coefficient_sizes(values: Array) -> tuple[Array, Array, Array]:
 
 def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
     """Integrals of the polynomials through the nodes' values from -1 to `until`, and their values there; by panels."""
-    series, legendre = values @ _TO_LEGENDRE.T, legvander(until, ORDER)
+    series = values @ _TO_LEGENDRE.T
+    legendre = legvander(until, ORDER)
     primitive = (legendre[:, 2:] - legendre[:, :-2]) / (2.0 * np.arange(1, ORDER) + 1.0)
     integrals = series[:, 0] * (until + 1.0) + np.sum(primitive * series[:, 1:], axis=1)
     return integrals, np.sum(legendre[:, :-1] * series, axis=1)

@@ -76,7 +76,9 @@ class Distribution:
         Within a panel the critical load increases with m, and is as smooth as the density.
         """
         loads = self.critical_load.reshape(-1, self.order)
-        column, first, last = load[:, None], loads[:, 0], loads[:, -1]
+        column = load[:, None]
+        first = loads[:, 0]
+        last = loads[:, -1]
         shares = np.where(column >= last, self._masses.sum(axis=1), 0.0)
         at_load, cut = np.nonzero((column > first) & (column < last))
         position, slope = crossings(loads[cut], load[at_load])
@@ -101,10 +103,12 @@ class Distribution:
         """
         if not all(0.0 < probability < 1.0 for probability in probabilities):
             raise SearchError(f"A probability must be between 0 and 1, exclusive, not {probabilities!r}.")
-        wanted, (least, most) = np.asarray(probabilities, dtype=float), (self.question.min_load, self.question.max_load)
+        wanted = np.asarray(probabilities, dtype=float)
+        (least, most) = (self.question.min_load, self.question.max_load)
         loads = np.where(wanted <= self.p_at_min, least, most)
         between = (wanted > self.p_at_min) & (wanted < 1.0 - self.p_at_max)
-        wanted, (places, until) = wanted[between], self._cumulated
+        wanted = wanted[between]
+        (places, until) = self._cumulated
         if self.order == 1:
             loads[between] = np.interp(wanted, until - 0.5 * np.diff(until, prepend=0.0), places)
             return loads

@@ -70,7 +70,8 @@ def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Arr
 
 def explaining_starts(density: RowDensity) -> Array:
     """Starts without other rows: the smallest and the largest mrr that explain single trials."""
-    groups, model = density.model.likelihood.groups, density.model
+    groups = density.model.likelihood.groups
+    model = density.model
     lossy = groups.lost > 0
     middle = np.broadcast_to(np.log(model.prior.scale), (len(density.log_spread), 1))
     if not lossy.any():
@@ -106,15 +107,20 @@ def _maximum(density: RowDensity, starts: Array, ceiling: Array, depth: float = 
     A density that is concave between x and the bracket's end gains at most slope times distance there. When that is
     little, x is near enough to the maximum. Rows that cannot come within `depth` nats of the highest row are left out.
     """
-    rows, scores = np.arange(len(starts)), density.score(starts)
+    rows = np.arange(len(starts))
+    scores = density.score(starts)
     best = np.argmax(scores.value, axis=1)
-    x, peak, information = starts[rows, best], scores.value[rows, best], scores.information[rows, best]
+    x = starts[rows, best]
+    peak = scores.value[rows, best]
+    information = scores.information[rows, best]
     slope = scores.slope[rows, best]
     below = np.where(starts < x[:, None], starts, -np.inf).max(axis=1)
     above = np.where(starts > x[:, None], starts, np.inf).min(axis=1)
     low = np.where(slope > 0, x, np.maximum(below, density.log_spread))
     high = np.where(slope > 0, np.minimum(above, ceiling), x)
-    top, top_peak, top_information = x.copy(), peak.copy(), information.copy()
+    top = x.copy()
+    top_peak = peak.copy()
+    top_information = information.copy()
     active = rows
     for _ in range(_ITERATIONS):
         end = np.where(slope > 0, high, low)

@@ -62,9 +62,10 @@ _HOPELESS = 60.0
 """Widths of a row from its mode; a point farther away has no mass."""
 
 
-EXACT, ROUGH = (850, 0.02), (300, np.inf)
-"""Points of the sum, with many trials, and the error above which there are four times as many: for results, and for
-choosing loads."""
+EXACT = (850, 0.02)
+"""For results: points of the sum, with many trials, and the error above which there are four times as many."""
+ROUGH = (300, np.inf)
+"""For choosing loads: the same."""
 
 
 def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
@@ -98,12 +99,18 @@ def _summed(
     model: Model[VaryingCapacityLikelihood], question: CriticalLoadQuestion, ridge: _Ridge, number: int
 ) -> Posterior:
     """The posterior by a number of points."""
-    likelihood, even = model.likelihood, even_points(number, 3)
+    likelihood = model.likelihood
+    even = even_points(number, 3)
     log_deviation, log_spread, log_area = ridge.at(even[:, 0], even[:, 1])
     # Points of about one log a are computed together: they share what depends on it only.
     order = np.argsort(log_spread, kind="stable")
-    even, log_deviation, log_spread, log_area = even[order], log_deviation[order], log_spread[order], log_area[order]
-    log_mrr, log_mass, deviation = np.empty(number), np.full(number, -np.inf), np.exp(log_deviation)
+    even = even[order]
+    log_deviation = log_deviation[order]
+    log_spread = log_spread[order]
+    log_area = log_area[order]
+    log_mrr = np.empty(number)
+    log_mass = np.full(number, -np.inf)
+    deviation = np.exp(log_deviation)
     for piece in _pieces(number, model):
         bumps = likelihood.bumps(model.function, log_spread[piece])
         mode, width, _ = rough_rows(model, log_spread[piece], deviation[piece], bumps)
@@ -158,7 +165,8 @@ def _placed(log_spread: Array, even: Array, mode: Array, width: Array) -> tuple[
     above = -_REACH * np.log1p(-np.minimum(even / _ANYWHERE, 1.0 - 1e-9))
     log_mrr = np.where(even < _ANYWHERE, log_spread + above, mode + width * z)
     log_mrr = np.maximum(log_mrr, log_spread)
-    z, half = (log_mrr - mode) / width, 0.5 * _FREEDOM
+    z = (log_mrr - mode) / width
+    half = 0.5 * _FREEDOM
     log_student = scipy.special.gammaln(half + 0.5) - scipy.special.gammaln(half) - 0.5 * np.log(np.pi * _FREEDOM)
     log_student = log_student - (half + 0.5) * np.log1p(z * z / _FREEDOM) - np.log(width)
     log_anywhere = -(log_mrr - log_spread) / _REACH - np.log(_REACH)
@@ -183,7 +191,8 @@ class _Ridge:
     @classmethod
     def of(cls, model: Model[VaryingCapacityLikelihood]) -> _Ridge:
         """Looks for the ridge: first everywhere, then closer."""
-        bounds, ceiling = deviation_bounds(model.likelihood.groups), model.prior.highest_log_mrr(20.0)
+        bounds = deviation_bounds(model.likelihood.groups)
+        ceiling = model.prior.highest_log_mrr(20.0)
         found: list[_Slice] = []
         few = len(model.likelihood.groups) < _FEW
         slices = _SLICES_OF_FEW if few else _SLICES
@@ -205,7 +214,8 @@ class _Ridge:
         """Log s and log a of points in the unit square, and the logarithm of the area that each stands for."""
         log_deviation, log_area = _between(deviation, lambda at: self.deviations[at])
         above = np.clip(np.searchsorted(self.log_deviation, log_deviation), 1, len(self.log_deviation) - 1)
-        low, high = self.log_deviation[above - 1], self.log_deviation[above]
+        low = self.log_deviation[above - 1]
+        high = self.log_deviation[above]
         share = (log_deviation - low) / (high - low)
         log_spread, more = _between(
             spread, lambda at: (1.0 - share) * self.spreads[above - 1, at] + share * self.spreads[above, at]
@@ -303,7 +313,8 @@ def rough_rows(
     Trials without loss are steps of the same width; if there are no others, only the prior bounds the row above.
     """
     likelihood, prior = model.likelihood, model.prior
-    lost, trials = likelihood.groups.lost, likelihood.trials
+    lost = likelihood.groups.lost
+    trials = likelihood.trials
     # The groups are in the order of their losses.
     quiet, few = np.searchsorted(lost, (0.0, _FEW_LOST), side="right")
     if quiet == len(lost):
@@ -315,10 +326,12 @@ def rough_rows(
     weight = trials / scale
     pull = weight * bumps.place
     total, firm = weight[:, quiet:].sum(axis=1), weight[:, few:].sum(axis=1)
-    best, mean = pull[:, quiet:].sum(axis=1) / total, pull[:, few:].sum(axis=1) / np.maximum(firm, 1e-300)
+    best = pull[:, quiet:].sum(axis=1) / total
+    mean = pull[:, few:].sum(axis=1) / np.maximum(firm, 1e-300)
     height = -0.5 * np.sum(weight[:, few:] * (bumps.place[:, few:] - mean[:, None]) ** 2, axis=1)
     height += 0.5 * np.log(bumps.width[:, few:] ** 2 / scale[:, few:]) @ trials[few:]
-    skewed, trials = _SkewedBumps(lost[:few], bumps.place[:, :few], bumps.width[:, :few], deviation), trials[:few]
+    skewed = _SkewedBumps(lost[:few], bumps.place[:, :few], bumps.width[:, :few], deviation)
+    trials = trials[:few]
     for _ in range(_ITERATIONS):
         value, slope, curvature = (terms @ trials for terms in skewed.at(best[:, None]))
         slope -= firm * (best - mean)
@@ -355,7 +368,8 @@ class _SkewedBumps:
         distance = np.minimum(-below[self.steps] / self.scale, _FAR)
         below *= self.reach
         lift = wright_omega(below + self.constant)
-        move, share = lift - self.pull, 1.0 / (1.0 + lift)
+        move = lift - self.pull
+        share = 1.0 / (1.0 + lift)
         value = self.lost * (1.0 + below - move) - self.stiffness * (0.5 * move * move + lift) + 0.5 * np.log(share)
         half = 0.5 * share * share
         slope = (self.stiffness * move + lift * half) * self.reach

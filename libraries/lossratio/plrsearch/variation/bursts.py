@@ -54,7 +54,8 @@ class Bursts:
     @classmethod
     def of(cls, posterior: Posterior, counts: TrialCounts, below: float | None = None) -> Bursts | None:
         """What the counts (below a load) show beside a posterior's likeliest curve; None: chance explains them."""
-        rate, target = posterior.mode.log_loss_rate(counts.load), posterior.question.target_loss_ratio
+        rate = posterior.mode.log_loss_rate(counts.load)
+        target = posterior.question.target_loss_ratio
         near = (np.exp(rate) <= _FAR * target * counts.load) & (counts.load < (below or np.inf))
         if not counts.lost[near].any():
             return None
@@ -95,7 +96,8 @@ class Bursts:
         share[some] = critical_load(curves.at(np.full(some.sum(), posterior.likeliest)), beyond, left[some])
         loads = np.outer(share[:-1] / share[-1], critical_load(curves, beyond)).ravel()
         loads = np.clip(loads, question.min_load, question.max_load)
-        mass, which = np.tile(posterior.mass / _PARTS, _PARTS), np.tile(np.arange(len(posterior.mass)), _PARTS)
+        mass = np.tile(posterior.mass / _PARTS, _PARTS)
+        which = np.tile(np.arange(len(posterior.mass)), _PARTS)
         return replace(posterior, critical_load=loads, mass=mass, order=1, curves=curves.at(which))
 
     def __str__(self) -> str:
@@ -109,7 +111,8 @@ class Bursts:
 
 def _likelier(lost: Array, mean: Array, size: Array) -> Array:
     """Nats by which each count is likelier with a burst, by mean size: Poisson's count with an exponential addition."""
-    size, without = size[:, None], lost * np.log(mean) - mean - scipy.special.gammaln(lost + 1.0)
+    size = size[:, None]
+    without = lost * np.log(mean) - mean - scipy.special.gammaln(lost + 1.0)
     beyond = scipy.special.gammaincc(lost + 1.0, mean * (1.0 + 1.0 / size))
     burst = mean / size - np.log(size) - (lost + 1.0) * np.log1p(1.0 / size) + np.log(np.maximum(beyond, _TINY))
     # A burst that is far smaller than chance's scatter changes no count.

@@ -129,7 +129,8 @@ def _of_varying(
     known = posteriors(counts, question, likelihood, for_selection=for_selection)
     if not counts.lost.any():
         return Description(known, counts, likelihood, replicates)
-    order, rates = order_of(Capacities.of(_best(known), counts)), [0.0] * len(known)
+    order = order_of(Capacities.of(_best(known), counts))
+    rates = [0.0] * len(known)
     if order.drift or order.swing:
         order = _settled(order, counts, question, _best(known).curves.function)
     if order.drift:
@@ -182,7 +183,8 @@ def _of_constant_capacity(
 
 def _below(counts: TrialCounts, load: float) -> TrialCounts:
     """The trials below a load, and as much of those at the load as shows roughly what is lost there."""
-    near, at = counts.at(counts.load < load), counts.load == load
+    near = counts.at(counts.load < load)
+    at = counts.load == load
     if not at.any():
         return near
     exposure = _ANCHOR * counts.exposure[at].sum() / counts.lost[at].sum()
@@ -249,7 +251,8 @@ def _of_sine(posterior: Posterior, swing: float) -> Array:
     That of the likeliest point is a root. Others differ by as much as if the loss ratio were exponential in the load,
     as exp(k load): by log(I0(k swing)) / k, with the Bessel function I0.
     """
-    loads, target = posterior.critical_load, posterior.question.target_loss_ratio
+    loads = posterior.critical_load
+    target = posterior.question.target_loss_ratio
     slope = posterior.curves.loss(loads).load_slope
     steep = np.maximum(slope * loads - 1.0, 1.0)
     below = swing + np.log(scipy.special.i0e(steep * swing)) / steep
@@ -275,8 +278,10 @@ def _at_end(posterior: Posterior, order: Order, rate: float) -> Posterior:
     """
     loads, question = posterior.critical_load, posterior.question
     if order.swing:
-        share, stdev = _of_sine(posterior, order.swing), order.swing_stdev
+        share = _of_sine(posterior, order.swing)
+        stdev = order.swing_stdev
     else:
-        share, stdev = order.scale(np.array(1.0)), rate * order.drift_stdev
+        share = order.scale(np.array(1.0))
+        stdev = rate * order.drift_stdev
     moved = loads * (share + stdev * scipy.special.ndtri(even_points(len(loads), 1)[:, 0]))
     return replace(posterior, critical_load=np.clip(moved, question.min_load, question.max_load))

@@ -80,13 +80,16 @@ class Capacities:
     @classmethod
     def of(cls, posterior: Posterior, counts: TrialCounts) -> Capacities:
         """The capacities under a posterior's likeliest curve."""
-        mode, function, spread = posterior.mode, posterior.mode.function, posterior.mode.spread
+        mode = posterior.mode
+        function = posterior.mode.function
+        spread = posterior.mode.spread
         log_rate = np.log(np.maximum(counts.lost, _LIKELY) / counts.exposure)
         place = np.maximum(function.explaining_mrr(counts.load, log_rate, spread), spread)
         loss = function.log_loss(counts.load, place, spread)
         place = np.maximum(place - (loss.log_rate - log_rate) / loss.slope, spread)
         blur = -1.0 / (loss.slope * np.sqrt(np.maximum(counts.lost, 1.0)))
-        usual, overloaded = float(mode.deviation), place[counts.load >= mode.mrr]
+        usual = float(mode.deviation)
+        overloaded = place[counts.load >= mode.mrr]
         if len(overloaded) >= _ENOUGH_OVERLOADED:
             # But for unusual trials: by the lower half, as the largest capacities may be above the load.
             lower, median = np.quantile(overloaded, [0.25, 0.5])
@@ -204,10 +207,15 @@ def order_of(capacities: Capacities) -> Order:
     which = np.flatnonzero(capacities.certain)
     if len(which) < ENOUGH:
         return NO_ORDER
-    place, blur, time = capacities.place[which], capacities.blur[which], capacities.time[which]
-    slope, penalty = _slope(time, place), 0.5 * np.log(len(which)) + _CLEAR
+    place = capacities.place[which]
+    blur = capacities.blur[which]
+    time = capacities.time[which]
+    slope = _slope(time, place)
+    penalty = 0.5 * np.log(len(which)) + _CLEAR
     level, sloping = (values - np.median(values) for values in (place, place - slope * time))
-    by_load, loads, cost = level.copy(), capacities.load[which], 0.0
+    by_load = level.copy()
+    loads = capacities.load[which]
+    cost = 0.0
     for at in (loads == load for load in np.unique(loads)):
         if np.sum(at) >= _REPEATED:
             by_load[at] -= np.median(level[at])
@@ -246,10 +254,12 @@ def _sine(capacities: Capacities, values: Array) -> Order:
 
     Its period is at least four trials of all, however few of them are certain to lose: these come at uneven times.
     """
-    time, usual = capacities.time[capacities.certain], _UNUSUAL * _width(values)
+    time = capacities.time[capacities.certain]
+    usual = _UNUSUAL * _width(values)
     values = np.clip(values, -usual, usual)
     most = 0.25 / float(np.median(np.diff(capacities.time)))
-    cycles, found = np.arange(_FEW_CYCLES, np.clip(most, 2.0, _MOST_CYCLES), 0.1), NO_ORDER
+    cycles = np.arange(_FEW_CYCLES, np.clip(most, 2.0, _MOST_CYCLES), 0.1)
+    found = NO_ORDER
     for near in (0.09, 0.009, 0.0):
         angle = 2.0 * np.pi * np.outer(cycles, time)
         columns = np.stack([np.sin(angle), np.cos(angle), np.ones_like(angle)], axis=1)

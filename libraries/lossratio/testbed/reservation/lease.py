@@ -101,7 +101,9 @@ _ANSWER_SECONDS = 30.0
 """Seconds that an answer may take."""
 _NOT_STARTED = (126, 127)
 """Exit statuses of a shell for a program that it cannot start, or does not find."""
-_PROGRAM, _FOLDER, _MAIN = "lossratio-keeper", "testbed/reservation/keeper", "main"
+_PROGRAM = "lossratio-keeper"
+_FOLDER = "testbed/reservation/keeper"
+_MAIN = "main"
 _LOG = logging.getLogger(__name__)
 
 
@@ -321,7 +323,8 @@ class Lease(AbstractContextManager["Lease"]):
             self._end()
 
     def _end(self) -> None:
-        keeper, self._keeper = self._keeper, None
+        keeper = self._keeper
+        self._keeper = None
         self._is_over = True
         self._session.prefix = ()
         if keeper is not None:
@@ -360,7 +363,8 @@ class Lease(AbstractContextManager["Lease"]):
         try:
             event = self._request("renew")
         except NodeError:
-            keeper, self._keeper = self._keeper, None
+            keeper = self._keeper
+            self._keeper = None
             if keeper is not None and keeper.ended is not None:
                 event = keeper.ended
             elif may_restart:

@@ -132,7 +132,9 @@ class Agent:
     def _configure(self, request: Message) -> Message:
         self.close()
         configuration = read_record(Configuration, request.get("configuration"), PARTS)
-        name, options, program = str(request.get("generator")), request.get("options", {}), request.get("program")
+        name = str(request.get("generator"))
+        options = request.get("options", {})
+        program = request.get("program")
         if configuration.speakers:
             # Before the generator, as some have threads, and a process with threads is better not forked.
             self._responder = Responder(configuration.speakers, usable_links(configuration))
@@ -142,7 +144,8 @@ class Agent:
     def _trial(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
         ramp = _seconds(request, "ramp")
-        generator, note = self._able_generator("trial"), self._note(request)
+        generator = self._able_generator("trial")
+        note = self._note(request)
         if note is None or not hasattr(generator, "watched_trial"):
             return {"directions": generator.trial(load, duration, ramp, self._check)}
         watch = Watch(math.inf, 0.0, ends=False, note=note)

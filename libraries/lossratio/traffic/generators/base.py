@@ -99,7 +99,8 @@ class Generator(ABC, Generic[SettingsT]):
 
     def mac_address(self, port: Port) -> str:
         """MAC address of a port: the Linux interface's."""
-        name, interfaces = self.port_name(port), self.node.interfaces
+        name = self.port_name(port)
+        interfaces = self.node.interfaces
         if name not in interfaces:
             raise TopologyError(
                 f"{port}: node {port.node_name} has no interface {name!r}; it has {', '.join(sorted(interfaces))}. "
@@ -143,7 +144,8 @@ class Generator(ABC, Generic[SettingsT]):
         if spec is None or spec.origin is None:
             text = f"The generator {kind!r} has no program for the agent: there is no Python module {name!r}."
             raise TrafficError(text)
-        origin, module = Path(spec.origin), program_module(kind)
+        origin = Path(spec.origin)
+        module = program_module(kind)
         if spec.submodule_search_locations is None:
             return {module: origin.read_text(encoding="utf-8")}
         return read_sources(origin.parent, module)

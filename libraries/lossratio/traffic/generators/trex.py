@@ -118,7 +118,8 @@ def _with_cores(
     count = min(count, most)
     pairs = []
     for node in numa_nodes:
-        taken, free[node] = free[node][:count], free[node][count:]
+        taken = free[node][:count]
+        free[node] = free[node][count:]
         threads = [core.cpus[0] for core in taken]
         if generator.hyper_threads:
             threads += [cpu for core in taken for cpu in core.cpus[1:]]
@@ -371,9 +372,11 @@ def _python_problem(python: str, session: NodeSession) -> str | None:
 def port_name(generator: TrexGenerator, port: Port) -> str:
     """Name by which TRex takes the port: the Linux interface in software mode, else the PCI address."""
     if generator.software:
-        field, name = "name", port.interface.name
+        field = "name"
+        name = port.interface.name
     else:
-        field, name = "pci_address", port.interface.pci_address
+        field = "pci_address"
+        name = port.interface.pci_address
     if name is None:
         mode = "in software mode" if generator.software else "(unless 'software: true')"
         raise TopologyError(f"{port}: TRex {mode} needs the port's {field!r} in the topology file.")

@@ -23,7 +23,9 @@ LARGEST_FRAME = 65_535
 _MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
 _FASTEST = 1e10
 _MOST_VALUES = 16 * MOST_LISTED
-_MOST_ENTRIES, _MOST_PARTS, _MOST_DEPTH = 64, 2048, 32
+_MOST_ENTRIES = 64
+_MOST_PARTS = 2048
+_MOST_DEPTH = 32
 _ENTRIES = {"flows": MOST_FLOWS, "values": MOST_LISTED}
 ANY, IGNORED = object(), object()
 """Words of the table: any value that the models allow; a field that is accepted with a warning."""
@@ -233,7 +235,8 @@ def _rate(model: Mapping[str, Any], sizes: Sequence[tuple[int, int]], speed: str
         # Numbers of 64 bits are text, as in all JSON of Protocol Buffers.
         rate = float(model.get("pps", 1000))
     else:
-        found, share = _SPEED.fullmatch(speed), float(model.get("percentage", 100.0)) / 100.0
+        found = _SPEED.fullmatch(speed)
+        share = float(model.get("percentage", 100.0)) / 100.0
         if found is None or not share > 0.0:
             text = "it must be above 0, of the 'speed' that 'layer1' has for the port"
             raise FieldError(f"{where}.percentage", text)

@@ -117,9 +117,12 @@ _NOTATIONS = {None: _NUMBER, "mac": MAC, "ipv4": _IPV4, "ipv6": _IPV6}
 
 def _fields(layout: str) -> tuple[HeaderField, ...]:
     """Fields (``name:bits=default!computed@notation``); bits below 0 lead back, to another name for the same."""
-    fields, start = [], 0
+    fields = []
+    start = 0
     for found in _LAYOUT.finditer(layout):
-        bits, default, computed = int(found["bits"]), int(found["default"] or "0", 0), found["computed"]
+        bits = int(found["bits"])
+        default = int(found["default"] or "0", 0)
+        computed = found["computed"]
         if found["path"]:
             fields.append(HeaderField(found["path"], start, bits, default, _NOTATIONS[found["notation"]], computed))
         start += bits
@@ -191,7 +194,8 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
     """Reads the headers of a flow."""
     if not packet:
         raise FieldError(where, "a flow needs headers; the first one is 'ethernet'")
-    reader, kinds = _PacketReader(), [part["choice"] for part in packet]
+    reader = _PacketReader()
+    kinds = [part["choice"] for part in packet]
     allowed: tuple[str, ...] = ("ethernet",)
     for number, kind in enumerate(kinds):
         if kind not in allowed:
@@ -211,10 +215,13 @@ class _PacketReader:
 
     def add(self, kind: str, model: Mapping[str, Any], behind: str | None, where: str) -> None:
         """Adds a header; `behind` is the kind of the next one."""
-        header, start = HEADERS[kind], len(self.headers.data)
-        bits, stepping = 0, []
+        header = HEADERS[kind]
+        start = len(self.headers.data)
+        bits = 0
+        stepping = []
         for field in header.fields:
-            place, pattern = f"{where}.{field.path}", _at(model, field.path)
+            place = f"{where}.{field.path}"
+            pattern = _at(model, field.path)
             values: Sequence[int] = (field.default if "." not in field.path else 0,)
             if field.computed == "next" and behind is not None:
                 values = (HEADERS[behind].number or 0,)
@@ -266,7 +273,8 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
     choice = pattern["choice"]
     # What the models leave out has their default, which is ours, too.
     chosen = pattern.get(choice, [] if choice == "values" else {} if choice != "value" else field.default)
-    read, most = field.notation.read, 1 << field.bits
+    read = field.notation.read
+    most = 1 << field.bits
     try:
         if choice == "value":
             values: Sequence[int] = (read(chosen),)
@@ -275,7 +283,9 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
         elif choice not in ("increment", "decrement"):
             raise FieldError(where, f"{choice!r} is not supported; possible: value, values, increment, decrement")
         else:
-            first, step, count = read(chosen.get("start", 0)), read(chosen.get("step", 1)), chosen.get("count", 1)
+            first = read(chosen.get("start", 0))
+            step = read(chosen.get("step", 1))
+            count = chosen.get("count", 1)
             step = step if choice == "increment" else -step
             values = range(first, first + count * step, step) if step and count else (first,)
             if not 0 <= values[-1] < most and len(values) <= MOST_LISTED:
@@ -305,7 +315,8 @@ def _stepping(
     if isinstance(values, range) and values.step == 1 and shift == 0:
         # There may be a million of them, in each of many fields.
         whole = range(around + values.start, around + values.stop)
-        lowest, highest = whole[0], whole[-1]
+        lowest = whole[0]
+        highest = whole[-1]
     else:
         whole = [around | value << shift for value in values]
         lowest, highest = min(whole), max(whole)
@@ -360,7 +371,8 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
             if field.computed == "next":
                 behind = next((name for name in header.followers if HEADERS[name].number == number), None)
                 if number == _SERVICE_TAG:
-                    behind, model[field.path] = "vlan", _value(number)
+                    behind = "vlan"
+                    model[field.path] = _value(number)
                 elif behind is None:
                     model[field.path] = _value(number)
             elif field.computed is None and field.notation is not MAC and "." not in field.path:
@@ -372,7 +384,8 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
                 elif number or field.default or field.bits > 8:
                     model[field.path] = _value(field.notation.write(number))
         yield {"choice": kind, kind: model}
-        start, kind = start + header.length, behind
+        start += header.length
+        kind = behind
     if start != len(data):
         raise TrafficError(
             "Flows of the Open Traffic Generator have the headers ethernet, vlan, ipv4, ipv6, udp and tcp here, and "
@@ -383,7 +396,8 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
 def _pattern(field: HeaderField, stepping: SteppingField, base: int) -> dict[str, Any]:
     write = field.notation.write
     if stepping.seed is None and not stepping.values:
-        start, step = write(base + stepping.first), write(1)
+        start = write(base + stepping.first)
+        step = write(1)
         return {"choice": "increment", "increment": {"start": start, "step": step, "count": stepping.count}}
     if stepping.count > MOST_LISTED:
         raise TrafficError(

@@ -74,7 +74,10 @@ class Tester:
         """
         with self._lock:
             self._check_idle()
-            self.config, self._flows, self._counts, self._problem = {}, (), {}, None
+            self.config = {}
+            self._flows = ()
+            self._counts = {}
+            self._problem = None
             list(check_fields(sent, CONFIG))
             warnings = list(check_fields(config, CONFIG))
             flows = read_flows(config)
@@ -148,7 +151,8 @@ class Tester:
         self._report(shown_name(text[:_LONGEST_LINE]))
 
     def _told(self) -> list[str]:
-        told, self._untold = self._untold, []
+        told = self._untold
+        self._untold = []
         return told
 
     def _named(self, names: Sequence[str] | None, where: str = "traffic.flow_transmit.flow_names") -> tuple[Flow, ...]:
@@ -285,7 +289,8 @@ class _OwnGenerator:
     def configure(self, flows: Sequence[Flow], configuration: Configuration) -> None:
         # A new rate or duration alone needs nothing new.
         if configuration != self._configuration:
-            self._configuration, self.flows = None, ()
+            self._configuration = None
+            self.flows = ()
             self._generator.configure(self.agent, configuration)
             self._configuration = configuration
         self.flows = flows

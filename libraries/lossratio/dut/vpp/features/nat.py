@@ -50,7 +50,8 @@ class Table:
 class _Stateful(Feature):
     def routed(self, port: VppPort) -> Iterator[Command]:
         """A route to the hosts behind a port, none of which is VPP or its neighbour."""
-        side, (_, address, neighbour, _) = port.routed(4), _GATEWAYS[port.side]
+        side = port.routed(4)
+        (_, address, neighbour, _) = _GATEWAYS[port.side]
         yield Command(f"set interface ip address del {port.interface} {side.address}/30")
         yield Command(f"set interface ip address {port.interface} {address}/30")
         yield Command(f"set ip neighbor {port.interface} {neighbour} {port.neighbour_mac} static")
@@ -180,7 +181,9 @@ class Sfdp(_Stateful):
             return super().table
         shows, pattern = "show sfdp status", r"\s{2}active sessions: (\d+)()"
         # The states of TCP end a session, too.
-        ends, idle, ended = ("kill sfdp session all",), _LONG_TIMEOUT, 0.0 if self.sfdp == "l4ip4" else _LONG_TIMEOUT
+        ends = ("kill sfdp session all",)
+        idle = _LONG_TIMEOUT
+        ended = 0.0 if self.sfdp == "l4ip4" else _LONG_TIMEOUT
         return Table(ends, shows, pattern, self.sfdp_sessions, timeout=idle, of_tcp=(idle, idle, ended))
 
     def problem(self) -> str | None:
@@ -215,7 +218,9 @@ class Sessions(ConnectionTable):
     """The sessions of VPP."""
 
     def __init__(self, name: str, table: Table, ask: Callable[[str], str]) -> None:
-        self.node_name, self._table, self._ask = name, table, ask
+        self.node_name = name
+        self._table = table
+        self._ask = ask
         self.translates = self.is_one_way = table.ports is not None
         self.known_ports = None if table.is_shared else table.ports
 
@@ -228,7 +233,8 @@ class Sessions(ConnectionTable):
 
     def check(self, wanted: Established) -> None:
         """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`."""
-        nat, reason = self._table, None
+        nat = self._table
+        reason = None
         to_one = wanted.to_one if nat.is_shared else wanted.connections
         if wanted.connections > nat.room:
             which = "nat_sessions or det44_addresses" if self.translates else "sfdp_sessions"

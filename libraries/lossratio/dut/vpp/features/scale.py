@@ -34,7 +34,8 @@ class Routes(Feature):
 
     def routed(self, port: VppPort) -> Iterator[Command]:
         """The routes to the hosts behind a port."""
-        side, count = port.routed(self.ip_version), self.entries // 2
+        side = port.routed(self.ip_version)
+        count = self.entries // 2
         is_wide = self.ip_version == 4 and self.entries > _MOST_IPV4_ROUTES
         network = port.side.wide_ipv4 if is_wide else side.network
         for start in range(0, count, _ROUTES_AT_ONCE):

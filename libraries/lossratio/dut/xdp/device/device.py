@@ -118,7 +118,9 @@ def _word(number: int) -> bytes:
 Request = Dict[str, Any]
 _MOST_ENTRIES = 64
 _RECEIVE_BUFFER, _ALL = 33, 3
-_PACKET, _AUXILIARY_DATA, _VLAN_VALID = 263, 8, 0x10
+_PACKET = 263
+_AUXILIARY_DATA = 8
+_VLAN_VALID = 0x10
 _BUFFER_BYTES = 1 << 26
 _LONGEST_FRAME = 1 << 14
 _MACS = 12
@@ -185,7 +187,8 @@ def count(request: Request) -> Request:
 
 def forget(request: Request) -> Request:
     """Deletes all connections."""
-    table, began = _connections(request), time.monotonic()
+    table = _connections(request)
+    began = time.monotonic()
     table.clear()
     return {"seconds": time.monotonic() - began}
 

@@ -30,7 +30,10 @@ _POLL_SECONDS = 0.02
 _END_SECONDS = 2.0
 _CLONE_NEWPID = 0x20000000
 _PR_SET_PDEATHSIG = 1
-_IN_MODIFY, _IN_ATTRIB, _IN_DELETE_SELF, _IN_MOVE_SELF = 0x2, 0x4, 0x400, 0x800
+_IN_MODIFY = 0x2
+_IN_ATTRIB = 0x4
+_IN_DELETE_SELF = 0x400
+_IN_MOVE_SELF = 0x800
 
 
 class Watch:
@@ -53,9 +56,11 @@ def why_lost(file: ReservationFile, token: str) -> dict[str, Any] | None:
         return {"reason": f"somebody has removed or replaced {file.path}", "holder": None}
     try:
         record = file.glance()
-        lease, damage = record["lease"], record.get("repaired")
+        lease = record["lease"]
+        damage = record.get("repaired")
     except DamagedRecordError as error:
-        lease, damage = None, error.why
+        lease = None
+        damage = error.why
     if lease is None:
         # The guard may have repaired a damaged record before the keeper looks.
         why = f"somebody has overwritten {file.path}: {damage}" if damage else "somebody has released it"
@@ -249,7 +254,8 @@ def _identity(visible: int) -> list[int] | None:
 
 def _marked(mark: bytes) -> list[int]:
     """Ids in /proc of all processes with a variable in their environment."""
-    own, marked = os.readlink("/proc/self"), []
+    own = os.readlink("/proc/self")
+    marked = []
     for name in os.listdir("/proc"):
         if name.isdigit() and name != own:
             with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:

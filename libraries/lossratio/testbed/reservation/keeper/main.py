@@ -145,7 +145,8 @@ class Keeper:
         """Waits until no keeper has an earlier ticket; returns whether this was in time."""
         if ticket == 0:
             return True
-        fd, earlier = self._file.fd, (ticket, self._file.tickets)
+        fd = self._file.fd
+        earlier = (ticket, self._file.tickets)
         signal.signal(signal.SIGALRM, _stop_waiting)
         try:
             with suppress(BlockingIOError, PermissionError):

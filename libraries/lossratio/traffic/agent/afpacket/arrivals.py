@@ -74,7 +74,8 @@ class Reception:
         And the times of receipt before and after it; NaN: no frame was received.
         """
         lost = self.lost(0, sent)
-        firsts, lasts = lost[np.diff(lost, prepend=-2) != 1], lost[np.diff(lost, append=sent + 2) != 1]
+        firsts = lost[np.diff(lost, prepend=-2) != 1]
+        lasts = lost[np.diff(lost, append=sent + 2) != 1]
         gaps = np.concatenate((*self._gaps, [[self._highest + 1.0, self._last_time, np.nan]]))
         # Where frames overtook each other, a run is a part of a gap.
         return firsts, lasts, gaps[np.searchsorted(gaps[:, 0], firsts, side="right") - 1, 1:]

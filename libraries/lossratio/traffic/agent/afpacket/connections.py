@@ -30,8 +30,14 @@ _AT_ONCE = 1 << 16
 _RING_FRAMES = 1 << 12
 _LEAST_SILENT = 10
 _LATE_SECONDS, _LATE_LOOK = 2.0, 0.1
-_SEQUENCE, _ACKNOWLEDGEMENT, _FLAGS = 4, 8, 13
-_FIN, _SYN, _RST, _PSH, _ACK = 1, 2, 4, 8, 16
+_SEQUENCE = 4
+_ACKNOWLEDGEMENT = 8
+_FLAGS = 13
+_FIN = 1
+_SYN = 2
+_RST = 4
+_PSH = 8
+_ACK = 16
 
 
 class Pass(NamedTuple):
@@ -93,7 +99,9 @@ class _End:
         self._ring.release(len(self._ring.captured()))
         self._ring.overlooked()
         self._has_arrived = np.zeros(most, dtype=bool)
-        self._expected, self._change, self.strangers = expected, change, 0
+        self._expected = expected
+        self._change = change
+        self.strangers = 0
         let_tag_through(self._ring.socket, self._place, tag)
 
     def end(self) -> None:
@@ -220,7 +228,8 @@ class Conversation:
                 expected = self._opened_headers(first, opened)
             if before.is_forward != now.is_forward:
                 expected = self._answered(expected)
-            count, tag = len(self._alive), next_tag()
+            count = len(self._alive)
+            tag = next_tag()
             length = self._length(now)
             if before.is_forward == now.is_forward:
                 sends.make_next(count, self._change(before, now))
@@ -278,7 +287,8 @@ class Conversation:
 
     def _change(self, before: Pass, now: Pass) -> Callable[[Bytes], Bytes]:
         """From the headers of one pass to the headers of the next one, which an end sends."""
-        frames, start = self._frames, self._frames.tag_offset
+        frames = self._frames
+        start = self._frames.tag_offset
         length = self._length(now)
         header = bytes.fromhex(frames.header)
         tail = np.frombuffer(tag_bytes(0).ljust(frames.payload_offset - start, b"\0"), dtype=np.uint8)

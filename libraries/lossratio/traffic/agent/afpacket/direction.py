@@ -134,9 +134,13 @@ class ActiveDirection:
 
     def so_far(self, lookout: Lookout, before: Mapping[str, Link], now: Mapping[str, Link]) -> SoFar:
         """The counters of a running trial that is watched; `before` and `now` are all interfaces."""
-        sink, progress, rate = self._direction.receive, self.sender.progress, lookout.rates[self.name]
+        sink = self._direction.receive
+        progress = self.sender.progress
+        rate = lookout.rates[self.name]
         # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
-        sent, unsent, usual = progress.sent, progress.unsent, int(BATCH * rate) + 2
+        sent = progress.sent
+        unsent = progress.unsent
+        usual = int(BATCH * rate) + 2
         return SoFar(
             whole=lookout.whole[self.name],
             sent=sent,
@@ -176,7 +180,8 @@ class ActiveDirection:
         """
         source, sink = self._direction.transmit, self._direction.receive
         report = reports[self.sender]
-        sent, broadcasts = report.transmission, 0
+        sent = report.transmission
+        broadcasts = 0
         if self.broadcaster is not None:
             others = reports[self.broadcaster].transmission
             broadcasts = max(0, others.intended - others.sent)

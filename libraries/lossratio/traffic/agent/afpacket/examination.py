@@ -140,7 +140,8 @@ class Examiner:
         let_nothing_through(self._ring.socket)
         self._ring.overlooked()
         self._ring.release(self._ring.filled())
-        self._kept, self._looked = None, []
+        self._kept = None
+        self._looked = []
 
 
 @dataclass(frozen=True)
@@ -260,10 +261,12 @@ def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFr
 
 def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:
     # A frame that was sent without a VLAN, and comes back with one, is too long.
-    has_vlan, lengths = expected.place.behind_vlan, captured.lengths - expected.growth
+    has_vlan = expected.place.behind_vlan
+    lengths = captured.lengths - expected.growth
     contents = captured.contents(expected.end, with_tags=has_vlan, skipped=expected.growth)
     offset = expected.place.offset
-    tags, numbers = words_at(contents, offset), words_at(contents, offset + 4)
+    tags = words_at(contents, offset)
+    numbers = words_at(contents, offset + 4)
     ours = tags == sample.tag
     strayed = ~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)
     wrong_length = ours & ~np.isin(lengths, sorted(expected.lengths))

@@ -298,7 +298,8 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
 
     The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct.
     """
-    builder, order = FrameBuilder(spec, source_mac, destination_mac), FrameOrder(spec)
+    builder = FrameBuilder(spec, source_mac, destination_mac)
+    order = FrameOrder(spec)
     slot = slot_bytes(spec.max_size - FCS_BYTES)
     if least_common_multiple(order.period, slots_per_block(slot)) * slot <= _RING_BYTES:
         return FrameCycle(*_first_frames(builder, order, order.period))

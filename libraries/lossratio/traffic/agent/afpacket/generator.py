@@ -131,7 +131,9 @@ class AfPacketGenerator:
             self._begin(opening)
             report = self._finish([sender], check)[sender]
             counters = self._counters({direction.sender: report})[0]
-            unsent, arrived, unseen = 0, None, 0
+            unsent = 0
+            arrived = None
+            unseen = 0
             for sender, order in conversation.replies(report.first, load * exchange.answer_ratio, self._tags.next):
                 if arrived is None:
                     arrived, unseen = conversation.alive, conversation.overlooked

@@ -21,9 +21,20 @@ from ..core.packets import SOL_PACKET, Jump, attach_filter, ring_socket, take_al
 from ..core.protocol import AgentError
 from .frames import Bytes, Numbers
 
-_LOAD_WORD, _LOAD_HALF, _LOAD_WORD_BEHIND_X, _LOAD_LENGTH, _A_TO_X = 0x20, 0x28, 0x40, 0x80, 0x07
-_JUMP_IF_EQUAL, _AND, _XOR, _SHIFT_LEFT, _SUBTRACT_X, _RETURN = 0x15, 0x54, 0xA4, 0x64, 0x1C, 0x06
-_SHIFT_RIGHT, _MULTIPLY, _JUMP_IF_AT_LEAST = 0x74, 0x24, 0x35
+_LOAD_WORD = 0x20
+_LOAD_HALF = 0x28
+_LOAD_WORD_BEHIND_X = 0x40
+_LOAD_LENGTH = 0x80
+_A_TO_X = 0x07
+_JUMP_IF_EQUAL = 0x15
+_AND = 0x54
+_XOR = 0xA4
+_SHIFT_LEFT = 0x64
+_SUBTRACT_X = 0x1C
+_RETURN = 0x06
+_SHIFT_RIGHT = 0x74
+_MULTIPLY = 0x24
+_JUMP_IF_AT_LEAST = 0x35
 _ANCILLARY_PACKET_TYPE, _ANCILLARY_VLAN_PRESENT = 0xFFFFF004, 0xFFFFF030
 _VLAN_TAG_BITS = 2
 # X, zero at the beginning, becomes 4 in a frame that has its VLAN's tag yet; arriving ones mostly have lost it.
@@ -40,12 +51,15 @@ _TAKE, _LEAVE = -2, -1
 _ENDS = ((_RETURN, 0, 0, _WHOLE_FRAME), (_RETURN, 0, 0, 0))
 _RUN_BITS = 4
 # Multiplied only once, runs would be chosen in step with the flows where a Fibonacci number of runs has all of them.
-_MULTIPLIERS, _MIXED_BITS = (0x9E3779B1, 0x85EBCA6B), 8
+_MULTIPLIERS = (0x9E3779B1, 0x85EBCA6B)
+_MIXED_BITS = 8
 
 _Program = List[Jump]
 _PACKET_RX_RING, _PACKET_STATISTICS = 5, 6
 _STATUS_VLAN_VALID = 0x10
-_MAC_HALF, _VLAN_HALF, _VLAN_TYPE_HALF = 6, 12, 13
+_MAC_HALF = 6
+_VLAN_HALF = 12
+_VLAN_TYPE_HALF = 13
 _HEADER_BYTES = 96
 _MACS = 12
 _BLOCK_BYTES = 1 << 15
@@ -361,7 +375,8 @@ class StackFilter:
             program = read_object(__package__ or "", "end").load("lossratio_end", {"present": present}, constants)
             opened.callback(program.close)
             opened.callback(Attachment(program, link.index).close)
-            self._present, self._opened = present, opened.pop_all()
+            self._present = present
+            self._opened = opened.pop_all()
 
     def watch(self, tag: int) -> None:
         """Keeps frames with this tag, and those of other directions of its trial, from now on."""

@@ -108,7 +108,9 @@ class SendLog:
     def _note(self, now: float) -> None:
         if len(self._times) == _MOST_ENTRIES:
             # A long time is known less exactly, in the same memory.
-            self._times, self._firsts, self._every = self._times[::2], self._firsts[::2], 2 * self._every
+            self._times = self._times[::2]
+            self._firsts = self._firsts[::2]
+            self._every = 2 * self._every
         self._times.append(now)
         self._firsts.append(self._sent)
 
@@ -199,7 +201,8 @@ class Permit:
         return time.monotonic() >= self._until[0]
 
     def _is_agent_starved(self) -> bool:
-        until, now = self._until[0], time.monotonic()
+        until = self._until[0]
+        now = time.monotonic()
         if until == 0.0 or now >= until + STARVED_SECONDS:
             return False
         if now >= self._looked + PERMIT_SECONDS:

@@ -17,7 +17,10 @@ from ..core.packets import SOL_PACKET, ring_socket
 from ..core.protocol import AgentError, unsupported
 from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Replies, column, slot_bytes, slots_per_block, tag_bytes
 
-_PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 13, 14, 15, 20
+_PACKET_TX_RING = 13
+_PACKET_LOSS = 14
+_PACKET_VNET_HDR = 15
+_PACKET_QDISC_BYPASS = 20
 _SO_SNDBUFFORCE = 32
 _AVAILABLE, _SEND_REQUEST = 0, 1
 _VNET_HEADER = struct.Struct("=BBHHHH")
@@ -209,7 +212,8 @@ class ProbeSocket:
 
     def offer(self) -> int:
         """Sends the next frame, and returns how many frames left the generator: one, or none if it was busy."""
-        cycle, start = self._setup.cycle, self._setup.tag_place.offset
+        cycle = self._setup.cycle
+        start = self._setup.tag_place.offset
         row = self.number % len(cycle.lengths)
         frame = bytearray(cycle.data[row, : cycle.lengths[row]].tobytes())
         tag = tag_bytes(self._tag + self.number)
@@ -239,7 +243,8 @@ class MixedOutput(TransmitRing):
         """Begins anew, with the tags of the load's frames and of the first latency frame, and the latter's numbers."""
         super().tag(tag)
         self.latency_frames.tag(probe_tag)
-        self._places, self._offered = places, 0
+        self._places = places
+        self._offered = 0
 
     def offer(self, count: int) -> int:
         """Sends up to so many frames, and returns how many left; see `TransmitRing.offer` and `ProbeSocket.offer`."""

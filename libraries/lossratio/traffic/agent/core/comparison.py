@@ -11,14 +11,19 @@ from typing import Iterator
 
 from .configuration import Direction, behind_tags, folded, word_sum
 
-VLAN_TAG, DESTINATION_MAC, LENGTH = "VLAN tag", "destination MAC address", "length"
-"""Names of what is not a field of the headers that frames were sent with."""
+# Names of what is not a field of the headers that frames were sent with.
+VLAN_TAG = "VLAN tag"
+DESTINATION_MAC = "destination MAC address"
+LENGTH = "length"
 DSCP, ECN = "DSCP", "ECN"
 ADDRESSES = ("source address", "destination address")
 PAYLOAD = "payload"
 _MACS, _MAC = 12, 6
-_IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
-_IPV4_BYTES, _IPV6_BYTES, _UDP_BYTES = 20, 40, 8
+_IPV4 = b"\x08\x00"
+_IPV6 = b"\x86\xdd"
+_IPV4_BYTES = 20
+_IPV6_BYTES = 40
+_UDP_BYTES = 8
 _TCP, _UDP = 6, 17
 _CHECKSUM = "checksum"
 _LEAST_LENGTH = 60
@@ -86,7 +91,8 @@ def changed_fields(
     `got` may be its beginning only; then `length` is the bytes of the whole frame. `mac` is the receiving port's
     address; None: it is not compared.
     """
-    spec, wanted = direction.arriving, arrived_frame(direction, sent)
+    spec = direction.arriving
+    wanted = arrived_frame(direction, sent)
     changes = []
     if mac is not None and not spec.has_macs and got[:_MAC] != mac:
         changes.append(FieldChange(DESTINATION_MAC, mac.hex(":"), got[:_MAC].hex(":")))
@@ -129,15 +135,18 @@ def _without(parts: tuple[tuple[int, int], ...], frame: bytes) -> bytes:
 
 def _fields(frame: bytes) -> Iterator[HeaderField]:
     place = behind_tags(frame)
-    ethertype, end = frame[place - 2 : place], place
+    ethertype = frame[place - 2 : place]
+    end = place
     yield HeaderField("ethertype", place - 2, 2)
     protocol = None
     if ethertype == _IPV4:
         yield from _ipv4(place)
-        protocol, end = frame[place + 9], place + _IPV4_BYTES
+        protocol = frame[place + 9]
+        end = place + _IPV4_BYTES
     elif ethertype == _IPV6:
         yield from _ipv6(place)
-        protocol, end = frame[place + 6], place + _IPV6_BYTES
+        protocol = frame[place + 6]
+        end = place + _IPV6_BYTES
     if protocol == _UDP:
         yield from _numbers("UDP", end, (("source port", 2), ("destination port", 2), ("length", 2), (_CHECKSUM, 2)))
         end += _UDP_BYTES

@@ -153,7 +153,8 @@ class FramesSpec:
 
     def check_room(self) -> None:
         """Makes sure that each frame has room for its headers and the tag."""
-        least, smallest = self.tag_offset + TAG_BYTES + FCS_BYTES, min(size for size, _ in self.sizes)
+        least = self.tag_offset + TAG_BYTES + FCS_BYTES
+        smallest = min(size for size, _ in self.sizes)
         if smallest < least:
             raise unsupported(f"A frame of {smallest} bytes is too small: these headers need {least}.")
 
@@ -197,7 +198,8 @@ class FramesSpec:
         header = bytes.fromhex(self.header)
         place = behind_tags(header)
         first, width = (place + 12, 4) if header[place - 2 : place] == _IPV4_ETHERTYPE else (place + 8, 16)
-        second, end = first + width, first + 2 * width
+        second = first + width
+        end = first + 2 * width
         moved = {first: width, second: -width}
         fields = (
             replace(field, offset=field.offset + moved[second if field.offset >= second else first])
@@ -216,7 +218,8 @@ class FramesSpec:
 
     def in_vlans(self, tags: bytes) -> FramesSpec:
         """The same frames with these tags in place of their own; longer tags make the frames longer."""
-        header, end = bytes.fromhex(self.header), _MACS_BYTES + len(self.vlan_tags)
+        header = bytes.fromhex(self.header)
+        end = _MACS_BYTES + len(self.vlan_tags)
         longer = _MACS_BYTES + len(tags) - end
 
         def moved(place: int) -> int:

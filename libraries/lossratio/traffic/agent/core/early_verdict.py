@@ -81,13 +81,16 @@ def wait_for_held_frames(
     they count here, too: until the whole trial would have ended at most.
     """
     quiet = max(settle_time, QUIET_SECONDS)
-    last_call, until, count = clock() + left + quiet, clock() + quiet, received()
+    last_call = clock() + left + quiet
+    until = clock() + quiet
+    count = received()
     while clock() < min(until, last_call):
         sleep(min(LOOK_SECONDS, max(0.0, until - clock())))
         check()
         now = received()
         if now != count:
-            count, until = now, clock() + quiet
+            count = now
+            until = clock() + quiet
 
 
 class Lookout:

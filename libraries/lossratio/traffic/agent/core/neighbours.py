@@ -24,20 +24,30 @@ LLDP_SECONDS = 30.0
 """Seconds between two announcements of a port."""
 Address = Union[IPv4Address, IPv6Address]
 
-_ETH_P_IPV6, _ETH_P_ARP, _ETH_P_8021Q = 0x86DD, 0x0806, 0x8100
-_ARP, _IPV6, _LLDP = b"\x08\x06", b"\x86\xdd", b"\x88\xcc"
+_ETH_P_IPV6 = 0x86DD
+_ETH_P_ARP = 0x0806
+_ETH_P_8021Q = 0x8100
+_ARP = b"\x08\x06"
+_IPV6 = b"\x86\xdd"
+_LLDP = b"\x88\xcc"
 _ARP_HEADER = b"\0\1\x08\0\6\4"
 _REQUEST, _REPLY = 1, 2
-_ICMPV6, _SOLICITATION, _ADVERTISEMENT = 58, 135, 136
+_ICMPV6 = 58
+_SOLICITATION = 135
+_ADVERTISEMENT = 136
 _HOP_LIMIT = 255
-_SOURCE_OPTION, _TARGET_OPTION = b"\1\1", b"\2\1"
+_SOURCE_OPTION = b"\1\1"
+_TARGET_OPTION = b"\2\1"
 _SOLICITED, _OVERRIDE = 0x40, 0x20
 _LLDP_GROUP = bytes.fromhex("0180c200000e")
 _LLDP_LIFE = 120
 _ASK_AGAIN_SECONDS = 0.25
 _SECOND_ANSWER_SECONDS = 0.1
 _PR_SET_PDEATHSIG = 1
-_LOAD_BYTE, _JUMP_IF_EQUAL, _AND, _RETURN = 0x30, 0x15, 0x54, 0x06
+_LOAD_BYTE = 0x30
+_JUMP_IF_EQUAL = 0x15
+_AND = 0x54
+_RETURN = 0x06
 # Solicitations and advertisements: types 135 and 136 of ICMPv6.
 _NEIGHBOURS_ONLY: Sequence[Jump] = (
     (_LOAD_BYTE, 0, 0, 20),
@@ -80,7 +90,9 @@ def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[l
     several.
     """
     answers: list[list[str]] = [[] for _ in questions]
-    deadline, next_time, end = time.monotonic() + seconds, 0.0, float("inf")
+    deadline = time.monotonic() + seconds
+    next_time = 0.0
+    end = float("inf")
     while time.monotonic() < min(deadline, end):
         if time.monotonic() >= next_time:
             next_time = time.monotonic() + _ASK_AGAIN_SECONDS
@@ -142,7 +154,9 @@ class AnsweringWire:
         self._ranges = {
             each.port: [(ip_address(first), ip_address(last)) for first, last in each.addresses] for each in speakers
         }
-        self.mac, self.send, self.close = wire.mac, wire.send, wire.close
+        self.mac = wire.mac
+        self.send = wire.send
+        self.close = wire.close
 
     def receive(self, seconds: float) -> list[tuple[str, bytes]]:
         """See `Wire.receive`."""
@@ -160,18 +174,22 @@ def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]
     The frame has all of its tags, and `mac` is the port's own MAC address.
     """
     place = behind_tags(frame)
-    head, tags = frame[place - 2 : place], frame[12 : place - 2]
+    head = frame[place - 2 : place]
+    tags = frame[12 : place - 2]
     if frame[6:12] == mac:
         return None
     body = frame[place:]
     if head == _ARP and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\1":
-        asker, asker_ip, target = body[8:14], body[14:18], IPv4Address(body[24:28])
+        asker = body[8:14]
+        asker_ip = body[14:18]
+        target = IPv4Address(body[24:28])
         if not _is_in(target, ranges):
             return None
         reply = _ARP_HEADER + struct.pack(">H", _REPLY) + mac + target.packed + asker + asker_ip
         return _padded(asker + mac + tags + _ARP + reply)
     if head == _IPV6 and len(body) >= 64 and body[6] == _ICMPV6 and body[40] == _SOLICITATION:
-        wanted, source = IPv6Address(body[48:64]), body[8:24]
+        wanted = IPv6Address(body[48:64])
+        source = body[8:24]
         if not _is_in(wanted, ranges) or body[7] != _HOP_LIMIT:
             return None
         is_probe = not any(source)
@@ -211,7 +229,9 @@ def _open(kinds: Mapping[str, tuple[bool, bool]], links: Mapping[str, Link]) -> 
 
 def asking_frame(question: Question, mac: bytes) -> bytes:
     """The frame that asks for a next hop, which learns the port's address from it; `mac` is the port's own one."""
-    source, target, tags = ip_address(question.source), ip_address(question.target), bytes.fromhex(question.tags)
+    source = ip_address(question.source)
+    target = ip_address(question.target)
+    tags = bytes.fromhex(question.tags)
     if isinstance(target, IPv4Address):
         request = _ARP_HEADER + struct.pack(">H", _REQUEST) + mac + source.packed + bytes(6) + target.packed
         return _padded(b"\xff" * 6 + mac + tags + _ARP + request)
@@ -225,7 +245,9 @@ def reminding_frame(question: Question, mac: bytes, gateway: bytes) -> bytes:
 
     `mac` is the port's own MAC address, and `gateway` the one of the next hop.
     """
-    source, target, tags = ip_address(question.source), ip_address(question.target), bytes.fromhex(question.tags)
+    source = ip_address(question.source)
+    target = ip_address(question.target)
+    tags = bytes.fromhex(question.tags)
     if isinstance(target, IPv4Address):
         reply = _ARP_HEADER + struct.pack(">H", _REPLY) + mac + source.packed + gateway + target.packed
         return _padded(gateway + mac + tags + _ARP + reply)
@@ -237,7 +259,8 @@ def reminding_frame(question: Question, mac: bytes, gateway: bytes) -> bytes:
 def _answer_in(frame: bytes, target: Address) -> str | None:
     """The MAC address that a frame gives for an address."""
     place = behind_tags(frame)
-    head, body = frame[place - 2 : place], frame[place:]
+    head = frame[place - 2 : place]
+    body = frame[place:]
     if head == _ARP and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\2":
         return body[8:14].hex(":") if body[14:18] == target.packed else None
     if head == _IPV6 and len(body) >= 64 and body[6] == _ICMPV6 and body[40] == _ADVERTISEMENT:

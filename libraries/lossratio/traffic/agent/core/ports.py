@@ -177,7 +177,8 @@ class Ports:
         """All links now, after the ports stayed up (unless they may go down), and went on counting."""
         links = self._same_links()
         for name in self._names:
-            now, then = links[name], self.before[name]
+            now = links[name]
+            then = self.before[name]
             if now.receive_drops < then.receive_drops or now.transmit_drops < then.transmit_drops:
                 raise AgentError(
                     "counters_reset",
@@ -200,7 +201,8 @@ class Ports:
     def _same_links(self) -> dict[str, Link]:
         links = existing_links(self._names)
         for name in self._names:
-            now, then = links[name], self.before[name]
+            now = links[name]
+            then = self.before[name]
             if now.index != then.index:
                 raise AgentError(
                     "interface_replaced",

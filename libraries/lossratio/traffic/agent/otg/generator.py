@@ -88,7 +88,8 @@ class Tester:
 
     def close(self) -> None:
         """Ends the connection."""
-        connection, self._connection = self._connection, None
+        connection = self._connection
+        self._connection = None
         if connection is not None:
             connection.close()
 
@@ -271,7 +272,8 @@ class OtgGenerator:
         counts = self._read()
         while any(received < sent for sent, received in counts.values()):
             pause(self._delay, check)
-            before, counts = counts, self._read()
+            before = counts
+            counts = self._read()
             if before == counts:
                 break
         self._counted = {name: received for name, (_, received) in counts.items()}

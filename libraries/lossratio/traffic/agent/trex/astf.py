@@ -100,7 +100,9 @@ class AstfGenerator:
     ) -> None:
         self._direction = configuration.directions[0]
         self._ends = _ends_of(configuration, settings)
-        self._settle_time, self._settings, self._api = configuration.settle_time, settings, library.api
+        self._settle_time = configuration.settle_time
+        self._settings = settings
+        self._api = library.api
         self._client_port = settings.ports[self._direction.transmit]
         self._links = Ports(configuration) if settings.uses_linux else None
         raise_priority(COUNTING)
@@ -130,7 +132,8 @@ class AstfGenerator:
     def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
         """See `ConnectingGenerator.connect`. TRex answers at once, so that the rate of answers is the load."""
         self._check(count, exchange)
-        connection, clock = self._connection, self._connection.clock
+        connection = self._connection
+        clock = self._connection.clock
         passes = _OTHER_PASSES + 2 * exchange.data_frames
         needed = _PASS_SECONDS * (passes if self._ends.is_tcp else passes - _OF_TCP)
         if self._links is not None:
@@ -142,26 +145,36 @@ class AstfGenerator:
         connection.open(load, longest)
         try:
             began = seen = clock()
-            counted, done, latest = _Counted({}, self._ends, exchange, 0), 0, began + _BEGIN_SECONDS
+            counted = _Counted({}, self._ends, exchange, 0)
+            done = 0
+            latest = began + _BEGIN_SECONDS
             due = end = latest
             while not counted.opened or (counted.opened < count and clock() < due + self._settings.late_end):
                 connection.sleep(_POLL_SECONDS)
                 check()
-                before, seen = seen, clock()
-                was_silent, done, counted = not counted.opened, counted.complete, self._counted(exchange)
+                before = seen
+                seen = clock()
+                was_silent = not counted.opened
+                done = counted.complete
+                counted = self._counted(exchange)
                 if was_silent and counted.opened:
-                    began, due = before, before + max(0, count - 1) / load
+                    began = before
+                    due = before + max(0, count - 1) / load
                 if not counted.opened and seen > latest:
                     break
-            elapsed, progress, late_end = seen - began, clock(), self._settings.late_end
-            allowed, end = due + late_end + needed, due + count / load + passes * self._settle_time
+            elapsed = seen - began
+            progress = clock()
+            late_end = self._settings.late_end
+            allowed = due + late_end + needed
+            end = due + count / load + passes * self._settle_time
             # If TRex answers late, nobody knows when the last ones became complete.
             in_time = counted.complete if clock() < allowed else done
             patience = late_end + self._settle_time + (_STALL_SECONDS if self._links is not None else 0.0)
             while counted.complete < counted.opened and clock() < min(end, progress + patience):
                 connection.sleep(_POLL_SECONDS)
                 check()
-                done, counted = counted.complete, self._counted(exchange)
+                done = counted.complete
+                counted = self._counted(exchange)
                 if clock() < allowed:
                     in_time = counted.complete
                 if counted.complete > done:
@@ -298,14 +311,16 @@ class _Counted:
         traffic = stats.get("traffic", {})
         self._client: Mapping[str, float] = traffic.get("client", {})
         self._server: Mapping[str, float] = traffic.get("server", {})
-        self._is_tcp, self._exchange = ends.is_tcp, exchange
+        self._is_tcp = ends.is_tcp
+        self._exchange = exchange
         ports = [stats[port] for port in stats if isinstance(port, int)]
         self.dropped = sum(int(port["ierrors"]) for port in ports)
         self.opened = self._of(self._client, "tcps_connattempt" if ends.is_tcp else "udps_connects")
         self._again = sum(self._of(end, name) for end in (self._client, self._server) for name in _SENT_AGAIN)
         self.sent = 0
         if stats:
-            there, here = stats[client_port + 1], stats[client_port]
+            there = stats[client_port + 1]
+            here = stats[client_port]
             ways = ((here, there), (there, here))
             missing = sum(max(0, int(source["opackets"]) - int(sink["ipackets"])) for source, sink in ways)
             # What was sent again, and nothing was missing, shows that TRex itself was late: it says nothing.
@@ -350,7 +365,8 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
     if unknown:
         raise AgentError("bad_request", f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}.")
     direction = configuration.directions[0]
-    frames, sink = direction.frames, settings.ports[direction.receive]
+    frames = direction.frames
+    sink = settings.ports[direction.receive]
     is_ours = settings.ports[direction.transmit] % 2 == 0 and sink == settings.ports[direction.transmit] + 1
     if not (len(configuration.directions) == 1 and is_ours and not settings.neighbours and not settings.lldp):
         raise unsupported(

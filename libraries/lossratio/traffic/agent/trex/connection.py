@@ -177,7 +177,9 @@ class TrexConnection:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.settings, self.clock, self.sleep = settings, clock, sleep
+        self.settings = settings
+        self.clock = clock
+        self.sleep = sleep
         self.origin, self.api = library.origin, library.api
         self._ports = sorted(settings.ports.values())
         self._client = self._call(

@@ -136,7 +136,8 @@ class TrexGenerator:
             return Lookout(rates, duration, watch).answer(self.trial(load, duration, ramp, check), None)
         self._prepare()
         self._ramp_up(load, ramp, check)
-        clock, counted = self._connection.clock, self._counters
+        clock = self._connection.clock
+        counted = self._counters
         lookout, pace = Lookout(rates, duration, watch, clock), self._pace(load, duration)
 
         def must_end(run: Run) -> bool:
@@ -145,7 +146,8 @@ class TrexGenerator:
         run = self._runner.flow(load, duration, check, self._all_sent(load, duration), must_end=must_end, pace=pace)
         flowed = run.stopping - run.latest_begin
         if run.was_cut:
-            left, settle_time = duration - flowed, self._settle_time
+            left = duration - flowed
+            settle_time = self._settle_time
             wait = partial(self._runner.wait, check=check)
             wait_for_held_frames(counted.arrived, left, settle_time, check, clock=clock, sleep=wait)
         counters = self._read(load, run, check)
@@ -194,7 +196,8 @@ class TrexGenerator:
     def start(self, load: float) -> None:
         """See `Generator.start`."""
         self._prepare()
-        self._started, self._started_load = self._runner.start(load), load
+        self._started = self._runner.start(load)
+        self._started_load = load
 
     def renew(self) -> None:
         """See `Generator.renew`. The server ends with the reservation."""
@@ -202,7 +205,8 @@ class TrexGenerator:
 
     def stop(self, late_wait: float, check: Check) -> list[Message]:
         """See `Generator.stop`."""
-        run, self._started = self._started, None
+        run = self._started
+        self._started = None
         if run is None:
             raise AgentError("not_running", "There is no traffic to stop.")
         run = self._runner.stop(run)

@@ -124,7 +124,8 @@ class TrexRunner:
         """
         run = self._begun(load, duration, pace)
         end = run.latest_begin + duration
-        transmitting, unfinished = True, run.started
+        transmitting = True
+        unfinished = run.started
         sees_end = all_sent if pace is None else pace.has_ended
         with ExitStack() as undo:
             undo.callback(self._connection.stop_quietly, self._ports)
@@ -228,7 +229,8 @@ class TrexCounters:
     def __init__(self, connection: TrexConnection, directions: Sequence[Direction]) -> None:
         self._connection = connection
         self._directions = directions
-        self._clock, ports = connection.clock, connection.settings.ports
+        self._clock = connection.clock
+        ports = connection.settings.ports
         self._ends = {each.name: (ports[each.transmit], ports[each.receive]) for each in directions}
         self._zero: Mapping[int, Mapping[str, int]] = {}
         self._received: dict[str, int] = {}
@@ -258,7 +260,8 @@ class TrexCounters:
 
     def seconds_sent(self, load: float) -> dict[int, float]:
         """Seconds of a load that each port has sent since the counters were zero, by its number."""
-        counted, shares = self._counted(), [direction.load_share for direction in self._directions]
+        counted = self._counted()
+        shares = [direction.load_share for direction in self._directions]
         ports = [source for source, _ in self._ends.values()]
         return {port: counted[port]["opackets"] / (load * share) for port, share in zip(ports, shares)}
 
@@ -269,9 +272,11 @@ class TrexCounters:
         before, after = self._counted(), self._counted()
         seen = {}
         for name, (source, into) in self._ends.items():
-            sent, sink = before[source]["opackets"], after[into]
+            sent = before[source]["opackets"]
+            sink = after[into]
             rate, whole = lookout.rates[name], lookout.whole[name]
-            in_flight, unsent = lookout.watch.in_flight * rate, self.unsent(rate, sent, elapsed)
+            in_flight = lookout.watch.in_flight * rate
+            unsent = self.unsent(rate, sent, elapsed)
             seen[name] = SoFar(whole, sent, unsent, sink["ipackets"], in_flight, sink["ierrors"])
         return seen
 
@@ -351,7 +356,8 @@ class TrexCounters:
         stretch = (run.ended if run.is_stretched else run.stopping) - run.asked - duration
         longest = run.stopping - run.asked
         if pace is not None and math.isfinite(pace.stretch):
-            stretch, longest = pace.stretch, duration + pace.stretch
+            stretch = pace.stretch
+            longest = duration + pace.stretch
         due = duration if in_time else longest
         intended = frames_within(due, rate)
         return {

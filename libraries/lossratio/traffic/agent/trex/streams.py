@@ -68,7 +68,8 @@ class StreamMaker:
         The frames of several sizes are divided by their weights, and the largest share has what is left over.
         """
         weights = dict(self._direction.frames.sizes)
-        total, rate = sum(weights.values()), load * self._direction.load_share
+        total = sum(weights.values())
+        rate = load * self._direction.load_share
         frames = frames_within(duration, rate)
         shares = {size: frames * weight // total for size, weight in weights.items()}
         most = max(weights, key=lambda size: weights[size])

@@ -76,7 +76,8 @@ class CardClock:
         first_card, first_system = self._past[0]
         passed = card - first_card
         self._stretch = (system - first_system - passed << 32) // passed if passed > 0 else 0
-        words, following = self.memory.words, 1 - self.memory.words[0]
+        words = self.memory.words
+        following = 1 - self.memory.words[0]
         for place, value in enumerate((card, system, self._stretch), 1 + 3 * following):
             words[place] = value & FOREVER
         words[0] = following
@@ -130,13 +131,19 @@ HARDWARE = ("tx_packets_phy", "tx_unicast.nic", "port.tx_unicast", "tx_pkts_nic"
 """Names that drivers give their cards' own counts of frames sent: mlx5, ice, i40e, ixgbe. Where there is none of them,
 the interface's ``tx_packets`` counts."""
 _SIOCETHTOOL, _SIOCGHWTSTAMP = 0x8946, 0x89B1
-_STAMPING, _STAMPING_BYTES, _EVERY_FRAME = 0x41, 44, 1
-_DRIVER_INFO, _STRINGS, _STATISTICS = 0x3, 0x1B, 0x1D
+_STAMPING = 0x41
+_STAMPING_BYTES = 44
+_EVERY_FRAME = 1
+_DRIVER_INFO = 0x3
+_STRINGS = 0x1B
+_STATISTICS = 0x1D
 _STATISTICS_NAMES = 1
 _RINGS, _RING_WORDS = 0x10, 9
 _BATCHES = ((3e6, 32), (1.2e6, 16), (0.0, 4))
 """From these rates on, in frames per second, so many runs of a sender's program pass before frames are handed over."""
-_INFO_BYTES, _COUNT_OFFSET, _NAME_BYTES = 196, 180, 32
+_INFO_BYTES = 196
+_COUNT_OFFSET = 180
+_NAME_BYTES = 32
 
 
 def transmitted(port: Link) -> tuple[str, int] | None:

@@ -76,7 +76,8 @@ def constants_of(plans: Sequence[FramePlan]) -> tuple[list[Any], bytes]:
 
 
 def _frames(plan: FramePlan, contents: bytearray) -> Any:
-    spec, longest = plan.spec, max(plan.templates, key=len)
+    spec = plan.spec
+    longest = max(plan.templates, key=len)
     direct = min(*plan.lengths, len(longest), _MOST_WORDS * _WORD)
     entries = b"".join(_entry(plan, number) for number in plan.pattern)
     headers = [
@@ -152,7 +153,9 @@ def _entry(plan: FramePlan, number: int) -> bytes:
 
 
 def _field(plan: FramePlan, number: int, contents: bytearray) -> tuple[int, ...]:
-    spec, order, place = plan.spec, plan.orders[number], len(contents)
+    spec = plan.spec
+    order = plan.orders[number]
+    place = len(contents)
     field = spec.fields[number]
     if order is not None:
         contents += struct.pack(f"={len(order)}I", *order)

@@ -37,7 +37,9 @@ class ActiveDirection:
     def __init__(
         self, direction: Direction, streams: Sequence[Share], ports: Ports, senders: Senders, *, examines: bool
     ) -> None:
-        self.name, self.transmit, self.streams = direction.name, direction.transmit, streams
+        self.name = direction.name
+        self.transmit = direction.transmit
+        self.streams = streams
         self._numbers = [stream.number for stream in streams]
         self._direction, self._examines = direction, examines
         self._ports, self._senders = ports, senders
@@ -60,8 +62,10 @@ class ActiveDirection:
 
     def way(self, reception: Reception, first_flow: int) -> ReceiveWay:
         """How it comes back; counts of its flows begin at a place of the reception."""
-        self._reception, self._first_flow = reception, first_flow if self.counted_flows else None
-        plan, mac = FramePlan(self._direction.returned, *self._macs), self._ports.before[self._direction.receive].mac
+        self._reception = reception
+        self._first_flow = first_flow if self.counted_flows else None
+        plan = FramePlan(self._direction.returned, *self._macs)
+        mac = self._ports.before[self._direction.receive].mac
         return ReceiveWay(plan, mac, self.streams[0], len(self.streams), self._first_flow)
 
     def sent_as(self, stream: Share) -> tuple[FramePlan, int, Share]:
@@ -93,7 +97,8 @@ class ActiveDirection:
 
     def so_far(self, lookout: Lookout, now: Mapping[str, Link]) -> SoFar:
         """The counters of a running trial; `now` are all interfaces."""
-        parts, sink = self._parts_sent(), self._direction.receive
+        parts = self._parts_sent()
+        sink = self._direction.receive
         # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
         sent, unsent = (sum(counts) for counts in zip(*((part.sent, part.unsent) for part in parts)))
         # A sender that loses its processor keeps the frames of a batch, which count as sent already.
@@ -114,13 +119,17 @@ class ActiveDirection:
 
     def counters(self, elapsed: float, after: Mapping[str, Link]) -> Message:
         """Its counters; `after` are all interfaces. Without `elapsed`, its traffic was not cut short."""
-        direction, received, trial, parts = self._direction, self._received, self._trial, self._parts_sent()
+        direction = self._direction
+        received = self._received
+        trial = self._trial
+        parts = self._parts_sent()
         sent = sum(part.sent for part in parts)
         # Frames of the ramp may be among the refused ones, and no frame that arrived is.
         refused = min(max(0, sent - received.intact), self._refused(after))
         sent -= refused
         late_frames, strayed, foreign = self._reception.others(*self._numbers)
-        due, intended = sum(part.sent + part.unsent for part in parts), trial.intended(direction)
+        due = sum(part.sent + part.unsent for part in parts)
+        intended = trial.intended(direction)
         sink = self._ports.before[direction.receive]
         late, copies, _ = late_and_copies(self._late_before + late_frames, self._missing_before)
         self._missing = max(0, sent - received.arrived)
@@ -143,7 +152,8 @@ class ActiveDirection:
 
     def latency(self, counters: Message) -> Message:
         """The latency of the frames of these counters, as `Generator.latency` returns it."""
-        received, sent = self._received, counters["sent_frames"]
+        received = self._received
+        sent = counters["sent_frames"]
         answer: Message = {
             **unknown_latency(self.name, 1 / _MICROSECOND),
             "sent_frames": sent,
@@ -186,7 +196,8 @@ class ActiveDirection:
 
     def _count_late(self) -> int:
         """Frames of the last traffic that came back since they were counted; none before any traffic."""
-        before, now = self._counted, self.arrived()
+        before = self._counted
+        now = self.arrived()
         self._counted = now
         return 0 if before is None else now - before
 
@@ -222,7 +233,8 @@ class ActiveDirection:
 
     def _examination(self, strayed: int) -> Message:
         """See `Generator.trial`. Strayed are frames of other streams at its port."""
-        received, is_numbered = self._received, self._direction.frames.is_numbered
+        received = self._received
+        is_numbered = self._direction.frames.is_numbered
         return {
             "examined": received.arrived - received.stale if is_numbered else 0,
             **{name: getattr(received, name) for name in _EXAMINED},
@@ -231,7 +243,10 @@ class ActiveDirection:
 
     def _of_every_frame(self, sent: int) -> Message:
         """Findings about time and order that each trial has: times in microseconds, and how far frames were behind."""
-        first, plan, received, flows_with_loss = self._first_flow, self._plan, self._received, None
+        first = self._first_flow
+        plan = self._plan
+        received = self._received
+        flows_with_loss = None
         if first is not None:
             counts = self._reception.flows.memory.cast("I")[first : first + plan.flows]
             flows_with_loss = sum(1 for count, wanted in zip(counts, plan.sent_by_flow(sent)) if count < wanted)

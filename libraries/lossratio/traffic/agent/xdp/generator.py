@@ -198,7 +198,8 @@ class XdpGenerator:
         ways = [one.way(self._reception, sum(counted[:number])) for number, one in enumerate(self._directions)]
         for port in dict.fromkeys(direction.receive for direction in directions):
             own_ways = [way for way, direction in zip(ways, directions) if direction.receive == port]
-            link, card = self._ports.before[port], None
+            link = self._ports.before[port]
+            card = None
             if self._has_card_stamps:
                 clock = self._clocks[port] = CardClock(port, clock_of(link))
                 self._opened.callback(clock.close)
@@ -250,7 +251,8 @@ class XdpGenerator:
 
     def _finish(self, check: Check, lookout: Lookout | None) -> float | None:
         """Waits until all has been sent, or the lookout ends the traffic: then it returns the seconds of traffic."""
-        looked, between = 0.0, _CHECK_SECONDS if lookout is None else LOOK_SECONDS
+        looked = 0.0
+        between = _CHECK_SECONDS if lookout is None else LOOK_SECONDS
         try:
             while not self._senders.have_finished():
                 if time.monotonic() > looked + between:

@@ -31,7 +31,8 @@ def filled(counts: Sequence[int], least: int, most: int) -> Iterator[Tuple[int, 
 
 def percentile(values: Sequence[Tuple[int, int]], percent: float) -> int:
     """A percentile of `filled` intervals, one at least, in nanoseconds."""
-    wanted, passed = percent / 100.0 * sum(number for _, number in values), 0
+    wanted = percent / 100.0 * sum(number for _, number in values)
+    passed = 0
     for value, number in values:
         passed += number
         if passed >= wanted:

@@ -118,7 +118,8 @@ def schedule_course(
         )
     lost: list[list[int]] = [[] for _ in plan.steps]
     for (times, _, _), counts in zip(streams, sent):
-        first, total = 0, sum(counts)
+        first = 0
+        total = sum(counts)
         for step, count in enumerate(counts):
             # When lost frames were sent, in nanoseconds after the start.
             kept = (times[number % _RING] >> WRAP_BITS for number in range(max(first, total - _RING), first + count))
@@ -127,7 +128,8 @@ def schedule_course(
     # The first step may be longer than the ring.
     of_others = [len(times) for times in lost[1:]]
     numbers = [max(0, counters["sent_frames"] - intact - sum(of_others)), *of_others]
-    steps, begin = [], 0.0
+    steps = []
+    begin = 0.0
     for step, (load, duration) in enumerate(plan.steps):
         steps.append(
             {

@@ -134,7 +134,8 @@ class Reception:
         Both are of the first stream, with zeros in the bits of `DIRECTIONS`; the other streams' tags follow.
         """
         shared = self._shared
-        previous, shared.family = shared.family, _NO_TAG
+        previous = shared.family
+        shared.family = _NO_TAG
         shared.previous, shared.ramp = previous, ramp_tag
         fresh = bytes(_Counters(latency_least=FOREVER, next_in_turn=FOREVER))
         self._counters.memory[:] = fresh * (self.streams * self.cpus)

@@ -108,7 +108,8 @@ class SendProgram:
 
     def clear(self) -> None:
         """Empties all schedules, so that it waits for one."""
-        self._shared.start, self.last_call = FOREVER, 0
+        self._shared.start = FOREVER
+        self.last_call = 0
         for number in range(MOST_WAYS):
             self._shared.dues[number] = FOREVER
 

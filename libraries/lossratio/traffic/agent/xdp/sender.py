@@ -60,7 +60,8 @@ class Sender:
 
     def wait_until_awake(self) -> None:
         """Waits until the program runs."""
-        woken, end = time.monotonic_ns(), time.monotonic() + _START_SECONDS
+        woken = time.monotonic_ns()
+        end = time.monotonic() + _START_SECONDS
         while self.program.last_run() < woken:
             self.check()
             if time.monotonic() > end:
@@ -108,13 +109,17 @@ class Sender:
         shorter. No more than that: a sender that had waited for another one would go on for many periods then. It does
         not sleep where that might last beyond the end of the schedule: the last frames would stay unsent.
         """
-        runs, of_others, owed, began = float(_FIRST_RUNS), 1.0 / self._share - 1.0, 0.0, time.monotonic()
+        runs = float(_FIRST_RUNS)
+        of_others = 1.0 / self._share - 1.0
+        owed = 0.0
+        began = time.monotonic()
         while self._is_wanted:
             self.program.program.run_live(self.program.template, round(runs), self.batch)
             ended = time.monotonic()
             took = ended - began
             runs = min(runs * min(2.0, max(0.5, PERIOD_SECONDS * self._share / took)), _MOST_RUNS)
-            owed, began = max(owed, -PERIOD_SECONDS * (1.0 - self._share)) + took * of_others, ended
+            owed = max(owed, -PERIOD_SECONDS * (1.0 - self._share)) + took * of_others
+            began = ended
             left = self.program.last_call / 1e9 - ended
             if owed > 0.0 and not 0.0 <= left < owed + PERIOD_SECONDS:
                 time.sleep(owed)
