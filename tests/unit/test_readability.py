@@ -1,0 +1,176 @@
+"""Holds what makes a reader go back: caps on dense code, for each 1,000 statements of the library.
+
+Imports, documentation and blank lines are free.
+`python tests/unit/test_readability.py ROOM` lists the places in a room.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "libraries" / "lossratio"
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr, ast.Assert, ast.Raise)
+
+TUPLES = "tuple assignments"
+LAMBDAS = "lambdas"
+CHOICES = "conditional expressions"
+NESTED = "nested comprehensions"
+CAPS = {TUPLES: 12.0, LAMBDAS: 11.0, CHOICES: 47.0, NESTED: 3.3}
+"""Most places for each 1,000 statements."""
+
+MOST_NODES = 43
+"""In a simple statement without a comment that says what it is."""
+MOST_DENSE = 300
+"""Simple statements with more nodes that have no comment."""
+LONG = 15
+"""Lines of a function from which on its steps are set apart by blank lines."""
+MOST_UNBROKEN = 0.92
+"""Share of the long functions without a blank line."""
+
+
+class Module:
+    """A module of the library, and what is dense in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines = path.read_text().splitlines()
+        self.tree = ast.parse("\n".join(self.lines))
+
+    def statements(self) -> int:
+        """Number of statements that a reader has to follow."""
+        return sum(isinstance(node, ast.stmt) and not is_free(node) for node in ast.walk(self.tree))
+
+    def places(self) -> Iterator[tuple[str, int]]:
+        """What is capped, and the line that has it."""
+        for node in ast.walk(self.tree):
+            kind = kind_of(node)
+            if kind is not None:
+                yield kind, node.lineno
+
+    def long_functions(self) -> Iterator[tuple[int, bool]]:
+        """The first line of each long function, and whether a blank line divides it."""
+        for node in ast.walk(self.tree):
+            if not isinstance(node, FUNCTIONS):
+                continue
+            body = [part for part in node.body if not is_free(part)]
+            if not body:
+                continue
+            lines = self.lines[body[0].lineno - 1 : node.end_lineno]
+            if len(lines) >= LONG:
+                yield node.lineno, not all(line.strip() for line in lines)
+
+    def dense_statements(self) -> Iterator[int]:
+        """The line of each simple statement that has too many nodes, and no comment."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, SIMPLE) and not is_free(node) and nodes_of(node) > MOST_NODES:
+                above = self.lines[node.lineno - 2].strip() if node.lineno > 1 else ""
+                if not above.startswith("#"):
+                    yield node.lineno
+
+
+def is_free(node: ast.AST) -> bool:
+    """Whether a node is an import, or documentation."""
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_text or isinstance(node, (ast.Import, ast.ImportFrom))
+
+
+def kind_of(node: ast.AST) -> str | None:
+    """What is capped that this node is; None: nothing."""
+    if isinstance(node, ast.Assign):
+        is_pair = isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple)
+        return TUPLES if is_pair else None
+    if isinstance(node, ast.Lambda):
+        return LAMBDAS
+    if isinstance(node, ast.IfExp):
+        return CHOICES
+    if isinstance(node, COMPREHENSIONS):
+        inner = (part for part in ast.walk(node) if part is not node)
+        return NESTED if any(isinstance(part, COMPREHENSIONS) for part in inner) else None
+    return None
+
+
+def nodes_of(statement: ast.AST) -> int:
+    """Number of nodes of a statement's syntax tree."""
+    return sum(not isinstance(node, ast.expr_context) for node in ast.walk(statement))
+
+
+def modules(folder: Path) -> list[Module]:
+    """The modules below a folder of the library."""
+    return [Module(path) for path in sorted(folder.rglob("*.py")) if "resources" not in path.parts]
+
+
+def per_thousand(known: list[Module]) -> dict[str, float]:
+    """How often each capped thing stands in 1,000 statements."""
+    statements = sum(module.statements() for module in known)
+    found = Counter(kind for module in known for kind, _ in module.places())
+    return {kind: 1000 * found[kind] / statements for kind in CAPS}
+
+
+@pytest.fixture(scope="module")
+def library() -> list[Module]:
+    """All modules of the library."""
+    return modules(PACKAGE)
+
+
+@pytest.fixture(scope="module")
+def figures(library) -> dict[str, float]:
+    """How often each capped thing stands in 1,000 statements of the library."""
+    return per_thousand(library)
+
+
+@pytest.mark.parametrize("kind", CAPS)
+def test_dense_code_is_rare(figures, kind):
+    assert figures[kind] <= CAPS[kind]
+
+
+def test_a_statement_that_is_dense_has_a_comment(library):
+    places = [f"{module.path}:{line}" for module in library for line in module.dense_statements()]
+    assert len(places) <= MOST_DENSE, places
+
+
+def test_the_steps_of_long_functions_are_set_apart(library):
+    divided = [is_divided for module in library for _, is_divided in module.long_functions()]
+    assert divided.count(False) / len(divided) <= MOST_UNBROKEN
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("a, b = c, d", TUPLES),
+        ("a, b = c", None),
+        ("f(lambda: 1)", LAMBDAS),
+        ("a = b if c else d", CHOICES),
+        ("[a for b in c for a in b]", None),
+        ("[[a for a in b] for b in c]", NESTED),
+    ],
+)
+def test_what_is_dense(source, kind):
+    kinds = {kind_of(node) for node in ast.walk(ast.parse(source))}
+    assert kinds - {None} == {kind} - {None}
+
+
+def show(folder: Path) -> None:
+    """Prints the figures of a folder, and the places."""
+    known = modules(folder)
+    for module in known:
+        where = module.path.relative_to(PACKAGE)
+        for kind, line in sorted(module.places(), key=lambda place: place[1]):
+            print(f"{where}:{line}: {kind}")
+        for line in module.dense_statements():
+            print(f"{where}:{line}: a dense statement")
+        for line, is_divided in module.long_functions():
+            if not is_divided:
+                print(f"{where}:{line}: a long function without a blank line")
+    print({kind: round(share, 1) for kind, share in per_thousand(known).items()})
+
+
+if __name__ == "__main__":
+    show(PACKAGE / "".join(sys.argv[1:2]))
