@@ -166,6 +166,15 @@ MUTATIONS = (
         ("test_late_frames.py",),
     ),
     Mutation(
+        "xdp counts late frames of any traffic at one place",
+        "traffic/agent/xdp/receive_program.py",
+        "return tag // TAGS_OF_TRAFFIC % MOST_TRAFFIC",
+        "return 0 * tag",
+        (
+            "traffic/test_xdp_frames.py::test_late_frames_are_of_the_traffic_whose_tag_they_have_however_much_came_after",
+        ),
+    ),
+    Mutation(
         "late frames are frames that the SUT lost",
         "trials/causes.py",
         "lost_by_sut=known.lost_by_sut - late",

@@ -151,7 +151,8 @@ def output_from_counters(
         in_words = "; ".join(f"{one.name}: sent {one.sent_frames}, received {one.received_frames}" for one in counted)
         raise NegativeLossError(
             f"More frames were received than sent at {trial.load:.10g} frames/s for {trial.duration:.6g} s "
-            f"({in_words}). Look for foreign or duplicated frames on these links."
+            f"({in_words}). Look for foreign or duplicated frames on these links, and for a device that holds frames "
+            "of one trial until the next one."
         )
     return TrialOutput(
         loss_ratio=total.loss_ratio,

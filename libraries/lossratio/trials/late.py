@@ -13,7 +13,7 @@ from typing import Protocol
 from lossratio.trials.record import Frames, Observed
 from lossratio.trials.trial import DirectionCounters, TrialOutput
 
-_MOST_TRAFFIC = 16
+_MOST_TRAFFIC = 64
 """How much traffic is remembered: no generator still counts the late frames of more."""
 
 

@@ -181,7 +181,7 @@ class DirectionCounters(Observed):
     earlier_late_frames: tuple[Frames, ...] = ()
     """The same for the traffic before that, for the one before it, and so on, as far as the generator counts them."""
     foreign_frames: Frames | None = None
-    """Frames that came out of the testbed and are none of the trial, nor missing in the one before: of other senders,
+    """Frames that came out of the testbed and are none of the trial, nor missing in an earlier one: of other senders,
     with a foreign payload, or further copies of earlier frames; None: the generator cannot distinguish them."""
     load_ratio: float = 1.0
     """The direction's share of the load, at most 1."""

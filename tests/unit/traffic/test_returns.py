@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lossratio.traffic.agent.afpacket import returns
+from lossratio.traffic.agent.afpacket.direction import MOST_EARLIER
 from lossratio.traffic.agent.afpacket.generator import AfPacketGenerator
-from lossratio.traffic.agent.afpacket.returns import MOST_EARLIER, Returns
+from lossratio.traffic.agent.core.returns import Returns
 
 
 class Counter:
@@ -14,7 +14,7 @@ class Counter:
 
     made = ()
 
-    def __init__(self, sink, place):
+    def __init__(self):
         self.tag, self.frames = None, 0
         Counter.made = (*Counter.made, self)
 
@@ -33,9 +33,8 @@ class Counter:
 
 @pytest.fixture
 def counted(monkeypatch):
-    monkeypatch.setattr(returns, "FrameCounter", Counter)
     monkeypatch.setattr(Counter, "made", ())
-    return Returns(None, None)
+    return Returns(Counter, MOST_EARLIER, is_costly=True)
 
 
 def arrive(tag, frames):
@@ -62,7 +61,18 @@ def test_late_frames_of_several_trials_are_counted_apart_once_a_device_holds_fra
     assert perform(counted, 3, in_time=0, late=[(1, 4), (2, 1)]) == ([1, 4], 0)
     arrive(2, 3)
     assert perform(counted, 4, in_time=10, late=[(2, 6), (3, 10)]) == ([10, 9], 0)
-    assert perform(counted, 5, in_time=10) == ([0], 0)
+    assert perform(counted, 5, in_time=10) == ([], 0)
+
+
+def test_where_counters_cost_nothing_late_frames_of_all_earlier_trials_are_counted_from_the_first_one_on(monkeypatch):
+    monkeypatch.setattr(Counter, "made", ())
+    counted = Returns(Counter, 3, is_costly=False)
+    for tag in (1, 2, 3):
+        perform(counted, tag, in_time=9)
+    assert perform(counted, 4, in_time=9, late=[(1, 1)]) == ([0, 0, 1], 0)
+    assert perform(counted, 5, in_time=9, late=[(2, 1), (4, 1)]) == ([1, 0, 1], 0)
+    # Bounded: nobody looks for frames of the second trial any more.
+    assert perform(counted, 6, in_time=9, late=[(2, 1), (5, 1)]) == ([1], 0)
 
 
 def test_a_device_that_holds_no_frames_costs_two_counters(counted):

@@ -22,7 +22,13 @@ from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import histogram, sender
 from lossratio.traffic.agent.xdp.constants import FOREVER
 from lossratio.traffic.agent.xdp.frames import FramePlan, Share, permutation
-from lossratio.traffic.agent.xdp.receive_program import ReceiveProgram, ReceiveWay, Reception
+from lossratio.traffic.agent.xdp.receive_program import (
+    MOST_TRAFFIC,
+    TAGS_OF_TRAFFIC,
+    ReceiveProgram,
+    ReceiveWay,
+    Reception,
+)
 from lossratio.traffic.agent.xdp.send_program import Segment, SendProgram
 from lossratio.traffic.agent.xdp.sender import Sender
 
@@ -54,7 +60,7 @@ class Bench:
             one.close()
 
     def begin(self, *segments):
-        self.reception.watch(TAG, TAG ^ 0x100)
+        self.reception.watch(TAG)
         self.sender.schedule(time.monotonic_ns() - 1, [segments or [BURST]])
         self.sender.renew(FOREVER)
 
@@ -272,11 +278,42 @@ def test_foreign_frames_pass_and_those_of_other_trials_are_counted_apart():
         arp = bytes.fromhex("ffffffffffff0200000000010806").ljust(60, b"\0")
         assert bench.arrive(arp, arp[:20], b"\x33\x33" + mine[2:42] + bytes(18)) == [XdpAction.PASS] * 3
         assert bench.reception.received(0).arrived == 0
-        bench.reception.watch(TAG + 0x200, TAG + 0x300)
-        stray = mine[:42] + (TAG + 0x205).to_bytes(4, "big") + mine[46:]
-        ramp = mine[:42] + (TAG + 0x300).to_bytes(4, "big") + mine[46:]
+        bench.reception.watch(TAG + 0x200)
+        stray, ramp = (tagged(mine, TAG + more) for more in (0x205, 0x100))
         assert bench.arrive(late, stray, ramp) == [XdpAction.DROP] * 3
-        assert (*bench.reception.others(0)[:2], bench.counts()) == (1, 1, {})
+        assert (bench.reception.others(0), bench.counts()) == ((1, 0), {})
+        assert bench.reception.arrived_of(TAG, 0) == 1
+
+
+def tagged(frame, tag):
+    return frame[:42] + tag.to_bytes(4, "big") + frame[46:]
+
+
+@needs_bpf
+def test_late_frames_are_of_the_traffic_whose_tag_they_have_however_much_came_after():
+    # The tags begin anew meanwhile.
+    tags = [(0xFFFFFB00 + number * TAGS_OF_TRAFFIC) & 0xFFFFFFFF for number in range(3 * MOST_TRAFFIC)]
+    with Bench(spec()) as bench:
+        frame = bench.send()
+        expected = {}
+        for number, tag in enumerate(tags):
+            bench.reception.watch(tag)
+            # One in time, and so many late ones of the traffic before and of the oldest that is counted.
+            oldest = tags[max(0, number - MOST_TRAFFIC + 1)]
+            seen = [tag, *([tags[number - 1]] * 2 if number else []), oldest]
+            for each in seen:
+                expected[each] = expected.get(each, 0) + 1
+            ramp = tagged(frame, tag - 0x100 & 0xFFFFFFFF)
+            assert bench.arrive(*(tagged(frame, each) for each in seen), ramp) == [XdpAction.DROP] * (len(seen) + 1)
+            known = tags[max(0, number - MOST_TRAFFIC + 1) : number + 1]
+            assert {each: bench.reception.arrived_of(each, 0) for each in known} == {
+                each: expected[each] for each in known
+            }
+        # A frame of even older traffic is foreign.
+        too_old = tagged(frame, tags[-MOST_TRAFFIC - 1])
+        assert bench.arrive(too_old) == [XdpAction.PASS]
+        assert bench.reception.arrived_of(tags[-MOST_TRAFFIC - 1], 0) == 0
+        assert bench.reception.others(0) == (0, 1)
 
 
 @needs_bpf
@@ -426,7 +463,7 @@ def test_a_sender_does_not_sleep_through_the_end_of_its_schedule(monkeypatch, la
 @needs_bpf
 def test_frames_that_are_too_late_stay_unsent_and_the_next_one_is_on_time():
     with Bench(spec()) as bench:
-        bench.reception.watch(TAG, TAG ^ 0x100)
+        bench.reception.watch(TAG)
         late = Segment(1e6, 10_000, 0.0, float("inf"), catch_up=2e6, tag=TAG)
         bench.sender.schedule(time.monotonic_ns() - 5_000_000_000, [[late]])
         bench.sender.renew(FOREVER)

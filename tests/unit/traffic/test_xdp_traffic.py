@@ -267,9 +267,8 @@ def test_several_senders_share_one_direction(ready, agent):
     assert (east.sent_frames, east.received_frames, east.faulty) == (1_001, 1_001, 0)
 
 
-def test_frames_of_an_earlier_trial_are_late_and_not_this_ones(ready, agent):
-    configure(agent, settle_time=0.0, bidirectional=False)
-    # A device that stands still until it is woken.
+def held_by_a_device(ready):
+    """A device that stands still until it is called to forward some frames."""
     ready.run("dut1", "ip", "link", "set", "dev", "dut0", "nomaster")
     device = ready.popen("dut1", sys.executable, "-c", HOLDS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert device.stdout.readline() == "ready\n"
@@ -279,6 +278,12 @@ def test_frames_of_an_earlier_trial_are_late_and_not_this_ones(ready, agent):
         device.stdin.flush()
         assert device.stdout.readline() == f"{frames} forwarded\n"
 
+    return forward
+
+
+def test_frames_of_an_earlier_trial_are_late_and_not_this_ones(ready, agent):
+    configure(agent, settle_time=0.0, bidirectional=False)
+    forward = held_by_a_device(ready)
     (east,) = agent.trial(1_000, 0.1)
     assert east.received_frames == 0 < east.sent_frames
     forward(east.sent_frames)
@@ -289,6 +294,21 @@ def test_frames_of_an_earlier_trial_are_late_and_not_this_ones(ready, agent):
     # They came before the next trial began.
     (later,) = agent.trial(1_000, 0.1)
     assert (later.received_frames, later.late_frames) == (0, east.sent_frames)
+
+
+def test_late_frames_of_several_earlier_trials_are_counted_apart(ready, agent):
+    configure(agent, settle_time=0.0, bidirectional=False)
+    forward = held_by_a_device(ready)
+    sent = [agent.trial(1_000 * number, 0.1)[0].sent_frames for number in (1, 2, 3)]
+    forward(sent[0])
+    (fourth,) = agent.trial(1_000, 0.1)
+    assert (fourth.late_frames, fourth.earlier_late_frames) == (0, (0, sent[0]))
+    forward(sent[1] + sent[2])
+    (fifth,) = agent.trial(1_000, 0.1)
+    assert (fifth.received_frames, fifth.late_frames) == (0, 0)
+    assert (fifth.earlier_late_frames, fifth.foreign_frames) == ((sent[2], sent[1]), 0)
+    forward(fourth.sent_frames)
+    assert agent.late_by_traffic(0.1) == [0, fourth.sent_frames]
 
 
 HOLDS = """

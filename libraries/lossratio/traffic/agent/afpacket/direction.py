@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Callable, Mapping, Sequence
 
 from ..core.configuration import Direction
@@ -10,16 +11,18 @@ from ..core.early_verdict import Lookout, SoFar
 from ..core.links import Link
 from ..core.pacing import BATCH
 from ..core.protocol import AgentError, Message
+from ..core.returns import Returns
 from .arrivals import ArrivalLog, course
 from .connections import Conversation
 from .examination import AT_ONCE, Examiner
 from .frames import build_frames
 from .latency import Probe, latency_frames
 from .receive import FrameCounter, StackFilter, check_countable
-from .returns import Returns
 from .sender import Sender, SenderReport, SendOrder
 from .transmit import SenderSetup
 
+MOST_EARLIER = 8
+"""Earlier traffic whose late frames are counted where a device holds frames."""
 BROADCAST = b"\xff" * 6
 """The MAC address of all stations."""
 FAR = 0x80000000
@@ -41,7 +44,8 @@ class ActiveDirection:
         cycle = build_frames(frames, own_mac, destination)
         self.name = direction.name
         self._direction = direction
-        self._returns = Returns(sink, direction.arriving_tag)
+        counter = partial(FrameCounter, sink, direction.arriving_tag)
+        self._returns = Returns(counter, MOST_EARLIER, is_costly=True)
         self._foreign = FrameCounter(sink, direction.arriving_tag)
         self._stack = StackFilter(sink, direction.arriving_tag)
         self._examiner = Examiner(direction, cycle, sink) if examines else None

@@ -16,10 +16,9 @@ from ..core.generator import Exchange, Tags, integrity_of
 from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
-from .direction import FAR, ActiveDirection
+from .direction import FAR, MOST_EARLIER, ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
-from .returns import MOST_EARLIER
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
 _NOTE_SECONDS = 0.05

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Mapping, Sequence
 
 from ..core.configuration import Direction
 from ..core.early_verdict import Lookout, SoFar
-from ..core.generator import counted_course, late_and_copies, unknown_latency
+from ..core.generator import counted_course, unknown_latency
 from ..core.links import Link
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message
+from ..core.returns import Returns
 from . import histogram
 from .cards import CardClock, transmitted
 from .frames import FramePlan, Share
 from .plan import Plan, schedule_course
-from .receive_program import ReceivedFrames, ReceiveWay, Reception
+from .receive_program import MOST_TRAFFIC, ReceivedFrames, ReceiveWay, Reception, StreamCounter
 from .send_program import Segment, SentSegment
 from .sender import Senders
 
@@ -51,18 +53,17 @@ class ActiveDirection:
         self.counted_flows = flows if 1 < flows <= MOST_COUNTED_FLOWS and len(streams) == 1 else 0
         self.clock: CardClock | None = None
         self._reception: Reception
+        self._returns: Returns
         self._first_flow: int | None = None
         self._trial = Plan(((0.0, None),))
         self._received: ReceivedFrames
         self._transmitted: int | None = None
-        self._counted: int | None = None
-        self._late_before = 0
-        self._missing: int | None = 0
-        self._missing_before: int | None = 0
 
     def way(self, reception: Reception, first_flow: int) -> ReceiveWay:
         """How it comes back; counts of its flows begin at a place of the reception."""
         self._reception = reception
+        counter = partial(StreamCounter, reception, self._numbers)
+        self._returns = Returns(counter, MOST_TRAFFIC - 1, is_costly=False)
         self._first_flow = first_flow if self.counted_flows else None
         plan = FramePlan(self._direction.returned, *self._macs)
         mac = self._ports.before[self._direction.receive].mac
@@ -82,13 +83,10 @@ class ActiveDirection:
         ramp_tag, tag = (first + stream.number for first in tags)
         return self._trial.segments(self._direction, stream.share, (ramp_tag, tag), catch_up)
 
-    def begin(self, trial: Plan) -> None:
-        """Notes all counters before new traffic."""
+    def begin(self, trial: Plan, tag: int) -> None:
+        """Notes all counters before new traffic with a tag."""
         self._transmitted = self._transmitted_by(self._ports.before)
-        self._late_before = self._count_late()
-        self._counted = None
-        self._missing_before = self._missing
-        self._missing = None
+        self._returns.watch(tag)
         self._trial = trial
 
     def arrived(self) -> int:
@@ -114,7 +112,7 @@ class ActiveDirection:
 
     def count(self) -> None:
         """Counts what came back; `counters` are about that."""
-        self._counted = self.arrived()
+        self._returns.count()
         self._received = self._reception.received(*self._numbers)
 
     def counters(self, elapsed: float, after: Mapping[str, Link]) -> Message:
@@ -127,12 +125,12 @@ class ActiveDirection:
         # Frames of the ramp may be among the refused ones, and no frame that arrived is.
         refused = min(max(0, sent - received.intact), self._refused(after))
         sent -= refused
-        late_frames, strayed, foreign = self._reception.others(*self._numbers)
+        strayed, foreign = self._reception.others(*self._numbers)
         due = sum(part.sent + part.unsent for part in parts)
         intended = trial.intended(direction)
         sink = self._ports.before[direction.receive]
-        late, copies, _ = late_and_copies(self._late_before + late_frames, self._missing_before)
-        self._missing = max(0, sent - received.arrived)
+        late, copies = self._returns.late_of_earlier()
+        self._returns.end(sent, received.arrived)
         return {
             "name": self.name,
             "intended_frames": due if intended is None else intended,
@@ -141,7 +139,8 @@ class ActiveDirection:
             "unsent_frames": max(0, due - sent),
             "refused_frames": refused,
             "generator_drop_frames": after[direction.receive].receive_drops - sink.receive_drops,
-            "late_frames": late,
+            "late_frames": sum(late[:1]),
+            "earlier_late_frames": late[1:],
             "foreign_frames": copies + foreign,
             "elapsed_s": elapsed or max(trial.duration, *(part.last for part in parts)),
             "lateness_s": max(part.lateness for part in parts),
@@ -191,15 +190,11 @@ class ActiveDirection:
 
     def late(self) -> int:
         """Late frames of the last traffic since they were counted."""
-        late, _, self._missing = late_and_copies(self._count_late(), self._missing)
-        return late
+        return self._returns.late()
 
-    def _count_late(self) -> int:
-        """Frames of the last traffic that came back since they were counted; none before any traffic."""
-        before = self._counted
-        now = self.arrived()
-        self._counted = now
-        return 0 if before is None else now - before
+    def late_of_earlier(self) -> list[int]:
+        """Late frames of the traffic before, of that before that..., since `counters` or this."""
+        return self._returns.late_of_earlier()[0]
 
     def _refused(self, now: Mapping[str, Link]) -> int:
         """Frames that the port did not take: a veth counts these, and a card only those that it sent."""

@@ -171,6 +171,10 @@ class XdpGenerator:
         pause(wait, check)
         return {direction.name: direction.late() for direction in self._directions}
 
+    def late_of_earlier(self) -> dict[str, list[int]]:
+        """See `lossratio.traffic.agent.core.generator.DistinguishingGenerator.late_of_earlier`."""
+        return {direction.name: direction.late_of_earlier() for direction in self._directions}
+
     def close(self) -> None:
         """See `Generator.close`."""
         self._senders.close()
@@ -227,13 +231,13 @@ class XdpGenerator:
 
     def _begin(self, plan: Plan) -> None:
         self._ports.mark()
+        ramp_tag, tag = self._tags.next(), self._tags.next()
         for direction in self._directions:
-            direction.begin(plan)
+            direction.begin(plan, tag)
         for clock in self._clocks.values():
             clock.begin()
         self._plan = plan
-        ramp_tag, tag = self._tags.next(), self._tags.next()
-        self._reception.watch(tag, ramp_tag)
+        self._reception.watch(tag)
         schedules = []
         for sender, streams in zip(self._senders, self._streams):
             own = [(self._directions[stream.direction], stream) for stream in streams]

@@ -6,6 +6,8 @@
 
 enum { QUEUES = 64, MOST_GAPS = 16, SUB_BITS = 7, MOST_BITS = 34, INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS };
 enum { STREAM_BITS = 0xFF, VLAN_TAG_BYTES = 4, BLOCK = 64, MANY = 1 << 16 };
+/* Each traffic has two tags, the first one for its ramp; and of how much traffic late frames are counted. */
+enum { TAGS_OF_TRAFFIC = 2 * (STREAM_BITS + 1), MOST_TRAFFIC = 64 };
 /* What a look for a tag can find, besides verdicts. */
 enum { NO_TAG = 16, OF_OTHERS };
 enum { INTACT, CORRUPTED, READDRESSED };
@@ -25,14 +27,17 @@ struct order {
 struct stream {
     /* In the order of the network, and the sum of its two words. */
     u32 tag, tag_sum;
-    /* Frames of the tag before, of other streams, and of no known tag. */
-    u64 late, strayed, foreign;
+    /* Frames of other streams, and of no known tag. */
+    u64 strayed, foreign;
     struct order orders[QUEUES];
+    /* Late frames of earlier traffic, by its place. */
+    u64 late[MOST_TRAFFIC];
 };
 
 struct reception {
-    /* Tags without the bits of streams: of the trial, of the one before, and of frames that are not to be counted. */
-    u64 family, previous, ramp;
+    /* Tags without the bits of streams: of the frames that are examined, and of the latest traffic, whose frames are not
+       examined while counters begin anew. */
+    u64 family, latest;
     struct stream streams[];
 };
 
@@ -381,6 +386,24 @@ PART int look_further(struct xdp_md *context, const struct way *way)
     return XDP_DROP;
 }
 
+/* Whether a tag is of traffic whose late frames are counted, or of its ramp. */
+PART int is_earlier(u32 family)
+{
+    u64 latest = reception.latest;
+    return !(latest >> 32) && (u32)latest - family < MOST_TRAFFIC * TAGS_OF_TRAFFIC;
+}
+
+PART int is_of_ramp(u32 family)
+{
+    return ((u32)reception.latest - family) % TAGS_OF_TRAFFIC != 0;
+}
+
+/* Where late frames of traffic are counted. */
+PART u32 place_of(u32 family)
+{
+    return family / TAGS_OF_TRAFFIC % MOST_TRAFFIC;
+}
+
 /* Looks for a tag of a way, at its place or, if the kernel took the tag of the frame's VLAN off, before it. */
 PART int look(struct xdp_md *context, const struct way *way)
 {
@@ -393,13 +416,11 @@ PART int look(struct xdp_md *context, const struct way *way)
         u64 number = word & STREAM_BITS;
         if (!RARELY(family != reception.family))
             return number - way->number < way->streams ? take(context, way, lost, number) : OF_OTHERS;
-        if (family == reception.previous) {
-            if (number - way->number < way->streams && number < ALL_STREAMS)
-                __sync_fetch_and_add(&reception.streams[number].late, 1);
+        if (is_earlier(family)) {
+            if (!is_of_ramp(family) && number - way->number < way->streams && number < ALL_STREAMS)
+                __sync_fetch_and_add(&reception.streams[number].late[place_of(family)], 1);
             return XDP_DROP;
         }
-        if (family == reception.ramp)
-            return XDP_DROP;
         if (!KNOWN(way->frames.behind_vlan))
             return NO_TAG;
         lost = VLAN_TAG_BYTES;

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Sequence
 
 from lossratio.bpf import Array
 
+from ..core.configuration import DIRECTIONS
 from ..core.protocol import unsupported
 from . import histogram
 from .constants import FOREVER, LONGEST_FRAME, MOST_WAYS, RING_BITS, Frames, constants_of, program, structure
@@ -16,9 +18,15 @@ from .frames import FramePlan, Share
 
 _NO_TAG = 1 << 32
 _QUEUES, _MOST_GAPS = 64, 16
+TAGS_OF_TRAFFIC = 2 * (DIRECTIONS + 1)
+"""By how much the tags of traffic differ from those of the traffic before: each has a ramp with tags of its own."""
+MOST_TRAFFIC = 64
+"""Of how much traffic frames are counted: of the latest and, if they are late, of earlier ones."""
 _Gap = structure("u64 start, end, position, time")
 _Order = structure("u64 next, position, gap_count", ("gaps", _Gap * _MOST_GAPS))
-_Stream = structure("u32 tag, tag_sum", "u64 late, strayed, foreign", ("orders", _Order * _QUEUES))
+_Stream = structure(
+    "u32 tag, tag_sum", "u64 strayed, foreign", ("orders", _Order * _QUEUES), f"u64 late[{MOST_TRAFFIC}]"
+)
 _Counters = structure(
     "u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact",
     "u64 reordered, displacement, extent, late_offset, latency_sum, latency_least, latency_most",
@@ -108,7 +116,7 @@ class Reception:
     """
 
     def __init__(self, streams: int, cpus: int, flows: int = 0) -> None:
-        shared = structure("u64 family, previous, ramp", ("streams", _Stream * streams))
+        shared = structure("u64 family, latest", ("streams", _Stream * streams))
         self.streams, self.cpus = streams, cpus
         self._control = Array(ctypes.sizeof(shared), "lossratio_tags")
         self._shared = shared.from_buffer(self._control.memory)
@@ -116,7 +124,8 @@ class Reception:
         self._blocks = (_Counters * streams * cpus).from_buffer(self._counters.memory)
         self.flows = Array(max(8, 4 * flows), "lossratio_flows")
         self.times = Array(streams * 8 << RING_BITS, "lossratio_times")
-        self._shared.family = self._shared.previous = self._shared.ramp = _NO_TAG
+        self._shared.family = self._shared.latest = _NO_TAG
+        self._in_time: OrderedDict[int, Sequence[int]] = OrderedDict()
 
     def close(self) -> None:
         """Gives the memory back."""
@@ -128,39 +137,58 @@ class Reception:
         counts = {"counters": self._counters, "flow_counts": self.flows}
         return {"reception": self._control, "times": self.times, **counts}
 
-    def watch(self, tag: int, ramp_tag: int) -> None:
-        """Counts from zero, frames with other tags than before; those with the ramp's are not to be counted.
+    def watch(self, tag: int) -> None:
+        """Counts from zero, frames with other tags than before: of traffic that follows all earlier traffic.
 
-        Both are of the first stream, with zeros in the bits of `DIRECTIONS`; the other streams' tags follow.
+        The tag is of the first stream, with zeros in the bits of `DIRECTIONS`; the other streams' tags follow. The
+        tags before are of the ramp, whose frames are not to be counted: see `TAGS_OF_TRAFFIC`.
         """
         shared = self._shared
-        previous = shared.family
+        before = shared.latest
         shared.family = _NO_TAG
-        shared.previous, shared.ramp = previous, ramp_tag
+        if before != _NO_TAG:
+            self._in_time[before] = [self.arrived(number) for number in range(self.streams)]
+        while len(self._in_time) >= MOST_TRAFFIC:
+            self._in_time.popitem(last=False)
+        # From now on frames of the traffic before are late ones, and none is of the oldest traffic.
+        shared.latest = tag
         fresh = bytes(_Counters(latency_least=FOREVER, next_in_turn=FOREVER))
         self._counters.memory[:] = fresh * (self.streams * self.cpus)
         self.flows.memory[:] = bytes(len(self.flows.memory))
         for number in range(self.streams):
             own = tag + number
-            in_memory = int.from_bytes(own.to_bytes(4, "big"), sys.byteorder)
-            shared.streams[number] = _Stream(in_memory, (own >> 16) + (own & 0xFFFF))
+            stream = shared.streams[number]
+            ctypes.memset(ctypes.addressof(stream), 0, _Stream.late.offset)
+            stream.tag = int.from_bytes(own.to_bytes(4, "big"), sys.byteorder)
+            stream.tag_sum = (own >> 16) + (own & 0xFFFF)
+            stream.late[_place(tag)] = 0
         shared.family = tag
 
     def ring(self, stream: int) -> memoryview:
         """A stream's part of `times`, in words of eight bytes."""
         return self.times.words[stream << RING_BITS : stream + 1 << RING_BITS]
 
-    def others(self, *streams: int) -> tuple[int, int, int]:
+    def others(self, *streams: int) -> tuple[int, int]:
         """Frames of none of these streams that arrived where they should, since `watch`.
 
-        They have a tag of the trial before, of another stream, or none that is known (where a stream is the first one).
+        They have a tag of another stream, or none that is known (where a stream is the first one).
         """
         own: list[Any] = [self._shared.streams[stream] for stream in streams]
-        return sum(one.late for one in own), sum(one.strayed for one in own), sum(one.foreign for one in own)
+        return sum(one.strayed for one in own), sum(one.foreign for one in own)
 
     def arrived(self, *streams: int) -> int:
         """Frames of some streams that arrived since `watch`."""
         return sum(blocks[stream].arrived for blocks in self._blocks for stream in streams)
+
+    def arrived_of(self, tag: int, *streams: int) -> int:
+        """Frames of some streams that arrived of traffic with a tag of `watch`, in time or late."""
+        if tag == self._shared.latest:
+            return self.arrived(*streams)
+        in_time, place = self._in_time.get(tag), _place(tag)
+        if in_time is None:
+            # It never began, or is too long ago.
+            return 0
+        return sum(in_time[stream] + self._shared.streams[stream].late[place] for stream in streams)
 
     def received(self, *streams: int) -> ReceivedFrames:
         """What arrived of some streams since `watch`."""
@@ -175,6 +203,30 @@ class Reception:
         columns = [block.histogram[:] for block in blocks] or [(0,) * histogram.INTERVALS]
         summed = columns[0] if len(columns) == 1 else tuple(map(sum, zip(*columns)))
         return ReceivedFrames(**counts, latency_least=None if least == FOREVER else least, histogram=summed)
+
+
+class StreamCounter:
+    """Counts the frames of some streams that arrive of one traffic, also when the next one has begun."""
+
+    def __init__(self, reception: Reception, streams: Sequence[int]) -> None:
+        self._reception, self._streams = reception, streams
+        self._tag: int | None = None
+
+    def watch(self, tag: int) -> None:
+        """Says the tag of the traffic: the next one of the reception's `watch`."""
+        self._tag = tag
+
+    def read(self) -> int:
+        """Frames that arrived of this traffic."""
+        return 0 if self._tag is None else self._reception.arrived_of(self._tag, *self._streams)
+
+    def stop(self) -> None:
+        """Counts nothing more."""
+        self._tag = None
+
+    def close(self) -> None:
+        """See `stop`."""
+        self.stop()
 
 
 class ReceiveProgram:
@@ -203,6 +255,11 @@ class ReceiveProgram:
         """Gives the program back."""
         self.program.close()
         self._contents.close()
+
+
+def _place(tag: int) -> int:
+    """Where late frames of traffic are counted."""
+    return tag // TAGS_OF_TRAFFIC % MOST_TRAFFIC
 
 
 def _way(way: ReceiveWay, frames: Any) -> Any:

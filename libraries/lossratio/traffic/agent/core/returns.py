@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from ..core.configuration import TagPlace
-from ..core.generator import late_and_copies
-from ..core.links import Link
-from .receive import FrameCounter
+from typing import Callable, Protocol
 
-MOST_EARLIER = 8
-"""Earlier traffic whose late frames are counted, each by a counter of its own, where a device holds frames."""
+from .generator import late_and_copies
+
+
+class FrameCounter(Protocol):
+    """Counts arriving frames with a tag."""
+
+    def watch(self, tag: int) -> None:
+        """Counts frames with this tag from now on, from zero."""
+
+    def read(self) -> int:
+        """Frames counted since then."""
+
+    def stop(self) -> None:
+        """Counts nothing more."""
+
+    def close(self) -> None:
+        """Gives all that it has back."""
 
 
 class Returns:
-    """Counts frames by the tags of their traffic.
+    """Counts frames by the tags of their traffic, each traffic by a counter of its own.
 
-    Of earlier traffic usually only the latest is counted, as each counter costs time with each frame. A device that
-    has held frames for too long, or that let none through, may hold them for longer than the next trial takes. From
-    then on all earlier traffic is counted of which frames are missing.
+    Where each counter costs time with each frame (`is_costly`), usually only the latest of earlier traffic is counted.
+    A device that has held frames for too long, or that let none through, may hold them for longer than the next trial
+    takes. From then on all earlier traffic is counted of which frames are missing, up to `most_earlier`.
     """
 
-    def __init__(self, sink: Link, place: TagPlace) -> None:
-        self._sink, self._place = sink, place
+    def __init__(self, make_counter: Callable[[], FrameCounter], most_earlier: int, *, is_costly: bool) -> None:
+        self._make_counter = make_counter
+        self._most_earlier = most_earlier
         self._traffic: list[_Traffic] = []
-        self._spare = [FrameCounter(sink, place) for _ in range(2)]
-        self._may_hold_frames = False
+        self._spare = [make_counter() for _ in range(2)]
+        self._counts_all = not is_costly
 
     def watch(self, tag: int) -> None:
         """Counts frames of new traffic from now on, by its tag."""
@@ -31,7 +44,7 @@ class Returns:
             # Nobody has asked for the count of a trial that failed.
             self._traffic[0].count()
         self._end_counters()
-        counter = self._spare.pop() if self._spare else FrameCounter(self._sink, self._place)
+        counter = self._spare.pop() if self._spare else self._make_counter()
         counter.watch(tag)
         self._traffic.insert(0, _Traffic(counter))
 
@@ -47,16 +60,22 @@ class Returns:
         """Says how many frames of the latest traffic left, and how many came back in time."""
         self._traffic[0].missing = max(0, sent - received)
         if sent and not received:
-            self._may_hold_frames = True
+            self._counts_all = True
 
     def late(self) -> int:
         """Late frames of the latest traffic since they were counted; none of a trial that failed before that."""
         return self._late_and_copies(self._traffic[0])[0] if self._traffic else 0
 
     def late_of_earlier(self) -> tuple[list[int], int]:
-        """Late frames of the traffic before, of that before that..., since this was asked; further copies of all."""
+        """Late frames of the traffic before, of that before that..., since this was asked; further copies of all.
+
+        It ends with the oldest traffic that has some.
+        """
         found = [self._late_and_copies(traffic) for traffic in self._traffic[1:]]
-        return [late for late, _ in found], sum(copies for _, copies in found)
+        late = [frames for frames, _ in found]
+        while late and not late[-1]:
+            late.pop()
+        return late, sum(copies for _, copies in found)
 
     def close(self) -> None:
         """Closes all sockets."""
@@ -67,12 +86,12 @@ class Returns:
         is_counted = traffic.counted is not None and traffic.missing is not None
         late, copies = traffic.late_and_copies()
         if late and is_counted:
-            self._may_hold_frames = True
+            self._counts_all = True
         return late, copies
 
     def _end_counters(self) -> None:
         """Ends those of traffic that is too old, or of which nothing is missing, before the next traffic begins."""
-        kept = MOST_EARLIER if self._may_hold_frames else 1
+        kept = self._most_earlier if self._counts_all else 1
         while len(self._traffic) > kept or (len(self._traffic) > 1 and self._traffic[-1].missing == 0):
             counter = self._traffic.pop().counter
             counter.stop()
