@@ -1,4 +1,4 @@
-"""The documentation site: `make docs` builds it from the Markdown pages here, and puts the keywords' page into it."""
+"""The documentation site: `make docs` builds it from the Markdown pages here, with tables of keywords and commands."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from robot.libdocpkg import LibraryDocumentation
 from sphinx.application import Sphinx
 
 import lossratio
+from lossratio.commands.main import first_line, sections
 
 LIBRARY = "lossratio.keywords.LossRatio"
 KEYWORD_PAGE = "reference/keywords"
+COMMAND_PAGE = "reference/commands"
 LIBDOC = "libdoc.html"
 
 project = "lossratio"
@@ -46,6 +48,16 @@ def list_keywords(_app: Sphinx, page: str, source: list[str]) -> None:
     source[0] += "\n" + "\n".join(rows) + "\n"
 
 
+def list_commands(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Appends all commands, with the first line of each one's help, to the page about commands."""
+    if page != COMMAND_PAGE:
+        return
+    for title, entries in sections().items():
+        rows = [f"## {title}", "", "| command | what it does |", "| --- | --- |"]
+        rows += [f"| `lossratio {entry.name}` | {first_line(entry)} |" for entry in entries]
+        source[0] += "\n" + "\n".join(rows) + "\n"
+
+
 def write_libdoc(app: Sphinx, error: Exception | None) -> None:
     """Writes Robot Framework's own page of the keywords beside the page that lists them."""
     if error is None and app.builder.format == "html":
@@ -56,6 +68,7 @@ def write_libdoc(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Connects the two functions above to the build."""
+    """Connects the functions above to the build."""
     app.connect("source-read", list_keywords)
+    app.connect("source-read", list_commands)
     app.connect("build-finished", write_libdoc)

@@ -4,7 +4,7 @@ A plug-in is loaded when its name is asked for. So a broken one is an error for 
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -29,6 +29,10 @@ class PluginGroup:
     def names(self) -> tuple[str, ...]:
         """Names of all plug-ins, in alphabetical order; none is loaded for that."""
         return tuple(sorted({entry.name for entry in self._entries()}))
+
+    def added(self) -> tuple[EntryPoint, ...]:
+        """The entry points of other packages, by package and name; none is loaded for that."""
+        return tuple(sorted(_installed(self.name, tuple(sys.path)), key=_package_and_name))
 
     def find(self, name: str) -> EntryPoint:
         """The entry point of a name; an error of the group's class if there is none, or there are several."""
@@ -60,6 +64,15 @@ class PluginGroup:
 
     def _entries(self) -> tuple[EntryPoint, ...]:
         return (*self.own, *_installed(self.name, tuple(sys.path)))
+
+
+def own_entries(group: str, places: Mapping[str, str]) -> tuple[EntryPoint, ...]:
+    """Lossratio's own plug-ins of a group, from ``module:attribute`` by name."""
+    return tuple(EntryPoint(name, place, group) for name, place in places.items())
+
+
+def _package_and_name(entry: EntryPoint) -> tuple[str, str]:
+    return distribution_of(entry), entry.name
 
 
 @cache

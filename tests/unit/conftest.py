@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,6 +68,25 @@ def lossratio(
         return Finished(status, *capfd.readouterr())
 
     return run
+
+
+@pytest.fixture
+def install_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Installs version 1.0 of a package as pip would: its entry points by group, and the text of its modules."""
+
+    def install(name: str, entry_points: Mapping[str, Sequence[str]], **modules: str) -> None:
+        site = tmp_path / "site-packages"
+        metadata = site / f"{name}-1.0.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = [line for group, entries in entry_points.items() for line in (f"[{group}]", *entries)]
+        (metadata / "entry_points.txt").write_text("\n".join(lines))
+        for module, source in modules.items():
+            monkeypatch.delitem(sys.modules, module, raising=False)
+            (site / f"{module}.py").write_text(source)
+        monkeypatch.syspath_prepend(site)
+
+    return install
 
 
 def private_namespaces() -> NetnsLab:

@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ import pytest
 from local_testbeds import LOCAL, local_topology, needs_testbed
 
 from lossratio.commands import doctor
-from lossratio.commands.main import COMMANDS, commands, first_line, main
+from lossratio.commands.main import commands, first_line, main, sections
 from lossratio.commands.study import PACKAGES
 from lossratio.errors import ArchiveError, BuildError, JobError, NodeError, ReservationError, StorageError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
@@ -177,20 +178,21 @@ def test_the_version_is_shown(lossratio):
 
 def test_the_help_shows_every_command_in_its_group_and_every_exit_status(lossratio):
     text = lossratio("--help").out
-    for title, group in COMMANDS.items():
+    for title, entries in sections().items():
         _, _, section = text.partition(f"\n{title}:\n")
         names = [line.split()[0] for line in section.partition("\n\n")[0].splitlines() if line[2] != " "]
-        assert names == list(group)
+        assert names == [entry.name for entry in entries]
     for status, meaning in MEANINGS.items():
         assert f"{status:<5}{meaning}" in text
     assert "soak" not in text
 
 
-@pytest.mark.parametrize("name", [name for group in COMMANDS.values() for name in group])
-def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own_help(name):
-    (place,) = [group[name] for group in COMMANDS.values() if name in group]
-    command = commands.get_command(click.Context(commands), name)
-    assert command.help.splitlines()[0] == first_line(place)
+@pytest.mark.parametrize(
+    "entry", [entry for section in sections().values() for entry in section], ids=attrgetter("name")
+)
+def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own_help(entry):
+    command = commands.get_command(click.Context(commands), entry.name)
+    assert command.help.splitlines()[0] == first_line(entry)
 
 
 def test_the_help_imports_none_of_the_libraries_that_commands_need():

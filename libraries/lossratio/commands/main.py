@@ -1,10 +1,16 @@
-"""The `lossratio` command: its commands by group, each imported when it is used, and how errors end it."""
+"""The `lossratio` command: its commands by section, each imported when it is used, and how errors end it.
+
+Another package adds a command by an entry point of the group ``lossratio.command``. The name of the entry point is the
+command's, and its object is a `click.Command`, such as `lossratio.commands.parameters.command` makes of a function.
+"""
 
 import ast
 import os
 import signal
 import sys
-from importlib import import_module
+from importlib.metadata import EntryPoint
+from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 
@@ -12,6 +18,7 @@ import click
 
 from lossratio.errors import LossRatioError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
+from lossratio.plugins import PluginGroup, distribution_of, own_entries
 from lossratio.shipped import did_you_mean
 from lossratio.version import __version__
 
@@ -49,41 +56,71 @@ COMMANDS = {
     "Serve": {"otg-serve": "otg:otg_serve"},
     "Study": {"study": "study:study"},
 }
-"""Module and attribute of each command, by group and name."""
+"""Module and attribute of each command of lossratio itself, by section of the help and name."""
 
-_PLACES = {name: place for group in COMMANDS.values() for name, place in group.items()}
+_GROUP = "lossratio.command"
+_OWN = {
+    title: own_entries(_GROUP, {name: f"lossratio.commands.{place}" for name, place in section.items()})
+    for title, section in COMMANDS.items()
+}
+_PLUGINS = PluginGroup(name=_GROUP, what="command", error=LossRatioError, own=tuple(chain(*_OWN.values())))
 
 
-def first_line(place: str) -> str:
-    """The first line of a command's help, from its source: to print the help imports no command."""
-    module, _, attribute = place.partition(":")
-    tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
-    found = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == attribute)
-    return (ast.get_docstring(next(found)) or "").partition("\n")[0]
+def sections() -> dict[str, tuple[EntryPoint, ...]]:
+    """The commands by section of the help: lossratio's own, and then a section for each package that adds some."""
+    found = dict(_OWN)
+    for entry in _PLUGINS.added():
+        title = f"Added by {distribution_of(entry)}"
+        found[title] = (*found.get(title, ()), entry)
+    return found
+
+
+def first_line(entry: EntryPoint) -> str:
+    """The first line of a command's help, from its source: to print the help imports no command.
+
+    A command that is no function of its module has none. Raises whatever the import of a command's package raises.
+    """
+    module = find_spec(entry.module)
+    if module is None or module.origin is None:
+        raise ModuleNotFoundError(f"No module named {entry.module!r}")
+    tree = ast.parse(Path(module.origin).read_text(encoding="utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry.attr]
+    if not functions:
+        return ""
+    return (ast.get_docstring(functions[0]) or "").partition("\n")[0]
+
+
+def _line_of(entry: EntryPoint) -> str:
+    try:
+        return first_line(entry)
+    except Exception as error:  # noqa: BLE001 (a package of somebody else, whose import may raise anything)
+        return f"(cannot be read: {type(error).__name__}: {error})"
 
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for group in COMMANDS.values() for name in group]
+        return [entry.name for section in sections().values() for entry in section]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _PLACES:
+        if cmd_name not in _PLUGINS.names():
             return None
-        module, _, attribute = _PLACES[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(f"lossratio.commands.{module}"), attribute)
+        command = _PLUGINS.load(cmd_name)
+        if not isinstance(command, click.Command):
+            raise _PLUGINS.broken(_PLUGINS.find(cmd_name), "is not a command of the library click")
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in _PLACES and not args[0].startswith("-"):
-            ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], self.list_commands(ctx))}")
+        names = self.list_commands(ctx)
+        if args[0] not in names and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], names)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, group in COMMANDS.items():
+        for title, section in sections().items():
             with formatter.section(title):
-                formatter.write_dl([(name, first_line(place)) for name, place in group.items()])
+                formatter.write_dl([(entry.name, _line_of(entry)) for entry in section])
         with formatter.section("Exit statuses"):
             formatter.write_dl([(str(int(status)), meaning) for status, meaning in MEANINGS.items()])
 

@@ -15,7 +15,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from lossratio.commands.main import COMMANDS, main
+from lossratio.commands.main import main, sections
 
 MOST_BYTES = 1 << 20
 
@@ -56,9 +56,9 @@ class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
 
 
 if __name__ == "__main__":
-    for group in COMMANDS.values():
-        for place in group.values():
-            import_module(f"lossratio.commands.{place.partition(':')[0]}")
+    for section in sections().values():
+        for entry in section:
+            entry.load()
     # The commands themselves import these late.
     for room in ("history", "report", "runs", "testbed.simulated"):
         import_module(f"lossratio.{room}")
