@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 
 from pydantic import BaseModel, JsonValue
 
@@ -54,11 +55,11 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         rows=rows,
         columns=(*tables.COLUMNS[:3], tables.RUN, *tables.COLUMNS[3:]),
         filters={
-            "run": ("Run", lambda row: row.run),
-            "goal": ("Goal", lambda row: row.finding.quantity),
-            "size": ("Frame size", lambda row: row.frame_size),
-            "testbed": ("Testbed", lambda row: row.result.conditions.testbed.name),
-            "tags": ("Tag", lambda row: "\n".join(row.result.test.tags)),
+            "run": ("Run", attrgetter("run")),
+            "goal": ("Goal", attrgetter("finding.quantity")),
+            "size": ("Frame size", attrgetter("frame_size")),
+            "testbed": ("Testbed", attrgetter("testbed")),
+            "tags": ("Tag", attrgetter("tags")),
         },
         only="Only irregular, failed or doubtful",
         card_name="values",

@@ -3,12 +3,13 @@
 An undecided quantity has its reason in place of a number, and each one a section with every single value.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
 from lossratio import drawing
-from lossratio.report.comparison import ComparedQuantity, Comparison, Difference, Verdict, quantity_in_words, summary_of
+from lossratio.report.comparison import ComparedQuantity, Comparison, Verdict, quantity_in_words, summary_of
 from lossratio.report.run import Run
 from lossratio.report.tables import describe_frame_size
 from lossratio.results import Doubt, Finding, TestResult, build_of, number_of
@@ -91,12 +92,49 @@ class _Row:
                 yield f"{side}, {count} of {len(of_side)}: {kind}"
 
     @property
-    def change(self) -> tuple[str, float | None]:
-        """The change in words and as a number; None: it is undecided."""
+    def change(self) -> float | None:
+        """The change as a share; None: it is undecided."""
         difference = self.compared.difference
-        return (
-            (self.in_words["change"], difference.change) if difference and self.is_decided else (drawing.NOTHING, None)
-        )
+        return difference.change if difference and self.is_decided else None
+
+    @property
+    def change_in_words(self) -> str:
+        """The change in words; `lossratio.drawing.NOTHING`: it is undecided."""
+        return drawing.NOTHING if self.change is None else self.in_words["change"]
+
+    @property
+    def width(self) -> float | None:
+        """The width of the change's interval, per cent; None: there is no interval."""
+        difference = self.compared.difference
+        interval = None if difference is None else difference.interval
+        if interval is None:
+            return None
+        return 100 * (interval[1] - interval[0])
+
+    @property
+    def mean_before(self) -> float | None:
+        """The mean of A; None: it has no values."""
+        return self.compared.before.mean if self.compared.before.values else None
+
+    @property
+    def mean_after(self) -> float | None:
+        """The mean of B; None: it has no values."""
+        return self.compared.after.mean if self.compared.after.values else None
+
+    @property
+    def average_size_bytes(self) -> float:
+        """The average size of the frames."""
+        return self.result.conditions.traffic.average_frame_size_bytes
+
+    @property
+    def testbed(self) -> str:
+        """Name of the testbed."""
+        return self.result.conditions.testbed.name
+
+    @property
+    def tags(self) -> str:
+        """The tags of the test, one per line."""
+        return "\n".join(self.result.test.tags)
 
     @property
     def verdict(self) -> str:
@@ -105,40 +143,31 @@ class _Row:
         return drawing.verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
 
 
-def _width(difference: Difference | None) -> float | None:
-    """The width of a change's interval, per cent."""
-    interval = difference.interval if difference else None
-    return None if interval is None else 100 * (interval[1] - interval[0])
+def _no_words(row: _Row) -> str:
+    """The text of a column that has pictures only."""
+    return ""
+
+
+def _words(column: str) -> Callable[[_Row], str]:
+    """A column of what a comparison says in words."""
+
+    def text(row: _Row) -> str:
+        return row.in_words[column]
+
+    return text
 
 
 _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.test_column(_Row),
-    drawing.Column("change", lambda row: row.change[0], lambda row: row.change[1], style="number quote"),
-    drawing.Column("verdict", lambda row: row.in_words["verdict"], style="name", markup=lambda row: row.verdict),
-    drawing.Column("goal", lambda row: row.compared.quantity),
-    drawing.Column(
-        "frame size", lambda row: row.frame_size, lambda row: row.result.conditions.traffic.average_frame_size_bytes
-    ),
-    drawing.Column("95 % interval", lambda row: "", markup=lambda row: row.picture),
-    drawing.Column(
-        "interval, %",
-        lambda row: row.in_words["95 % interval"],
-        lambda row: _width(row.compared.difference),
-        style="number",
-    ),
-    drawing.Column(
-        "A",
-        lambda row: row.in_words["A"],
-        lambda row: row.compared.before.mean if row.compared.before.values else None,
-        style="number",
-    ),
-    drawing.Column(
-        "B",
-        lambda row: row.in_words["B"],
-        lambda row: row.compared.after.mean if row.compared.after.values else None,
-        style="number",
-    ),
-    drawing.Column("p, adjusted", lambda row: row.in_words["p"], lambda row: row.compared.p_value, style="number"),
+    drawing.Column("change", attrgetter("change_in_words"), attrgetter("change"), style="number quote"),
+    drawing.Column("verdict", _words("verdict"), style="name", markup=attrgetter("verdict")),
+    drawing.Column("goal", attrgetter("compared.quantity")),
+    drawing.Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
+    drawing.Column("95 % interval", _no_words, markup=attrgetter("picture")),
+    drawing.Column("interval, %", _words("95 % interval"), attrgetter("width"), style="number"),
+    drawing.Column("A", _words("A"), attrgetter("mean_before"), style="number"),
+    drawing.Column("B", _words("B"), attrgetter("mean_after"), style="number"),
+    drawing.Column("p, adjusted", _words("p"), attrgetter("compared.p_value"), style="number"),
 )
 
 
@@ -157,11 +186,11 @@ def comparison_page(
         rows=rows,
         columns=_COLUMNS,
         filters={
-            "verdict": ("Verdict", lambda row: row.compared.verdict.value),
-            "goal": ("Goal", lambda row: row.compared.quantity),
-            "size": ("Frame size", lambda row: row.frame_size),
-            "testbed": ("Testbed", lambda row: row.result.conditions.testbed.name),
-            "tags": ("Tag", lambda row: "\n".join(row.result.test.tags)),
+            "verdict": ("Verdict", attrgetter("compared.verdict.value")),
+            "goal": ("Goal", attrgetter("compared.quantity")),
+            "size": ("Frame size", attrgetter("frame_size")),
+            "testbed": ("Testbed", attrgetter("testbed")),
+            "tags": ("Tag", attrgetter("tags")),
         },
         only="Only changed",
         card_name="quantities, the worst first",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 
 from lossratio.drawing import NOTHING, Column, number_column, range_bar, test_column, verdict
 from lossratio.records import Rate
@@ -104,9 +105,24 @@ class FindingRow:
         return _in_words(self.finding.value, self.finding.unit) + spread
 
     @property
-    def quoted(self) -> tuple[str, float | None]:
-        """The number to quote: in words, and as a number; `NOTHING` and None if it may not be quoted."""
-        return (self.value, number_of(self.finding.value)) if self.is_quotable else (NOTHING, None)
+    def quoted_in_words(self) -> str:
+        """The number to quote; `NOTHING` if it may not be quoted."""
+        return self.value if self.is_quotable else NOTHING
+
+    @property
+    def quoted_number(self) -> float | None:
+        """The number to quote, in the finding's unit; None: it may not be quoted."""
+        return number_of(self.finding.value) if self.is_quotable else None
+
+    @property
+    def aggregate_fps(self) -> float | None:
+        """The rate of all directions together, in frames per second; None: the value is no rate."""
+        return None if self.rate is None else self.rate.aggregate_fps
+
+    @property
+    def aggregate_l1_bps(self) -> float | None:
+        """The same on the wire, in bits per second."""
+        return None if self.rate is None else self.rate.aggregate_l1_bps
 
     @property
     def aggregate(self) -> str:
@@ -171,6 +187,46 @@ class FindingRow:
         percentiles = f"{p50:.4g} µs" + ("" if p99 is None else f", 99 % {p99:.4g} µs")
         return f"{percentiles} at {at_load[0].load}", p50
 
+    @property
+    def latency_in_words(self) -> str:
+        """The latency in words; `NOTHING` where it was not measured."""
+        return self.latency[0]
+
+    @property
+    def median_latency_us(self) -> float | None:
+        """The median of the latency, in microseconds; None: it was not measured."""
+        return self.latency[1]
+
+    @property
+    def testbed(self) -> str:
+        """Name of the testbed."""
+        return self.result.conditions.testbed.name
+
+    @property
+    def tags(self) -> str:
+        """The tags of the test, one per line."""
+        return "\n".join(self.result.test.tags)
+
+    @property
+    def started(self) -> str:
+        """When the test started, as a date and time of ISO 8601."""
+        return self.result.started.isoformat()
+
+    @property
+    def all_doubts(self) -> str:
+        """All doubts on one line."""
+        return "; ".join(self.doubts)
+
+    @property
+    def unit(self) -> str | None:
+        """Name of the value's unit; None: the finding has no value."""
+        return self.finding.unit.name if self.finding.has_value else None
+
+    @property
+    def trials(self) -> int:
+        """Number of the test's trials."""
+        return len(self.result.trials)
+
     @cached_property
     def trials_s(self) -> float:
         """Time of all trials together, on the measurer's clock, seconds."""
@@ -178,37 +234,41 @@ class FindingRow:
 
 
 def _bound(head: str, read: Callable[[FindingRow], Rate | float | None]) -> Column[FindingRow]:
-    return Column(
-        head, lambda row: _in_words(read(row), row.finding.unit), lambda row: number_of(read(row)), style="number"
-    )
+    def text(row: FindingRow) -> str:
+        return _in_words(read(row), row.finding.unit)
+
+    def number(row: FindingRow) -> float | None:
+        return number_of(read(row))
+
+    return Column(head, text, number, style="number")
 
 
 _TEST = test_column(FindingRow)
-_MEASURED: Column[FindingRow] = Column(_VALUE, lambda row: row.value)
-_PICTURE: Column[FindingRow] = Column("bounds", lambda row: row.bounds, markup=lambda row: row.picture)
-_LATENCY: Column[FindingRow] = Column("latency", lambda row: row.latency[0], lambda row: row.latency[1], style="words")
-_SIZE: Column[FindingRow] = Column("frame size", lambda row: row.frame_size, lambda row: row.average_size_bytes)
+_MEASURED: Column[FindingRow] = Column(_VALUE, attrgetter("value"))
+_PICTURE: Column[FindingRow] = Column("bounds", attrgetter("bounds"), markup=attrgetter("picture"))
+_LATENCY: Column[FindingRow] = Column(
+    "latency", attrgetter("latency_in_words"), attrgetter("median_latency_us"), style="words"
+)
+_SIZE: Column[FindingRow] = Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes"))
 COLUMNS: tuple[Column[FindingRow], ...] = (
     _TEST,
-    Column("number to quote", lambda row: row.quoted[0], lambda row: row.quoted[1], style="number quote"),
-    Column("result", lambda row: row.state, style="name", markup=lambda row: row.verdict),
-    Column("goal", lambda row: row.finding.quantity),
+    Column("number to quote", attrgetter("quoted_in_words"), attrgetter("quoted_number"), style="number quote"),
+    Column("result", attrgetter("state"), style="name", markup=attrgetter("verdict")),
+    Column("goal", attrgetter("finding.quantity")),
     _SIZE,
     _PICTURE,
-    _bound("lower bound", lambda row: row.finding.lower_bound),
-    _bound("upper bound", lambda row: row.finding.upper_bound),
-    Column(
-        "aggregate", lambda row: row.aggregate, lambda row: row.rate.aggregate_fps if row.rate else None, style="number"
-    ),
-    number_column("bandwidth", lambda row: row.rate.aggregate_l1_bps if row.rate else None, format_bit_rate),
-    number_column("of theoretical maximum", lambda row: row.finding.theoretical_share, format_ratio),
+    _bound("lower bound", attrgetter("finding.lower_bound")),
+    _bound("upper bound", attrgetter("finding.upper_bound")),
+    Column("aggregate", attrgetter("aggregate"), attrgetter("aggregate_fps"), style="number"),
+    number_column("bandwidth", attrgetter("aggregate_l1_bps"), format_bit_rate),
+    number_column("of theoretical maximum", attrgetter("finding.theoretical_share"), format_ratio),
     _LATENCY,
-    number_column("trials", lambda row: len(row.result.trials), str),
-    number_column("time of trials", lambda row: row.trials_s, "{:.1f} s".format),
+    number_column("trials", attrgetter("trials"), str),
+    number_column("time of trials", attrgetter("trials_s"), "{:.1f} s".format),
 )
 """The columns of the overview, on the page and in Markdown."""
 
-RUN: Column[FindingRow] = Column("run", lambda row: row.run, style="name")
+RUN: Column[FindingRow] = Column("run", attrgetter("run"), style="name")
 """The column of pages of several runs."""
 _MARKDOWN = (_TEST, _MEASURED, *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY)))
 """Markdown has the value of irregular results too, beside the reason."""
@@ -333,43 +393,62 @@ def _twin_of(finding: Finding) -> tuple[str, str]:
     return common_name(finding.result.test.name), finding.quantity
 
 
-def _per_interface(value: Rate | float | None) -> float | None:
-    return value.per_interface_fps if isinstance(value, Rate) else None
+def _per_interface(path: str) -> Callable[[FindingRow], float | None]:
+    """A column of a rate per interface, in frames per second; empty where the attribute is none."""
+
+    def read(row: FindingRow) -> float | None:
+        value = attrgetter(path)(row)
+        return value.per_interface_fps if isinstance(value, Rate) else None
+
+    return read
+
+
+def _number(path: str) -> Callable[[FindingRow], float | None]:
+    """A column of a number in the unit of the row's finding."""
+
+    def read(row: FindingRow) -> float | None:
+        return number_of(attrgetter(path)(row))
+
+    return read
 
 
 def _integrity(name: str) -> Callable[[FindingRow], object]:
     """A column of frame integrity; empty if no frame was examined."""
-    return lambda row: getattr(integrity_of(row.result), name, None)
+
+    def read(row: FindingRow) -> object:
+        return getattr(integrity_of(row.result), name, None)
+
+    return read
 
 
 _CSV: dict[str, Callable[[FindingRow], object]] = {
-    "run": lambda row: row.run,
-    "suite": lambda row: row.result.test.suite,
-    "test": lambda row: row.test,
-    "testbed": lambda row: row.result.conditions.testbed.name,
-    "started": lambda row: row.result.started.isoformat(),
-    "kind": lambda row: row.result.kind,
-    "goal": lambda row: row.finding.quantity,
-    "outcome": lambda row: row.finding.outcome.value,
-    "reason": lambda row: row.finding.reason,
-    "average_frame_size_bytes": lambda row: row.average_size_bytes,
-    "lower_bound_per_interface_fps": lambda row: _per_interface(row.finding.lower_bound),
-    "upper_bound_per_interface_fps": lambda row: _per_interface(row.finding.upper_bound),
-    "value_per_interface_fps": lambda row: _per_interface(row.finding.value),
-    "stdev_per_interface_fps": lambda row: _per_interface(row.finding.deviation),
-    "aggregate_factor": lambda row: row.result.conditions.load.aggregate_factor,
-    "value_aggregate_fps": lambda row: row.rate.aggregate_fps if row.rate else None,
-    "value_aggregate_l1_bps": lambda row: row.rate.aggregate_l1_bps if row.rate else None,
-    "theoretical_maximum_ratio": lambda row: row.finding.theoretical_share,
+    "run": attrgetter("run"),
+    "suite": attrgetter("result.test.suite"),
+    "test": attrgetter("test"),
+    "testbed": attrgetter("testbed"),
+    "started": attrgetter("started"),
+    "kind": attrgetter("result.kind"),
+    "goal": attrgetter("finding.quantity"),
+    "outcome": attrgetter("finding.outcome.value"),
+    "reason": attrgetter("finding.reason"),
+    "average_frame_size_bytes": attrgetter("average_size_bytes"),
+    "lower_bound_per_interface_fps": _per_interface("finding.lower_bound"),
+    "upper_bound_per_interface_fps": _per_interface("finding.upper_bound"),
+    "value_per_interface_fps": _per_interface("finding.value"),
+    "stdev_per_interface_fps": _per_interface("finding.deviation"),
+    "aggregate_factor": attrgetter("result.conditions.load.aggregate_factor"),
+    "value_aggregate_fps": attrgetter("aggregate_fps"),
+    "value_aggregate_l1_bps": attrgetter("aggregate_l1_bps"),
+    "theoretical_maximum_ratio": attrgetter("finding.theoretical_share"),
     **{f"{name}_frames": _integrity(name) for name in _INTEGRITY},
-    "trials": lambda row: len(row.result.trials),
-    "trials_elapsed_s": lambda row: row.trials_s,
-    "doubts": lambda row: "; ".join(row.doubts),
-    "unit": lambda row: row.finding.unit.name if row.finding.has_value else None,
-    "lower_bound": lambda row: number_of(row.finding.lower_bound),
-    "upper_bound": lambda row: number_of(row.finding.upper_bound),
-    "value": lambda row: number_of(row.finding.value),
-    "stdev": lambda row: number_of(row.finding.deviation),
+    "trials": attrgetter("trials"),
+    "trials_elapsed_s": attrgetter("trials_s"),
+    "doubts": attrgetter("all_doubts"),
+    "unit": attrgetter("unit"),
+    "lower_bound": _number("finding.lower_bound"),
+    "upper_bound": _number("finding.upper_bound"),
+    "value": _number("finding.value"),
+    "stdev": _number("finding.deviation"),
 }
 """The columns of CSV, which programs read: names with units, and plain numbers."""
 
