@@ -6,6 +6,7 @@ and its object is a subclass of `lossratio.dut.Dut`.
 
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from types import UnionType
@@ -52,7 +53,7 @@ def dut_kinds() -> tuple[str, ...]:
 
 def built_in_kinds() -> tuple[type[Dut[DutOptions]], ...]:
     """The classes of lossratio's own kinds, in the order of their names."""
-    return tuple(entry.load() for entry in sorted(_KINDS.own, key=lambda entry: entry.name))
+    return tuple(entry.load() for entry in sorted(_KINDS.own, key=attrgetter("name")))
 
 
 def load_kind(kind: str) -> type[Dut[DutOptions]]:

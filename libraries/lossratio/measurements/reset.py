@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
@@ -159,7 +160,7 @@ def _of_direction(timeline: Timeline) -> ResetTime:
     moment = timeline.steps[1].start - timeline.clock_error - EARLY
     outages = [outage for outage in timeline.outages if outage.last_sent >= moment]
     pauses = list(_pauses(outages, timeline.silences)) or [_Pause(0.0, 0.0, 0)]
-    longest = max(pauses, key=lambda pause: pause.duration)
+    longest = max(pauses, key=attrgetter("duration"))
     came_back = math.isfinite(longest.duration)
     return ResetTime(
         direction=timeline.name,
@@ -186,7 +187,7 @@ def _pauses(outages: Sequence[Outage], silences: Sequence[Silence]) -> Iterator[
             for silence in silences
             if _is_in(outage, silence)
         )
-        yield max((_Pause(outage.start, outage.end, outage.frames), *around), key=lambda pause: pause.duration)
+        yield max((_Pause(outage.start, outage.end, outage.frames), *around), key=attrgetter("duration"))
 
 
 def _is_in(outage: Outage, silence: Silence) -> bool:

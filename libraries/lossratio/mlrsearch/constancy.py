@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate, groupby, pairwise
+from operator import attrgetter
 from statistics import median
 
 import numpy as np
@@ -292,7 +293,7 @@ def level_loss_in(results: Sequence[TrialResult]) -> LevelLoss | None:
     """
     at_loads = _median_trials(results)
     levels = [level for unit in LossUnit if (level := _level_of(unit, at_loads)) is not None]
-    return max(levels, key=lambda level: level.loads, default=None)
+    return max(levels, key=attrgetter("loads"), default=None)
 
 
 def _median_trials(results: Iterable[TrialResult]) -> list[TrialResult]:

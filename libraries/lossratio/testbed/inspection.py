@@ -6,6 +6,7 @@ Before a measurement: presence, speeds of links, room for frames. On demand: all
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 from lossratio.dut.linux import core_choices, lifelines_among
@@ -151,7 +152,7 @@ def check_link_speeds(ports: Sequence[PortState]) -> None:
 
 def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None:
     """Checks that the MTUs of ports have room for the largest frames, as far as the kernel has these ports."""
-    largest = max(configuration.directions, key=lambda direction: direction.mtu)
+    largest = max(configuration.directions, key=attrgetter("mtu"))
     for end in ports:
         if end.state.mtu is not None and end.state.mtu < largest.mtu:
             raise TrafficError(

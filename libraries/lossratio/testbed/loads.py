@@ -5,6 +5,7 @@ Topology files name the record of a tester's self-tests in the field ``self_test
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -124,7 +125,7 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
     for port in (port for path in testbed.request.paths for port in path.ports):
         limits += _limits_at(port, topology.nic_model(port), profile, _overhead(testbed, port, profile))
     # Several ports may have the same limit, for the same reason.
-    return tuple(sorted({limit.reason: limit for limit in limits}.values(), key=lambda limit: limit.load))
+    return tuple(sorted({limit.reason: limit for limit in limits}.values(), key=attrgetter("load")))
 
 
 def _generator_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
@@ -242,7 +243,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             now = self._read(lambda answer, _: float(answer["now"]), self._ask("clock"))
             after = time.monotonic()
             readings.append(answers.AgentClock((before + after) / 2 - now, (after - before) / 2))
-        clock = min(readings, key=lambda reading: reading.error)
+        clock = min(readings, key=attrgetter("error"))
         return self._read(lambda answer, _: answers.read_timelines(answer, counters, clock), answer)
 
     def _ask_trial(self, operation: str, load: float, duration: float, ramp: float, **watch: Any) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def _curve_loads(estimate: CriticalLoadEstimate) -> list[float]:
     reach = np.geomspace(1e-5, 1.0, _CURVE_POINTS // 2)
     below = centre - (centre - estimate.question.min_load) * reach
     above = centre + (estimate.question.max_load - centre) * reach
-    mode = max(estimate.functions.values(), key=lambda function: function.log_evidence).mode
+    mode = max(estimate.functions.values(), key=attrgetter("log_evidence")).mode
     knee = np.linspace(centre, mode.mrr + _KNEE * (mode.spread + mode.deviation), _KNEE_POINTS)
     return sorted({float(load) for load in (*below, centre, *above, *knee) if load > 0.0})
 

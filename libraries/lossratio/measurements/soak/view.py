@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,7 @@ def draw_soak(result: SoakResult) -> str:
 
 def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:
     """From below the critical load to above the likeliest knee."""
-    best = max(critical_load.functions, key=lambda function: function.weight)
+    best = max(critical_load.functions, key=attrgetter("weight"))
     low, stated = critical_load.least_95.per_interface_fps, critical_load.stated.per_interface_fps
     width = 3.0 * ((best.spread_per_interface_fps or 0.0) + (best.capacity_stdev_per_interface_fps or 0.0))
     high = max((best.mrr_per_interface_fps or stated) + width, critical_load.most_95.per_interface_fps)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 
 from lossratio.measurements.latency.result import name_load
 from lossratio.measurements.throughput.result import Goal, GoalsResult
@@ -62,7 +63,7 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
         if (excess := trial.loss_ratio - goal.loss_ratio - bucket) > LEAST_EXCESS
     ]
     if excesses:
-        _, worst, goal = max(excesses, key=lambda excess: excess[0])
+        _, worst, goal = max(excesses, key=itemgetter(0))
         yield Doubt(
             DoubtKind.CONTRADICTED,
             f"the {worst.what} lost {format_ratio(worst.loss_ratio)}, where {goal.name} allows "
@@ -78,7 +79,7 @@ def _strictest_met(result: GoalsResult, load: float) -> Goal | None:
         for report in result.goals
         if (bound := report.bounds[0]) is not None and load <= bound.per_interface_fps * (1.0 + ROUNDING)
     ]
-    return min(met, key=lambda goal: goal.loss_ratio, default=None)
+    return min(met, key=attrgetter("loss_ratio"), default=None)
 
 
 def _intended(load: Rate, duration: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
@@ -363,7 +364,7 @@ def earlier_searches(
     for run in (path, *sorted(path.iterdir())) if path.is_dir() else ():
         if run.is_dir() and run.resolve() not in left_out:
             searches.append(_from_run(RunDirectory(run), test, traffic))
-    return tuple(sorted((search for search in searches if search is not None), key=lambda search: search.began))
+    return tuple(sorted((search for search in searches if search is not None), key=attrgetter("began")))
 
 
 def _from_run(run: RunDirectory, test: TestIdentity, traffic: Traffic) -> EarlierSearch | None:

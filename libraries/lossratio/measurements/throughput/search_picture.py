@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter, itemgetter
 from statistics import fmean
 from typing import Any
 
@@ -264,7 +265,7 @@ def _close_ups(result: GoalsResult, last: tuple[GoalBounds, ...]) -> list[Window
             close_ups.remove(other)
             merged = Window(min(other.low, merged.low), max(other.high, merged.high), (*other.goals, *merged.goals))
         close_ups.append(merged)
-    close_ups.sort(key=lambda window: window.low, reverse=True)
+    close_ups.sort(key=attrgetter("low"), reverse=True)
     if close_ups and unbounded:
         lowest = close_ups.pop()
         close_ups.append(Window(lowest.low, lowest.high, (*lowest.goals, *unbounded)))
@@ -375,7 +376,7 @@ def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level
     )
     whole = max(goal.duration_sum_s, sum(duration for _, duration in chosen))
     levels = []
-    for rate, group in groupby(chosen, key=lambda point: point[0]):
+    for rate, group in groupby(chosen, key=itemgetter(0)):
         durations = [duration for _, duration in group]
         levels.append(Level(-rate, sum(durations) / whole, len(durations)))
     return tuple(levels)

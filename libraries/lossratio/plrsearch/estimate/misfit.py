@@ -14,6 +14,7 @@ of these:
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 import scipy
@@ -131,7 +132,7 @@ def check(description: Description, trials: int, tails: Tails | None = None) -> 
     chi_squared = np.zeros(0)
     if description.likelihood is LikelihoodName.GEOMETRIC:
         known = posteriors(counts, best.question, LikelihoodName.POISSON, for_selection=True)
-        best = max(known, key=lambda posterior: posterior.log_evidence)
+        best = max(known, key=attrgetter("log_evidence"))
     if not varies:
         expected = _expected(best, counts)
         chi_squared = ((counts.lost - expected) ** 2 / np.maximum(expected, 1.0))[expected > 1.0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 
 import numpy as np
 import scipy
@@ -201,7 +202,7 @@ class _Ridge:
             new = np.setdiff1d(np.linspace(low, high, slices), [one.log_deviation for one in found])
             # A peak of few trials is so narrow at small log s that it is found only from the next larger one.
             for some in new[::-1, None] if few else [new]:
-                found = sorted([*found, *_slices(model, some, found, ceiling)], key=lambda one: one.log_deviation)
+                found = sorted([*found, *_slices(model, some, found, ceiling)], key=attrgetter("log_deviation"))
             places, heights = np.array([(one.log_deviation, one.log_mass) for one in found]).T
             first, last, number = _extent(heights, _DEPTH)
             if number >= _FINE * slices:

@@ -9,6 +9,7 @@ successive trials are considered. Where trials right after one in overload diffe
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 import scipy
@@ -193,7 +194,7 @@ def _below(counts: TrialCounts, load: float) -> TrialCounts:
 
 
 def _best(known: Sequence[Posterior]) -> Posterior:
-    return max(known, key=lambda posterior: posterior.log_evidence)
+    return max(known, key=attrgetter("log_evidence"))
 
 
 def _settled(order: Order, counts: TrialCounts, question: CriticalLoadQuestion, function: FittingFunction) -> Order:
