@@ -87,7 +87,9 @@ def kind_of_error(error: BaseException, default: FailureKind = FailureKind.BAD_I
 
 def status_of_error(error: BaseException) -> ExitStatus:
     """The exit status of a command that an error ended."""
-    return ExitStatus(error.status) if isinstance(error, errors.BuildError) else _STATUSES[kind_of_error(error)]
+    if isinstance(error, errors.BuildError):
+        return ExitStatus(error.status)
+    return _STATUSES[kind_of_error(error)]
 
 
 def status_of_kinds(kinds: Collection[FailureKind]) -> ExitStatus:
@@ -99,4 +101,6 @@ def with_trouble(status: ExitStatus) -> ExitStatus:
     """The exit status of a run whose files a disk did not take: a failed test does not hide this."""
     order = list(_STATUSES.values())
     is_first = status in order and order.index(status) < order.index(ExitStatus.INFRASTRUCTURE)
-    return status if is_first or status is ExitStatus.INTERNAL else ExitStatus.INFRASTRUCTURE
+    if is_first or status is ExitStatus.INTERNAL:
+        return status
+    return ExitStatus.INFRASTRUCTURE

@@ -83,4 +83,6 @@ def _installed(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
 def distribution_of(entry: EntryPoint) -> str:
     """Name and version of the distribution that an entry point is of, e.g. ``our-duts 1.0``."""
-    return "lossratio" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+    if entry.dist is None:
+        return "lossratio"
+    return f"{entry.dist.name} {entry.dist.version}"

@@ -30,7 +30,9 @@ class Shipped:
 
     def name(self, path: Path) -> str:
         """The name of a file that comes with lossratio, which means the same on every machine; else its path."""
-        return path.stem if path.parent == _PACKAGE / self.folder else str(path)
+        if path.parent == _PACKAGE / self.folder:
+            return path.stem
+        return str(path)
 
     def has(self, path: Path) -> bool:
         """Whether a file comes with lossratio: in a checkout its folder is a link to another one."""

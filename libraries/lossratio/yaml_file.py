@@ -220,7 +220,9 @@ def _fields(model: type[BaseModel], location: Location) -> set[str]:
 
 
 def _shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest - 3]}..."
 
 
 def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:

@@ -228,8 +228,8 @@ MUTATIONS = (
     Mutation(
         "a soak is without what rare bursts lose",
         "plrsearch/variation/inference.py",
-        "return self.posteriors if self.bursts is None else",
-        "return self.posteriors if True else",
+        "if self.bursts is None:\n            return self.posteriors",
+        "if True:\n            return self.posteriors",
         (
             "plrsearch/test_bursts.py::test_stalls_of_half_the_target_are_seen_and_the_interval_reaches_the_critical_load_with_them",
         ),

@@ -54,7 +54,9 @@ def attached_program(interface: int) -> int | None:
     asked = struct.pack("=BxHiII", socket.AF_UNSPEC, 0, interface, 0, 0)
     answer = netlink_attributes(ask_netlink(socket.NETLINK_ROUTE, _RTM_GETLINK, asked)[0][_LINK_HEADER:])
     number = netlink_attributes(answer.get(_IFLA_XDP, b"")).get(_XDP_PROGRAM)
-    return None if number is None else int(struct.unpack("=I", number)[0]) or None
+    if number is None:
+        return None
+    return int(struct.unpack("=I", number)[0]) or None
 
 
 def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:

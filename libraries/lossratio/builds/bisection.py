@@ -191,7 +191,9 @@ class Bisection:
         before = [value for index, value in self._measured if index < first]
         after = [value for index, value in self._measured if index >= first]
         mean = float(np.mean(before))
-        return None if mean == 0.0 else float(np.mean(after)) / mean - 1.0
+        if mean == 0.0:
+            return None
+        return float(np.mean(after)) / mean - 1.0
 
 
 def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:

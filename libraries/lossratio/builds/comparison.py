@@ -190,7 +190,9 @@ class BuildComparison:
             return ComparisonVerdict.SAME
         if low > 0.0:
             return ComparisonVerdict.FASTER
-        return ComparisonVerdict.SLOWER if high < 0.0 else ComparisonVerdict.UNDECIDED
+        if high < 0.0:
+            return ComparisonVerdict.SLOWER
+        return ComparisonVerdict.UNDECIDED
 
 
 _BETS = (0.125, 0.25, 0.5, 1.0, 2.0)
@@ -293,7 +295,9 @@ class _Pairs:
             return ComparisonVerdict.SAME
         if self._zero.above >= self._needed:
             return ComparisonVerdict.FASTER
-        return ComparisonVerdict.SLOWER if self._zero.below >= self._needed else ComparisonVerdict.UNDECIDED
+        if self._zero.below >= self._needed:
+            return ComparisonVerdict.SLOWER
+        return ComparisonVerdict.UNDECIDED
 
     def _draw(self) -> None:
         self.order = self._coin.choice(((Build.A, Build.B), (Build.B, Build.A)))
@@ -301,7 +305,9 @@ class _Pairs:
 
 def _relative(difference: float) -> float:
     """B over A, less one, from their difference as a share of their mean."""
-    return math.inf if difference >= 2.0 else max(-1.0, 2.0 * difference / (2.0 - difference))
+    if difference >= 2.0:
+        return math.inf
+    return max(-1.0, 2.0 * difference / (2.0 - difference))
 
 
 class _BothEnds:

@@ -117,7 +117,9 @@ class BuildBench(Bench):
         for caveat in results.caveats_of(finding):
             self.warn(f"{name}: {caveat}")
         # That a limit made it a least value is a caveat, and the limit is the same for both builds.
-        return ends if ends.share < 1.0 else results.Ends(ends.least, ends.least, 0.0)
+        if ends.share < 1.0:
+            return ends
+        return results.Ends(ends.least, ends.least, 0.0)
 
 
 def _name(finding: results.Finding) -> str:

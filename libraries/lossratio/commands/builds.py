@@ -193,7 +193,9 @@ def bisect(
     record = builds.BuildRecord(measured.output, asked)
 
     def measure(revision: str, directory: Path) -> Any:
-        return bench.measure(directory) if bench.set_up(set_up, revision, "LOSSRATIO_REVISION") else None
+        if bench.set_up(set_up, revision, "LOSSRATIO_REVISION"):
+            return bench.measure(directory)
+        return None
 
     search = builds.Bisection(revisions, least_change=measured.least_change / 100, limit=measured.most)
     click.echo(f"{len(revisions) - 1} revisions could have changed the throughput.")

@@ -191,7 +191,9 @@ _MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
 
 
 def _mac(value: str | tuple[int, ...] | None) -> str | None:
-    return ":".join(f"{byte:02x}" for byte in value) if isinstance(value, tuple) else value and value.strip().lower()
+    if isinstance(value, tuple):
+        return ":".join(f"{byte:02x}" for byte in value)
+    return value and value.strip().lower()
 
 
 def _next_hop(port: _PortInfo, opposite: _PortInfo) -> str | None:

@@ -36,7 +36,9 @@ def element(name: str, *content: str, **attributes: object) -> str:
         for key, value in attributes.items()
         if value is not None
     )
-    return f"<{name}{given}>{''.join(content)}</{name}>" if content else f"<{name}{given}/>"
+    if content:
+        return f"<{name}{given}>{''.join(content)}</{name}>"
+    return f"<{name}{given}/>"
 
 
 def xml_text(text: str) -> str:
@@ -324,9 +326,9 @@ def rates_axis(quantity: str, high: float) -> tuple[str, Callable[[float], str]]
 
 def values_axis(unit: Unit, quantity: str, high: float) -> tuple[str, Callable[[float], str]]:
     """The title of an axis of values up to `high`, and a function that formats a value on it; rates are aggregates."""
-    return (
-        rates_axis("aggregate rate", high) if unit == FRAMES_PER_SECOND else (f"{quantity}, {unit.name}", in_unit(1.0))
-    )
+    if unit == FRAMES_PER_SECOND:
+        return rates_axis("aggregate rate", high)
+    return (f"{quantity}, {unit.name}", in_unit(1.0))
 
 
 def by_mark(trials: Iterable[Trial]) -> dict[Mark, list[Trial]]:

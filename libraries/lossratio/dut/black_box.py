@@ -104,7 +104,9 @@ class HookCaller:
         """Calls a hook: the text that it gave, the values of SNMP by OID, or the value of a function."""
         function = self._functions.get(name)
         if function is not None:
-            return function() if entries is None else function(entries)
+            if entries is None:
+                return function()
+            return function(entries)
         hook: Hook | None = getattr(self._hooks, name)
         if hook is None:
             raise self._error(
@@ -163,7 +165,9 @@ class HookCaller:
         where = f"{self.name}: the hook {name!r} failed: SNMP at {agent.host}, port {agent.port}"
         values = _snmp_get(_load_snmp(self.name), where, agent, oids, hook.timeout)
         read = {field: {key: values[oid.lstrip(".")] for key, oid in own.items()} for field, own in hook.places.items()}
-        return read["values"] if isinstance(hook, DescribeHook) else read
+        if isinstance(hook, DescribeHook):
+            return read["values"]
+        return read
 
     def _value(self, name: str, answer: str, place: str) -> Any:
         if place.startswith("/"):
@@ -227,7 +231,9 @@ def _load_snmp(name: str) -> Any:
 
 
 def _filled(text: str, entries: int | None) -> str:
-    return text if entries is None else text.replace("{entries}", str(entries))
+    if entries is None:
+        return text
+    return text.replace("{entries}", str(entries))
 
 
 def _json_in(text: str) -> Any:

@@ -61,7 +61,9 @@ class Daemon:
         if tail.exit_status != 0:
             return f"Its output cannot be read ({reason(tail)})."
         lines = [line.strip()[:300] for line in tail.stdout.splitlines() if line.strip()]
-        return f"It wrote last: {' | '.join(lines)}." if lines else "It wrote nothing."
+        if lines:
+            return f"It wrote last: {' | '.join(lines)}."
+        return "It wrote nothing."
 
 
 def make_directory(changes: Changes, kind: str) -> str:

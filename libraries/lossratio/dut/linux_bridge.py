@@ -97,7 +97,9 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
     @property
     def _ports(self) -> tuple[str, str]:
         west, east = self._tunnels
-        return (west.name, east.name) if self.options.vxlan else (self.west, self.east)
+        if self.options.vxlan:
+            return (west.name, east.name)
+        return (self.west, self.east)
 
     @property
     def _tunnels(self) -> tuple[Tunnel, Tunnel]:

@@ -101,13 +101,17 @@ class LinuxRouter(LinuxDut[RouterOptions]):
     def entrances(self) -> dict[str, str]:
         """The interfaces, or the far ends of the second stage if there is one."""
         into, out_of = self._stage
-        return {EASTWARD: out_of, WESTWARD: into} if self.options.rules else super().entrances
+        if self.options.rules:
+            return {EASTWARD: out_of, WESTWARD: into}
+        return super().entrances
 
     @property
     def queues(self) -> dict[str, str]:
         """The ends of the second stage: each drops the frames for which the other end's queue has no room."""
         into, out_of = self._stage
-        return {EASTWARD: into, WESTWARD: out_of} if self.options.rules else {}
+        if self.options.rules:
+            return {EASTWARD: into, WESTWARD: out_of}
+        return {}
 
     @property
     def made_interfaces(self) -> tuple[str, ...]:
@@ -180,7 +184,9 @@ class LinuxRouter(LinuxDut[RouterOptions]):
     @property
     def connections(self) -> Conntrack | None:
         """The kernel's table of connections."""
-        return Conntrack(self.node, self.options, self.reset) if self.options.keeps_connections else None
+        if self.options.keeps_connections:
+            return Conntrack(self.node, self.options, self.reset)
+        return None
 
     @property
     def tools_needed(self) -> tuple[Tool, ...]:

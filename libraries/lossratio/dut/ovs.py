@@ -209,7 +209,9 @@ class OvsConnections(ConnectionTable):
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
         """OVS's own: the same for UDP and for a connection of TCP that is being opened or has ended."""
-        return _ESTABLISHED_TIMEOUT if tcp_state == "established" else _TIMEOUT
+        if tcp_state == "established":
+            return _ESTABLISHED_TIMEOUT
+        return _TIMEOUT
 
     def count(self) -> int:
         """Connections in the table."""
@@ -224,7 +226,9 @@ class OvsConnections(ConnectionTable):
     def counters(self) -> Mapping[str, int]:
         """How often the table was full."""
         found = re.search(r"^conntrack_full\s.*total: (\d+)$", self._ask("coverage/show"), flags=re.MULTILINE)
-        return {} if found is None else {"conntrack_full": int(found[1])}
+        if found is None:
+            return {}
+        return {"conntrack_full": int(found[1])}
 
     def _ask(self, *command: str) -> str:
         return self._control.node.run(*self._control.appctl(*command))
@@ -352,7 +356,9 @@ class OpenVswitch(ProgramDut[OvsOptions]):
     def connections(self) -> OvsConnections | None:
         """The connections of the datapath."""
         options = self.options
-        return OvsConnections(self._control, options.most_connections) if options.firewall is not None else None
+        if options.firewall is not None:
+            return OvsConnections(self._control, options.most_connections)
+        return None
 
     def reconfigure(self, entries: int) -> None:
         """Adds OpenFlow rules for destination MAC addresses that no test traffic has."""

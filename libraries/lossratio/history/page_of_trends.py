@@ -86,13 +86,17 @@ class _Row:
     @property
     def quoted(self) -> tuple[str, float | None]:
         """The value in words and as a number; None: it may not be quoted."""
-        return (self.value, float(self.series.values[-1])) if self.is_quotable else (drawing.NOTHING, None)
+        if self.is_quotable:
+            return (self.value, float(self.series.values[-1]))
+        return (drawing.NOTHING, None)
 
     @property
     def ratio(self) -> float | None:
         """The last change, as a share of the value before."""
         change = self.trend.last_change
-        return None if change is None or not np.isfinite(change.ratio) else change.ratio
+        if change is None or not np.isfinite(change.ratio):
+            return None
+        return change.ratio
 
     @property
     def marked_verdict(self) -> str:
@@ -170,7 +174,9 @@ def address_of_run(pages: str | None, added: Mapping[str, str]) -> Callable[[str
         if pages is None:
             return added.get(run)
         name = quote(run, safe="")
-        return pages.replace("{run}", name) if "{run}" in pages else f"{pages.rstrip('/')}/{name}/lossratio.html"
+        if "{run}" in pages:
+            return pages.replace("{run}", name)
+        return f"{pages.rstrip('/')}/{name}/lossratio.html"
 
     return address
 
@@ -216,7 +222,9 @@ def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, Js
 
 def _in_words(series: Series, index: int) -> str:
     value = float(series.values[index])
-    return series.unit.format(value) if np.isfinite(value) else "no value"
+    if np.isfinite(value):
+        return series.unit.format(value)
+    return "no value"
 
 
 def _bounds(series: Series, index: int) -> str:

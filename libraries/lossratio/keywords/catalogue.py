@@ -252,7 +252,9 @@ def _variants(suite: TestSuite) -> list[dict[str, str]]:
 
 
 def _words(suite: TestSuite, values: Mapping[str, str]) -> tuple[str, ...]:
-    return _listed_by(suite, f"Variant {values[_VARIANT]}") if _VARIANT in values else ()
+    if _VARIANT in values:
+        return _listed_by(suite, f"Variant {values[_VARIANT]}")
+    return ()
 
 
 def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: str | None, *, several: bool) -> _Setting:
@@ -282,7 +284,9 @@ def _paths(topology: Topology, duts: int | None, nic: str | None, links: int = 1
 
 
 def _listed(text: str | None) -> tuple[str, ...]:
-    return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+    if text is None:
+        return ()
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _literal_argument(suite: TestSuite, name: str) -> str | None:

@@ -142,7 +142,9 @@ class Additions(AbstractContextManager["Additions"]):
     def known(self, place: int, kind: type[RecordT]) -> RecordT | None:
         """What an earlier attempt at the run measured for a part; None: it must be measured."""
         found = [addition.found for addition in self._known if addition.request == self._asked[place]]
-        return kind.model_validate_json(json.dumps(found[-1]), strict=True) if found else None
+        if found:
+            return kind.model_validate_json(json.dumps(found[-1]), strict=True)
+        return None
 
     def add(self, place: int, found: Record) -> None:
         """Writes what was measured for a part.

@@ -142,7 +142,9 @@ def _filled(text: str, parts: list[str], width: int, widest: int = _SHORT_WIDTH)
     for number, part in enumerate(parts):
         rest = f"  +{len(parts) - number}"
         if len(text) + 2 + len(part) + (len(rest) if number < len(parts) - 1 else 0) > width:
-            return text + rest if len(text) + len(rest) <= width else text
+            if len(text) + len(rest) <= width:
+                return text + rest
+            return text
         text += f"  {part}"
     return text
 
@@ -154,7 +156,9 @@ def _short(bounds: GoalBounds) -> str:
     if low is None and high is None:
         return "?"
     if low is None or high is None:
-        return f"{mark}>{low}" if low is not None else f"{mark}<{high}"
+        if low is not None:
+            return f"{mark}>{low}"
+        return f"{mark}<{high}"
     return f"{mark}{low[:-1] if low[-1] == high[-1] and low[-1].isalpha() else low}-{high}"
 
 

@@ -66,7 +66,9 @@ class RepeatedSearch(ABC, Generic[FoundT]):
 
     def next_trial(self) -> TrialInput | None:
         """The next trial; None when all searches have ended."""
-        return None if len(self._ended) == self._repeats else self._trial_of(self._next_size())
+        if len(self._ended) == self._repeats:
+            return None
+        return self._trial_of(self._next_size())
 
     def record(self, result: TrialResult) -> None:
         """Takes in a trial. One of another size than the last one of `next_trial` shows nothing here."""

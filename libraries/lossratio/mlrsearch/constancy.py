@@ -355,7 +355,9 @@ def _lost(result: TrialResult, unit: LossUnit) -> float:
     if unit is LossUnit.SHARE:
         return share
     seconds = share * result.duration
-    return seconds * result.load if unit is LossUnit.FRAMES else seconds
+    if unit is LossUnit.FRAMES:
+        return seconds * result.load
+    return seconds
 
 
 def _frames_of(level: float, unit: LossUnit, trial: TrialResult) -> float:

@@ -182,7 +182,9 @@ class MLRsearch:
 
         No trial is counted again for them.
         """
-        return tuple(view.bounds() for view in self._views) if self._results else ()
+        if self._results:
+            return tuple(view.bounds() for view in self._views)
+        return ()
 
     def next_trial(self) -> TrialInput | None:
         """The trial to measure next; None when the search is over. Asking again changes nothing."""

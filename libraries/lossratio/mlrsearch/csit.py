@@ -48,7 +48,9 @@ class MeasurementResult:
             lost = offered - (forwarded or 0)
         intended = offered if self.intended_count is None else self.intended_count
         whole = max(offered, intended)
-        return min(1.0, (abs(lost) + abs(intended - offered)) / whole) if whole else 1.0
+        if whole:
+            return min(1.0, (abs(lost) + abs(intended - offered)) / whole)
+        return 1.0
 
 
 class AbstractMeasurer(Protocol):

@@ -184,7 +184,9 @@ class SequentialEvidence(Evidence):
 
 def evidence_of(goal: SearchGoal) -> Evidence:
     """The evidence for a goal, as yet without trials: by RFC 9971, or by sequential tests for a sequential goal."""
-    return SequentialEvidence(goal) if isinstance(goal, SequentialGoal) else Evidence(Criterion.of(goal))
+    if isinstance(goal, SequentialGoal):
+        return SequentialEvidence(goal)
+    return Evidence(Criterion.of(goal))
 
 
 def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:

@@ -166,7 +166,9 @@ class Expectation:
         rate = self._curve.behind_bucket(upper, self._trial_duration) if self._was_too_high else None
         if crossing is not None and rate is not None:
             crossing = min(crossing, rate / (1.0 - self._goal_loss_ratio))
-        return None if crossing is None else self._grid.position(max(crossing, self._grid.min_load))
+        if crossing is None:
+            return None
+        return self._grid.position(max(crossing, self._grid.min_load))
 
     def _faded(self, upper: float | None, next_upper: float | None) -> float | None:
         if upper is None or next_upper is None:

@@ -77,7 +77,9 @@ class SearchGoal:
         return self.initial_trial_duration
 
     def __str__(self) -> str:
-        return self.name if self.name is not None else f"loss {self.loss_ratio * 100:.4g} %"
+        if self.name is not None:
+            return self.name
+        return f"loss {self.loss_ratio * 100:.4g} %"
 
     def _check(self, name: str, good: bool, rule: str) -> None:
         if not good:

@@ -75,7 +75,9 @@ class LoadGrid:
         if abs(position - nearest) < _ROUNDING:
             return float(nearest)
         around = (index for index in range(math.floor(position), math.ceil(position) + 1) if self.load(index) == load)
-        return float(next(around, position)) if self._load_step else position
+        if self._load_step:
+            return float(next(around, position))
+        return position
 
     def same_load(self, load: float, others: Iterable[float]) -> float:
         """The load of the grid, or else of some others, that a load is but for rounding; if there is none, itself.

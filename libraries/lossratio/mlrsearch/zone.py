@@ -83,7 +83,9 @@ def zone_in(goal: SearchGoal, results: Sequence[TrialResult], min_load: float, m
     runs = [[*run] for is_coin, run in groupby(shares, lambda share: sure[shares.index(share)] >= SURE) if is_coin]
     zones = [Zone(tuple(run[first : last + 1])) for run in runs for first, last in _ends(run)]
     widest = max(zones, key=lambda zone: zone.shares[-1].load / zone.shares[0].load, default=None)
-    return None if widest is None or within_width(goal.width, *widest.loads) else widest
+    if widest is None or within_width(goal.width, *widest.loads):
+        return None
+    return widest
 
 
 def _ends(run: Sequence[LoadShare]) -> Iterator[tuple[int, int]]:

@@ -175,7 +175,9 @@ class Channel:
         self.status_event.set()
 
     def _receive(self, file: int, size: int, timeout: float | None) -> bytes:
-        return os.read(file, size) if self._ready(file, select.POLLIN, timeout) else b""
+        if self._ready(file, select.POLLIN, timeout):
+            return os.read(file, size)
+        return b""
 
     def _ready(self, file: int, event: int, timeout: float | None) -> bool:
         """Waits until a file can be read or written. Returns False if the channel is closed."""

@@ -116,4 +116,6 @@ def shown(command: Sequence[str], stdin: str | None = None) -> str:
 def reason(result: CommandResult) -> str:
     """Why a command failed, in its own words."""
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
-    return " ".join(lines).rstrip(".") if lines else f"exit status {result.exit_status}"
+    if lines:
+        return " ".join(lines).rstrip(".")
+    return f"exit status {result.exit_status}"

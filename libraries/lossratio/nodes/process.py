@@ -82,7 +82,9 @@ def shown(command: tuple[str, ...]) -> str:
 
 def ending(exit_status: int) -> str:
     """The end of a command in words."""
-    return "was ended by a signal" if exit_status < 0 else f"ended with exit status {exit_status}"
+    if exit_status < 0:
+        return "was ended by a signal"
+    return f"ended with exit status {exit_status}"
 
 
 def quoted_tail(stderr: str) -> str:
@@ -119,7 +121,9 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
     @property
     def exit_status(self) -> int | None:
         """The exit status; -1 after a signal or a lost connection, None while the process runs."""
-        return self._channel.recv_exit_status() if self._channel.exit_status_ready() else None
+        if self._channel.exit_status_ready():
+            return self._channel.recv_exit_status()
+        return None
 
     def stderr_tail(self) -> str:
         """The last few kilobytes of the process's standard error."""

@@ -272,7 +272,9 @@ class PLRsearch:
         if self._is_at_min(latest) and estimate.is_surely_at_most_min_load:
             return StopReason.MIN_LOAD
         if not estimate.misfit.fits:
-            return StopReason.MISFIT if self._stop_on_misfit and estimate.misfit.is_wrong else None
+            if self._stop_on_misfit and estimate.misfit.is_wrong:
+                return StopReason.MISFIT
+            return None
         low, high = estimate.interval(0.95)
         inside = self._question.min_load < low and high < self._question.max_load
         precise = self._precision is not None and high - low <= self._precision * estimate.median
@@ -280,4 +282,6 @@ class PLRsearch:
 
     def _stopping_factor(self, trials: int) -> float:
         """How much wider the interval is for being looked at after each trial."""
-        return 1.0 if self._precision is None else float(stopping_factor(max(trials, _MIN_TRIALS_TO_STOP)))
+        if self._precision is None:
+            return 1.0
+        return float(stopping_factor(max(trials, _MIN_TRIALS_TO_STOP)))

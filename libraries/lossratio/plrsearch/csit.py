@@ -343,4 +343,6 @@ class CsitSelection:
         if self._quiet and len(self._lossy_loads) > 3:
             del self._lossy_loads[:3]
         weight = 2.0 ** (1 - self._quiet)
-        return (lossy + weight * mean) / (1.0 + weight) if self._quiet and lossy > mean else mean
+        if self._quiet and lossy > mean:
+            return (lossy + weight * mean) / (1.0 + weight)
+        return mean

@@ -51,7 +51,9 @@ class _Value:
     @property
     def bounds(self) -> str:
         known = [_formatted(self.finding, end) for end in self.ends]
-        return " to ".join(known) if known != [drawing.NOTHING, drawing.NOTHING] else drawing.NOTHING
+        if known != [drawing.NOTHING, drawing.NOTHING]:
+            return " to ".join(known)
+        return drawing.NOTHING
 
     @property
     def is_odd(self) -> bool:
@@ -95,12 +97,16 @@ class _Row:
     def change(self) -> float | None:
         """The change as a share; None: it is undecided."""
         difference = self.compared.difference
-        return difference.change if difference and self.is_decided else None
+        if difference and self.is_decided:
+            return difference.change
+        return None
 
     @property
     def change_in_words(self) -> str:
         """The change in words; `lossratio.drawing.NOTHING`: it is undecided."""
-        return drawing.NOTHING if self.change is None else self.in_words["change"]
+        if self.change is None:
+            return drawing.NOTHING
+        return self.in_words["change"]
 
     @property
     def width(self) -> float | None:
@@ -114,12 +120,16 @@ class _Row:
     @property
     def mean_before(self) -> float | None:
         """The mean of A; None: it has no values."""
-        return self.compared.before.mean if self.compared.before.values else None
+        if self.compared.before.values:
+            return self.compared.before.mean
+        return None
 
     @property
     def mean_after(self) -> float | None:
         """The mean of B; None: it has no values."""
-        return self.compared.after.mean if self.compared.after.values else None
+        if self.compared.after.values:
+            return self.compared.after.mean
+        return None
 
     @property
     def average_size_bytes(self) -> float:
@@ -258,7 +268,9 @@ def _headline(comparison: Comparison, before: Sequence[Run], after: Sequence[Run
 
 
 def _formatted(finding: Finding, value: float | None) -> str:
-    return drawing.NOTHING if value is None else finding.unit.format(value)
+    if value is None:
+        return drawing.NOTHING
+    return finding.unit.format(value)
 
 
 def _draw(values: Sequence[_Value]) -> str:

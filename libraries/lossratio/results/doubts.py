@@ -97,7 +97,9 @@ def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
     if measured is None or not _tester_took_part(trials):
         return measured
     offered = _time_dependence([_as_offered(trial) for trial in trials])
-    return measured if offered is not None and _alike(measured, offered) else None
+    if offered is not None and _alike(measured, offered):
+        return measured
+    return None
 
 
 def _alike(one: Doubt, other: Doubt) -> bool:
@@ -256,7 +258,9 @@ def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
     whole = sum(direction.intended_frames if is_early else direction.sent_frames for direction in trial.directions)
     lost = sum(direction.lost for direction in trial.directions)
     in_bursts = sum(min(one.lost, (one.lateness_s or 0.0) * one.intended_frames / trial.duration_s) for one in stalled)
-    return trial.lateness_s if any(lost - in_bursts <= ratio * whole < lost for ratio in allowed) else 0.0
+    if any(lost - in_bursts <= ratio * whole < lost for ratio in allowed):
+        return trial.lateness_s
+    return 0.0
 
 
 def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:
@@ -311,7 +315,9 @@ def _spells(scores: Sequence[float]) -> tuple[float, float, float]:
 def _passed(trial: Trial) -> tuple[float, float]:
     """How much a trial forwarded: the sooner its verdict was certain, the less."""
     early = trial.decided_after_s
-    return (math.inf, _rate(trial)) if early is None else (early, 0.0)
+    if early is None:
+        return (math.inf, _rate(trial))
+    return (early, 0.0)
 
 
 def _rate(trial: Trial) -> float:

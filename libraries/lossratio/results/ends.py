@@ -102,9 +102,9 @@ def agreed_change(as_they_are: float | None, at_their_most: float | None) -> flo
 def share_in_words(shares: Iterable[float]) -> str:
     """The largest share of missing frames that the SUT did not lose, in words; empty: there are few of them."""
     share = max((share for share in shares if share < 1.0), default=0.0)
-    return (
-        f"{format_ratio(share)} of the frames of a load were unsent, late or dropped by the generator" if share else ""
-    )
+    if share:
+        return f"{format_ratio(share)} of the frames of a load were unsent, late or dropped by the generator"
+    return ""
 
 
 def _by_load(finding: Finding) -> list[Offered]:
@@ -115,4 +115,6 @@ def _by_load(finding: Finding) -> list[Offered]:
 def _most_over_received(one: Offered) -> float:
     if not one.not_by_sut:
         return 1.0
-    return (one.received + one.not_by_sut) / one.received if one.received else math.inf
+    if one.received:
+        return (one.received + one.not_by_sut) / one.received
+    return math.inf

@@ -63,7 +63,9 @@ class TestIdentity(Record):
     @property
     def full_name(self) -> str:
         """Name of the suite and the test: it is the same in each run, and unique within a run."""
-        return f"{self.suite}.{self.name}" if self.suite else self.name
+        if self.suite:
+            return f"{self.suite}.{self.name}"
+        return self.name
 
 
 class TestResult(Record):

@@ -171,7 +171,9 @@ def file_stem(name: str) -> str:
 
 def _names_of(test: TestIdentity) -> tuple[str, ...]:
     """The names that files of a test may have: its own, and Robot Framework's, as earlier versions named them."""
-    return (test.full_name,) if test.long_name is None else (test.full_name, test.long_name)
+    if test.long_name is None:
+        return (test.full_name,)
+    return (test.full_name, test.long_name)
 
 
 def result_name(test_name: str, number: int) -> str:

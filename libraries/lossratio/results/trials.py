@@ -168,7 +168,9 @@ def foreign_frames_of(direction: DirectionCounters) -> int:
 def format_loss(loss_ratio: float, decided_after: float | None) -> str:
     """A trial's loss ratio, e.g. ``0.3 %``, or ``at least 0.3 % (ended after 1.2 s)`` after an early verdict."""
     loss = format_ratio(loss_ratio)
-    return loss if decided_after is None else f"at least {loss} (ended after {decided_after:.3g} s)"
+    if decided_after is None:
+        return loss
+    return f"at least {loss} (ended after {decided_after:.3g} s)"
 
 
 def trials_in_words(trials: Iterable[Trial]) -> str:

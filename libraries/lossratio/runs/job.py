@@ -124,7 +124,9 @@ class Job:
     def cable_of(self, testbed: Testbed, demand: TesterDemand) -> Path:
         """The topology file with the cable for the self-test of a testbed's tester."""
         file = demand.topologies.get(testbed.topology.name)
-        return testbed.file if file is None else TOPOLOGIES.path(file, self.path.parent)
+        if file is None:
+            return testbed.file
+        return TOPOLOGIES.path(file, self.path.parent)
 
     def tests_on(self, testbed: Testbed) -> tuple[JobTests, ...]:
         """The tests for a testbed."""
@@ -211,7 +213,9 @@ def _jobs(place: Path, wanted: set[str]) -> list[dict[str, str]]:
             if testbed.topology.testbed in wanted
         ]
     topology = load_topology(place)
-    return [{"testbed": topology.name, "topology": str(place)}] if topology.testbed in wanted else []
+    if topology.testbed in wanted:
+        return [{"testbed": topology.name, "topology": str(place)}]
+    return []
 
 
 def _is_job(file: Path) -> bool:

@@ -117,7 +117,9 @@ class History:
         if not anywhere:
             earlier = fitting((name for _, name in self.seconds), [test])
             anywhere = [seconds for (_, name), times in self.seconds.items() if name in earlier for seconds in times]
-        return median((here or anywhere)[-_LATEST:]) if here or anywhere else None
+        if here or anywhere:
+            return median((here or anywhere)[-_LATEST:])
+        return None
 
 
 def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
@@ -136,7 +138,9 @@ def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
             times.append(count * _seconds(named.get("trial_duration"), usual["trial_duration"].default))
         elif keyword == _SOAK:
             times.append(_seconds(named.get("timeout"), TIMEOUT))
-    return sum(times) + _seconds_after_searches(test, variables) if times else UNKNOWN_SECONDS
+    if times:
+        return sum(times) + _seconds_after_searches(test, variables)
+    return UNKNOWN_SECONDS
 
 
 def _seconds_after_searches(test: TestCase, variables: Mapping[str, str]) -> float:
@@ -208,7 +212,11 @@ def describe_plan(plan: Plan) -> str:
 
 
 def _origin(test: PlannedTest) -> str:
-    return "" if test.is_known else " (forecast)" if test.is_forecast else " (a guess)"
+    if test.is_known:
+        return ""
+    if test.is_forecast:
+        return " (forecast)"
+    return " (a guess)"
 
 
 def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: Mapping[str, str]) -> Plan:

@@ -64,7 +64,9 @@ def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) 
     if isinstance(error, ExecutionFailed) and error.message == TERMINATED:
         return FailureKind.INTERRUPTED
     # No other attempt mends a DUT that duplicates frames: the trial was measured again before it failed.
-    return FailureKind.TEST if isinstance(error, NegativeLossError) else kind_of_error(error, default)
+    if isinstance(error, NegativeLossError):
+        return FailureKind.TEST
+    return kind_of_error(error, default)
 
 
 def exit_status(return_code: int, verdicts: Sequence[TestVerdict], troubles: Sequence[str] = ()) -> ExitStatus:
@@ -214,4 +216,6 @@ def _kind_of_test(message: str, kinds: frozenset[FailureKind]) -> FailureKind:
     # No keyword of the test failed: Robot Framework left the test out, or failed it itself.
     if message.startswith(_STOPPED):
         return FailureKind.INTERRUPTED
-    return FailureKind.NO_VERDICT if message.startswith(_NOT_BEGUN) else FailureKind.TEST
+    if message.startswith(_NOT_BEGUN):
+        return FailureKind.NO_VERDICT
+    return FailureKind.TEST

@@ -233,7 +233,9 @@ class SimulatedMeasurer:
             unsent_frames=intended - sent,
             elapsed_s=elapsed,
         )
-        return counters if self._faults is None else self._faults.examined(counters, self._rng)
+        if self._faults is None:
+            return counters
+        return self._faults.examined(counters, self._rng)
 
     def _located(self, traffic: Traffic) -> list[list[Loss]]:
         if len(self._suts) == self._directions:

@@ -336,8 +336,12 @@ def _end_changes(end: End, then: PortPrint, now: PortPrint | None, way: Way) -> 
 
 def _port(fingerprint: Fingerprint, end: End) -> PortPrint | None:
     node = fingerprint.nodes.get(end.node)
-    return None if node is None or end.interface is None else node.ports.get(end.interface)
+    if node is None or end.interface is None:
+        return None
+    return node.ports.get(end.interface)
 
 
 def _difference(before: float | None, after: float | None) -> float | None:
-    return None if before is None or after is None else after - before
+    if before is None or after is None:
+        return None
+    return after - before

@@ -141,4 +141,6 @@ def connections_through(
     """What empties and fills the tables of devices; None: no device keeps connections."""
     tables = {dut.hop.node_name: dut.connections for dut in duts}
     kept = {name: table for name, table in tables.items() if table is not None}
-    return Connections(kept, configuration, to_nat=to_nat) if kept else None
+    if kept:
+        return Connections(kept, configuration, to_nat=to_nat)
+    return None

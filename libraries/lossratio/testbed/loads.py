@@ -150,7 +150,9 @@ def _overhead(testbed: Testbed, port: Port, profile: TrafficProfile) -> Overhead
         return request.encapsulation_overhead, request.encapsulation_overhead
     eastward, westward = request.growth_of(profile)
     # The sender's own frames leave it as it made them.
-    return (0, westward) if ends[0] in [path.west for path in request.paths] else (eastward, 0)
+    if ends[0] in [path.west for path in request.paths]:
+        return (0, westward)
+    return (eastward, 0)
 
 
 def _limits_at(port: Port, nic: NicModel | None, profile: TrafficProfile, overhead: Overhead) -> Iterator[LoadLimit]:

@@ -332,7 +332,9 @@ class ResettingMeasurer:
 def resetting(measurer: Measurer, duts: Sequence[Dut[DutOptions]]) -> Measurer:
     """A measurer that resets DUTs before each trial, if their options ask for it; otherwise the given measurer."""
     reset_duts = [dut for dut in duts if dut.resets]
-    return ResettingMeasurer(measurer, reset_duts) if reset_duts else measurer
+    if reset_duts:
+        return ResettingMeasurer(measurer, reset_duts)
+    return measurer
 
 
 class WatchedSource:

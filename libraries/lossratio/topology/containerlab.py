@@ -256,7 +256,9 @@ class _Reader:
         kind = self.kind(name)
         if mode.startswith("container:"):
             other = mode.removeprefix("container:")
-            return self._reach(other) if other in self._nodes and other != name else {"netns": other}
+            if other in self._nodes and other != name:
+                return self._reach(other)
+            return {"netns": other}
         if mode == "host" or kind in _NO_CONTAINERS:
             return {}
         prefix, lab = self._file.prefix, self._file.name
@@ -308,7 +310,9 @@ def _deployed_problems(deployed: _Deployed) -> Iterator[Problem]:
 
 def _deployed_ends(link: Mapping[str, Any]) -> dict[str, Any]:
     endpoints = link.get("endpoints", link)
-    return {side: endpoints.get(side) for side in ("a", "z")} if isinstance(endpoints, dict) else {"a": None}
+    if isinstance(endpoints, dict):
+        return {side: endpoints.get(side) for side in ("a", "z")}
+    return {"a": None}
 
 
 def _deployed_lab(deployed: _Deployed) -> Lab:

@@ -199,7 +199,9 @@ def _without_dangling_links(nodes: Any) -> Any:
 
 
 def _mappings(data: Any) -> list[dict[str, Any]]:
-    return [value for value in data.values() if isinstance(value, dict)] if isinstance(data, dict) else []
+    if isinstance(data, dict):
+        return [value for value in data.values() if isinstance(value, dict)]
+    return []
 
 
 def _without_secrets(value: Any) -> Any:

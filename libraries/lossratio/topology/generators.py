@@ -227,7 +227,9 @@ class TrexGenerator(RealGenerator):
         """`late_end` in seconds, also where it is missing."""
         if self.late_end is not None:
             return self.late_end
-        return _LATE_END_OF_SOFTWARE if self.software else _LATE_END_OF_CARDS
+        if self.software:
+            return _LATE_END_OF_SOFTWARE
+        return _LATE_END_OF_CARDS
 
     @property
     def wishes_for_cores(self) -> tuple[str, ...]:

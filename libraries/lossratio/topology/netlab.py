@@ -135,7 +135,9 @@ def _reach(lab: _Lab, node: _Node) -> dict[str, Any]:
         return {"netns": node.hostname}
     address = node.mgmt.get("ipv4")
     is_usable = node.device in _JOINED_BY and provider != "external" and isinstance(address, str)
-    return {"host": str(address).partition("/")[0]} if is_usable else {}
+    if is_usable:
+        return {"host": str(address).partition("/")[0]}
+    return {}
 
 
 def _end(lab: _Lab, end: _LinkEnd) -> LabEnd:

@@ -125,7 +125,9 @@ class Hop:
     @property
     def label(self) -> str:
         """Its name in reports: its node, and the number of its path where there are several."""
-        return self.node_name if self.link is None else f"{self.node_name} (link {self.link})"
+        if self.link is None:
+            return self.node_name
+        return f"{self.node_name} (link {self.link})"
 
     @property
     def ports(self) -> tuple[Port, Port]:
@@ -164,7 +166,9 @@ class TrafficPath:
     @property
     def tg_ports(self) -> tuple[Port, ...]:
         """The TG's ports."""
-        return (self.west,) if self.is_reflected else (self.west, self.east)
+        if self.is_reflected:
+            return (self.west,)
+        return (self.west, self.east)
 
     @property
     def ports(self) -> tuple[Port, ...]:

@@ -16,7 +16,9 @@ ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array",
 
 def as_tuple(value: Any) -> Any:
     """The value of such a field, always several."""
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return (value,)
 
 
 _LEAST_SPEED = 1e6

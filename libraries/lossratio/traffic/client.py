@@ -181,7 +181,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self._stop_pulse()
         answer = self._ask("stop", busy=self.settle_time + late_wait, late_wait=late_wait)
         stopped = self._read(answers.read_stop, answer)
-        return replace(stopped, timelines=self._timelines(answer, stopped.directions)) if self._is_watched else stopped
+        if self._is_watched:
+            return replace(stopped, timelines=self._timelines(answer, stopped.directions))
+        return stopped
 
     def late_frames(self, wait: float) -> dict[str, int]:
         """Frames of the trial before that were counted as lost, and came back in the `wait` seconds after that."""

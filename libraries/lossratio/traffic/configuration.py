@@ -276,7 +276,9 @@ class PortPair:
     @property
     def ports(self) -> tuple[TrafficPort, ...]:
         """The generator's ports."""
-        return (self.west,) if self.is_reflected else (self.west, self.east)
+        if self.is_reflected:
+            return (self.west,)
+        return (self.west, self.east)
 
 
 def make_configuration(

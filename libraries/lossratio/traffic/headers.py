@@ -210,7 +210,9 @@ class InnerHeaders(FileModel):
             return _TCP_PROTOCOL
         if self.udp is not None:
             return _UDP_PROTOCOL
-        return self.ip.next_header if isinstance(self.ip, Ipv6) else self.ip.protocol
+        if isinstance(self.ip, Ipv6):
+            return self.ip.next_header
+        return self.ip.protocol
 
     @property
     def length(self) -> int:
@@ -322,7 +324,9 @@ class Headers(InnerHeaders):
     @property
     def protocol(self) -> int:
         """Protocol number of the header behind the outer IP header."""
-        return super().protocol if self.tunnel is None else _UDP_PROTOCOL
+        if self.tunnel is None:
+            return super().protocol
+        return _UDP_PROTOCOL
 
     @property
     def length(self) -> int:

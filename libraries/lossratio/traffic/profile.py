@@ -118,7 +118,9 @@ class TrafficDirection(FileModel):
     @property
     def tag_growth(self) -> int:
         """Bytes by which its frames are longer when they come back, for these tags."""
-        return 0 if self.arriving_tags is None else len(self.arriving_tags) - len(self.headers.tags)
+        if self.arriving_tags is None:
+            return 0
+        return len(self.arriving_tags) - len(self.headers.tags)
 
     @property
     def average_frame_size(self) -> float:
@@ -438,7 +440,9 @@ def modifiers(profile: TrafficProfile) -> str:
     if not profile.broadcast_share:
         return changes
     broadcast = f"{100 * profile.broadcast_share:g} % of the frames to the broadcast address"
-    return broadcast if changes == "none" else f"{changes}, {broadcast}"
+    if changes == "none":
+        return broadcast
+    return f"{changes}, {broadcast}"
 
 
 def _arriving_tags(sent: Headers, own: Headers) -> bytes | None:
@@ -448,7 +452,9 @@ def _arriving_tags(sent: Headers, own: Headers) -> bytes | None:
 
 def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], str]) -> str:
     descriptions = [describe(direction) for direction in profile.directions]
-    return descriptions[0] if len(set(descriptions)) == 1 else "; back: ".join(descriptions)
+    if len(set(descriptions)) == 1:
+        return descriptions[0]
+    return "; back: ".join(descriptions)
 
 
 def _format(headers: InnerHeaders) -> str:

@@ -426,7 +426,9 @@ def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:
         plan = {name: value for name, value in settings.items() if name not in ("trials", "repeats")}
         return (*(search.get(name) for name in ("algorithm", "max_load_fps", "throughput_fps")), plan)
     warm_up = settings.get("warm_up_duration_s")
-    return () if warm_up is None else (warm_up, search["max_load_fps"])
+    if warm_up is None:
+        return ()
+    return (warm_up, search["max_load_fps"])
 
 
 def is_being_written(path: Path) -> bool:
@@ -472,11 +474,9 @@ def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
 
 def _as_measured(result: TrialResult) -> TrialResult:
     """The result as it was when its trial had ended."""
-    return (
-        result
-        if result.output.late_frames is None
-        else replace(result, output=replace(result.output, late_frames=None))
-    )
+    if result.output.late_frames is None:
+        return result
+    return replace(result, output=replace(result.output, late_frames=None))
 
 
 def has_header(path: Path) -> bool:

@@ -80,7 +80,9 @@ class Outage(Observed):
     @property
     def duration(self) -> float | None:
         """Seconds by RFC 6201's time stamp method, B - A; None: a time stamp is missing."""
-        return None if self.start is None or self.end is None else self.end - self.start
+        if self.start is None or self.end is None:
+            return None
+        return self.end - self.start
 
 
 @dataclass(frozen=True)

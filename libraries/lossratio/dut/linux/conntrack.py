@@ -163,7 +163,9 @@ class Conntrack(ConnectionTable):
     def count(self) -> int:
         """Connections of test traffic in the table."""
         # The kernel's own count is quick, and no connection of test traffic is missing in it.
-        return 0 if int(self._setting("count")) == 0 else int(self._ask("count"))
+        if int(self._setting("count")) == 0:
+            return 0
+        return int(self._ask("count"))
 
     def forget(self) -> float:
         """Deletes them, and fills the bucket of new connections; see `ConnectionTable.forget`."""

@@ -71,12 +71,16 @@ class PolicedOptions(DutOptions):
     @property
     def bucket(self) -> int | None:
         """Frames that a full bucket of the policer holds."""
-        return None if self.police is None else self.burst or max(1, math.ceil(self.police * BURST_SECONDS))
+        if self.police is None:
+            return None
+        return self.burst or max(1, math.ceil(self.police * BURST_SECONDS))
 
     @property
     def recovery_time(self) -> float:
         """Idle seconds after which an empty bucket is full again: burst over rate."""
-        return 0.0 if self.policed_rate is None or self.bucket is None else self.bucket / self.policed_rate
+        if self.policed_rate is None or self.bucket is None:
+            return 0.0
+        return self.bucket / self.policed_rate
 
     def modelled_as(self) -> dict[str, Any] | None:
         """A policer passes ``rate * T + burst`` frames in T seconds from a full bucket."""
@@ -102,7 +106,9 @@ class LinuxOptions(PolicedOptions):
     @property
     def policed_rate(self) -> float | None:
         """The exact rate of the policer in frames per second: the kernel counts whole nanoseconds per frame."""
-        return None if self.police is None else _NANOSECONDS / (_NANOSECONDS // self.police)
+        if self.police is None:
+            return None
+        return _NANOSECONDS / (_NANOSECONDS // self.police)
 
 
 _ONLINE = "/sys/devices/system/cpu/online"

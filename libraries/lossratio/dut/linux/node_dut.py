@@ -118,7 +118,9 @@ class NodeDut(Dut[OptionsT_co]):
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
         """Its own addresses where frames are addressed to it, otherwise the opposite neighbours' addresses."""
-        return self.own_macs() if self.is_addressed else DestinationMacs(from_west=east_mac, from_east=west_mac)
+        if self.is_addressed:
+            return self.own_macs()
+        return DestinationMacs(from_west=east_mac, from_east=west_mac)
 
     def own_macs(self) -> DestinationMacs:
         """MAC addresses of its own interfaces."""
@@ -154,7 +156,9 @@ class NodeDut(Dut[OptionsT_co]):
     def program(self) -> str:
         """The program of `software` on the node."""
         if self.software is None or not self.software.home:
-            return "" if self.software is None else self.software.program
+            if self.software is None:
+                return ""
+            return self.software.program
         return f"{getattr(self.options, 'home', '/usr')}/{self.software.program}"
 
     @property

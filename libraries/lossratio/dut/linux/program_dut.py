@@ -280,7 +280,9 @@ def check_hugepages(node: DutNode, megabytes: int) -> None:
 def bound_driver(node: DutNode, address: str) -> str | None:
     """Name of a card's driver; None if it has none."""
     link = node.attempt("readlink", f"{_DEVICES}/{address}/driver")
-    return link.stdout.strip().rpartition("/")[2] if link.exit_status == 0 else None
+    if link.exit_status == 0:
+        return link.stdout.strip().rpartition("/")[2]
+    return None
 
 
 def pci_interfaces(node: DutNode, address: str) -> Sequence[str]:

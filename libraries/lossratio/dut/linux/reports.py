@@ -210,7 +210,9 @@ def statistic(place: str, name: str, value: str | float, unit: str) -> dict[str,
 
 
 def _share(ticks: Mapping[str, int]) -> float | None:
-    return min(1.0, ticks["softirq"] / ticks["all"]) if ticks.get("all", 0) > 0 else None
+    if ticks.get("all", 0) > 0:
+        return min(1.0, ticks["softirq"] / ticks["all"])
+    return None
 
 
 def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:

@@ -31,7 +31,9 @@ class VppControl:
         """VPP's answer for a result: its first lines, as a tunnel may be an interface, and there may be thousands."""
         lines = self.ask(command).splitlines()
         left = len(lines) - _MOST_LINES
-        return lines if left <= 0 else [*lines[:_MOST_LINES], f"({left} more lines)"]
+        if left <= 0:
+            return lines
+        return [*lines[:_MOST_LINES], f"({left} more lines)"]
 
     def answers(self) -> bool:
         """Whether it answers."""

@@ -125,7 +125,9 @@ def _buffers(start: VppStart, cores: CoreChoice, *, with_cards: bool) -> list[st
         lines = [f"buffers-per-numa {_buffer_count(start, cores)}"]
     else:
         lines = ["page-size default", f"buffers-per-numa {start.buffers_per_numa or _BUFFERS_OF_SOCKETS}"]
-    return lines if start.buffer_size is None else [*lines, f"default data-size {start.buffer_size}"]
+    if start.buffer_size is None:
+        return lines
+    return [*lines, f"default data-size {start.buffer_size}"]
 
 
 def _drivers(driver: str, cards: Sequence[Card]) -> dict[str, list[str]]:

@@ -69,7 +69,9 @@ def _limit(estimate: CriticalLoadEstimate) -> SoakLimit | None:
         return SoakLimit.BEYOND_TRIALS
     if estimate.is_at_least_max_load:
         return SoakLimit.AT_LEAST
-    return SoakLimit.AT_MOST if estimate.is_at_most_min_load else None
+    if estimate.is_at_most_min_load:
+        return SoakLimit.AT_MOST
+    return None
 
 
 def _curve_loads(estimate: CriticalLoadEstimate) -> list[float]:

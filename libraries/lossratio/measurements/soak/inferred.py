@@ -46,7 +46,9 @@ def limit_in_words(guard: GuardStatement, stated_fps: float) -> str:
     line = f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
     if guard.load_per_interface_fps < stated_fps:
         line += f" ({100.0 - 100.0 * guard.load_per_interface_fps / stated_fps:.2g} % below the number)"
-    return line if guard.largest_burst_frames is None or not rare else f"{line}, but for{rare}"
+    if guard.largest_burst_frames is None or not rare:
+        return line
+    return f"{line}, but for{rare}"
 
 
 def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
@@ -93,4 +95,6 @@ def _row(*cells: str, head: bool = False) -> str:
 
 
 def _shown(value: Any, form: str) -> str:
-    return "\u2013" if value is None else format(getattr(value, "per_interface_fps", value), form)
+    if value is None:
+        return "\u2013"
+    return format(getattr(value, "per_interface_fps", value), form)

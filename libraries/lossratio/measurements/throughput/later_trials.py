@@ -32,7 +32,9 @@ class _LaterTrial:
 
     @property
     def loss_ratio(self) -> float:
-        return self.lost / self.offered.sent if self.offered.sent else 0.0
+        if self.offered.sent:
+            return self.lost / self.offered.sent
+        return 0.0
 
 
 def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:

@@ -118,7 +118,9 @@ class GoalReport(Record):
     @property
     def throughput(self) -> Rate | None:
         """The conditional throughput, if there is one."""
-        return None if self.result is None else self.result.conditional_throughput
+        if self.result is None:
+            return None
+        return self.result.conditional_throughput
 
     @property
     def bounds(self) -> tuple[Rate | None, Rate | None]:
@@ -147,17 +149,23 @@ class GoalSpread(Record):
     @property
     def mean(self) -> float | None:
         """Mean of the values, in frames per second per interface; None: there are none."""
-        return statistics.fmean(self.known_values) if self.known_values else None
+        if self.known_values:
+            return statistics.fmean(self.known_values)
+        return None
 
     @property
     def stdev(self) -> float | None:
         """Sample standard deviation of the values; None: there are fewer than two."""
-        return statistics.stdev(self.known_values) if len(self.known_values) > 1 else None
+        if len(self.known_values) > 1:
+            return statistics.stdev(self.known_values)
+        return None
 
     @property
     def relative_range(self) -> float | None:
         """Difference of the largest and the smallest value, over the mean; None: there are none."""
-        return (max(self.known_values) - min(self.known_values)) / self.mean if self.mean else None
+        if self.mean:
+            return (max(self.known_values) - min(self.known_values)) / self.mean
+        return None
 
 
 class GoalsResult(TestResult):
@@ -248,7 +256,9 @@ class ThroughputResult(GoalsResult):
 
 def outcome_of(results: list[GoalOutcome | None]) -> Outcome:
     """The outcome of a search that did not fail; a goal without a result counts as irregular."""
-    return Outcome.MEASURED if all(result is not None and result.regular for result in results) else Outcome.IRREGULAR
+    if all(result is not None and result.regular for result in results):
+        return Outcome.MEASURED
+    return Outcome.IRREGULAR
 
 
 def describe_goal(goal: SearchGoal) -> Goal:
@@ -288,4 +298,6 @@ def format_regularity(report: GoalReport) -> str:
     """``regular``, ``irregular: why``, or ``failed`` where there is no goal result at all."""
     if report.result is None:
         return "failed: no result"
-    return "regular" if report.result.regular else f"irregular: {report.result.reason}"
+    if report.result.regular:
+        return "regular"
+    return f"irregular: {report.result.reason}"

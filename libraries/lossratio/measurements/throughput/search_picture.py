@@ -113,7 +113,9 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
     rules: dict[str, int] = {}
 
     def place(load: float | None) -> int:
-        return -1 if load is None else loads.setdefault(load, len(loads))
+        if load is None:
+            return -1
+        return loads.setdefault(load, len(loads))
 
     chart: dict[str, Any] = {
         "name": result.test.name,
@@ -425,7 +427,9 @@ def draw_spectra(result: GoalsResult) -> str:
         plot.text(left - 50, top + 43, f"{sum(level.trials for level in spectrum.levels)} trials; {prefix}fps")
     rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
     description = f"Forwarding rates at the relevant bounds, {result.test.name}."
-    return picture.svg(_WIDTH, rows * _ROW, description) if spectra else ""
+    if spectra:
+        return picture.svg(_WIDTH, rows * _ROW, description)
+    return ""
 
 
 def spectra_chart(result: GoalsResult) -> list[JsonValue]:

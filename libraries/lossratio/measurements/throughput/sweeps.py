@@ -55,7 +55,9 @@ class Sweep:
     def per_core(self) -> float | None:
         """Throughput per core with the fewest cores, frames per second per interface; None: it is not regular."""
         first = self.rows[0]
-        return first.throughput.per_interface_fps / first.at if first.throughput and first.is_regular else None
+        if first.throughput and first.is_regular:
+            return first.throughput.per_interface_fps / first.at
+        return None
 
     def efficiency(self, row: SweepRow) -> float | None:
         """Throughput per core over its value with the fewest cores; None: one of both is not known or not regular."""

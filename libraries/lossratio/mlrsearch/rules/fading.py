@@ -63,7 +63,9 @@ def fading(view: GoalView) -> Choice | None:
     if curve.loss_ratio(far) > FAINT:
         between = grid.load(round(grid.position(near) + grid.position(far)) // 2)
         is_new = near < between < far and stages[0].evidence.bound(between) is Bound.UNDECIDED
-        return Choice("fading", 0, between, Bound.UPPER) if is_new else None
+        if is_new:
+            return Choice("fading", 0, between, Bound.UPPER)
+        return None
     position = grid.position(upper)
     slope = math.log(curve.loss_ratio(far) / curve.loss_ratio(upper)) / (grid.position(far) - position)
     has_passed = grid.position(max(stages[0].passed, default=upper)) - position

@@ -85,7 +85,9 @@ def _proof_of_jump(view: GoalView, index: int) -> Choice | None:
         return None
     number = max((place for place, stage in enumerate(view.stages) if stage.target.duration_sum <= most), default=0)
     is_proved = view.stages[number].evidence.bound(upper) is Bound.UPPER
-    return None if is_proved else Choice("look", number, upper, Bound.UPPER)
+    if is_proved:
+        return None
+    return Choice("look", number, upper, Bound.UPPER)
 
 
 def _next_look(interval: Interval, expectation: Expectation, width: int) -> tuple[int, Bound]:
@@ -129,7 +131,9 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     if below < first - width:
         return middle, Bound.UPPER
     above = max(first - 1, below) + width
-    return (above, Bound.UPPER) if above <= last else (max(first, below), Bound.LOWER)
+    if above <= last:
+        return (above, Bound.UPPER)
+    return (max(first, below), Bound.LOWER)
 
 
 def _below_collapse(interval: Interval) -> int:

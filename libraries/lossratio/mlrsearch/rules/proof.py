@@ -37,7 +37,9 @@ def hint(view: GoalView) -> Choice | None:
     is_near = view.intervals[0].first - 1 <= upper_index + NEAR * view.width
     if is_upper_inside and is_near and Bound.UPPER not in seen:
         # Where short trials stopped may be as good a load for a long one, and a better result.
-        return None if longer is None else Choice("hint", longer, upper, Bound.UPPER)
+        if longer is None:
+            return None
+        return Choice("hint", longer, upper, Bound.UPPER)
     if view.fails_soon and is_upper_inside:
         # A load that fails costs little, and one that passes spares the lower load its proof.
         return Choice("hint", view.final, upper, Bound.UPPER)
@@ -47,7 +49,9 @@ def hint(view: GoalView) -> Choice | None:
             return Choice("hint", view.final, lower, Bound.LOWER)
         # A load that short trials classified once stays so, even where others failed below it since.
         is_new = stages[0].evidence.bound(lower) is Bound.UNDECIDED
-        return Choice("hint", 0, lower, Bound.LOWER) if is_new else None
+        if is_new:
+            return Choice("hint", 0, lower, Bound.LOWER)
+        return None
     if interval.lower == lower and is_upper_inside:
         # As long as no shorter trial was lossy, the next longer one may be; a longer one without loss proves nothing.
         stage = view.final if longer is None or Bound.UPPER in seen else longer

@@ -98,7 +98,9 @@ class GoalView(Stages):
         """The two loads, in frames per second, between which earlier searches promise the bound."""
         hint = self._hint if self.plan is not None and self.plan.posterior.earlier else None
         hinted = self.hinted if hint is None else hint.lower
-        return None if hinted is None else (self.grid.load(hinted), self.grid.load(hinted + self.width))
+        if hinted is None:
+            return None
+        return (self.grid.load(hinted), self.grid.load(hinted + self.width))
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,9 @@ class LossBounds:
         if shows(1.0):
             return 0.0
         most = _MOST_FRAMES / sent
-        return _turning_point(shows, 1.0, most)[1] * sent - self.frames if shows(most) else None
+        if shows(most):
+            return _turning_point(shows, 1.0, most)[1] * sent - self.frames
+        return None
 
 
 def _turning_point(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:

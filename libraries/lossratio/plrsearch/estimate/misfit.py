@@ -113,7 +113,9 @@ def _residuals(description: Description) -> Array:
     mode = description.best.mode
     capacities = Capacities.of(description.best, description.counts)
     shown = capacities.residuals(float(mode.deviation / mode.mrr), description.order.correlation)
-    return np.zeros(0) if len(shown) < ENOUGH or np.std(shown) < _STEADY else shown
+    if len(shown) < ENOUGH or np.std(shown) < _STEADY:
+        return np.zeros(0)
+    return shown
 
 
 def tails_of(description: Description) -> Tails | None:

@@ -125,7 +125,9 @@ class CriticalLoadEstimate:
     @cached_property
     def _evidence(self) -> TrialCounts:
         after = self.description.after_overload
-        return self.counts if after is None else after.rested(self.counts)
+        if after is None:
+            return self.counts
+        return after.rested(self.counts)
 
     @cached_property
     def tails(self) -> Tails | None:

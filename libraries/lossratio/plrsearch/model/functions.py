@@ -145,7 +145,9 @@ def _softplus(x: Array) -> Array:
 
 def _log_softplus(x: Array, softplus: Array) -> Array:
     log = np.log(np.maximum(softplus, _TINY))
-    return np.where(x < -600.0, x, log) if x.min(initial=0.0) < -600.0 else log
+    if x.min(initial=0.0) < -600.0:
+        return np.where(x < -600.0, x, log)
+    return log
 
 
 def _softplus_steepness(softplus: Array) -> Array:
@@ -156,7 +158,9 @@ def _softplus_steepness(softplus: Array) -> Array:
 
 def _erfc_of_negative(x: Array) -> Array:
     """Computes erfc(-x) for positive x: 2 where x is large, as it is unless the spread is near the mrr."""
-    return 2.0 - np.exp(-x * x) * scipy.special.erfcx(x) if x.min(initial=np.inf) < 6.0 else np.full((), 2.0)
+    if x.min(initial=np.inf) < 6.0:
+        return 2.0 - np.exp(-x * x) * scipy.special.erfcx(x)
+    return np.full((), 2.0)
 
 
 def _is_near(origin: Array, z: Array) -> bool:

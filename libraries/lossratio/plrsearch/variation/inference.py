@@ -75,7 +75,9 @@ class Description:
     @cached_property
     def reported(self) -> tuple[Posterior, ...]:
         """The posteriors of the critical load with all losses: those of bursts, too."""
-        return self.posteriors if self.bursts is None else tuple(map(self.bursts.added, self.posteriors))
+        if self.bursts is None:
+            return self.posteriors
+        return tuple(map(self.bursts.added, self.posteriors))
 
     @property
     def best(self) -> Posterior:

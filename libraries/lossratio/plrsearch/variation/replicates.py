@@ -69,7 +69,9 @@ class Replicates:
     @property
     def ratio(self) -> float | None:
         """Chi-squared per degree of freedom: about 1 where counts differ by chance only; None if it is not known."""
-        return self.chi_squared / self.freedom if self.freedom else None
+        if self.freedom:
+            return self.chi_squared / self.freedom
+        return None
 
     @property
     def differ(self) -> bool:
@@ -154,7 +156,9 @@ def _pairs(group: NDArray[np.int_], counts: TrialCounts, follows: NDArray[np.boo
             if first >= free:
                 free = first + 2
                 signs.append(bool(change[first] > 0.0))
-    return (sum(signs), len(signs) - sum(signs)) if later * earlier > 0.0 else (0, 0)
+    if later * earlier > 0.0:
+        return (sum(signs), len(signs) - sum(signs))
+    return (0, 0)
 
 
 @dataclass(frozen=True)

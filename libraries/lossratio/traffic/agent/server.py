@@ -277,7 +277,9 @@ def _positive(request: Message, field: str) -> float:
 
 def _seconds(request: Message, field: str) -> float:
     value = request.get(field, 0)
-    return 0.0 if value == 0 and not isinstance(value, bool) else _positive(request, field)
+    if value == 0 and not isinstance(value, bool):
+        return 0.0
+    return _positive(request, field)
 
 
 def _whole(request: Message, field: str) -> int:

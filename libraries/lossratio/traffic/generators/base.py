@@ -132,7 +132,9 @@ class Generator(ABC, Generic[SettingsT]):
         options = self.ready()
         program = None if self.program is None else self._program_sources(self.program)
         facts = agent.configure(configuration, generator=self.settings.kind, options=options, program=program)
-        return facts if self.distribution is None else {"version": self.distribution, **facts}
+        if self.distribution is None:
+            return facts
+        return {"version": self.distribution, **facts}
 
     def _program_sources(self, name: str) -> dict[str, str]:
         """Sources of its program by the names of its modules on the node; read only, as they need the agent."""

@@ -393,7 +393,9 @@ def _read_hardware(generator: TrexGenerator, session: NodeSession, ports: Sequen
 
 def largest_frame(generator: TrexGenerator) -> int:
     """Bytes, with FCS, of the largest frame that the server has room for."""
-    return _LARGEST_FRAME if generator.software and not generator.jumbo else _LARGEST_JUMBO_FRAME
+    if generator.software and not generator.jumbo:
+        return _LARGEST_FRAME
+    return _LARGEST_JUMBO_FRAME
 
 
 def server_configuration(

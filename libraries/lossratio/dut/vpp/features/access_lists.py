@@ -24,7 +24,9 @@ class AccessLists(Feature):
 
     def problem(self) -> str | None:
         """A list without rules."""
-        return None if self.acl else "acl_output and acl_stateful are about a list of rules; give acl, too"
+        if self.acl:
+            return None
+        return "acl_output and acl_stateful are about a list of rules; give acl, too"
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The list, and its use on both interfaces."""

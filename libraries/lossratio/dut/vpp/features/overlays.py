@@ -100,7 +100,9 @@ class _Segments(Feature):
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """Towards the other VPP its segments."""
         via = f"via {port.routed(6).neighbour} {port.interface}"
-        return [Command(f"ip route add {_sid(port, 0)}/112 {via}")] if port.faces_dut else None
+        if port.faces_dut:
+            return [Command(f"ip route add {_sid(port, 0)}/112 {via}")]
+        return None
 
     def steering(self, ports: Ports) -> Iterator[Command]:
         """A policy by which packets to the other side visit segments there."""
@@ -129,7 +131,9 @@ class Srv6(_Segments):
     @property
     def segments(self) -> tuple[int, int]:
         """The option's, and both if the header stays."""
-        return (self.srv6, 0 if self.srv6_decapsulation else 2) if self.srv6 else super().segments
+        if self.srv6:
+            return (self.srv6, 0 if self.srv6_decapsulation else 2)
+        return super().segments
 
     def problem(self) -> str | None:
         """An outer header that stays has a second segment."""
@@ -168,11 +172,15 @@ class Srv6Proxy(_Segments):
     @property
     def segments(self) -> tuple[int, int]:
         """Three; a static proxy writes another header, without the segment that was visited."""
-        return (3, 2 if self.srv6_proxy == "static" else 3) if self.srv6_proxy else super().segments
+        if self.srv6_proxy:
+            return (3, 2 if self.srv6_proxy == "static" else 3)
+        return super().segments
 
     def problem(self) -> str | None:
         """Packets that visit segments in another way."""
-        return "srv6 and srv6_proxy steer the same packets: leave one out" if getattr(self, "srv6", 0) else None
+        if getattr(self, "srv6", 0):
+            return "srv6 and srv6_proxy steer the same packets: leave one out"
+        return None
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """A policy for packets to the other side, the way through the service, and the proxy of this VPP."""
@@ -224,7 +232,9 @@ class Gtpu(Feature):
 
     def problem(self) -> str | None:
         """An MTU without a tunnel."""
-        return None if self.gtpu else "gtpu_mtu is about a tunnel; give gtpu, too"
+        if self.gtpu:
+            return None
+        return "gtpu_mtu is about a tunnel; give gtpu, too"
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """Towards the other VPP the ends of the tunnel."""
@@ -281,7 +291,9 @@ class Geneve(Feature):
     @property
     def growth(self) -> tuple[int, int]:
         """The headers of the tunnel, which frames from the east lose."""
-        return super().growth if self.geneve is None else (_GENEVE_BYTES, -_GENEVE_BYTES)
+        if self.geneve is None:
+            return super().growth
+        return (_GENEVE_BYTES, -_GENEVE_BYTES)
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""

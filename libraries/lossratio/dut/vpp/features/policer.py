@@ -58,7 +58,9 @@ class Policer(Feature):
 
     def problem(self) -> str | None:
         """A bucket without a rate."""
-        return None if self.police else "burst is the size of a policer's bucket; give police, too"
+        if self.police:
+            return None
+        return "burst is the size of a policer's bucket; give police, too"
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """A policer for each interface."""

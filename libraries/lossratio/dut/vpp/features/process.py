@@ -61,7 +61,9 @@ class Process(Feature):
         return map(is_connected, Process._names(self))
 
     def _names(self) -> tuple[str, str]:
-        return MEMIFS if self.process == "memif" else ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
+        if self.process == "memif":
+            return MEMIFS
+        return ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
 
 
 MEMIF = "--vdev=net_memif{number},role=client,socket-abstract=no,socket={directory}/memif{number}.sock"

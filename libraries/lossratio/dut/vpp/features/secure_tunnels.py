@@ -129,7 +129,9 @@ class Ipsec(Feature):
 
     def problem(self) -> str | None:
         """Options without tunnels."""
-        return None if self.ipsec else f"{Ipsec.given(self)[0]} goes with ipsec, the number of tunnels"
+        if self.ipsec:
+            return None
+        return f"{Ipsec.given(self)[0]} goes with ipsec, the number of tunnels"
 
     @property
     def encapsulation_overhead(self) -> int:
@@ -250,7 +252,9 @@ class WireGuard(Feature):
 
     def problem(self) -> str | None:
         """Two kinds of tunnels."""
-        return "wireguard and ipsec are tunnels of the same hosts: leave one out" if getattr(self, "ipsec", 0) else None
+        if getattr(self, "ipsec", 0):
+            return "wireguard and ipsec are tunnels of the same hosts: leave one out"
+        return None
 
     @property
     def encapsulation_overhead(self) -> int:

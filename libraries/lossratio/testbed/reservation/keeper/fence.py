@@ -239,7 +239,9 @@ def _inotify(path: str) -> int | None:
         return None
     fd = int(libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
     mask = _IN_MODIFY | _IN_ATTRIB | _IN_DELETE_SELF | _IN_MOVE_SELF
-    return fd if fd >= 0 and libc.inotify_add_watch(fd, os.fsencode(path), mask) >= 0 else None
+    if fd >= 0 and libc.inotify_add_watch(fd, os.fsencode(path), mask) >= 0:
+        return fd
+    return None
 
 
 def _identity(visible: int) -> list[int] | None:

@@ -121,7 +121,9 @@ class Keeper:
                 return {"lease": record["lease"], "adopted": True, "taken_over": None}
             # A lease of this run's own: no other holder's lease is ended.
             is_own = lease["token"] == self._request.get("succeeds")
-            return {**self._taken(record), "taken_over": None} if is_own else None
+            if is_own:
+                return {**self._taken(record), "taken_over": None}
+            return None
 
     def _wait_for_turn(self) -> Message | None:
         """Waits for all keepers that came earlier, then for the lease."""

@@ -277,13 +277,17 @@ class Conversation:
         return lambda numbers: swapped(headers(numbers), *self._frames.addresses[0])
 
     def _length(self, each: Pass) -> int:
-        return (self._frames.max_size - FCS_BYTES) if each.has_payload else self._frames.payload_offset
+        if each.has_payload:
+            return self._frames.max_size - FCS_BYTES
+        return self._frames.payload_offset
 
     def _kept(self, now: Pass, later: Sequence[Pass]) -> Callable[[Bytes], Bytes] | None:
         """What becomes of the headers that arrive in a pass: the headers of the answer, if that is next."""
         if not later:
             return None
-        return self._change(now, later[0]) if later[0].is_forward != now.is_forward else lambda rows: rows
+        if later[0].is_forward != now.is_forward:
+            return self._change(now, later[0])
+        return lambda rows: rows
 
     def _change(self, before: Pass, now: Pass) -> Callable[[Bytes], Bytes]:
         """From the headers of one pass to the headers of the next one, which an end sends."""

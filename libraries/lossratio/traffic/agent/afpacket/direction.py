@@ -62,7 +62,9 @@ class ActiveDirection:
     @property
     def senders(self) -> tuple[Sender, ...]:
         """The sender of the frames that count, and the sender of broadcast frames if there are any."""
-        return (self.sender,) if self.broadcaster is None else (self.sender, self.broadcaster)
+        if self.broadcaster is None:
+            return (self.sender,)
+        return (self.sender, self.broadcaster)
 
     def load(self, load: float) -> float:
         """Its share of a trial's load, without broadcast frames, in frames per second."""

@@ -175,7 +175,9 @@ def _direction(place: TagPlace, outgoing: bool = False) -> _Program:
 
 def _start(place: TagPlace) -> int:
     """Where the tag is behind X."""
-    return place.offset - VLAN_TAG_BYTES if place.behind_vlan else place.offset
+    if place.behind_vlan:
+        return place.offset - VLAN_TAG_BYTES
+    return place.offset
 
 
 def _unless(start: int, mask: int, value: int, jump: int) -> _Program:

@@ -180,7 +180,9 @@ class FramesSpec:
         has_udp = any(checksum.is_udp for checksum in self.checksums)
         place = self.addresses[0][1] if self.addresses else self.tag_offset
         is_tcp = not has_udp and any(checksum.pseudo_header is not None for checksum in self.checksums)
-        return place if is_tcp and self.tag_offset > place + _TCP_BYTES else None
+        if is_tcp and self.tag_offset > place + _TCP_BYTES:
+            return place
+        return None
 
     @property
     def has_macs(self) -> bool:
@@ -258,7 +260,9 @@ class FramesSpec:
     def payload_offset(self) -> int:
         """The beginning of the payload that follows the tag."""
         end = self.tag_offset + TAG_BYTES
-        return end + COMPENSATION_BYTES if self.compensation == end else end
+        if self.compensation == end:
+            return end + COMPENSATION_BYTES
+        return end
 
 
 @dataclass(frozen=True)
@@ -291,7 +295,9 @@ class Direction:
     @property
     def arriving(self) -> FramesSpec:
         """Its frames as they come back, apart from the bytes that devices put behind the Ethernet header."""
-        return self.frames if self.arriving_tags is None else self.frames.in_vlans(bytes.fromhex(self.arriving_tags))
+        if self.arriving_tags is None:
+            return self.frames
+        return self.frames.in_vlans(bytes.fromhex(self.arriving_tags))
 
     @property
     def tag_growth(self) -> int:
@@ -320,7 +326,9 @@ class Direction:
     @property
     def returned(self) -> FramesSpec:
         """Its frames as they come back, and as a reflector sends them."""
-        return self.frames.reflected() if self.transmit == self.receive else self.arriving
+        if self.transmit == self.receive:
+            return self.frames.reflected()
+        return self.arriving
 
     def macs(self, source: bytes, sink: bytes) -> tuple[bytes, bytes]:
         """Source and destination MAC addresses of its frames, where its ports have these."""

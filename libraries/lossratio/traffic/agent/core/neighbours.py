@@ -262,7 +262,9 @@ def _answer_in(frame: bytes, target: Address) -> str | None:
     head = frame[place - 2 : place]
     body = frame[place:]
     if head == _ARP and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\2":
-        return body[8:14].hex(":") if body[14:18] == target.packed else None
+        if body[14:18] == target.packed:
+            return body[8:14].hex(":")
+        return None
     if head == _IPV6 and len(body) >= 64 and body[6] == _ICMPV6 and body[40] == _ADVERTISEMENT:
         if body[48:64] != target.packed or body[7] != _HOP_LIMIT:
             return None

@@ -64,7 +64,9 @@ class Returns:
 
     def late(self) -> int:
         """Late frames of the latest traffic since they were counted; none of a trial that failed before that."""
-        return self._late_and_copies(self._traffic[0])[0] if self._traffic else 0
+        if self._traffic:
+            return self._late_and_copies(self._traffic[0])[0]
+        return 0
 
     def late_of_earlier(self) -> tuple[list[int], int]:
         """Late frames of the traffic before, of that before that..., since this was asked; further copies of all.

@@ -231,7 +231,9 @@ class TrexConnection:
     def add_streams(self, streams: Sequence[Any], port: int) -> list[int]:
         """Adds streams to a port, and returns their numbers."""
         numbers = self._call(f"add streams to port {port}", self._client.add_streams, list(streams), ports=[port])
-        return list(numbers) if isinstance(numbers, (list, tuple)) else [numbers]
+        if isinstance(numbers, (list, tuple)):
+            return list(numbers)
+        return [numbers]
 
     def remove_streams(self, numbers: Sequence[int], port: int) -> None:
         """Removes streams from a port."""

@@ -270,7 +270,9 @@ class XdpGenerator:
                         if lookout.must_end(so_far) and now < self._end:
                             self._senders.stop()
                             flowed = (time.monotonic_ns() - self._start) / _NANOSECONDS - self._plan.ramp
-                            return None if self._senders.have_finished() else min(flowed, self._plan.duration)
+                            if self._senders.have_finished():
+                                return None
+                            return min(flowed, self._plan.duration)
                     self.renew()
                 left = (self._end - time.monotonic_ns()) / _NANOSECONDS
                 time.sleep(min(between, max(_POLL_SECONDS, left)))

@@ -218,7 +218,9 @@ class StreamCounter:
 
     def read(self) -> int:
         """Frames that arrived of this traffic."""
-        return 0 if self._tag is None else self._reception.arrived_of(self._tag, *self._streams)
+        if self._tag is None:
+            return 0
+        return self._reception.arrived_of(self._tag, *self._streams)
 
     def stop(self) -> None:
         """Counts nothing more."""
