@@ -23,8 +23,7 @@ from tempfile import TemporaryDirectory
 import click
 from robot.api import TestSuite
 
-from lossratio.dut.vpp.configuration import VppOptions
-from lossratio.dut.vpp.features.feature import Feature
+from lossratio.dut.vpp import Feature, Vpp
 from lossratio.errors import ReportError
 from lossratio.keywords import Catalogue
 from lossratio.results.findings import findings_of
@@ -103,10 +102,9 @@ def main(
             click.echo(f"{case.name:72} {value:>24} {cell:>12} {took:5.0f} {load:5.1f}{problem and '  ' + problem}")
     if not names_only:
         click.echo(f"\n{'feature':16} {'lines':>5} {'without texts':>13}  options")
-        for feature in (kind for kind in VppOptions.__bases__ if issubclass(kind, Feature)):
-            own = [name for name in feature.model_fields if name not in Feature.model_fields]
+        for feature in Vpp.all_options().kinds:
             lines, code = lines_of(feature)
-            click.echo(f"{feature.__name__:16} {lines:5} {code:13}  {', '.join(own)}")
+            click.echo(f"{feature.__name__:16} {lines:5} {code:13}  {', '.join(feature.own_fields())}")
 
 
 def lines_of(feature: type[Feature]) -> tuple[int, int]:

@@ -47,7 +47,7 @@ def reference(text: str) -> str:
 def table(name: str) -> str:
     """The table of a kind's options, or of those in `SHARED`: without the options that have a table above."""
     kinds = {kind.kind: kind for kind in built_in_kinds()}
-    options = SHARED[name] if name in SHARED else kinds[name].options_type
+    options = SHARED[name] if name in SHARED else kinds[name].all_options()
     above = [shared for shared in SHARED.values() if options is not shared and issubclass(options, shared)]
     rows = [
         f"| `{option}` | {in_markdown(options, option)} |\n"
@@ -76,8 +76,8 @@ def types() -> str:
 def _typed(name: str, wanted: object, kinds: tuple[type[Dut[DutOptions]], ...]) -> str:
     kinds_of: dict[str, list[str]] = {}
     for kind in kinds:
-        if name in kind.options_type.model_fields:
-            about = in_markdown(kind.options_type, name)
+        if name in kind.all_options().model_fields:
+            about = in_markdown(kind.all_options(), name)
             kinds_of.setdefault(about, []).append(kind.kind)
     every = [
         f"{'All kinds' if len(names) == len(kinds) else ', '.join(names)}: {text}" for text, names in kinds_of.items()

@@ -239,6 +239,11 @@ class Dut(ABC, Generic[OptionsT_co]):
         """All DUTs of its path, from west to east, itself among them."""
 
     @classmethod
+    def all_options(cls) -> type[DutOptions]:
+        """The class of its options, with what other packages add to `options_type`."""
+        return cls.options_type
+
+    @classmethod
     def identity(cls, options: DutOptions) -> dict[str, Any]:
         """Kind, type in CSIT, and whether it routes, as JSON data for results."""
         csit_type = cls.csit_type or cls.kind.lower().replace("-", "_")

@@ -71,7 +71,7 @@ def types_of_options() -> dict[str, Any]:
     """The types in which options of lossratio's own kinds may be given, by their names: simple ones, and text."""
     parts: dict[str, list[Any]] = {}
     for kind in built_in_kinds():
-        for name, field in kind.options_type.model_fields.items():
+        for name, field in kind.all_options().model_fields.items():
             parts.setdefault(name, []).extend(_parts(field))
     joined = {}
     for name in sorted(parts, key=lambda name: (name != "reset", name)):
@@ -100,7 +100,7 @@ def _parts(field: FieldInfo) -> list[Any]:
 
 def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
     """Checks options, such as ``{"police": "50 kfps"}``, by those of a kind. DutError names all that are wrong."""
-    model = load_kind(kind).options_type
+    model = load_kind(kind).all_options()
     try:
         return model.model_validate(dict(options))
     except ValidationError as cause:

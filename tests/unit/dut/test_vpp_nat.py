@@ -11,7 +11,7 @@ from whole_trials import whole
 
 from lossratio.dut import Established
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.vpp.configuration import VppOptions
+from lossratio.dut.vpp import Vpp
 from lossratio.dut.vpp.features.feature import both_ports
 from lossratio.dut.vpp.features.nat import Sessions, Sfdp
 from lossratio.dut.vpp.startup import startup_configuration
@@ -25,6 +25,7 @@ from lossratio.traffic.profile import addresses
 from lossratio.trials import Exchange, Integrity, TrialInput
 
 HOME = os.environ.get("VPP_HOME", "")
+VppOptions = Vpp.all_options()
 
 
 def commands(**options):

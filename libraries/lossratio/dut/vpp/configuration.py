@@ -1,20 +1,21 @@
 """VPP's configuration: a suite's options, and the commands that make VPP forward."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint
+from types import new_class
+from typing import Any, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic_core import PydanticUndefined
 
 from lossratio.dut.linux.addressing import halves, unused_macs
-from lossratio.dut.vpp.features.access_lists import AccessLists, AllowList, Classifier
+from lossratio.dut.vpp.features import FEATURES
 from lossratio.dut.vpp.features.feature import Command, Feature, Ports, VppPort
-from lossratio.dut.vpp.features.nat import Det44, Nat, Sfdp
-from lossratio.dut.vpp.features.overlays import Bond, Geneve, Gtpu, Srv6, Srv6Proxy, Vlan, Vxlan
-from lossratio.dut.vpp.features.policer import Marker, Policer
-from lossratio.dut.vpp.features.process import Process
-from lossratio.dut.vpp.features.scale import ROUTES_ADDED, LearnedMacs, Routes, many_routes
-from lossratio.dut.vpp.features.secure_tunnels import Ipsec, IpsecAsync, WireGuard
+from lossratio.dut.vpp.features.scale import ROUTES_ADDED, many_routes
 from lossratio.dut.vpp.startup import Card
+from lossratio.errors import DutError
 from lossratio.topology import Hop
 
 HOME_VARIABLE = "VPP_HOME"
@@ -23,36 +24,38 @@ BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""
 
 
-class VppOptions(
-    AccessLists,
-    Classifier,
-    AllowList,
-    Policer,
-    Marker,
-    Vlan,
-    Vxlan,
-    LearnedMacs,
-    Routes,
-    Ipsec,
-    IpsecAsync,
-    WireGuard,
-    Process,
-    Det44,
-    Nat,
-    Sfdp,
-    Srv6,
-    Srv6Proxy,
-    Geneve,
-    Gtpu,
-    Bond,
-):
-    """The options of VPP: those of all its features."""
+class VppOptions(Feature):
+    """The options of VPP, without those of its features: `with_features` adds them."""
+
+    kinds: ClassVar[tuple[type[Feature], ...]] = ()
+    """All features, in the order of their commands to VPP."""
+    own_options: ClassVar[frozenset[str]] = frozenset()
+    """The options of VPP, and of lossratio's own features."""
+    unusable: ClassVar[tuple[str, ...]] = ()
+    """What is wrong with features of other packages, which cannot be used therefore."""
 
     home: str = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"))
     """Directory of VPP on the node, with ``bin/vpp`` and ``bin/vppctl``; where missing, the value of the environment
     variable ``VPP_HOME`` on the machine that runs the suite, or ``/usr``."""
     frame_queue: int = Field(default=1024, ge=64, le=65_536)
     """Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_unusable(cls, given: object) -> object:
+        if not isinstance(given, Mapping) or not cls.unusable:
+            return given
+        unknown = [str(name) for name in given if name not in cls.model_fields]
+        if unknown:
+            raise ValueError(f"there is no option {unknown[0]!r}, and features are missing: {' '.join(cls.unusable)}")
+        return given
+
+    @model_serializer(mode="wrap")
+    def _without_what_others_added(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """Leaves out added options that are as by default: results do not depend on what else is installed."""
+        written: dict[str, Any] = serialize(self)
+        given = {option for feature in self.features for option in feature.model_fields}
+        return {name: value for name, value in written.items() if name in self.own_options or name in given}
 
     @model_validator(mode="after")
     def _goes_together(self) -> "VppOptions":
@@ -64,7 +67,7 @@ class VppOptions(
     @property
     def features(self) -> list[type[Feature]]:
         """The features that are on. Their methods are called with these options."""
-        return [kind for kind in VppOptions.__bases__ if issubclass(kind, Feature) and kind.given(self)]
+        return [kind for kind in self.kinds if kind.given(self)]
 
     @property
     def has_programs(self) -> bool:
@@ -140,6 +143,61 @@ class VppOptions(
         default = Command(f"ip route add {side.network}{table} via {side.neighbour} {port.interface}")
         given = (routes for kind in self.features if (routes := kind.routed(self, port)) is not None)
         yield from next(given, [default])
+
+
+def with_features(options: type[VppOptions]) -> type[VppOptions]:
+    """The options of VPP with those of all features: lossratio's own, and those that other packages add.
+
+    A feature that cannot be used is left out; who gives an option of it learns why.
+    """
+    return _with_features(options, FEATURES.added())
+
+
+@cache
+def _with_features(options: type[VppOptions], added: tuple[EntryPoint, ...]) -> type[VppOptions]:
+    kinds: list[type[Feature]] = [entry.load() for entry in FEATURES.own]
+    owners = dict.fromkeys(options.model_fields, "VPP itself")
+    for kind in kinds:
+        owners |= dict.fromkeys(kind.own_fields(), f"the feature {kind.__name__}")
+    own_options = frozenset(owners)
+
+    unusable = []
+    for name in dict.fromkeys(entry.name for entry in added):
+        try:
+            kind = _usable_feature(name, owners)
+        except DutError as error:
+            unusable.append(str(error))
+            continue
+        kinds.append(kind)
+        owners |= dict.fromkeys(kind.own_fields(), f"the feature {kind.__name__}")
+
+    def fill(namespace: dict[str, object]) -> None:
+        namespace["__module__"] = options.__module__
+        namespace["__doc__"] = options.__doc__
+        namespace["kinds"] = tuple(kinds)
+        namespace["own_options"] = own_options
+        namespace["unusable"] = tuple(unusable)
+
+    made: type[VppOptions] = new_class(options.__name__, (options, *kinds), exec_body=fill)
+    return made
+
+
+def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
+    """A feature of another package. DutError says what makes it unfit; `owners` are those of options so far."""
+    kind = FEATURES.load(name)
+    entry = FEATURES.find(name)
+    if not (isinstance(kind, type) and issubclass(kind, Feature)):
+        raise FEATURES.broken(entry, "is not a subclass of lossratio.dut.vpp.Feature")
+    options = kind.own_fields()
+    if not options:
+        raise FEATURES.broken(entry, "has no option, and so it would never be on")
+    for option, field in options.items():
+        if option in owners:
+            raise FEATURES.broken(entry, f"has the option {option!r}, as {owners[option]} has: give it another name")
+        if field.default is PydanticUndefined:
+            problem = f"has no default for {option!r}: give it the one that means that the feature is off"
+            raise FEATURES.broken(entry, problem)
+    return kind
 
 
 def vpp_problem(hop: Hop) -> str | None:

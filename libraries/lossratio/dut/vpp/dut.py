@@ -17,7 +17,14 @@ from lossratio.dut.linux.node_dut import PYTHON
 from lossratio.dut.linux.program_dut import BIFURCATED, ProgramDut, bound_driver, detach_afterwards, pci_interfaces
 from lossratio.dut.vpp import reports
 from lossratio.dut.vpp.clock import PolicerClock, read_clock
-from lossratio.dut.vpp.configuration import HOME_VARIABLE, VppOptions, card_commands, placement_commands, vpp_problem
+from lossratio.dut.vpp.configuration import (
+    HOME_VARIABLE,
+    VppOptions,
+    card_commands,
+    placement_commands,
+    vpp_problem,
+    with_features,
+)
 from lossratio.dut.vpp.control import VppControl, check_installed
 from lossratio.dut.vpp.features.feature import Command, Needs, Ports, both_ports
 from lossratio.dut.vpp.features.nat import Sessions
@@ -57,6 +64,11 @@ class Vpp(ProgramDut[VppOptions]):
         self._starts = 0
         self._verified: dict[str, str] = {}
         self._secret = secrets.token_bytes(32)
+
+    @classmethod
+    def all_options(cls) -> type[VppOptions]:
+        """Its options, with those of all features."""
+        return with_features(cls.options_type)
 
     @property
     def cards(self) -> list[tuple[str, str]]:

@@ -1,1 +1,42 @@
-"""VPP's features, each a class of its own: options, commands, and what VPP must show."""
+"""VPP's features, each a class of its own: options, commands, and what VPP must show.
+
+Another package adds one by an entry point of the group ``lossratio.vpp_feature``, whose object is a subclass of
+`lossratio.dut.vpp.Feature`.
+"""
+
+from lossratio.errors import DutError
+from lossratio.plugins import PluginGroup, own_entries
+
+GROUP = "lossratio.vpp_feature"
+"""Group of the entry points."""
+_OWN = {
+    "acl": "access_lists:AccessLists",
+    "classify": "access_lists:Classifier",
+    "allowlist": "access_lists:AllowList",
+    "police": "policer:Policer",
+    "mark": "policer:Marker",
+    "vlan": "overlays:Vlan",
+    "vxlan": "overlays:Vxlan",
+    "macs": "scale:LearnedMacs",
+    "routes": "scale:Routes",
+    "ipsec": "secure_tunnels:Ipsec",
+    "ipsec_async": "secure_tunnels:IpsecAsync",
+    "wireguard": "secure_tunnels:WireGuard",
+    "process": "process:Process",
+    "det44": "nat:Det44",
+    "nat": "nat:Nat",
+    "sfdp": "nat:Sfdp",
+    "srv6": "overlays:Srv6",
+    "srv6_proxy": "overlays:Srv6Proxy",
+    "geneve": "overlays:Geneve",
+    "gtpu": "overlays:Gtpu",
+    "bond": "overlays:Bond",
+}
+"""Lossratio's own features, in the order of their commands to VPP."""
+FEATURES = PluginGroup(
+    name=GROUP,
+    what="feature of VPP",
+    error=DutError,
+    own=own_entries(GROUP, {name: f"{__name__}.{place}" for name, place in _OWN.items()}),
+)
+"""The features that there are."""

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
+from pydantic.fields import FieldInfo
+
 from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, RouterSide, Tunnel
 from lossratio.dut.linux.program_dut import SocketOptions
 from lossratio.topology import EAST, WEST, Side
@@ -105,11 +107,38 @@ class Needs:
     """How many DUTs in a row it needs; 0: any number."""
 
 
+IDLE_SECONDS = 300.0
+"""Time after which VPP forgets an idle UDP connection, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of sessions."""
+
+    ends: tuple[str, ...]
+    """The commands that end all sessions."""
+    shows: str
+    """The command that shows the number of sessions."""
+    pattern: str
+    """Regular expression of that number, and of the number of those that have timed out."""
+    room: int
+    """Most sessions."""
+    ports: int | None = None
+    """Ports of all addresses of a NAT; None: it is none."""
+    is_shared: bool = True
+    """Whether sessions with different destinations may share a port."""
+    timeout: float = IDLE_SECONDS
+    """Seconds after which it forgets an idle UDP connection."""
+    of_tcp: tuple[float, float, float] = (7440.0, 240.0, 240.0)
+    """The same of TCP, for a connection that is established, that is being opened, and that has ended."""
+
+
 class Feature(SocketOptions):
     """A feature of VPP, which is on if one of its own fields differs from its default.
 
-    `VppOptions` inherits from every feature, and calls the methods of those that are on as ``Kind.method(options)``. So
-    a method sees the options of all features. A property that two features may have calls ``super()``.
+    The options of VPP inherit from every feature, and call the methods of those that are on as
+    ``Kind.method(options)``. So a method sees the options of all features. A property that two features may have calls
+    ``super()``.
     """
 
     forwarding: Forwarding = "l2xc"
@@ -120,10 +149,14 @@ class Feature(SocketOptions):
     """What it needs."""
 
     @classmethod
+    def own_fields(cls) -> dict[str, FieldInfo]:
+        """Its own options."""
+        return {name: field for name, field in cls.model_fields.items() if name not in Feature.model_fields}
+
+    @classmethod
     def given(cls, options: "Feature") -> list[str]:
         """Its own options that are not as by default."""
-        fields = ((name, field) for name, field in cls.model_fields.items() if name not in Feature.model_fields)
-        return [name for name, field in fields if getattr(options, name) != field.default]
+        return [name for name, field in cls.own_fields().items() if getattr(options, name) != field.default]
 
     @classmethod
     def mismatch(cls, options: "Feature") -> str | None:
@@ -153,6 +186,16 @@ class Feature(SocketOptions):
     def entries(self) -> int:
         """Entries of its largest table."""
         return 0
+
+    @property
+    def police_kilobits(self) -> int | None:
+        """Rate of its policers in kbit/s; None: there are none."""
+        return None
+
+    @property
+    def table(self) -> Table | None:
+        """Its table of sessions; None: there is none."""
+        return None
 
     def problem(self) -> str | None:
         """The reason why its options do not go together; None: they do. No machine has been touched yet."""

@@ -3,48 +3,25 @@
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
 
 from pydantic import Field
 
 from lossratio.dut.base import ConnectionTable, DurationOption, Established, TcpState
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, VppPort
+from lossratio.dut.vpp.features.feature import IDLE_SECONDS, Command, Feature, Needs, Ports, Table, VppPort
 from lossratio.dut.vpp.reports import parse_errors
 from lossratio.errors import DutError
 from lossratio.topology import EAST, WEST
 
 _PORTS = (1 << 16) - 1024
 _DET44_SESSIONS_OF_HOST = 1000
-_TIMEOUT, _LONG_TIMEOUT = 300.0, 3000.0
+_LONG_TIMEOUT = 3000.0
 _END_SECONDS, _LOOK_SECONDS = 10.0, 0.01
 _TABLE_SECONDS = 300.0
 """Seconds in which VPP makes the table of sessions, for millions on a busy machine."""
 _GATEWAYS = {WEST: IPv4Network("169.254.18.0/30"), EAST: IPv4Network("169.254.19.0/30")}
 """VPP's address and its neighbour's are none of the hosts, as in FD.io CSIT: all hosts may have sessions."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of sessions."""
-
-    ends: tuple[str, ...]
-    """The commands that end all sessions."""
-    shows: str
-    """The command that shows the number of sessions."""
-    pattern: str
-    """Regular expression of that number, and of the number of those that have timed out."""
-    room: int
-    """Most sessions."""
-    ports: int | None = None
-    """Ports of all addresses of a NAT; None: it is none."""
-    is_shared: bool = True
-    """Whether sessions with different destinations may share a port."""
-    timeout: float = _TIMEOUT
-    """Seconds after which it forgets an idle UDP connection."""
-    of_tcp: tuple[float, float, float] = (7440.0, 240.0, 240.0)
-    """The same of TCP, for a connection that is established, that is being opened, and that has ended."""
 
 
 class _Stateful(Feature):
@@ -56,10 +33,6 @@ class _Stateful(Feature):
         yield Command(f"set interface ip address {port.interface} {address}/30")
         yield Command(f"set ip neighbor {port.interface} {neighbour} {port.neighbour_mac} static")
         yield Command(f"ip route add {side.network} via {neighbour} {port.interface}")
-
-    @property
-    def table(self) -> Table | None:
-        return None
 
     @property
     def entries(self) -> int:
@@ -93,7 +66,7 @@ class Nat(_Stateful):
             r"total sessions: (\d+) \(timed out: (\d+)\)",
             self.nat_sessions,
             ports=self.nat_addresses * _PORTS,
-            timeout=self.udp_timeout or _TIMEOUT,
+            timeout=self.udp_timeout or IDLE_SECONDS,
         )
 
     def problem(self) -> str | None:

@@ -1,0 +1,193 @@
+"""Features of VPP that other packages add, installed as the reader of the how-to would install them."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from local_testbeds import local_topology, needs_testbed
+
+from lossratio.dut import parse_options, types_of_options
+from lossratio.dut.vpp import Feature
+from lossratio.dut.vpp.features.feature import both_ports
+from lossratio.errors import DutError
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs" / "how-to" / "port-your-csit-suite.md").read_text()
+STAND_IN = Path(__file__).with_name("vpp_stand_in")
+GROUP = "lossratio.vpp_feature"
+PORTS = both_ports(("host-a", "host-b"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
+
+
+def example(language):
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    return block
+
+
+@pytest.fixture
+def _load_balancer(install_package):
+    header, entry = example("toml").strip().splitlines()
+    assert header == f'[project.entry-points."{GROUP}"]'
+    install_package("our_vpp", {GROUP: [entry.replace('"', "")]}, our_vpp=example("python"))
+    # The options of VPP are made once in a process, and a package is not installed anew in one but by tests.
+    import_module("our_vpp")
+
+
+def test_the_example_is_short():
+    assert len(example("python").splitlines()) <= 25
+
+
+@pytest.mark.usefixtures("_load_balancer")
+def test_its_options_are_options_of_vpp_and_its_commands_follow_those_of_forwarding():
+    options = parse_options("vpp", {"forwarding": "ip4", "acl": "2", "lb_servers": "2"})
+    commands = [command.text for command in options.forwarding_commands(*PORTS)]
+    assert commands[-3:] == [
+        "lb vip 198.19.0.2/32 encap l3dsr dscp 7",
+        "lb as 198.19.0.2/32 198.19.0.3",
+        "lb as 198.19.0.2/32 198.19.0.4",
+    ]
+    assert commands[:-3] == [
+        command.text for command in parse_options("vpp", {"forwarding": "ip4", "acl": "2"}).forwarding_commands(*PORTS)
+    ]
+    lines = [line for feature in options.features for line in feature.plugin_lines()]
+    assert lines[-1] == ("plugins", "plugin lb_plugin.so { enable }")
+
+
+@pytest.mark.usefixtures("_load_balancer")
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"forwarding": "ip4", "lb_servers": "many"}, r"lb_servers: Input should be a valid integer"),
+        ({"forwarding": "ip4", "lb_servers": 0}, r"lb_servers: Input should be greater than or equal to 1"),
+        ({"forwarding": "l2bd", "lb_servers": 2}, r"lb_servers go with forwarding=ip4"),
+        ({"lb_server": 2}, r"it has no option 'lb_server'.*Did you mean 'lb_servers'\?"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_any_machine_is_touched(given, message):
+    with pytest.raises(DutError, match=message):
+        parse_options("vpp", given)
+
+
+def test_what_is_installed_and_off_leaves_no_trace_in_results(install_package, request):
+    plain = parse_options("vpp", {"acl": 2})
+    request.getfixturevalue("_load_balancer")
+    with_more = parse_options("vpp", {"acl": 2})
+    assert "lb_servers" in type(with_more).model_fields
+    assert with_more.model_dump_json() == plain.model_dump_json()
+    on = parse_options("vpp", {"forwarding": "ip4", "lb_servers": 2})
+    assert on.model_dump(mode="json").items() >= {"lb_servers": 2, "acl": None}.items()
+    assert parse_options("vpp", on.model_dump()) == on
+
+
+@pytest.mark.usefixtures("_load_balancer")
+def test_its_options_are_in_the_reference_and_in_the_stub_for_editors():
+    pages = runpy.run_path(str(ROOT / "docs" / "options.py"))
+    meaning = "Servers behind a load balancer (L3DSR) at the second host in the east; with `ip4`."
+    assert f"| `lb_servers` | {meaning} |\n" in pages["table"]("vpp")
+    assert "    lb_servers: int | str\n" in pages["types"]()
+    assert "lb_servers" in types_of_options()
+
+
+@pytest.mark.netns
+@pytest.mark.usefixtures("_load_balancer")
+def test_vpp_gets_its_commands_and_must_show_what_they_made(dut_lab):
+    with dut_lab.setting_up("vpp", home=str(STAND_IN)) as set_up:
+        dut = set_up(forwarding="ip4", lb_servers=3)
+        described = dut.describe()
+        given = [line for line in described["commands"] if line.startswith("vppctl lb ")]
+        assert given == [
+            "vppctl lb vip 198.19.0.2/32 encap l3dsr dscp 7",
+            *(f"vppctl lb as 198.19.0.2/32 198.19.0.{host}" for host in (3, 4, 5)),
+        ]
+        assert described["verified"] == {"show lb vips": "3 servers"}
+        assert any("lb_plugin.so { enable }" in line for line in described["startup"])
+        dut.tear_down()
+        with pytest.raises(DutError, match=r"'show lb vips' does not show 4 servers: ip4-l3dsr"):
+            set_up(forwarding="ip4", lb_servers=4)
+
+
+BROKEN = """
+from lossratio.dut.vpp import Feature
+
+class Required(Feature):
+    tunnels: int
+
+class Clash(Feature):
+    acl: int = 0
+
+class Nothing(Feature):
+    pass
+
+other = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("no_such_module:Any", "cannot be loaded: ModuleNotFoundError"),
+        ("broken_vpp:Required", "has no default for 'tunnels': give it the one that means that the feature is off"),
+        ("broken_vpp:Clash", "has the option 'acl', as the feature AccessLists has: give it another name"),
+        ("broken_vpp:Nothing", "has no option, and so it would never be on"),
+        ("broken_vpp:other", "is not a subclass of lossratio.dut.vpp.Feature"),
+    ],
+)
+def test_a_broken_feature_is_named_to_those_who_ask_for_it_and_to_nobody_else(install_package, target, problem):
+    install_package("broken_vpp", {GROUP: [f"tunnels = {target}"]}, broken_vpp=BROKEN)
+    assert parse_options("vpp", {"acl": 2}).acl == 2
+    with pytest.raises(DutError) as raised:
+        parse_options("vpp", {"tunnels": 2})
+    assert "there is no option 'tunnels', and features are missing: " in str(raised.value)
+    assert f"The feature of VPP 'tunnels' of broken_vpp 1.0 ({target}) {problem}" in str(raised.value)
+
+
+def test_two_packages_with_one_option_are_told_apart(install_package):
+    source = example("python")
+    install_package("one_vpp", {GROUP: ["first = one_vpp:LoadBalancer"]}, one_vpp=source)
+    install_package("two_vpp", {GROUP: ["second = two_vpp:LoadBalancer"]}, two_vpp=source)
+    assert parse_options("vpp", {"forwarding": "ip4", "lb_servers": 2}).lb_servers == 2
+    with pytest.raises(DutError, match=r"'second' of two_vpp .* has the option 'lb_servers', as the feature LoadBal"):
+        parse_options("vpp", {"lb_clients": 2})
+
+
+def test_every_method_of_a_feature_is_in_the_table():
+    table = TEXT.partition("| name | what it says |")[2]
+    said = {
+        name for row in re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    others = {
+        "given",
+        "own_fields",
+        "mismatch",
+        "plugin_lines",
+        "is_router",
+        "ip_version",
+        "forwarding",
+        "model_config",
+    }
+    own = {name for name in vars(Feature) if not name.startswith(("_", "model_"))} - others
+    assert own <= said
+    assert all(hasattr(Feature, name) for name in said)
+
+
+@pytest.mark.long
+@needs_testbed
+def test_the_suite_of_the_page_measures(tmp_path, monkeypatch):
+    monkeypatch.setenv("VPP_HOME", str(STAND_IN))
+    suite = tmp_path / "eth_l2bdbasemaclrn_acl50_10kflows.robot"
+    suite.write_text(example("robotframework"))
+    topology = local_topology(tmp_path, "port")
+    catalogue = f"lossratio.keywords.Catalogue:{topology}:64B:1"
+    robot = [sys.executable, "-m", "robot", "--prerunmodifier", catalogue, "--outputdir", str(tmp_path / "out")]
+    dry = subprocess.run([*robot, "--dryrun", str(suite)], check=False, capture_output=True, text=True)
+    assert dry.returncode == 0, dry.stdout
+    assert "8 tests, 8 passed" in dry.stdout
+    wanted = ["--include", "eth-l2bdbasemaclrn-iacl50sl-10kflowsANDmrr", "--variable", "GOALS:quick"]
+    run = subprocess.run([*robot, *wanted, str(suite)], check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout
+    assert "64B-1c-eth-l2bdbasemaclrn-iacl50sl-10kflows-mrr" in run.stdout
