@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 _MOST_RUNS, _MOST_TRIALS = 40, 2000
 
 
+def _in_words(setting: object) -> str | list[str]:
+    """A setting as it is written in a file."""
+    if isinstance(setting, tuple):
+        return [str(item) for item in setting]
+    return str(setting)
+
+
 @dataclass(frozen=True)
 class _Measured:
     """The arguments and options that both commands have."""
@@ -57,10 +64,7 @@ class _Measured:
         if self.in_place is not None:
             names += ["in_place", "profile", "dut", "options", "max_load", "trial_duration"]
         values = {name: getattr(self, name) for name in names}
-        return {
-            name: [str(item) for item in value] if isinstance(value, tuple) else str(value)
-            for name, value in values.items()
-        }
+        return {name: _in_words(value) for name, value in values.items()}
 
     @property
     def most(self) -> int:

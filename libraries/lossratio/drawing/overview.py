@@ -114,9 +114,16 @@ class Overview(Generic[RowT]):
 
     def table(self) -> tuple[list[str], list[str]]:
         """The heads of the columns that have values, and the rows as markup."""
-        by_column = {column: [column.cell(row) for row in self.rows] for column in self.columns}
-        shown = {column: cells for column, cells in by_column.items() if any(cells) or not self.rows}
-        columns = [[cell or column.empty for cell in cells] for column, cells in shown.items()]
+        shown: dict[Column[RowT], list[str]] = {}
+        for column in self.columns:
+            cells = [column.cell(row) for row in self.rows]
+            if any(cells) or not self.rows:
+                shown[column] = cells
+
+        columns = []
+        for column, cells in shown.items():
+            columns.append([cell or column.empty for cell in cells])
+
         marked = []
         for row, *cells in zip(self.rows, *columns, strict=True):
             chosen = "".join(f' data-{name}="{escape(value(row))}"' for name, (_, value) in self.filters.items())

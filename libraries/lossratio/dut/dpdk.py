@@ -108,10 +108,10 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         with super().telemetry() as report:
             yield report
         after = self._ask(*requests)
-        report["xstats"] = {
-            side: {name: value - before[request].get(name, 0) for name, value in after[request].items()}
-            for side, request in zip(("west", "east"), requests, strict=True)
-        }
+        report["xstats"] = {}
+        for side, request in zip(("west", "east"), requests, strict=True):
+            earlier = before[request]
+            report["xstats"][side] = {name: value - earlier.get(name, 0) for name, value in after[request].items()}
         report["queues"] = [
             {"interface": side, "queue": int(queue[1]), "frames": count}
             for side, counts in report["xstats"].items()

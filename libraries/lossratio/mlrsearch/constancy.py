@@ -204,7 +204,8 @@ def _contradictions(
     if len(numbers) > MOST_TRIALS:
         numbers = np.sort(np.random.default_rng(0).choice(numbers, MOST_TRIALS, replace=False))
     trials = [results[number] for number in numbers]
-    loads, durations = (np.array([getattr(trial, name) for trial in trials]) for name in ("load", "duration"))
+    loads = np.array([trial.load for trial in trials])
+    durations = np.array([trial.duration for trial in trials])
     # What the SUT lost at least, and at most: frames that were not sent count for neither side.
     shares = [trial.duration / trial.traffic_duration if of_sent else 1.0 for trial in trials]
     losses = np.array([sut_loss_ratio(trial) * share for trial, share in zip(trials, shares, strict=True)])

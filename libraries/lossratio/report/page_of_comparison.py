@@ -3,6 +3,7 @@
 An undecided quantity has its reason in place of a number, and each one a section with every single value.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -89,9 +90,11 @@ class _Row:
             yield self.compared.note
         for side in ("A", "B"):
             of_side = [value for value in self.values if value.side == side]
+            having = Counter[str]()
+            for value in of_side:
+                having.update({doubt.kind.value for doubt in value.doubts})
             for kind in dict.fromkeys(doubt.kind.value for value in of_side for doubt in value.doubts):
-                count = sum(any(doubt.kind.value == kind for doubt in value.doubts) for value in of_side)
-                yield f"{side}, {count} of {len(of_side)}: {kind}"
+                yield f"{side}, {having[kind]} of {len(of_side)}: {kind}"
 
     @property
     def change(self) -> float | None:
@@ -293,6 +296,7 @@ def _draw(values: Sequence[_Value]) -> str:
             hint = f"{side}, {value.finding.result.started:%Y-%m-%d %H:%M}: {value.in_words}; bounds {value.bounds}"
             plot.marks(_MARKS[value.is_odd], [(number, y, hint)])
     plot.text(4.0, 14.0, about)
-    marks = [_MARKS[is_odd] for is_odd in sorted({value.is_odd for value, _ in shown})]
+    kinds = {value.is_odd for value, _ in shown}
+    marks = [_MARKS[is_odd] for is_odd in sorted(kinds)]
     end = plot.legend(marks, [("bounds of the search", "#777777", 1.0)], _LEFT, _HEIGHT - 12.0)
     return plot.svg(_WIDTH, end + 12.0, "Every value of A and B with its bounds.")

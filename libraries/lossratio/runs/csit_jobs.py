@@ -109,7 +109,8 @@ def csit_coverage(specifications: Path, suites: tuple[Path, ...], pattern: str) 
         JobError: If files are no job files of CSIT, or name a test set or group that does not exist; if no job matches.
     """
     files = [load_yaml_file(path, _File, JobError) for path in sorted(specifications.glob("*.yaml"))]
-    sets, groups = (ChainMap(*(dict(getattr(file, field)) for file in files)) for field in ("test_sets", "test_groups"))
+    sets = ChainMap(*(dict(file.test_sets) for file in files))
+    groups = ChainMap(*(dict(file.test_groups) for file in files))
     named = dict(entry for file in files for template, job in file.jobs.items() for entry in _named(template, job))
     if not named:
         raise JobError(f"{specifications} has no job of CSIT. Name its directory with jobs.yaml and test_groups.yaml.")

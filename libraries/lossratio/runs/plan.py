@@ -81,7 +81,11 @@ def spread(tests: Sequence[PlannedTest], testbeds: Sequence[str]) -> Plan:
         place = min(test.seconds, key=lambda testbed: (ends[testbed] + test.seconds[testbed], testbed))
         ends[place] += test.seconds[place]
         places[test.name] = place
-    return Plan(tuple(Share(name, tuple(test for test in tests if places[test.name] == name)) for name in testbeds))
+    shares = []
+    for name in testbeds:
+        own = tuple(test for test in tests if places[test.name] == name)
+        shares.append(Share(name, own))
+    return Plan(tuple(shares))
 
 
 UNKNOWN_SECONDS = 60.0
@@ -108,7 +112,10 @@ class History:
         for testbed, test, started, seconds, outcome in zip(*columns, strict=True):
             if seconds is not None and outcome != FAILED:
                 taken.setdefault((testbed, test), {})[started] = seconds
-        return cls({key: tuple(times[started] for started in sorted(times)) for key, times in taken.items()})
+        in_order = {}
+        for key, times in taken.items():
+            in_order[key] = tuple(times[started] for started in sorted(times))
+        return cls(in_order)
 
     def expected(self, testbed: str, test: str) -> float | None:
         """Median of the latest times on a testbed, or else on any testbed; None: the test was never measured."""

@@ -234,9 +234,10 @@ class _Shell:
 def _node_print(line: str, asked: float, answered: float) -> NodePrint:
     records = [record.split() for record in line.split(";")]
     values = {kind: fields for kind, *fields in records if kind not in ("port", "thread")}
+    ports = [row[1:] for row in records if row[0] == "port"]
     waits = [row[1:] for row in records if row[0] == "thread"]
     return NodePrint(
-        ports={name: _port_print(fields) for kind, name, *fields in (row for row in records if row[0] == "port")},
+        ports={name: _port_print(fields) for name, *fields in ports},
         boot_id=next(iter(values.get("boot", ())), None),
         stolen=_seconds(values.get("cpu", ())[7:8], 1.0 / _TICKS),
         pressure=_seconds([word[6:] for word in values.get("pressure", ()) if word.startswith("total=")], 1e-6),

@@ -61,7 +61,8 @@ def read_interfaces(session: NodeSession, interfaces: Mapping[str, Interface]) -
     """Asks a node about its interfaces, by port name; interfaces that the node does not have are missing."""
     names = {port: known_as(interface) for port, interface in interfaces.items()}
     answer = session.run("sh", "-c", _INTERFACES, "sh", *names.values(), check=False).stdout
-    states = {row[0]: row[1:] for row in (line.split("\t") for line in answer.splitlines())}
+    rows = [line.split("\t") for line in answer.splitlines()]
+    states = {row[0]: row[1:] for row in rows}
     return {port: _state(states[name]) for port, name in names.items() if name in states}
 
 

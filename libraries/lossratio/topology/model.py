@@ -245,7 +245,8 @@ class Topology(FileModel):
         """Refuses a NIC model that nobody knows and that is almost one that is known."""
         interfaces = [interface for node in self.nodes.values() for interface in node.interfaces.values()]
         own = [interface.model for interface in interfaces if interface.model is not None]
-        known = {name.casefold(): name for name in (*(model.name for model in _MODELS), *self.nics, *own)}
+        names = [*(model.name for model in _MODELS), *self.nics, *own]
+        known = {name.casefold(): name for name in names}
         if nic.casefold() in known:
             return
         hint = did_you_mean(nic, known.values())

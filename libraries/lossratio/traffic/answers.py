@@ -139,8 +139,9 @@ def read_late_by_traffic(answer: Mapping[str, Any], names: Sequence[str]) -> lis
     """An answer to ``late``: frames over all directions, of the latest traffic, of that before, and so on."""
     of_latest = sum(read_late(answer, names).values())
     earlier = answer.get("earlier") or {}
-    by_direction = [[_count(frames) for frames in earlier[name]] for name in names if name in earlier]
-    return [of_latest, *(sum(counts) for counts in zip_longest(*by_direction, fillvalue=0))]
+    by_direction = [map(_count, earlier[name]) for name in names if name in earlier]
+    before = map(sum, zip_longest(*by_direction, fillvalue=0))
+    return [of_latest, *before]
 
 
 def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> trials.LatencyOutput:

@@ -1,5 +1,6 @@
 """A TRex server on the TG: started if none runs, adopted if the same server runs already, and stopped by its pid."""
 
+import re
 import shlex
 import time
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ _STOP_SECONDS = 12.0
 _STATUS_SECONDS = 1.0
 _LOG_LINES = 4
 _SIGNALLED, _LAST_SIGNAL = 128, 64
-_SIGNS_OF_FAULTS = ("error", "fail", "could not", "cannot", "unavailable", "not enough", "invalid", "no such", "unable")
+_SIGN_OF_FAULT = re.compile("error|fail|could not|cannot|unavailable|not enough|invalid|no such|unable", re.IGNORECASE)
 
 # The script prints "no directory", "no program", "no hugepages", or nothing.
 _EXAMINE = """
@@ -164,7 +165,7 @@ class TrexServer:
     def last_words(self) -> str:
         """The log's lines that best show the fault, how the server ended if it has, and the path of the whole log."""
         lines = [" ".join(line.split()) for line in self.log().splitlines() if line.strip()]
-        faults = [line for line in lines if any(word in line.lower() for word in _SIGNS_OF_FAULTS)]
+        faults = [line for line in lines if _SIGN_OF_FAULT.search(line)]
         words = " | ".join(faults[:_LOG_LINES] or lines[-_LOG_LINES:]) or "nothing at all"
         deadline = time.monotonic() + _STATUS_SECONDS
         while (status := self._status()) is None and self._look().pid is None and time.monotonic() < deadline:

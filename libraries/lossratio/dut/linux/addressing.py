@@ -46,7 +46,11 @@ def add_host_routes(changes: Changes, addresses: Iterable[IpAddress], via: IpAdd
 def count_host_routes(node: DutNode) -> Mapping[str, int]:
     """The number of such routes, by interface."""
     lines = node.run("sh", "-c", _COUNT, "count", _PROTOCOL).splitlines()
-    return {interface: int(count) for count, interface in (line.split() for line in lines)}
+    counts = {}
+    for line in lines:
+        count, interface = line.split()
+        counts[interface] = int(count)
+    return counts
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The kernel's table of connections on a DUT's node (netfilter's conntrack): options, rules, counts, emptying it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Literal
@@ -194,6 +195,9 @@ class Conntrack(ConnectionTable):
 def read_conntrack(node: DutNode) -> dict[str, int]:
     """Connections that failed, by the kernel's counters, summed over the CPUs; none where it keeps no connections."""
     header, *lines = node.read_files(_STATISTICS).get(_STATISTICS, "").splitlines() or [""]
-    rows = [[int(column, 16) for column in line.split()] for line in lines]
-    columns = dict(zip(header.split(), zip(*rows, strict=True), strict=False))
-    return {name: sum(columns[name]) for name in _FAILURES if name in columns}
+    sums = Counter[str]()
+    for line in lines:
+        of_cpu = zip(header.split(), line.split(), strict=False)
+        sums.update({name: int(count, 16) for name, count in of_cpu})
+
+    return {name: sums[name] for name in _FAILURES if name in sums}

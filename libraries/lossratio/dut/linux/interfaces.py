@@ -147,4 +147,5 @@ def _lifelines(node: DutNode) -> Iterator[tuple[str, str]]:
         client, _, zone = connection[0].partition("%")
         answer = node.attempt("ip", "-json", "route", "get", client)
         routes = json.loads(answer.stdout) if answer.exit_status == 0 and not zone else []
-        yield from ((device, "the SSH session") for device in (zone, *(route.get("dev") for route in routes)) if device)
+        devices = [zone, *(route.get("dev") for route in routes)]
+        yield from ((device, "the SSH session") for device in devices if device)

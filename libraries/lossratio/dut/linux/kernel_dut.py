@@ -217,7 +217,8 @@ class LinuxDut(NodeDut[OptionsT_co]):
             },
             details={
                 **{f"{side} interface, rx dropped": _count(link, "rx", "dropped") for side, link in sides.items()},
-                **{f"softnet {name}": sum(counts[name] for counts in by_cpu) for name in ("dropped", "time_squeeze")},
+                "softnet dropped": sum(counts["dropped"] for counts in by_cpu),
+                "softnet time_squeeze": sum(counts["time_squeeze"] for counts in by_cpu),
                 **({} if self.connections is None else self.connections.counters()),
             },
         )

@@ -141,7 +141,8 @@ def take_claim(
 ) -> None:
     """Marks interfaces as set up by this process."""
     names = [table_name(interface) for interface in interfaces]
-    make, remove = (document(table(verb, _FAMILY, name) for name in names) for verb in ("create", "delete"))
+    make = document(table("create", _FAMILY, name) for name in names)
+    remove = document(table("delete", _FAMILY, name) for name in names)
     try:
         changes.run(*NFT, stdin=make, undo=NFT, undo_stdin=remove)
     except DutError:

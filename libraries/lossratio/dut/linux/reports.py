@@ -45,6 +45,8 @@ def describe_node(node: DutNode, versions: Mapping[str, str], interfaces: Sequen
     """
     gathered = node.facts()
     settings = [*_NODE_SETTINGS, *(setting.format(name) for name in interfaces for setting in _INTERFACE_SETTINGS)]
+    sysctls = node.read_files(*(f"/proc/sys/{setting}" for setting in settings))
+
     return {
         "kernel": gathered.kernel_version,
         "kernel_parameters": list(gathered.facts.boot_parameters or ()),
@@ -56,10 +58,7 @@ def describe_node(node: DutNode, versions: Mapping[str, str], interfaces: Sequen
             "governors": list(gathered.facts.governors or ()),
         },
         "tools": dict(versions),
-        "sysctls": {
-            path.removeprefix("/proc/sys/"): text
-            for path, text in node.read_files(*(f"/proc/sys/{setting}" for setting in settings)).items()
-        },
+        "sysctls": {path.removeprefix("/proc/sys/"): text for path, text in sysctls.items()},
     }
 
 
@@ -77,9 +76,11 @@ def interface_facts(node: DutNode, links: Sequence[Link]) -> dict[str, dict[str,
     queues = range(max((link.get("num_rx_queues", 1) for link in links), default=0))
     files = ("device/numa_node", "speed", "threaded", *(f"queues/rx-{queue}/rps_cpus" for queue in queues))
     texts = node.read_files(*(f"/sys/class/net/{name}/{file}" for name in names for file in files))
-    found = [[texts.get(f"/sys/class/net/{name}/{file}") for file in files] for name in names]
-    said = zip(names, links, drivers, json.loads(features), found, strict=False)
-    return {name: _facts(link, driver, active[0], read) for name, link, driver, active, read in said}
+    facts = {}
+    for name, link, driver, active in zip(names, links, drivers, json.loads(features), strict=False):
+        read = [texts.get(f"/sys/class/net/{name}/{file}") for file in files]
+        facts[name] = _facts(link, driver, active[0], read)
+    return facts
 
 
 def _facts(link: Link, driver: str, features: Mapping[str, Any], texts: Sequence[str | None]) -> dict[str, Any]:

@@ -103,14 +103,15 @@ def _sweeps(
                 is_mix=len(traffic.frame_sizes) > 1,
                 theoretical_maximum=result.max_load.theoretical_maximum,
             )
-    sweeps = [
-        [
-            Sweep(name, goal, protocol, testbed, tuple(rows[at] for at in sorted(rows)))
-            for goal, rows in goals.items()
-            if len(rows) > 1
-        ]
-        for (_, name, protocol, testbed), goals in groups.items()
-    ]
+    sweeps = []
+    for (_, name, protocol, testbed), goals in groups.items():
+        several = {goal: rows for goal, rows in goals.items() if len(rows) > 1}
+        of_group = []
+        for goal, rows in several.items():
+            in_order = tuple(rows[at] for at in sorted(rows))
+            of_group.append(Sweep(name, goal, protocol, testbed, in_order))
+        sweeps.append(of_group)
+
     return [of_tests for of_tests in sweeps if of_tests]
 
 

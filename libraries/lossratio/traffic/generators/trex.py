@@ -99,7 +99,9 @@ def _with_cores(
 ) -> ServerChoice:
     """Gives the first core of the first pair's NUMA node to the master, and the next one to latency."""
     most = generator.cores_per_pair or (_CORES_OF_PAIR if len(numa_nodes) == 1 else _CORES_OF_EACH_PAIR)
-    free = {node: [core for core in cores if core.numa_node == node] for node in numa_nodes}
+    free = {}
+    for node in numa_nodes:
+        free[node] = [core for core in cores if core.numa_node == node]
     first = numa_nodes[0]
     others = free[first]
     if len(others) < _FEW_CPUS:

@@ -269,7 +269,11 @@ def _columns(metrics: list[dict[str, Any]], names: Sequence[str] | None) -> list
     """The metrics that were asked for; the models call some of them by another name in requests."""
     if not names:
         return metrics
-    return [{name: value for name, value in metric.items() if name in ("name", *names)} for metric in metrics]
+    wanted = {"name", *names}
+    columns = []
+    for metric in metrics:
+        columns.append({name: value for name, value in metric.items() if name in wanted})
+    return columns
 
 
 class _OwnGenerator:

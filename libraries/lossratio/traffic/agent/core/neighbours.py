@@ -151,9 +151,7 @@ class AnsweringWire:
 
     def __init__(self, wire: Wire, speakers: Sequence[Speaker]) -> None:
         self._wire = wire
-        self._ranges = {
-            each.port: [(ip_address(first), ip_address(last)) for first, last in each.addresses] for each in speakers
-        }
+        self._ranges = {each.port: _ranges_of(each) for each in speakers}
         self.mac = wire.mac
         self.send = wire.send
         self.close = wire.close
@@ -278,6 +276,11 @@ def _icmpv6(source: bytes, destination: bytes, message: bytes) -> bytes:
     checksum = struct.pack(">H", 0xFFFF - folded(word_sum(pseudo_header + message)))
     header = struct.pack(">IHBB", 6 << 28, len(message), _ICMPV6, _HOP_LIMIT) + source + destination
     return header + message[:2] + checksum + message[4:]
+
+
+def _ranges_of(speaker: Speaker) -> list[tuple[Address, Address]]:
+    """The first and the last address of each range that a port answers for."""
+    return [(ip_address(first), ip_address(last)) for first, last in speaker.addresses]
 
 
 def _is_in(address: Address, ranges: Sequence[tuple[Address, Address]]) -> bool:

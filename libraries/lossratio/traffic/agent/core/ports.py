@@ -59,12 +59,13 @@ def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:
 def _check_forwarding(name: str, routes: Sequence[Route], ports: set[int], networks: Sequence[str]) -> None:
     test_networks = [ip_network(network) for network in networks]
     # A route of each version of IP that would take test traffic through another interface than the ports.
-    ways_out = {
-        route.network.version: route
-        for route in routes
-        if any(test.version == route.network.version and test.overlaps(route.network) for test in test_networks)
-        and not ports.issuperset(route.links)
-    }
+    ways_out = {}
+    for route in routes:
+        version = route.network.version
+        takes_traffic = any(test.version == version and test.overlaps(route.network) for test in test_networks)
+        if takes_traffic and not ports.issuperset(route.links):
+            ways_out[version] = route
+
     for version, route in ways_out.items():
         setting = f"net.ipv{version}.conf.{name}.forwarding"
         try:

@@ -316,10 +316,10 @@ class TrexCounters:
 
     def _counted(self) -> Statistics:
         counters = self._connection.port_counters()
-        return {
-            port: {name: int(counters[port][name]) - int(zero[name]) for name in _COUNTERS}
-            for port, zero in self._zero.items()
-        }
+        counted = {}
+        for port, zero in self._zero.items():
+            counted[port] = {name: int(counters[port][name]) - int(zero[name]) for name in _COUNTERS}
+        return counted
 
     def _standing(self) -> Statistics:
         # Some NICs update their counters only now and then.
@@ -400,7 +400,14 @@ def find_delays(connection: TrexConnection, counters: TrexCounters, ports: Seque
             looks.append({port: sent[port] - (looked - answered) for port in ports})
             connection.sleep(_LOOK_SECONDS)
         connection.stop(ports)
-        found.append({port: max(look[port] for look in looks) for port in ports})
-    # What is found is too long by the time that the answer took; or too short in a run that was stalled.
-    seconds = {port: sorted(run[port] for run in found)[1] for port in ports}
-    return {port: min(_MOST_AHEAD, max(0.0, ahead)) + _AHEAD_MARGIN for port, ahead in seconds.items()}
+        longest = {}
+        for port in ports:
+            longest[port] = max(look[port] for look in looks)
+        found.append(longest)
+
+    ahead = {}
+    for port in ports:
+        # What is found is too long by the time that the answer took; or too short in a run that was stalled.
+        in_the_middle = sorted(run[port] for run in found)[1]
+        ahead[port] = min(_MOST_AHEAD, max(0.0, in_the_middle)) + _AHEAD_MARGIN
+    return ahead

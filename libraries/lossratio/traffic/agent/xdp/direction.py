@@ -98,7 +98,8 @@ class ActiveDirection:
         parts = self._parts_sent()
         sink = self._direction.receive
         # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
-        sent, unsent = (sum(counts) for counts in zip(*((part.sent, part.unsent) for part in parts)))
+        sent = sum(part.sent for part in parts)
+        unsent = sum(part.unsent for part in parts)
         # A sender that loses its processor keeps the frames of a batch, which count as sent already.
         kept = sum(self._senders[stream.sender].batch for stream in self.streams)
         return SoFar(

@@ -217,8 +217,10 @@ class XdpGenerator:
         for direction in directions:
             # Only now: a veth sends such frames once its other end has a program, which may be one of these.
             check_can_send(self._ports.before[direction.transmit])
-        self._streams = [[stream for stream in streams if stream.sender == number] for number in range(len(self._cpus))]
-        for own, cpu in zip(self._streams, self._cpus):
+        self._streams = []
+        for number, cpu in enumerate(self._cpus):
+            own = [stream for stream in streams if stream.sender == number]
+            self._streams.append(own)
             sent = [self._directions[stream.direction].sent_as(stream) for stream in own]
             self._senders.append(Sender(SendProgram(sent, self._reception.times), cpu, self._cpu_share))
 

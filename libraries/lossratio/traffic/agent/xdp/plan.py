@@ -110,7 +110,10 @@ def schedule_course(
     plan: Plan, counters: Message, start: int, streams: Sequence[tuple[memoryview, SendProgram, int]], intact: int
 ) -> Message:
     """The ``course`` of a direction with the steps of a schedule: see `TimedGenerator.schedule`."""
-    sent = [[program.sent(place, step).sent for step in range(len(plan.steps))] for _, program, place in streams]
+    all_steps = range(len(plan.steps))
+    sent = []
+    for _, program, place in streams:
+        sent.append([program.sent(place, number).sent for number in all_steps])
     if sum(map(sum, sent)) != counters["sent_frames"]:
         raise AgentError(
             "counters",

@@ -195,7 +195,9 @@ class Reception:
         blocks: list[Any] = [
             block for each in self._blocks for block in map(each.__getitem__, streams) if block.arrived
         ]
-        counts = {name: sum(getattr(block, name) for block in blocks) for name in _NAMES}
+        counts = {}
+        for name in _NAMES:
+            counts[name] = sum(getattr(block, name) for block in blocks)
         for name in _MAXIMA:
             counts[name] = max((getattr(block, name) for block in blocks), default=0)
         least = min((block.latency_least for block in blocks), default=FOREVER)
