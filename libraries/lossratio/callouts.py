@@ -82,6 +82,7 @@ def http_request(
     except (ValueError, http.client.HTTPException) as error:
         # Their words may have the address or a header in them, which are secrets.
         raise CallError(f"the request or its answer is not valid ({type(error).__name__})") from None
+
     return bytes(data)
 
 
@@ -103,6 +104,7 @@ def run_program(
             )
         except (OSError, ValueError) as error:
             raise CallError(f"cannot be run on this machine: {getattr(error, 'strerror', None) or error}") from error
+
         with process:
             try:
                 stdout, stderr = (_selected(selector, stream) for stream in (process.stdout, process.stderr))
@@ -114,8 +116,10 @@ def run_program(
                             selector.unregister(key.fileobj)
                         if len(key.data) > most:
                             raise CallError(f"printed more than {most:,} bytes")
+
                     if time.monotonic() > deadline:
                         raise CallError(f"took longer than {timeout:g} s")
+
                 process.wait(max(0.0, deadline - time.monotonic()))
             except BaseException as error:
                 with suppress(ProcessLookupError):
@@ -123,6 +127,7 @@ def run_program(
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise CallError(f"took longer than {timeout:g} s") from error
                 raise
+
     return subprocess.CompletedProcess(command, process.returncode, bytes(stdout), bytes(stderr))
 
 

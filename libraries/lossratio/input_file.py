@@ -54,17 +54,21 @@ def kind_of_contents(data: bytes) -> str:
     beginning = data[:_LOOKED_AT]
     if not beginning.strip():
         return "empty"
+
     declared = _FORMAT.search(beginning)
     if declared is not None:
         return f"of the format {declared[1].decode()}"
+
     for first, kind in _BEGINNINGS.items():
         if beginning.lstrip().startswith(first):
             return kind
+
     try:
         # The last character may be cut off.
         codecs.getincrementaldecoder("utf-8")().decode(beginning)
     except ValueError:
         return "no text"
+
     return "text without a format of lossratio"
 
 

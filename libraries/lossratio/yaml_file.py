@@ -55,10 +55,12 @@ def load_yaml_file(
     loader, node = _compose(path, error, rewrite)
     # Before the data are made: making them replaces merge keys (<<) in the nodes by their targets.
     problems = [] if node is None else list(_duplicates(node))
+
     try:
         data = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as cause:
         raise error(_broken_yaml(path, cause)) from cause
+
     if not isinstance(data, dict):
         problems.append(((), "the file must hold a mapping (field: value), and holds none"))
     elif not problems:
@@ -77,6 +79,7 @@ def load_yaml_file(
             problems = list(check(loaded))
             if not problems:
                 return loaded
+
     lines = {} if node is None else dict(_lines(node))
     shown = [_describe(path, lines, location, text) for location, text in problems[:_MOST_PROBLEMS]]
     more = len(problems) - len(shown)
@@ -135,24 +138,28 @@ class _BoundedLoader(yaml.SafeLoader):
         anchor: str | None = getattr(event, "anchor", None)
         is_alias = isinstance(event, AliasEvent)
         before = self._values
+
         if is_alias:
             if anchor in self._unfinished:
                 raise ComposerError(None, None, f"*{anchor} stands for something that it is in", event.start_mark)
             self._values += self._values_of.get(str(anchor), 0)
         else:
             self._values += 1 + len(getattr(event, "value", "")) // _CHARACTERS_PER_VALUE
+
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ComposerError(None, None, f"nested more than {_DEEPEST} levels deep", event.start_mark)
         if self._values > _MOST_VALUES:
             what = f"more than {_MOST_VALUES} values (each alias counts as all that it stands for)"
             raise ComposerError(None, None, what, event.start_mark)
+
         if anchor is not None:
             self._unfinished.add(anchor)
         node = super().compose_node(parent, index)
         if anchor is not None:
             self._unfinished.discard(anchor)
             self._values_of.setdefault(anchor, self._values - before)
+
         self._depth -= 1
         return node
 

@@ -173,12 +173,14 @@ class Table(_Descriptor):
         """Its first entries; maps per CPU have the values of all CPUs. None: this type of map has no plain values."""
         if self.kind not in _READABLE:
             return None
+
         size = self.value_bytes
         if self.kind in _PER_CPU:
             size = -(-size // 8) * 8 * possible_cpus()
         entries: dict[bytes, bytes] = {}
         following = ctypes.create_string_buffer(self.key_bytes)
         key: bytes | None = None
+
         # Places of a map of devices may be empty, so keys are counted and not entries.
         for _ in range(most):
             try:
@@ -192,7 +194,9 @@ class Table(_Descriptor):
                 if key != following.raw:
                     break
                 continue
+
             entries[key] = value.raw
+
         return entries
 
     def count(self) -> int:
@@ -237,11 +241,13 @@ class Program(_Descriptor):
         places = len(code) // 8, ctypes.addressof(instructions), ctypes.addressof(licence)
         rest = struct.pack("=4xI16sII", flags, name.encode()[:_NAME_BYTES], driver or 0, place)
         what = f"the program {name} of {len(code) // 8} instructions"
+
         try:
             descriptor, _ = _bpf(_PROG_LOAD, struct.pack("=IIQQIIQ", number, *places, 0, 0, 0) + rest, what)
         except BpfError as error:
             if error.error_number in (errno.EPERM, errno.ENOSYS):
                 raise
+
             # Only now, as the log of a large program takes the verifier's time.
             log = ctypes.create_string_buffer(_LOG_BYTES)
             logged = struct.pack("=IIQQIIQ", number, *places, 1, _LOG_BYTES, ctypes.addressof(log))
@@ -249,6 +255,7 @@ class Program(_Descriptor):
                 os.close(_bpf(_PROG_LOAD, logged + rest, what)[0])
             lines = log.value.decode(errors="replace").strip().splitlines()[-_LOG_LINES:]
             raise BpfError(f"{error} The verifier's last words: {' / '.join(lines)}", error.error_number) from error
+
         super().__init__(descriptor)
         self.name, self.kind = name, kind
         info = _object_info(descriptor, bytes(_INFO_BYTES), f"a look at the program {name}")
@@ -419,9 +426,11 @@ def _in_words(error_number: int, what: str) -> str:
         return f"{refusal} It was built without BPF, or a filter of system calls (seccomp) forbids bpf()."
     if error_number != errno.EPERM:
         return refusal
+
     missing = _missing_capabilities()
     if missing:
         return f"{refusal} This process lacks {missing}: log in as root, outside of user namespaces."
+
     lockdown = _lockdown()
     if lockdown is not None:
         return f"{refusal} The kernel is locked down ({lockdown}, see {_LOCKDOWN})."

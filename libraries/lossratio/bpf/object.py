@@ -38,6 +38,7 @@ class ObjectFile:
         header = _HEADER.unpack_from(data)
         if data[:6] != b"\x7fELF\x02\x01" or header[2] != _MACHINE_BPF:
             raise ValueError("This is no object file of BPF for little-endian machines.")
+
         place = header[6]
         count = header[12]
         of_names = header[13]
@@ -69,6 +70,7 @@ class ObjectFile:
         for constant, value in (constants or {}).items():
             places[constant] = len(values)
             values += value + bytes(-len(value) % 8)
+
         form = next(form for form in ProgramType if form.name.lower() in self.sections)
         code = bytearray(self.sections[form.name.lower()])
         with ExitStack() as opened:
@@ -78,15 +80,19 @@ class ObjectFile:
                     call = (_CALLS, _KERNEL_FUNCTION << 4, 0, _function_number(symbol)) if driver else _RETURNS_ZERO
                     _INSTRUCTION.pack_into(code, place, *call)
                     continue
+
                 if kind != _ABSOLUTE_64 or (symbol not in places and symbol not in maps):
                     raise ValueError(f"The program {name} needs {symbol!r}, which is neither a map nor a constant.")
+
                 one = frozen if symbol in places else maps[symbol]
                 if one is None:
                     continue
+
                 pseudo = _MAP_DESCRIPTOR if isinstance(one, Table) else _MAP_VALUE
                 operation, registers, _, offset, *_ = _WIDE.unpack_from(code, place)
                 offset += places.get(symbol, 0)
                 _WIDE.pack_into(code, place, operation, registers | pseudo << 4, 0, one.descriptor, 0, 0, 0, offset)
+
             return Program(bytes(code), name, driver, form)
 
 
@@ -108,12 +114,14 @@ def _function_number(name: str) -> int:
             data = file.read()
     except OSError as error:
         raise BpfError(f"{refusal}, or does not say so: it has no {_KERNEL_TYPES}.", errno.ENOENT) from error
+
     _, _, _, header, types, size, strings, _ = _TYPES_HEADER.unpack_from(data)
     place = header + types
     end = header + types + size
     wanted = b"\0" + name.encode() + b"\0"
     number = 1
     name_place = data.find(wanted, header + strings) + 1 - header - strings
+
     while place < end:
         named, info, _ = _TYPE.unpack_from(data, place)
         kind = info >> 24 & 0x1F
@@ -122,6 +130,7 @@ def _function_number(name: str) -> int:
         members = (info & 0xFFFF) * _BYTES_OF_MEMBER.get(kind, 0)
         place += _TYPE.size + _BYTES_OF_KIND.get(kind, 0) + members
         number += 1
+
     raise BpfError(f"{refusal}: it is older than Linux 6.3, or was built without it.", errno.ENOENT)
 
 

@@ -94,16 +94,19 @@ class Bisection:
         """The revision to measure; None if the answer is clear, or the limit is reached."""
         if len(self._measured) >= self._limit:
             return None
+
         counts = Counter(index for index, _ in self._measured)
         last = len(self._revisions) - 1
         if min(counts[0], counts[last]) == 0:
             return self._revisions[0 if counts[0] == 0 else last]
+
         indices, probabilities, no_change = self._posterior()
         if max(self._nothing_matters(no_change), probabilities.max()) >= self._certainty:
             return None
         if no_change > 1.0 - self._certainty:
             # The first and the last revision show best whether there is a change at all.
             return self._revisions[0 if counts[0] <= counts[last] else last]
+
         # The index that splits the probability of the change best; of equal ones the one measured least.
         changed = np.concatenate([[0.0], np.cumsum(probabilities)])
         halves = [round(abs(float(share) - 0.5), 3) for share in changed]
@@ -127,11 +130,13 @@ class Bisection:
         """The answer so far."""
         if not {0, len(self._revisions) - 1} <= {index for index, _ in self._measured}:
             return BisectionResult(BisectionVerdict.UNDECIDED, self._revisions[1:], 0.0, None, len(self._measured))
+
         indices, probabilities, no_change = self._posterior()
         best = int(probabilities.argmax())
         nothing = self._nothing_matters(no_change)
         if nothing >= self._certainty:
             return BisectionResult(BisectionVerdict.NO_CHANGE, (), nothing, None, len(self._measured))
+
         probability = float(probabilities[best])
         return BisectionResult(
             BisectionVerdict.FOUND if probability >= self._certainty else BisectionVerdict.UNDECIDED,
@@ -170,6 +175,7 @@ class Bisection:
         logs = np.append(logs + np.log(np.diff([0, *indices]) / last), 0.0)
         shares = np.exp(logs - logs.max())
         shares /= shares.sum()
+
         return indices, shares[:-1], float(shares[-1])
 
     def _nothing_matters(self, no_change: float) -> float:
@@ -244,6 +250,7 @@ def bisect(search: Bisection, record: BuildRecord, measure: Measure, show: Calla
     step = 0
     share = 0.0
     at_their_most = search.another()
+
     while (revision := search.next_revision() or at_their_most.next_revision()) is not None:
         values = record.values(step, revision, measure)
         step += 1
@@ -252,17 +259,20 @@ def bisect(search: Bisection, record: BuildRecord, measure: Measure, show: Calla
             at_their_most.skip(revision)
             show(f"{step:>3}  {revision[:12]}  left out")
             continue
+
         if len(values) != 1:
             names = ", ".join(values)
             raise BuildError(
                 f"One value is needed, and these were measured: {names}. Choose a test, and --quantity.",
                 ExitStatus.BAD_INPUT,
             )
+
         (value,) = values.values()
         search.record(revision, value.least)
         at_their_most.record(revision, value.most)
         share = max(share, value.share)
         show(f"{step:>3}  {revision[:12]}  {value.least:,.0f} fps")
+
     return replace(_both(search.result(), at_their_most.result()), share=share)
 
 

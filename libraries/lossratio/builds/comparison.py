@@ -98,6 +98,7 @@ class BuildComparison:
             raise SearchError(f"A certainty is a probability from 0.5 to below 1, not {certainty!r}.")
         if limit < 2 * len(_BLOCK):
             raise SearchError(f"A comparison needs {2 * len(_BLOCK)} measurements at least, not {limit}.")
+
         self._least_change = least_change
         self._doubt = 1.0 - certainty
         self._limit = limit
@@ -360,10 +361,12 @@ def compare_builds(
             raise BuildError(
                 f"Measurement {step + 1}, of build {build.value}, has other tests: {missing}.", ExitStatus.FAILED
             )
+
         for name, comparison in comparisons.items():
             comparison.record(values[name])
         step += 1
         show(f"{step:>3}  {build.value}  " + "  ".join(f"{value.least:,.0f} fps" for value in values.values()))
+
     return {name: comparison.result() for name, comparison in comparisons.items()}
 
 
@@ -396,6 +399,7 @@ def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRec
         f"| test | B is | change | {100 * request.certainty:.4g} % interval | measurements |",
         "| --- | --- | ---: | ---: | ---: |",
     ]
+
     for name, result in results.items():
         change = "" if result.difference is None else f"{result.difference:+.2%}"
         low, high = result.interval
@@ -403,13 +407,16 @@ def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRec
         verdict = f"**{result.verdict.value}**" if result.verdict is ComparisonVerdict.SLOWER else result.verdict.value
         cell = escape(name).replace("|", "\\|")
         lines.append(f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |")
+
     lines += ["", "Measured in turns until each verdict was clear, or the limit was reached.", ""]
     missing = share_in_words(result.share for result in results.values())
     if missing:
         lines += [f"Up to {missing}: the verdicts hold with and without them, and changes are the smaller ones.", ""]
+
     for name in results:
         head = f"<details><summary>Measurements of {escape(name)}</summary>"
         lines += [head, "", *_chart(name, record), "</details>", ""]
+
     return "\n".join(lines)
 
 
@@ -424,6 +431,7 @@ def _chart(name: str, record: BuildRecord) -> list[str]:
     low = max(0.0, min(values) - room)
     high = max(values) + room
     labels = ", ".join(f'"{number} {build}"' for number, (build, _) in enumerate(measured, start=1))
+
     return [
         "```mermaid",
         "xychart-beta",

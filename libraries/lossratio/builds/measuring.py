@@ -110,10 +110,12 @@ class BuildBench(Bench):
             )
         if finding.is_too_slow:
             return results.Ends(0.0, 0.0, 0.0)
+
         ends = results.ends_of(finding)
         if ends is None or not (finding.outcome is results.Outcome.MEASURED or finding.is_at_limit):
             reason = f"{finding.outcome.value}: {finding.reason}"
             raise BuildError(f"{name} has no value to compare: {reason}; see {directory}.", ExitStatus.FAILED)
+
         for caveat in results.caveats_of(finding):
             self.warn(f"{name}: {caveat}")
         # That a limit made it a least value is a caveat, and the limit is the same for both builds.
@@ -197,9 +199,11 @@ class TrialBench(Bench):
                 "the build. Give a --max-load that the generator can send.",
                 ExitStatus.INFRASTRUCTURE,
             )
+
         if not (output.lost_frames or output.unsent_frames or self._is_warned):
             self._is_warned = True
             self._warn(f"{name}: the build forwards all of the maximum load; a faster one would not show")
+
         forwarded = TrialResult(self._trial, output).forwarding_rate
         return results.ends_of_trial(forwarded, output, unsent_is_cost=self._shares_cpus)
 

@@ -161,17 +161,20 @@ def _trex_lab(file: Path) -> _Lab:
         raise TopologyError(
             f"{file}: interfaces: TRex needs two ports for a path, and has {len(used)} ('dummy' is none)."
         )
+
     generator: dict[str, Any] = {"kind": "trex"}
     if config.platform is not None:
         generator["master_core"] = config.platform.master_thread_id
         generator["latency_core"] = config.platform.latency_thread_id
         generator["cores"] = [entry.model_dump(mode="json") for entry in config.platform.dual_if[:1]]
+
     if config.prefix is not None:
         generator |= {"prefix": config.prefix}
     tcp_ports = (("rpc_port", config.zmq_rpc_port, 4501), ("publisher_port", config.zmq_pub_port, 4500))
     generator |= {ours: number for ours, number, usual in tcp_ports if number != usual}
     lab = _Lab(generator, [])
     infos = [config.port_info[place] if place < len(config.port_info) else _PortInfo() for place, _ in used]
+
     for (place, port), info in zip(used, infos, strict=True):
         match = _PCI.match(port)
         if match is None:
@@ -181,6 +184,7 @@ def _trex_lab(file: Path) -> _Lab:
         question = f"MAC address of TRex's port {place} ({port})"
         mac = _mac(info.src_mac) or _ask(question, None, _MAC, "02:00:00:00:00:01")
         lab.ports.append({"pci_address": f"{match['domain'] or '0000'}:{match['rest']}", "mac_address": mac})
+
     lab.next_hops = (_next_hop(infos[0], infos[1]), _next_hop(infos[1], infos[0]))
     if any(info.default_gw for info in infos):
         lab.remarks.append(f"{file.name} has gateways (default_gw): give them as 'gateway' of the TG's interfaces.")

@@ -27,10 +27,12 @@ def otg_serve(
     locations = _locations(ports)
     _check_interfaces(locations.values())
     tester = Tester(locations, generator, settle_time, lambda line: click.echo(line, err=True))
+
     try:
         server = OtgServer(tester, (address, tcp_port))
     except OSError as error:
         raise TopologyError(f"Cannot listen on {address}, TCP port {tcp_port}: {error.strerror}.") from error
+
     # The models warn of each deprecated field, in each of their steps.
     for name in (None, "snappi"):
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -97,6 +97,7 @@ def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> Criti
             f"The journal {path} has trials with early verdicts, whose loss is not known, so no critical load can be "
             "estimated from it. Take one that was measured with early_verdict=off."
         )
+
     warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
     return estimate(
         journal.results[warm_ups:],

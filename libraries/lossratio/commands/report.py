@@ -39,12 +39,14 @@ def report(
         raise click.UsageError(
             "A report of several runs belongs to none of their directories. Name the file: --output FILE."
         )
+
     path = directories[0] / FILE_NAMES[chosen] if output is None else output
     if str(path) == "-":
         click.echo(text, nl=False)
     else:
         write_report(path, text)
         click.echo(path)
+
     for run in runs:
         for problem in run.lacks:
             click.echo(f"{run.path}: {problem}", err=True)
@@ -52,6 +54,7 @@ def report(
             names = ", ".join(test.full_name for test in skipped.tests)
             counted = tests_counted(len(skipped.tests))
             click.echo(f"{run.path}: {counted} not measured here: {skipped.reason} ({names})", err=True)
+
     if any(run.lacks for run in runs):
         sys.exit(ExitStatus.FAILED)
 
@@ -135,16 +138,19 @@ def csit(
     run = read_run(directory)
     refused = [*run.lacks]
     exports = []
+
     for result in run.results:
         try:
             exports.append(reports.csit_export(result))
         except ReportError as error:
             refused.append(str(error))
+
     if exports:
         started = min(result.started for result in run.results)
         number = int(started.timestamp()) if build is None else build
         for path in reports.write_csit(folder, exports, job=job, build=number):
             click.echo(path)
+
     for reason in refused:
         click.echo(f"Not exported: {reason}", err=True)
     if refused:

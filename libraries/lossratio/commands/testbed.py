@@ -117,10 +117,12 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
             load_generator(generator.kind)
         except TopologyError as error:
             yield ("nodes", topology.tg_name, "generator"), str(error)
+
     yield from topology.twin_problems()
     for hop in (hop for path in paths for hop in path.hops):
         if (problem := vpp_problem(hop)) is not None:
             yield ("nodes", hop.node_name, "vpp", "driver"), problem
+
     for name, node in topology.nodes.items():
         if node.host_key is not None and not is_public_key(node.host_key):
             yield ("nodes", name, "host_key"), "this is no public key; it must be a line like 'ssh-ed25519 AAAA...'"
@@ -129,6 +131,7 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
                 testbeds.check_sut_model(node.sut)
             except ValueError as error:
                 yield ("nodes", name, "sut"), str(error)
+
     try:
         testbeds.own_record(topology, file)
     except TopologyError as error:
@@ -172,11 +175,13 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
         if limit is None and any(port.interface.speed is not None or topology.nic_model(port) for port in ports):
             load = "from NIC models and link speeds"
         lines.append(f"  generator: {generator.kind}, maximum load {load}")
+
     if isinstance(generator, topologies.TrexGenerator) and generator.home is None:
         lines.append(
             f"  MISSING: nobody says where TRex is on {topology.tg_name}: the generator has no 'directory', and "
             f"{topologies.TREX_HOME} is not set here"
         )
+
     return "\n".join((*lines, *_unknown_models(topology, paths)))
 
 

@@ -91,10 +91,12 @@ def trend(
     chosen = rules.request(testbed=testbed, test=test, quantity=quantity, readings=readings)
     analysis = histories.analyse(folder, chosen)
     click.echo(histories.trend_text(analysis))
+
     if html is not None:
         added = {run.resolve().name: os.path.relpath(run / FILE_NAMES[ReportFormat.HTML], html.parent) for run in runs}
         links = histories.address_of_run(pages, added)
         write_report(html, histories.trend_page(analysis, Path(history).name or history, links))
+
     if json_file is not None:
         write_report(json_file, histories.trend_json(analysis))
     if junit is not None:
@@ -172,6 +174,7 @@ def site(
     """
     if output is None and not serve:
         raise click.UsageError("Give a folder for the site with --output, or look at it with --serve.")
+
     folder = _opened(history, runs)
     name = title or history.rstrip("/").rpartition("/")[2] or history
     with ExitStack() as stack:
@@ -183,6 +186,7 @@ def site(
             f"{written.page}: {written.results:,} results in {written.series:,} series, {written.alarms} of them "
             f"alarms; {written.written} files changed."
         )
+
         if serve:
             # Ctrl-C is how a look at the site ends, and no failure.
             stack.enter_context(suppress(KeyboardInterrupt))

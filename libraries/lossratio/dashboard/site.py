@@ -86,6 +86,7 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
     digest = hashlib.sha256()
     names = set()
     written = 0
+
     try:
         data.mkdir(parents=True, exist_ok=True)
         for name, content in slices(stored.table, analysis, links, telemetry):
@@ -93,12 +94,14 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
             digest.update(script)
             names.add(f"{name}.js")
             written += _write(data / f"{name}.js", script)
+
         written += _write(folder / PAGE, _page(request.title, digest.hexdigest()[:16]).encode())
         for path in data.glob("*.js"):
             if path.name not in names:
                 path.unlink()
     except OSError as error:
         raise StorageError(f"Cannot write the site in {folder}: {error.strerror} ({error.filename}).") from error
+
     results = stored.table.num_rows
     return Site(folder / PAGE, results, len(analysis.trends), len(analysis.alarms), written, analysis.problems)
 
@@ -140,6 +143,7 @@ def _links(history: History, folder: Path, runs: str | None, jobs: Sequence[Job]
     links = {}
     archive = history.path.parent / RUNS
     address = address_of_run(runs, {})
+
     for job in dict.fromkeys(jobs):
         if job.name is None:
             continue
@@ -151,6 +155,7 @@ def _links(history: History, folder: Path, runs: str | None, jobs: Sequence[Job]
             packed = sorted(place.glob(f"{began:%H%M%S}-*.tar.gz"))
             if len(packed) == 1:
                 links[job] = quote(Path(os.path.relpath(packed[0].resolve(), folder.resolve())).as_posix())
+
     return links
 
 

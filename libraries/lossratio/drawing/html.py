@@ -45,15 +45,18 @@ def sparkline(values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     if len(known) < 2:
         return ""
+
     low, high = min(known), max(known)
     room = high - low or 1.0
     path, is_on = "", False
+
     for index, value in enumerate(values):
         if value is not None:
             x = 100.0 * index / (len(values) - 1)
             y = 22.0 - 18.0 * (value - low) / room
             path += f"{'L' if is_on else 'M'}{x:.1f} {y:.1f}"
         is_on = value is not None
+
     return (
         '<svg class="spark" viewBox="0 0 100 26" width="100" height="26" preserveAspectRatio="none" aria-hidden="true">'
         f'<path d="{path}"/></svg>'

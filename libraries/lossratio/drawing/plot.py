@@ -147,6 +147,7 @@ class Axis:
                 if len(ticks) <= number_of_ticks:
                     break
             return ticks[:: max(1, math.ceil(len(ticks) / number_of_ticks))]
+
         # The smallest number of the series 1, 2, 5, 10, 20, 50, ... that is not below this.
         width = (self.high - self.low) / max(1, number_of_ticks)
         power = 10.0 ** math.floor(math.log10(width))
@@ -154,6 +155,7 @@ class Axis:
         step = max(1.0, step) if whole else step
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
+
         return [index * step for index in range(first, last + 1)]
 
 
@@ -190,13 +192,16 @@ class Drawing:
             if start < x > _LEGEND_END - width:
                 x = start
                 y += LINE_HEIGHT
+
             if isinstance(key, Mark):
                 self.add("g", mark_at(key, x + 5, y - 4), **mark_style(key))
                 self.text(x + 15, y, label)
             else:
                 self.add("rect", x=x, y=y - 9, width=13, height=9, fill=key[1], fill_opacity=key[2])
                 self.text(x + 18, y, label)
+
             x += width
+
         return y
 
     def svg(self, width: float, height: float, description: str) -> str:

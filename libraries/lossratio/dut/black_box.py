@@ -84,9 +84,11 @@ class HookCaller:
             }
         elif isinstance(answer, str):
             answer = _json_in(answer)
+
         if not isinstance(answer, Mapping) or not set(answer) <= set(_COUNTERS) or not answer:
             fields = ", ".join(_COUNTERS)
             raise self._error("counters", f"the answer is no mapping with some of {fields}: {shown(answer)!r}")
+
         counts: Counts = {field: {} for field in _COUNTERS}
         for field, values in answer.items():
             if not isinstance(values, Mapping):
@@ -98,6 +100,7 @@ class HookCaller:
                 if field in ("received", "transmitted") and name not in ("west", "east"):
                     raise self._error("counters", f"{field} are by side, west and east, and not by {name!r}")
                 counts[field][str(name)] = count
+
         return counts
 
     def call(self, name: str, entries: int | None = None) -> Any:
@@ -107,6 +110,7 @@ class HookCaller:
             if entries is None:
                 return function()
             return function(entries)
+
         hook: Hook | None = getattr(self._hooks, name)
         if hook is None:
             raise self._error(
@@ -138,6 +142,7 @@ class HookCaller:
             status = done.exit_status
             stdout = done.stdout
             stderr = done.stderr
+
         if status != 0:
             said = repr(shown((stderr or stdout).strip() or "it printed nothing"))
             raise self._error(name, f"{shlex.join(command)} ended with exit status {status}: {said}")
@@ -148,6 +153,7 @@ class HookCaller:
         shown = f"{hook.method} {without_secrets(url)}"
         body = None if hook.body is None else with_variables(_filled(hook.body, entries)).encode()
         headers = {key: with_variables(value) for key, value in hook.headers.items()}
+
         try:
             data = http_request(
                 url, method=hook.method, body=body, headers=headers, timeout=hook.timeout, most=MOST_OUTPUT
@@ -156,6 +162,7 @@ class HookCaller:
             raise self._error(name, f"{shown} was answered with {error}") from error
         except CallError as error:
             raise NodeError(f"{self.name}: the hook {name!r} failed: {shown}: {error}.") from error
+
         if len(data) > MOST_OUTPUT:
             raise self._error(name, f"the answer to {shown} has more than {MOST_OUTPUT:,} bytes")
         return data.decode(errors="replace")
@@ -174,13 +181,16 @@ class HookCaller:
             value: Any = _json_in(answer)
             if value is None:
                 raise self._error(name, f"the answer is no JSON: {shown(answer)!r}")
+
             for step in place[1:].split("/"):
                 key = step.replace("~1", "/").replace("~0", "~")
                 try:
                     value = value[int(key)] if isinstance(value, list) else value[key]
                 except (KeyError, IndexError, ValueError, TypeError):
                     raise self._error(name, f"there is no {place} in the answer: {shown(answer)!r}") from None
+
             return value
+
         match = re.search(place, answer, flags=re.MULTILINE)
         if match is None:
             raise self._error(name, f"nothing matches {place!r} in the answer: {shown(answer)!r}")
@@ -204,14 +214,17 @@ def _snmp_get(snmp: Any, where: str, agent: SnmpAgent, oids: list[str], timeout:
             raise NodeError(f"{where}: {str(error).rstrip('.')}.") from error
         finally:
             engine.close_dispatcher()
+
         if failure or status:
             raise NodeError(f"{where}: {str(failure or status.prettyPrint()).rstrip('.')}.")
+
         answers = {}
         for oid, (_, value) in zip(oids, values, strict=True):
             if type(value).__name__.startswith(("NoSuch", "EndOfMib")):
                 raise NodeError(f"{where}: it has no value {oid}.")
             text = value.prettyPrint()
             answers[oid] = text if (count := _count(text)) is None else count
+
         return answers
 
     # In a thread of its own, as the caller may be in an event loop already: a notebook is.

@@ -33,6 +33,7 @@ class Changes:
         if undo:
             # Recorded before the change, as this process may end right after it.
             self._add(_Step(tuple(undo), undo_stdin))
+
         try:
             self._node.run(*command, stdin=stdin)
         except DutError:
@@ -44,6 +45,7 @@ class Changes:
             if undo:
                 self._undo[-1] = replace(self._undo[-1], is_needed=False)
             raise
+
         self.commands.append(shown(command, stdin))
 
     def add_link(self, name: str, *words: str) -> None:

@@ -90,6 +90,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         received = {side: sum(map(stats.__getitem__, counts)) for side, stats in ports}
         if self.kernel_interfaces:
             received = {side: int(stats["rx"]["packets"]) for side, stats in self.packets_of_kernel().items()}
+
         return DutCounters(
             received=received,
             transmitted={"west": west["opackets"], "east": east["opackets"]},
@@ -109,9 +110,11 @@ class DpdkDut(ProgramDut[OptionsT_co]):
             yield report
         after = self._ask(*requests)
         report["xstats"] = {}
+
         for side, request in zip(("west", "east"), requests, strict=True):
             earlier = before[request]
             report["xstats"][side] = {name: value - earlier.get(name, 0) for name, value in after[request].items()}
+
         report["queues"] = [
             {"interface": side, "queue": int(queue[1]), "frames": count}
             for side, counts in report["xstats"].items()

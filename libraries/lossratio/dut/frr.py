@@ -104,6 +104,7 @@ class _Peer:
             *(f"  network {network}" for network in networks),
             f"  neighbor {self.router} route-map OUT out",
         )
+
         return "".join(f"{line}\n" for line in lines)
 
 
@@ -141,6 +142,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
             # What zebra leaves behind when it is killed.
             changes.clean_up("ip", "nexthop", "flush", "dev", side.interface)
             changes.clean_up("ip", "-4", "route", "flush", "proto", "bgp", "dev", side.interface)
+
         directory = make_directory(changes, self.kind)
         self._expected = self.options.routes or 2
         networks = [str(side.network) for side in self._sides]
@@ -173,6 +175,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
         if self.options.reconfiguration == "withdraw":
             self._withdraw()
             return
+
         check_hosts(self.node.name, entries + 2 * _LINKS, self.options.routes)
         hosts = (
             f"{side.network[-_LINKS - number]}/32"

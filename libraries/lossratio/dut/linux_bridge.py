@@ -65,15 +65,18 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
         changes.add_link(bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
         for name in (bridge, self.west, self.east):
             changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
+
         if self.options.vxlan:
             for tunnel, neighbour in zip(self._tunnels, (west_mac, east_mac), strict=True):
                 tunnel.configure(changes, neighbour)
                 changes.write(f"/proc/sys/net/ipv6/conf/{tunnel.name}/disable_ipv6", "1", optional=True)
+
         for name, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
             changes.set_link(name, "master", bridge, undo=("nomaster",))
             changes.set_link(name, "type", "bridge_slave", "learning", "off")
             if not self.options.vxlan:
                 changes.run("bridge", "fdb", "replace", neighbour, "dev", name, "master", "static")
+
         changes.set_link(bridge, "up")
 
     def reconfigure(self, entries: int) -> None:

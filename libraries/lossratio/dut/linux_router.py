@@ -32,18 +32,22 @@ def enable_forwarding(changes: Changes, node: DutNode, interfaces: Sequence[str]
             changes.write(f"{_IPV4}/{name}/forwarding", "1")
             changes.write(f"{_IPV6}/{name}/disable_ipv6", "1", optional=True)
         return
+
     for name in interfaces:
         for setting in ("accept_ra", "accept_dad", "disable_ipv6"):
             changes.write(f"{_IPV6}/{name}/{setting}", "0")
+
     if _forwards_by_interface(node):
         for name in interfaces:
             changes.write(f"{_IPV6}/{name}/force_forwarding", "1")
         return
+
     # Older kernels forward only if all interfaces do. Switching that off again sets all interfaces to the same value.
     every = f"{_IPV6}/all/forwarding"
     for path, value in node.read_files("forwarding", under=_IPV6).items():
         if path != every:
             changes.write_back(path, value)
+
     changes.write(every, "1")
 
 
@@ -133,6 +137,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
             raise self.node.error("the kernel has no IPv6 (disabled at boot?); use ip_version=4.")
         if _forwards_by_interface(self.node):
             return
+
         for route in read_routes(self.node):
             if route["dst"] == "default" and route.get("protocol") == "ra":
                 raise self.node.error(
@@ -220,15 +225,18 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         (west, east), (into, out_of) = self._sides, self._stage
         changes.add_link(into, *mtu, "type", "veth", "peer", "name", out_of, *mtu)
         enable_forwarding(changes, self.node, self._stage, self.options.ip_version)
+
         for end in self._stage:
             # A veth queues only if its other end does not send data that the stack has not yet cut into frames.
             changes.run("ethtool", "-K", end, "tso", "off", "gro", "on")
             changes.set_link(end, "up")
             changes.write(f"/sys/class/net/{end}/threaded", "1")
+
         macs = {end: link["address"] for end, link in read_links(self.node, *self._stage).items()}
         gateway = _GATEWAYS[self.options.ip_version]
         # Each side's frames into the near end, addressed to the far end, by a routing table and a rule of its priority.
         ways = ((west, east, into, out_of, "19818"), (east, west, out_of, into, "19819"))
+
         for source, target, near, far, table in ways:
             target.add_neighbour(changes, near, gateway, macs[far])
             via = ("via", str(gateway), "dev", near, "onlink", "table", table)

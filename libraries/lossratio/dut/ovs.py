@@ -47,11 +47,13 @@ def parse_pmd_workers(statistics: Sequence[Mapping[str, Any]], queues: Sequence[
         by_thread.setdefault(each["place"], {})[each["name"]] = each["value"]
     read: dict[str, list[str]] = {}
     thread = ""
+
     for line in queues:
         if line and not line[0].isspace():
             thread = line.rstrip(": ")
         elif queue := _RXQ.match(line):
             read.setdefault(thread, []).append(f"{queue['port']} queue {queue['queue']}")
+
     workers = []
     has_pollers = any(thread.startswith("pmd thread") for thread in by_thread)
     for thread, numbers in by_thread.items():
@@ -62,6 +64,7 @@ def parse_pmd_workers(statistics: Sequence[Mapping[str, Any]], queues: Sequence[
                 busy = processing / (idle + processing)
             frames = int(numbers.get("packets_received", 0.0))
             workers.append({"worker": thread, "frames": frames, "busy": busy, "queues": read.get(thread, [])})
+
     return workers
 
 
@@ -278,6 +281,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
                 "Open vSwitch's userspace datapath needs TAP devices (/dev/net/tun), which take "
                 "root on the machine itself: log in as root, or build the local testbed as root."
             )
+
         self.node.run("ip", "tuntap", "delete", "dev", self.stem, "mode", "tap")
         if self.uses_cards and "DPDK" not in self.node.run("ovs-vswitchd", "--version"):
             raise self.node.error(
@@ -290,6 +294,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         changes.run("ovsdb-tool", "create", f"{directory}/conf.db")
         control.database.start(changes, lambda: control.answers(control.database))
         changes.run(*control.vsctl("--no-wait", "init"))
+
         if self.uses_cards:
             settings = {
                 "dpdk-init": "true",
@@ -299,12 +304,14 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             }
             polls = (f"other_config:{name}={value}" for name, value in settings.items())
             changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *polls))
+
         # The datapath's TAP devices stay when the switch ends.
         for tap in (self.stem, _DATAPATH_TAP):
             changes.clean_up("ip", "link", "delete", "dev", tap)
         control.switch.start(changes, lambda: control.answers(control.switch))
         bridge = self.stem
         changes.run(*control.vsctl(*self._bridge_arguments(len(cores.workers))))
+
         if self.options.forwarding == "learning":
             for port, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
                 changes.run(*control.appctl("fdb/add", bridge, port, "0", neighbour))
@@ -314,6 +321,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
                 band = f"band=type=drop,rate={self.options.police},burst_size={self.options.bucket}"
                 changes.run(*control.ofctl("add-meter", bridge, f"meter={number},pktps,burst,stats,{band}"))
             changes.run(*control.ofctl("add-flows", bridge, "-"), stdin=forwarding_rules(self.options))
+
         if self.options.most_connections is not None:
             changes.run(*control.appctl("dpctl/ct-set-maxconns", str(self.options.most_connections)))
         return [control.database, control.switch]
@@ -340,6 +348,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         sides = {side: self.node.find("port", name, ports) for side, name in zip(SIDES, self._ports, strict=True)}
         numbers = METERS if self.options.police is not None else {}
         meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem))) if numbers else {}
+
         return DutCounters(
             received={side: port["rx"]["pkts"] for side, port in sides.items()},
             transmitted={side: port["tx"]["pkts"] for side, port in sides.items()},

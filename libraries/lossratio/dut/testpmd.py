@@ -65,6 +65,7 @@ class Testpmd(DpdkDut[TestpmdOptions]):
             # Without this it ends when its standard input ends.
             "--stats-period=86400",
         )
+
         return [self.run_program(changes, (self.program, *environment, "--", *own), directory, "testpmd")]
 
     @property

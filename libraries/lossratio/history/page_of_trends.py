@@ -81,6 +81,7 @@ class _Row:
         self.details = list(details_of(trend))
         last = trend.last_change
         self.change = "" if last is None else f"{100 * last.ratio:+.2f} %"
+
         self.since = "" if last is None else f"{last.began:%Y-%m-%d}"
 
     @property
@@ -153,6 +154,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
         few=_FEW,
         has_card=lambda row: not row.series.is_reading,
     )
+
     return overview.page(
         "trend.html.jinja",
         sections,
@@ -184,6 +186,7 @@ def address_of_run(pages: str | None, added: Mapping[str, str]) -> Callable[[str
 def _headline(rows: Sequence[_Row]) -> str:
     if not rows:
         return "No results."
+
     of_results = [row for row in rows if not row.series.is_reading]
     results = sum(len(row.series.times) for row in of_results)
     testbeds = sorted({row.series.key.testbed for row in rows})
@@ -191,6 +194,7 @@ def _headline(rows: Sequence[_Row]) -> str:
     last = max(row.series.times[-1] for row in rows)
     alarms = sum(row.trend.is_alarm for row in rows)
     readings = len(rows) - len(of_results)
+
     return (
         f"{len(of_results)} series of {results:,} results, {alarms or 'none'} of them with an alarm · "
         f"{f'{readings} of latency and telemetry · ' if readings else ''}"
@@ -211,6 +215,7 @@ def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, Js
         "states": ("; ".join(filter(None, (*sorted(series.kinds[at]), series["reason"][at]))) for at in range(count)),
         "runs": (run or "" for run in runs),
     }
+
     return {
         "first": first.astimezone(timezone.utc).isoformat(timespec="minutes"),
         "minutes": [round((time - first).total_seconds() / 60.0) for time in series.times],
@@ -242,16 +247,19 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     plot.frame(ticks, plot.y.ticks(4), words, in_words)
     plot.text(4.0, 14.0, about)
     changes = [change for change in known if change.concerns(series.key)]
+
     for change in changes:
         day = datetime(change.date.year, change.date.month, change.date.day, tzinfo=timezone.utc).timestamp() / _DAY
         if plot.x.holds(day):
             plot.line([(day, plot.y.low), (day, plot.y.high)], _KNOWN, dash="2 3")
             plot.text(plot.x.place(day) + 4, _TOP - 2, str(change))
+
     if bars:
         path = "".join(
             f"M{plot.x.place(x):.1f} {plot.y.place(low):.1f}V{plot.y.place(high):.1f}" for x, low, high in bars
         )
         plot.add("path", d=path, fill="none", stroke=_BOUNDS, stroke_width=1.6)
+
     hints = len(times) <= _MOST_HINTS
     by_mark: dict[drawing.Mark, list[tuple[float, float, str]]] = {
         mark: [] for mark in (_MEASURED, _DOUBTFUL, _MISSING)
@@ -260,6 +268,7 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
         mark = _DOUBTFUL if series.kinds[index] else _MEASURED
         mark, height = (mark, float(value)) if np.isfinite(value) else (_MISSING, plot.y.low)
         by_mark[mark].append((day, height, _hint(series, index) if hints else ""))
+
     for mark, points in by_mark.items():
         if hints or mark is not _MEASURED:
             plot.marks(mark, points)
@@ -267,11 +276,13 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
             path = "".join(f"M{plot.x.place(day):.1f} {plot.y.place(height):.1f}h0" for day, height, _ in points)
             dots = {"fill": "none", "stroke": mark.colour, "stroke_width": 3.0, "stroke_linecap": "round"}
             plot.add("path", d=path or "M0 0", **dots)
+
     plot.steps(((times[step.first], times[step.last], level) for step in trend.steps for level in step.levels), _STEP)
     swatches = [("steps", _STEP, 1.0)]
     swatches += [("bounds", _BOUNDS, 1.0)] if bars else []
     swatches += [("known changes", _KNOWN, 1.0)] if changes else []
     end = plot.legend([mark for mark, points in by_mark.items() if points], swatches, _LEFT, _HEIGHT - 12.0)
+
     return plot.svg(_WIDTH, end + 12.0, describe_trend(trend))
 
 

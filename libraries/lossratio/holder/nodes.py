@@ -35,12 +35,15 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
         system.unshare_user(0, 0)
     keepers = {name: system.fork(partial(_be_node, name)) for name in plan.nodes}
     visible = {name: keeper.report() for name, keeper in keepers.items()}
+
     for name in plan.nodes:
         _enter(visible[name])
         _quiet_new_interfaces(name)
+
     for index, (one, other) in enumerate(plan.links):
         _enter(visible[one.node])
         _ip(plan, one.node, [_pair(index, one, other, keepers[other.node].pid, plan.mtu)])
+
     for name in plan.nodes:
         _enter(visible[name])
         interfaces = _interfaces(plan, name)
@@ -48,14 +51,17 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
             system.switch_offloads_off(interface)
         ups = (f"link set dev {interface} addrgenmode none up" for interface in interfaces)
         _ip(plan, name, ["link set lo up", *ups])
+
     for name in plan.nodes:
         _enter(visible[name])
         _wait_until_running(name, _interfaces(plan, name))
+
     for name in plan.take_xdp_frames:
         _enter(visible[name])
         for interface in _interfaces(plan, name):
             # Only now, as the other end does not see it before this one is up.
             system.take_xdp_frames(interface)
+
     report({"visible": visible, "own": [keeper.pid for keeper in keepers.values()]})
 
 
@@ -193,11 +199,13 @@ def serve(servers: dict[str, Server], nodes: set[int], holder: int, plan: Plan) 
         end.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(woken.fileno())
+
     with selectors.DefaultSelector() as selector, open(f"{plan.directory}/sshd.log", "ab") as log:
         selector.register(holder, selectors.EVENT_READ)
         selector.register(waking, selectors.EVENT_READ)
         for server in servers.values():
             selector.register(server.listener, selectors.EVENT_READ, server)
+
         while True:
             for key, _ in selector.select():
                 if key.fileobj is holder:
@@ -263,6 +271,7 @@ def _lay_out_accounts(plan: Plan) -> None:
         separation = pwd.getpwnam("sshd").pw_uid
     except KeyError:
         separation = 65534
+
     sshd = f"sshd:x:{separation}:65534::/run/sshd:/bin/false"
     files = {
         "passwd": f"{plan.user}:x:{user}:{group}::{plan.home}:/bin/sh\n{sshd}\n",

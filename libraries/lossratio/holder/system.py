@@ -155,6 +155,7 @@ def fork(task: Callable[[Callable[[Any], None]], None]) -> Child:
     if pid:
         os.close(writing)
         return Child(pid, reading)
+
     status = 1
     try:
         os.close(reading)

@@ -145,10 +145,12 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         """Expands a suite, if it has tests to expand."""
         if not any(_depends_on(test.name, _FRAME_SIZE) for test in suite.tests):
             return None
+
         settings = self._settings(suite)
         if len(settings) == 1:
             self._expand(suite, settings[0])
             return None
+
         # Copies by data: a deep copy would copy all parents, too.
         suites = [TestSuite.from_dict({**suite.to_dict(), "name": setting.name}) for setting in settings]
         for copy, setting in zip(suites, settings, strict=True):
@@ -158,6 +160,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         suite.resource.imports.clear()
         suite.setup = suite.teardown = None
         suite.suites.extend(suites)
+
         return False
 
     def _settings(self, suite: TestSuite) -> list[_Setting]:
@@ -202,8 +205,10 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
                     old = test.name.rpartition("-")[0].partition(f"{_CORES}c-")[2]
                     test.name = "-tg-".join(test.name.rsplit("-", 1))
                     test.tags = [*(f"{tag}-tg" if tag == old else tag for tag in test.tags if tag != kind), "trex"]
+
             variables = _variables(setting.variables)
             suite.setup.args = tuple(_replaced(arg, variables) for arg in suite.setup.args)
+
         sizes = self._frame_sizes or _listed_by(suite, "Frame Sizes") or FRAME_SIZES
         suite.tests = [copy for test in suite.tests for copy in _copies(test, sizes, setting)]
 

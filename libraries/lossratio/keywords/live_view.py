@@ -100,10 +100,12 @@ def _without_variable(arguments: list[str], name: str) -> list[str]:
             assignment = word[2:]
         elif option.lower() != "--variable":
             assignment = ""
+
         # Names of variables have neither case, nor blanks and underscores.
         variable = assignment.partition(":")[0].replace("_", "").replace(" ", "").upper()
         if variable != name:
             kept += taken
+
     return kept
 
 

@@ -111,6 +111,7 @@ class TestbedKeywords(Keywords):
             raise LossRatioError(
                 "A testbed is set up already in this suite. Call the keyword 'Tear Down Testbed' before another set-up."
             )
+
         self.session.testbed = open_testbed(
             topology,
             dut=dut,
@@ -125,6 +126,7 @@ class TestbedKeywords(Keywords):
                 "Each measurement begins with a look for memory of the black box. It takes some "
                 f"{MEMORY_SECONDS:g} s, twice as long if there is one, and sees {MEMORY_REST:g} s of memory at most."
             )
+
         tags = threads_and_cores(self.session.testbed.duts)
         if tags:
             BuiltIn().set_tags(*tags)

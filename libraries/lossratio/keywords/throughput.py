@@ -68,10 +68,12 @@ class ThroughputKeywords(Keywords):
         fields = {"goals": wanted.goals, "early_verdict": wanted.early_verdict, **fields}
         request = self._asked_search(frame_size, profile, fields)
         found = self._search(request, resume, repeat, must_find=must_find)
+
         if (self.session.collects_telemetry if telemetry is None else telemetry) and self.session.ready_testbed().duts:
             with self._more("Telemetry", is_asked_for=telemetry is not None):
                 duration = throughput.duration_after_search(wanted.goals, TELEMETRY_DURATION)
                 telemetry_after_search(self.session, duration=duration)
+
         if self.session.measures_latency if latency is None else latency:
             with self._more("Latency", is_asked_for=latency is not None):
                 latency_after_search(
@@ -80,9 +82,11 @@ class ThroughputKeywords(Keywords):
                     integrity=request.integrity,
                     rest=request.rest,
                 )
+
         if self.session.last_search is not None:
             # It has what was measured after it, or why that could not be measured.
             found[-1] = self.session.last_search.result
+
         self.session.judge(found, doubts)
         return found[-1]
 
@@ -191,8 +195,10 @@ class ThroughputKeywords(Keywords):
             with_latency = latency_after_search(self.session, goal, shares, **fields)
             self.session.judge([with_latency], doubts)
             return with_latency
+
         if frame_size is None:
             raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
+
         points = [latencies.LatencyPoint(load) for load in sorted(loads, reverse=True)]
         request = request_of(self.session, latencies.LatencyRequest, frame_size, profile, {"points": points, **fields})
         what = f"Measuring latency: {describe_profile(request.profile)}"
@@ -200,6 +206,7 @@ class ThroughputKeywords(Keywords):
             self.session, what, lambda testbed, at, _: latencies.measure_latency(testbed, request, at, _show), doubts
         )
         _check(result.latency, request.repeats)
+
         return result
 
     def _asked_search(self, frame_size: FrameSize, profile: str, fields: dict[str, Any]) -> throughput.SearchRequest:
@@ -252,6 +259,7 @@ def latency_after_search(
             "No search in this test and on this testbed has found loads to measure latency at. Call e.g. "
             "'Find NDR And PDR' before, or say the loads: 'Measure Latency    10 kpps    frame_size=64B'."
         )
+
     points = latencies.points_of(search.result, goal=goal, shares=shares)
     request = latencies.LatencyRequest(profile=search.profile, points=points, **fields)
     announce(f"Measuring latency: {describe_profile(search.profile)}")
@@ -260,6 +268,7 @@ def latency_after_search(
     )
     show_result(session, result, search.place.directory)
     _check(result.latency, request.repeats)
+
     return result
 
 

@@ -191,6 +191,7 @@ def perform(
     attempt: _Attempt | None = None
     how: Any = {"ramp": request.ramp, "rest": request.rest, "integrity": request.integrity}
     how |= {name: True for name in ("connects", "watches") if getattr(request, name)}
+
     try:
         with testbed.ready_for(request.profile, **how) as ready:
             attempt = _Attempt(testbed, ready, request, place, course)
@@ -204,6 +205,7 @@ def perform(
         if attempt is None:
             raise
         attempt.failure = error
+
     entries = attempt.end()
     return Measurement(attempt.run(), controller.result(), entries, attempt.failure)
 
@@ -234,6 +236,7 @@ class _Attempt:
             ready.verify_often()
         self.journal.late_frames = ready.late_frames
         self._continued = len(self.journal.results)
+
         self.failure: BaseException | None = None
 
     def check_earlier(self) -> None:
@@ -255,6 +258,7 @@ class _Attempt:
         self.journal.close()
         contents = trials.read_journal(self.journal.path)
         entries = (*contents.entries, *contents.unproved)
+
         try:
             if isinstance(self.failure, StarvedGeneratorError):
                 # A search has counted the unsent frames as loss, and would never find its way back from them.
@@ -266,6 +270,7 @@ class _Attempt:
                 trials.Journal.prove(self.journal.path)
         except StorageError as error:
             self.failure = self.failure or error
+
         return entries
 
     def run(self) -> TestRun:
@@ -277,6 +282,7 @@ class _Attempt:
         if unproved:
             again = f"{UNPROVED}{proved + 1} to {proved + unproved}; a run that is resumed measures them anew"
             remarks = (*remarks, again)
+
         return TestRun(
             self._place.test,
             self._course.span.started,
@@ -335,6 +341,7 @@ def _journal(
                     f"The run in {run} cannot be continued: {changes}. It has results of the earlier version. "
                     f"Put that back, begin a new run, or insist on it: lossratio run --resume {run} --force."
                 )
+
     path = place.directory.journal_path(place.test.full_name)
     earlier = None if place.resume is None else place.resume.journal_of(place.test)
     if earlier is None or not earlier.exists():
@@ -347,4 +354,5 @@ def _journal(
         with storing(f"copy the journal {earlier} to {path}", "Nothing was measured since."):
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(earlier, path)
+
     return trials.Journal.open(path, search, about)

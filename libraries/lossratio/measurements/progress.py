@@ -85,6 +85,7 @@ class Progress:
         more = "  ".join(rest)
         if more and room >= min(len(more), _LEAST_PURPOSE):
             text += "  " + (more if len(more) <= room else more[: room - 1] + "…")
+
         return text.rstrip()
 
 
@@ -101,6 +102,7 @@ def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[in
     left, following = progress.time_left, progress.following
     if following is None:
         return ""
+
     trial = (
         f"trial {progress.number + 1}: {format_frame_rate(following.load)}, "
         f"{min(seconds, following.duration):.{1 if following.duration < 100 else 0}f} of {following.duration:.4g} s"
@@ -110,6 +112,7 @@ def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[in
         sent, received = so_far
         # Some are on their way, so it is no loss ratio yet.
         frames = f"{_short_rate(sent)} sent, {format_ratio(max(0, sent - received) / sent)} not back"
+
     bar = ""
     band = ""
     alone = ""
@@ -127,6 +130,7 @@ def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[in
             if columns >= _NARROWEST_BAR:
                 filled = round(share * columns)
                 bar = f"[{'#' * filled}{'-' * (columns - filled)}] {bar}"
+
     # Few columns take the band of the time first, then the bar.
     choices = ((bar, trial, frames, band), (bar, trial, frames, alone), (trial, frames, alone))
     lines = ["  ".join(part for part in parts if part) for parts in choices]

@@ -80,13 +80,16 @@ class RepeatedSearch(ABC, Generic[FoundT]):
         # A trial of a result file has only the time of its frames.
         if (round(trial.load * trial.duration) if trial.frames is None else trial.frames) != size:
             return
+
         is_lossless = self._is_lossless(result)
         if is_lossless is None:
             return
+
         if is_lossless:
             self._lossless = size
         else:
             self._lossy = size
+
         if self._lossless == self._most or (self._lossy is not None and self._lossy - self._lossless <= self._step):
             self._ended.append(self._ended_with(self._lossless, self._lossy, self._of_search))
             self._begin()

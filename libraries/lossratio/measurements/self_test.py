@@ -72,6 +72,7 @@ def find_tester_limit(
             f"The tester sends and receives all frames at no load, from {result.min_load.per_interface_fps:,.0f} fps "
             "on. Look for other work on its node, and for faults of the cable."
         )
+
     scale = 10.0 ** (math.floor(math.log10(bound.per_interface_fps)) - _DIGITS + 1)
     limit = TesterLimit(
         frame_size=request.profile.frame_size,

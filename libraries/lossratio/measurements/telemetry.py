@@ -302,6 +302,7 @@ def _observe(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
                 f"The trial had to be measured again in each of {_ATTEMPTS} attempts, so that the DUTs' counters have "
                 "frames in them that were thrown away. Look for other work on the generator's node."
             )
+
         rate = ready.conditions.rate(trial.load)
         wanted = {dut: tuple(dut.probes()) for dut in testbed.duts}
         for probe in dict.fromkeys(name for names in wanted.values() for name in names):
@@ -310,6 +311,7 @@ def _observe(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
                 ready.measurer.measure(trial)
             for observation in observations:
                 observation.add(answers.get(observation.dut, {}))
+
     return TelemetryTrial(
         load=rate,
         goal=request.goal,
@@ -327,6 +329,7 @@ def _described(observation: Observation) -> DutTelemetry:
     statistics += counts_per_frame(answers.get("perf"), sum(counted.received.values()))
     # A node may print nan; a file of JSON has no such number.
     finite = [statistic for statistic in statistics if math.isfinite(statistic["value"])]
+
     return DutTelemetry.model_validate(
         {
             "node": dut.hop.label,

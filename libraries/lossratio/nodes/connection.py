@@ -76,6 +76,7 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     """Connects to a node's sshd, checks its host key and logs in, all within the node's ``connect_timeout``."""
     if node.host is None:
         raise NodeError(f"Node {name} has no host to connect to; a local testbed must be brought up first.")
+
     username = node.username or _own_name(name)
     where = f"Node {name} ({username}@{node.host}:{node.port})"
     client = paramiko.SSHClient()
@@ -87,6 +88,7 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     connection = _open_socket(node.host, node.port, node.connect_timeout, where)
     # paramiko's own limits must not be reached first: their messages say less.
     later = 2 * node.connect_timeout
+
     with within(node.connect_timeout, lambda: connection.shutdown(socket.SHUT_RDWR)) as expired:
         try:
             client.connect(
@@ -111,6 +113,7 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
             if isinstance(cause, NodeError) or not isinstance(cause, Exception):
                 raise
             raise NodeError(f"{where}: {_explain(cause, node, expired.is_set())}") from cause
+
     transport = client.get_transport()
     if transport is not None:
         transport.set_keepalive(KEEPALIVE)
@@ -190,6 +193,7 @@ def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.soc
         raise NodeError(f"{where}: no connection within {timeout:g} s. Is the node up, and the way to it?") from cause
     except OSError as cause:
         raise NodeError(f"{where}: cannot connect: {cause.strerror}.") from cause
+
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_PEER * 1000)
@@ -212,6 +216,7 @@ def _explain(cause: Exception, node: Node, expired: bool) -> str:
         return "it has no host key of a type that is known for it; replace the known key by one that it has."
     if "No authentication methods" in str(cause):
         return "nothing to log in with: no key_file, no agent, no key in ~/.ssh, no LOSSRATIO_PASSWORD."
+
     return f"no SSH connection: {str(cause) or type(cause).__name__}."
 
 
@@ -226,6 +231,7 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
             raise NodeError(f"{where}: its host_key is no public key; it must be a line like 'ssh-ed25519 AAAA...'.")
         keys.add(identity, key.get_name(), key)
         return
+
     file = _expanded(node.known_hosts or _USER_KNOWN_HOSTS, where)
     if node.known_hosts is None and not file.exists():
         return
@@ -234,6 +240,7 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
         # A node may have keys of types that this version of paramiko does not know, beside a key that it knows.
         if kind not in _HOST_KEY_TYPES or not any(_is_about(name, identity) for name in names.split(",")):
             continue
+
         key = _parsed(line)
         if key is None:
             raise NodeError(
@@ -255,6 +262,7 @@ def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramik
     path = _expanded(path, where)
     text = _read(path, "its key file", _MOST_KEY_BYTES, where)
     cause: Exception | None = None
+
     for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey):
         try:
             key: paramiko.PKey = kind.from_private_key(io.StringIO(text), passphrase)
@@ -269,6 +277,7 @@ def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramik
     else:
         hint = "the passphrase may be wrong" if passphrase else "it must be an Ed25519, ECDSA or RSA key"
         raise NodeError(f"{where}: its key file {path} cannot be used as a private key; {hint}.") from cause
+
     certificate = Path(f"{path}-cert.pub")
     if certificate.exists():
         text = _read(certificate, "the certificate", _MOST_KEY_BYTES, where)
@@ -276,6 +285,7 @@ def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramik
             key.load_certificate(text)
         except _NO_KEY as error:
             raise NodeError(f"{where}: {certificate} is no certificate of its key. Correct or remove it.") from error
+
     return key
 
 

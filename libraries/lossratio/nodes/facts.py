@@ -171,6 +171,7 @@ def _from_answers(answers: dict[str, str]) -> NodeFacts:
     governors = answers.get("governors", "").split()
     line = answers.get("command_line")
     tools = {name: answer.splitlines()[0] for name, answer in answers.items() if name.startswith("tool.")}
+
     return NodeFacts(
         os=_assignments(answers.get("os_release", ""), "=").get("PRETTY_NAME"),
         kernel=answers.get("kernel"),

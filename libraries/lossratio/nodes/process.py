@@ -157,6 +157,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
             searched = len(self._buffer)
             if searched > _LONGEST_LINE:
                 raise NodeError(f"Node {self.node_name}: {shown(self.command)} writes no lines, only {searched} bytes.")
+
             chunk = self._receive(deadline, meanwhile)
             if chunk is None:
                 raise NodeError(
@@ -165,8 +166,10 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
                 )
             if not chunk:
                 raise NodeError(self._obituary())
+
             self._buffer += chunk
             end = self._buffer.find(b"\n", searched)
+
         line = self._buffer[:end].decode(errors="replace")
         del self._buffer[: end + 1]
         return line

@@ -168,6 +168,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         channel = self._open_channel(command, timeout)
         stderr = StreamReader(channel.recv_stderr)
         exit_status = -1
+
         with within(deadline - time.monotonic(), lambda: process.close(channel)) as expired:
             try:
                 self._exec(channel, command, reads_nothing=not stdin)
@@ -186,6 +187,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
                     raise NodeError(self._lost(command)) from cause
             finally:
                 process.close(channel)
+
         if exit_status < 0 and expired.is_set():
             raise NodeError(
                 f"Node {self.name}: {shown(command)} did not end within {timeout:g} s and was abandoned; "

@@ -40,10 +40,12 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         name = str(run.path) if len(runs) > 1 else ""
         rows += [replace(row, number=before + row.number, run=name) for row in tables.rows_of(run, runs)]
         before += len(run.results)
+
     results = [result for run in runs for result in run.results]
     is_large = len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
     sections, searches = _sections(runs, is_large=is_large)
     overviews: list[str] = []
+
     for run in runs:
         # The results of one run: those of several would hide each other.
         by_kind: dict[str, list[TestResult]] = {}
@@ -51,6 +53,7 @@ def report_page(runs: Sequence[Run], title: str) -> str:
             by_kind.setdefault(result.kind, []).append(result)
         for of_kind in by_kind.values():
             overviews += view_of(of_kind[0]).overviews(of_kind)
+
     overview = Overview(
         rows=rows,
         columns=(*tables.COLUMNS[:3], tables.RUN, *tables.COLUMNS[3:]),

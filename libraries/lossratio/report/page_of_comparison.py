@@ -209,6 +209,7 @@ def comparison_page(
         card_name="quantities, the worst first",
         few=_FEW,
     )
+
     return overview.page(
         "comparison.html.jinja",
         sections,
@@ -226,6 +227,7 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
     changes = [quantity.difference for quantity in comparison.quantities if quantity.difference is not None]
     ends = [abs(end) for change in changes for end in (change.change, *(change.interval or ())) if abs(end) < 1.0]
     most = max((*ends, 0.02))
+
     for number, compared in enumerate(comparison.quantities, start=1):
         values = tuple(
             _Value(side, known[id(finding.result)][0], finding, known[id(finding.result)][1])
@@ -281,12 +283,14 @@ def _draw(values: Sequence[_Value]) -> str:
     shown = [(value, number) for value in values if (number := number_of(value.finding.value)) is not None]
     if not shown:
         return ""
+
     ends = [end for value, number in shown for end in (number, *value.ends) if end is not None]
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     plot = drawing.Plot(drawing.Axis(low - room, high + room, _LEFT, _RIGHT), drawing.Axis(0.0, 2.0, _BOTTOM, _TOP))
     about, in_words = drawing.values_axis(shown[-1][0].finding.unit, shown[-1][0].finding.quantity, high)
     plot.frame(plot.x.ticks(9), [0.5, 1.5], in_words, lambda ratio: "A" if ratio > 1.0 else "B")
+
     for side, middle in (("A", 1.5), ("B", 0.5)):
         of_side = [(value, number) for value, number in shown if value.side == side]
         for index, (value, number) in enumerate(of_side):
@@ -295,8 +299,10 @@ def _draw(values: Sequence[_Value]) -> str:
             plot.line([(min(reach), y), (max(reach), y)], "#777777", width=1.2)
             hint = f"{side}, {value.finding.result.started:%Y-%m-%d %H:%M}: {value.in_words}; bounds {value.bounds}"
             plot.marks(_MARKS[value.is_odd], [(number, y, hint)])
+
     plot.text(4.0, 14.0, about)
     kinds = {value.is_odd for value, _ in shown}
     marks = [_MARKS[is_odd] for is_odd in sorted(kinds)]
     end = plot.legend(marks, [("bounds of the search", "#777777", 1.0)], _LEFT, _HEIGHT - 12.0)
+
     return plot.svg(_WIDTH, end + 12.0, "Every value of A and B with its bounds.")

@@ -42,12 +42,14 @@ def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         if trial.number != number:
             yield f"trials: number {trial.number} is in place {number}; some are missing, doubled or swapped"
             return
+
         for problem in contradictions(trial_result.output):
             yield f"trial {number}: {problem}"
         lost = trial_result.loss_ratio
         if trial_result.is_early and trial.sent_frames:
             # Its loss ratio is a share of the frames of the whole trial.
             lost = min(1.0, (trial.lost_frames or 0) / trial.sent_frames)
+
         forwarded = trial_result.load * (1.0 - lost)
         if trial.directions and not same_value(trial.forwarding_rate_per_interface_fps, forwarded):
             yield (

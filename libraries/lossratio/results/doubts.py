@@ -111,11 +111,13 @@ def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
     groups = [group for group in _repeated(trials, ORDER_LEAST_TRIALS) if len(set(map(_passed, group))) > 1]
     if sum(map(len, groups)) < DRIFT_LEAST_TRIALS:
         return None
+
     trend, spell = _deviation(groups, _trend), _deviation(groups, _spells)
     least = NormalDist().inv_cdf(1.0 - TIME_SIGNIFICANCE / 3.0)
     if abs(trend) < least:
         if spell < least:
             return None
+
         group = max(groups, key=lambda group: _spells(_scores(group))[0])
         loads = "1 load" if len(groups) == 1 else f"{len(groups)} loads"
         return Doubt(
@@ -124,10 +126,12 @@ def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
             f"{format_frame_rate(group[0].load_per_interface_fps)} per interface: the SUT has spells that outlast "
             "trials, so the result depends on when a load was asked",
         )
+
     group = max(groups, key=lambda group: math.copysign(1.0, trend) * _trend(_scores(group))[0])
     third = max(1, len(group) // 3)
     first, last = (sum(map(_rate, part)) / len(part) for part in (group[:third], group[-third:]))
     change = format_ratio(abs(last - first) / first) if first else "all"
+
     return Doubt(
         DoubtKind.DRIFT,
         f"of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface the last third "
@@ -164,6 +168,7 @@ def _two_bands(trials: Sequence[Trial]) -> Doubt | None:
                 f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, {len(low)} trials forward "
                 f"{format_frame_rate(low[-1])} at most, and {len(high)} trials {format_frame_rate(high[0])} at least",
             )
+
     return None
 
 
@@ -240,11 +245,13 @@ def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
     ]
     if not standing:
         return None
+
     number, first = standing[0]
     affected = len({number for number, _ in standing})
     statement = f"{affected} trials stand although the testbed changed around them, the first of them trial {number}"
     if affected == 1:
         statement = f"trial {number} stands although the testbed changed around it"
+
     return Doubt(DoubtKind.TESTBED_CHANGED, f"{statement}: {first.change}")
 
 

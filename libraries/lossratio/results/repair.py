@@ -122,6 +122,7 @@ def _files(path: Path) -> list[Path]:
 def _repair_journal(path: Path) -> Repair:
     if not has_header(path):
         return Repair(path, None, "it was cut off in its header, and has no trials; its test begins anew")
+
     try:
         contents, damage = read_good_part(path)
     except UnknownJournalError as error:
@@ -129,15 +130,18 @@ def _repair_journal(path: Path) -> Repair:
     except SearchError as error:
         kept = path.rename(_free_name(path))
         return Repair(path, str(error), f"nothing of it can be used; it is {kept.name} now, and its test begins anew")
+
     number = len(contents.entries)
     rest = f"; nothing proves the {len(contents.unproved)} after them" if contents.unproved else ""
     if damage is None:
         return Repair(path, None, f"{number} trials are good{rest}{_write_missing(path, contents)}")
+
     data = path.read_bytes()
     lost = data.count(b"\n", contents.intact_bytes) or 1
     kept = _keep(path)
     write_whole(path, data[: contents.intact_bytes])
     done = f"its first {number} trials are kept, without {lost} lines{rest}; the original is {kept.name}"
+
     return Repair(path, str(damage), done)
 
 
@@ -164,12 +168,14 @@ def _repair_result(path: Path) -> Repair:
         return Repair(path, str(error), _LEFT, is_known=False)
     else:
         return Repair(path, None, _complete(path, good))
+
     result = _proved(path)
     if result is None:
         kept = path.rename(_free_name(path))
         again = "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
         done = f"it does not follow from its journal; it is {kept.name} now, and its test goes on from its journal by:"
         return Repair(path, damage, f"{done} {again}")
+
     kept = _keep(path)
     write_whole(path, encode_result(result))
     return Repair(path, damage, f"its numbers follow from its journal, and are kept; the original is {kept.name}")
@@ -218,13 +224,16 @@ def _proved(path: Path) -> TestResult | None:
         journal = read_journal(_journal_of(path))
     except (ValueError, ValidationError, SearchError, ReportError):
         return None
+
     if not _is_that_of(journal, result) or not kind.follows_from_trials(result):
         return None
     if file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):
         return None
+
     whole: TestResult | None = kind.with_additions(result, journal.additions)
     if whole is None:
         return None
+
     remarks = [*result.remarks, REPAIRED, *(() if whole == result else (COMPLETED,))]
     # The journals of earlier versions do not hold the late frames of the last trial.
     return whole.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})

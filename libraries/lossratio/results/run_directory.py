@@ -130,6 +130,7 @@ def read_result(path: str | Path) -> TestResult:
     path = Path(path)
     data = read_input_file(path, ReportError, MOST_RECORDED_BYTES, "the result")
     place: tuple[str, ...] = ()
+
     try:
         text = take_digest(data.removesuffix(b"\n"))[0]
         kind = kind_in(text)
@@ -149,6 +150,7 @@ def read_result(path: str | Path) -> TestResult:
         )
         problems += f"; and {len(errors) - _MOST_PROBLEMS} more" if len(errors) > _MOST_PROBLEMS else ""
         raise DamagedResultError(f"{path} is not a result of format {FORMAT!r}: {problems}.") from error
+
     wrong = list(islice(contradictions_of(result), _MOST_PROBLEMS))
     if wrong:
         version = result.conditions.controller.lossratio_version
@@ -216,13 +218,16 @@ def _check_format(path: Path, text: bytes) -> None:
         data = parse_json(text)
     except ValueError as error:
         raise _damaged(path, f"it is not JSON ({error})") from error
+
     file_format = data.get("format") if isinstance(data, dict) else None
     if file_format == FORMAT:
         return
+
     if isinstance(file_format, str):
         with contextlib.suppress(DigestError):
             take_digest(text.replace(file_format.encode(), FORMAT.encode(), 1).removesuffix(b"\n"))
             raise _damaged(path, f"its 'format' is {file_format!r}, and its digest belongs to {FORMAT!r}")
+
     family = FORMAT.rpartition("/")[0] + "/"
     if isinstance(file_format, str) and file_format.startswith(family) and file_format.removeprefix(family).isdecimal():
         way_out = "Use the version that wrote it, or a newer one."
@@ -231,6 +236,7 @@ def _check_format(path: Path, text: bytes) -> None:
         raise ReportError(
             f"{path} has the format {file_format!r}, and this version of lossratio reads {FORMAT!r}. {way_out}"
         )
+
     if (path.parent.parent / "trials" / f"{path.stem}.jsonl").exists():
         raise _damaged(path, f"its 'format' is {file_format!r}, and it has a journal")
     raise ReportError(f"{path} is not a result: its 'format' is {file_format!r}, not {FORMAT!r}.")

@@ -157,6 +157,7 @@ def _tests(name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[
     found: dict[tuple[str, str, str], set[CsitTest]] = {}
     dut = name.partition("-")[2].partition("-")[0]
     entries = ({entry: _Parameters()} if isinstance(entry, str) else entry for entry in test_set.groups)
+
     for group, inner in (item for entry in entries for item in entry.items()):
         fields = ("frame_sizes", "cores", "infrastructure")
         levels = (inner, test_set, job)
@@ -167,9 +168,11 @@ def _tests(name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[
             for size, counts in (item.items() if isinstance(item, dict) else [(item, cores)])
             for count in counts
         ]
+
         for suite, nic in product(_found(groups, group, name), infrastructure):
             for driver in infrastructure[nic]:
                 found[suite, nic, driver] = {CsitTest(dut, nic, driver, suite, job.test_type, *one) for one in points}
+
     return {test for tests in found.values() for test in tests}
 
 

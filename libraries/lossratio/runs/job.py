@@ -243,10 +243,12 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
         """Chooses the tests of a suite that has some."""
         if not suite.tests:
             return None
+
         asked = [(number, tests) for number, path, tests in self._asked if _is_in(suite.source, path)]
         if len(asked) == 1:
             self._choose(suite, asked[0][1])
             return False
+
         copies = [suite.deepcopy(name=f"{suite.name} {number}") for number, _ in asked]
         known: set[str] = set()
         for copy, (number, tests) in zip(copies, asked, strict=True):
@@ -256,10 +258,12 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
                 # The same tests once more, e.g. with other arguments, are other tests.
                 _vary(copy, str(number))
             known |= chosen
+
         suite.tests.clear()
         suite.resource.imports.clear()
         suite.setup = suite.teardown = None
         suite.suites = [copy for copy in copies if copy.test_count]
+
         return False
 
     def end_suite(self, suite: TestSuite) -> None:
@@ -368,6 +372,7 @@ def assignments_of(request: RunRequest) -> list[Assignment]:
 def _of_job(job: Job, testbed: Testbed) -> Assignment:
     if not job_tests(job, testbed):
         raise JobError(f"{job.path}: the job has nothing to measure on {testbed.topology.name}.")
+
     demand = job.file.self_test
     fit = {}
     # The limit of a simulated tester is in its topology.

@@ -192,6 +192,7 @@ def run_robot(
         "prerunmodifier": [*_listed(options.get("prerunmodifier")), *modifiers],
     }
     robot = _Robot()
+
     try:
         return_code = robot.execute(*suites, **options)
     except (OSError, ValueError):
@@ -199,11 +200,13 @@ def run_robot(
         if robot.failure is None:
             raise
         return_code = FRAMEWORK_ERROR
+
     if robot.failure is not None:
         raise StorageError(
             f"Robot Framework cannot write {directory / files.unwritten}: {robot.failure.strerror}. "
             f"All trials are kept; make room, and continue with: lossratio run --resume {directory}"
         ) from robot.failure
+
     page = _write_page(directory, is_shown=options.get("console") != "none")
     return return_code, verdicts.verdicts, (*verdicts.troubles, *page)
 

@@ -203,6 +203,7 @@ def run(request: RunRequest) -> RunOutcome:
     check_directory(Path(given or _RESULTS), "-- --outputdir")
     purpose = request.purpose or assignments[0].name
     candidates = [candidate(assignment.file, assignment.topology, purpose=purpose) for assignment in assignments]
+
     with reserved(candidates, request.wait) as chosen:
         kernels = _check_nodes(chosen)
         options, suites = commands[chosen.file]
@@ -210,6 +211,7 @@ def run(request: RunRequest) -> RunOutcome:
         assignment.check()
         new = request.name or f"{chosen.topology.name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
         directory = Path(given) if given else _new_directory(new)
+
         with _kept_for_this_run(directory, chosen.token):
             make_record(request, assignment, kernels).write(directory)
             FailureRecord(directory).clear()
@@ -221,6 +223,7 @@ def run(request: RunRequest) -> RunOutcome:
                 limits=request.limits,
                 modifiers=[assignment.modifier],
             )
+
     return RunOutcome(exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles)
 
 
@@ -236,6 +239,7 @@ def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: L
     # Differences that the files show are refused before any machine is touched.
     _check_conditions(directory, record.differences(make_record(original, assignment, record.kernels)), force=force)
     wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name)
+
     with reserved([wanted.succeeding(_lease_left_behind(directory))], wait) as chosen:
         now = make_record(original, assignment, _check_nodes(chosen))
         differences = record.differences(now)
@@ -244,6 +248,7 @@ def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: L
         ours = {"TOPOLOGY": chosen.file, "RESUME": directory, "RESUME_FORCED": forced}
         # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
         alone = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
+
         with _kept_for_this_run(directory, chosen.token):
             now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
             _keep_newest(directory)
@@ -255,6 +260,7 @@ def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: L
                 limits=limits,
                 modifiers=[assignment.modifier, OnlyRest(_finished(directory))],
             )
+
     result = merged([*_outputs(directory), directory / _OUTPUT])
     _write_result(result, directory, options)
     verdicts = verdicts_of(result, FailureRecord(directory).read())
@@ -324,6 +330,7 @@ def _kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
         except (BlockingIOError, FileExistsError) as error:
             way_out = "Wait until it has ended, or choose another directory: -- --outputdir DIR"
             raise JobError(f"Another run writes to {directory}. {way_out}") from error
+
     try:
         with storing(f"write to {directory}", _MAKE_ROOM):
             os.write(fd, json.dumps({"token": token, "boot": _boot()}).encode())
@@ -443,12 +450,14 @@ def _merge(ours: TestSuite, later: TestSuite) -> None:
     if ours.end_time and later.end_time:
         ours.elapsed_time = ours.elapsed_time + later.elapsed_time
         ours.end_time = later.end_time
+
     tests = {test.name: number for number, test in enumerate(ours.tests)}
     for test in later.tests:
         if test.name in tests:
             ours.tests[tests[test.name]] = test
         else:
             ours.tests.append(test)
+
     by_name = {suite.name: suite for suite in ours.suites}
     for suite in list(later.suites):
         if suite.name in by_name:

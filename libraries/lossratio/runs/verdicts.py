@@ -185,10 +185,12 @@ class VerdictListener:
         if result.skipped and before is not None and before.status == result.status:
             # The set-up that skipped it has the reason, and Robot Framework drops it when its suite has ended.
             return
+
         kinds = self._kinds.get(result.id, frozenset()) | _kinds_in(result.message, failures)
         self._kinds[result.id] = kinds
         failure = _kind_of_test(result.message, kinds) if result.status == "FAIL" else None
         verdict = verdict_of(result, failure)
+
         if verdict != before:
             try:
                 if failure is not None:
@@ -200,6 +202,7 @@ class VerdictListener:
                     self._record.forget(identity_of(result))
             except OSError as error:
                 self.troubles.append(f"Cannot record the verdict of {result.full_name}: {error.strerror}.")
+
         self._verdicts[result.id] = verdict
 
 

@@ -84,6 +84,7 @@ class Course:
                 self._totals[-1] = (self._totals[-1][0], self.sent + loss.last)
             else:
                 self._totals.append((self.sent + loss.first, self.sent + loss.last))
+
         self.sent += traffic.frames
         self._steps.append(
             StepCounters(
@@ -101,6 +102,7 @@ class Course:
         longest = sorted(self._totals, key=lambda ends: ends[0] - ends[1])[:MOST_OUTAGES]
         last = self._time(self.sent - 1) if self.sent > 1 else None
         outages = tuple(self._outage(first, last) for first, last in sorted(longest))
+
         return Timeline(
             name=self._name,
             began=self._began,

@@ -104,6 +104,7 @@ class SimulatedMeasurer:
             raise SearchError(f"overhead and settle must not be negative, as {overhead!r} or {settle!r} is.")
         if max_rate is not None and not max_rate > 0:
             raise SearchError(f"max_rate must be positive, not {max_rate!r}; None is a generator without limit.")
+
         self.now = 0.0
         """Seconds on the virtual clock: the sum of all trials so far."""
         self.overhead = overhead
@@ -140,6 +141,7 @@ class SimulatedMeasurer:
         lost = [0] * self._directions
         per_frame = trial.duration / frames
         allowed = trials.IN_FLIGHT * trial.load
+
         while sent < frames:
             if sum(max(0.0, count - allowed) for count in lost) > certain_above * frames * self._directions:
                 break
@@ -148,6 +150,7 @@ class SimulatedMeasurer:
             traffic = Traffic(self.now + begun, part * per_frame, part, continues=sent > 0)
             lost = [before + more for before, more in zip(lost, self._lost(traffic), strict=True)]
             sent += part
+
         duration = trial.duration if sent == frames else sent * per_frame
         counters = [
             replace(self._counters(number, sent, sent, lost_frames, duration), intended_frames=frames)
@@ -240,6 +243,7 @@ class SimulatedMeasurer:
     def _located(self, traffic: Traffic) -> list[list[Loss]]:
         if len(self._suts) == self._directions:
             return [losses_of(sut, traffic) for sut in self._suts]
+
         losses: list[list[Loss]] = [[] for _ in range(self._directions)]
         for loss in losses_of(self._suts[0], replace(traffic, frames=traffic.frames * self._directions)):
             # The directions take turns, frame by frame.
@@ -249,9 +253,11 @@ class SimulatedMeasurer:
                 for place in places
             ]
             shares = self._shares(loss.frames, [last - first + 1 for first, last in ends])
+
             for place, (first, last), lost in zip(places, ends, shares, strict=True):
                 if lost:
                     losses[place % self._directions].append(Loss(first, last, lost))
+
         return losses
 
     def _lost(self, traffic: Traffic) -> list[int]:
@@ -295,6 +301,7 @@ def simulated_latency(
     if not received:
         error = f"None of {sent} latency frames came back."
         return LatencyCounters(name, sent, 0, 0, 0, None, None, None, None, RESOLUTION, error, hdr=None, histogram=())
+
     intervals = Counter(int(delay / RESOLUTION) for delay in delays.tolist())
     return LatencyCounters(
         direction=name,

@@ -76,6 +76,7 @@ class Recorded(WithoutTruth):
                 number += 1
                 sent = 0
                 lost = 0
+
             sent += traffic.frames
             before = lost
             lost = math.ceil(ratio * sent * (1.0 - _ROUNDING))

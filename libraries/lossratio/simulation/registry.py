@@ -42,6 +42,7 @@ def sut_from(data: Mapping[str, Any]) -> Sut:
         raise ValueError(
             f"There is no SUT model {name!r}. The models are {_list(SUT_MODELS)}.{did_you_mean(str(name), SUT_MODELS)}"
         )
+
     known = [field.name for field in fields(SUT_MODELS[name])]
     try:
         sut: Sut = TypeAdapter(SUT_MODELS[name]).validate_python(arguments)
@@ -51,6 +52,7 @@ def sut_from(data: Mapping[str, Any]) -> Sut:
         raise ValueError(
             f"The SUT model {name!r} does not take this: {faults}{end} Its fields are {_list(known)}."
         ) from error
+
     return sut
 
 

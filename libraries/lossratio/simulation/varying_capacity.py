@@ -150,6 +150,7 @@ class CapacityDrift(SutWithoutMemory, WithoutTruth):
         low, high = min(first, last), max(first, last)
         if traffic.load <= low:
             return 0
+
         if low == high:
             share = 1.0
             mean = low
@@ -159,6 +160,7 @@ class CapacityDrift(SutWithoutMemory, WithoutTruth):
             share = growth / math.log1p((high - low) / low)
             # The loss ratio is linear in the capacity, so the mean capacity of the overloaded part gives the mean loss.
             mean = (until - low) / growth
+
         return sut.random_rounding(traffic.frames * share * self.overload.loss_ratio(traffic.load, mean), rng)
 
 

@@ -105,8 +105,10 @@ def _first_free(
             errors.append(error)
             if len(candidates) > 1:
                 _LOG.warning("%s: %s", testbed.file, error)
+
     if not queues or not wait:
         raise errors[-1]
+
     chosen, lease = _first_granted(queues, wait)
     return chosen, undo.enter_context(lease)
 

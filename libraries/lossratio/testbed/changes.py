@@ -262,9 +262,11 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
     if then.boot_id != now.boot_id:
         yield Change(_BY_KEY[side, "rebooted"], name)
         return
+
     elapsed = _difference(then.uptime, now.uptime)
     if elapsed is None or elapsed <= 0.0:
         return
+
     awake = _difference(then.awake, now.awake)
     if awake is not None and elapsed - awake >= LEAST_SUSPENSION:
         yield Change(_BY_KEY[side, "suspended"], name, after=f"{elapsed - awake:.1f}")
@@ -301,6 +303,7 @@ def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint
     if silent and any(then.has_carrier and not now.has_carrier for then, now in pairs):
         yield Change(_BY_KEY["DUT", "dead"], silent[0], name)
         return
+
     answering = {end: states for end, states in known.items() if end.node in after.nodes}
     of_ends = [change for end, (then, now) in answering.items() for change in _end_changes(end, then, now, way)]
     yield from of_ends
@@ -309,15 +312,18 @@ def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint
             yield Change(_BY_KEY["wire", "carrier"], nodes, name)
         elif any(then.carrier_changes != now.carrier_changes for then, now in pairs):
             yield Change(_BY_KEY["wire", "flapped"], nodes, name)
+
     for then, now in pairs:
         if then.speed is not None and now.speed is not None and then.speed != now.speed:
             yield Change(_BY_KEY["wire", "speed"], nodes, name, str(then.speed), str(now.speed))
             break
+
     for end, (before_port, port) in known.items() if way.is_local else ():
         # What there was no room for on the way from the TG, the generator knows.
         refused = 0 if port is None else (port.refused or 0) - (before_port.refused or 0)
         if refused > 0 and way.side(end.node) == "DUT":
             yield Change(_BY_KEY["wire", "refused"], end.node, name, after=str(refused))
+
     damaged = sum((now.damaged or 0) - (then.damaged or 0) for then, now in pairs)
     if damaged > 0:
         yield Change(_BY_KEY["wire", "damaged"], nodes, name, after=str(damaged))

@@ -32,6 +32,7 @@ class Connections:
         self._shares = min(direction.load_share for direction in configuration.directions)
         opening = configuration.directions[::2] if to_nat else configuration.directions
         self._connections, self._to_one = connections_of(replace(configuration, directions=opening))
+
         for name, table in tables.items():
             if table.is_one_way and len({each.transmit < each.receive for each in opening}) > 1:
                 raise TrafficError(
@@ -45,6 +46,7 @@ class Connections:
                     f"ports of {name} {known} beforehand. Take a profile with as many hosts as det44_hosts, 1024 for "
                     "each of det44_addresses, or send one way only, with bidirectional=False."
                 )
+
         self._is_tcp = is_tcp = any(direction.frames.handshake is not None for direction in configuration.directions)
         self._handshake = Exchange() if is_tcp else None
         self._safe_rate = min(table.safe_rate or FILL_RATE for table in tables.values())
@@ -75,6 +77,7 @@ class Connections:
         for table in self._tables.values():
             state = (exchange or Exchange()).end_of_tcp if self._is_tcp else None
             table.check(Established(self._connections, self._to_one, idle, state))
+
         seconds = 0.0
         self.forget()
         for attempt in range(_FILLS):
@@ -88,6 +91,7 @@ class Connections:
             # The same rate opens those few that were lost. What it has not filled twice it is not tried for again.
             if attempt:
                 self._rate = self._safe_rate
+
         self._count()
         return seconds
 

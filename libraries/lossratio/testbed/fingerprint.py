@@ -202,6 +202,7 @@ class _Shell:
             self.close()
             self._write()
             line = self._read()
+
         try:
             answer = _node_print(line, self._asked, read_controller().running)
         except (IndexError, ValueError) as error:
@@ -209,6 +210,7 @@ class _Shell:
                 f"Node {self._session.name}: instead of its fingerprint it wrote {line[:200]!r}. Does a log-in script "
                 "write to the standard output there?"
             ) from error
+
         self._is_answered = True
         return answer
 
@@ -236,6 +238,7 @@ def _node_print(line: str, asked: float, answered: float) -> NodePrint:
     values = {kind: fields for kind, *fields in records if kind not in ("port", "thread")}
     ports = [row[1:] for row in records if row[0] == "port"]
     waits = [row[1:] for row in records if row[0] == "thread"]
+
     return NodePrint(
         ports={name: _port_print(fields) for name, *fields in ports},
         boot_id=next(iter(values.get("boot", ())), None),

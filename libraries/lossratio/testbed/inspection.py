@@ -222,6 +222,7 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
             # A node whose tools are missing cannot say more.
             with suppress(NodeError):
                 problems += tuple(lifelines_among(DutNode(session), wired))
+
             if isinstance(node.generator, RealGenerator):
                 if takes_cards(node):
                     hardware = read_hardware(session, [card_address(port) for port in tg_ports])
@@ -231,10 +232,12 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
                     choices = tuple(generator.choices(node.generator, session, tg_ports, facts.cpus or 1))
                 except TopologyError as error:
                     problems = (*problems, str(error))
+
             hops = [hop for path in paths for hop in path.hops if hop.node_name == name]
             choices += tuple(choice for hop in hops for choice in core_choices(DutNode(session), hop))
     except NodeError as error:
         return NodeReport(name, None, {}, (str(error),))
+
     return NodeReport(name, facts, states, problems, choices)
 
 

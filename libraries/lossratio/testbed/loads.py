@@ -245,12 +245,14 @@ def load_range(
             "The maximum load is not known. Give max_load= to the measurement; or write into the topology file the "
             "max_rate of the TG's generator, or the speed or the NIC model of interfaces."
         )
+
     usual = DEFAULT_MIN_LOAD if highest > DEFAULT_MIN_LOAD else highest * MIN_LOAD_SHARE
     lowest = usual if min_load is None else min_load
     if lowest > highest:
         raise SearchError(
             f"The minimum load ({format_frame_rate(lowest)}) is above the maximum load ({format_frame_rate(highest)})."
         )
+
     # Only the smallest limit that is exceeded.
     exceeded = [limit for limit in limits if highest > limit.load][:1]
     remarks = tuple(

@@ -44,6 +44,7 @@ def find_next_hops(
     ports = [port for link in links for port in link.path.tg_ports]
     if not any(port.interface.gateway for port in ports):
         return NextHops(tuple(link.destinations for link in links), {}, sides if is_lab else None)
+
     mac_addresses = {str(port): set_up.generator.mac_address(port) for port in ports}
     asked: list[tuple[Port, Question]] = []
     for link in links:
@@ -52,6 +53,7 @@ def find_next_hops(
                 continue
             if (question := gateway_question(port, direction, set_up.generator.port_name(port))) is not None:
                 asked.append((port, question))
+
     macs: dict[str, str] = {}
     if asked:
         if not set_up.generator.has_single_frames:
@@ -59,6 +61,7 @@ def find_next_hops(
         through = set_up.generator.single_frames()
         all_answers = agent().resolve([question for _, question in asked], through=through)
         names = {set_up.generator.port_name(port): str(port) for port in ports}
+
         for (port, question), answers in zip(asked, all_answers, strict=True):
             wrong: list[str] = []
             if not answers:
@@ -66,6 +69,7 @@ def find_next_hops(
                 heard = agent().resolve(others, _ELSEWHERE, through=through)
                 wrong = [names[other.port] for other, answer in zip(others, heard, strict=True) if answer]
             macs[str(port)] = _one_of(port, question, answers, wrong)
+
     destinations = tuple(_with_answers(link, macs, mac_addresses) for link in links)
     return NextHops(destinations, {f"{port} {question.target}": macs[str(port)] for port, question in asked}, sides)
 
@@ -109,9 +113,11 @@ def _check_route(
     version = ip.version
     if entry is None or leaving is None:
         return
+
     settings = (f"ipv{version}/conf/{entry}/forwarding", f"ipv{version}/conf/all/forwarding")
     if "1" not in session.run("sh", "-c", _FORWARDING, "sh", *settings).stdout.split():
         return
+
     sender, _ = address_span(ip.source, source, version)
     for target in dict.fromkeys(address_span(ip.destination, sink, version)):
         way = (str(target), "from", str(sender), "iif", entry)
@@ -122,6 +128,7 @@ def _check_route(
                 f"{' '.join((done.stderr or done.stdout).split()) or 'it has no route'}. Give it a route to the "
                 "network of the TG's other port, or correct 'address' and 'network' in the topology file."
             )
+
         network, ways = _route(session.name, done.stdout)
         if network == "default":
             raise TopologyError(
@@ -183,6 +190,7 @@ def _one_of(port: Port, question: Question, answers: Sequence[str], elsewhere: S
             f"The gateway {question.target} of {port} answers {how}{vlan} from several MAC addresses: "
             f"{', '.join(answers)}. Two devices have the address, so nobody knows where traffic would go."
         )
+
     return answers[0]
 
 

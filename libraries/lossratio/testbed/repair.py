@@ -254,6 +254,7 @@ class RepairingMeasurer:
                 self._check()
                 changes = unanswered(self._watch.changes(), output)
                 fault = error_of(changes) if any(change.is_fatal for change in changes) else None
+
                 if fault is None and not self._is_to_be_repeated(changes, attempts):
                     lost_all = any(each.sent_frames and not each.received_frames for each in output.directions)
                     self._watch.trust(is_doubtful=lost_all)
@@ -262,6 +263,7 @@ class RepairingMeasurer:
                 # If the reservation has ended, there is nothing to repair.
                 self._check()
                 fault, changes = self._watch.explain(error)
+
             if fault is None:
                 attempts.repeat(output, changes)
             else:
@@ -277,15 +279,18 @@ class RepairingMeasurer:
         """Repairs until the trial can be tried again. Keeps a record of the faults and of the attempts to repair."""
         if not is_repairable(first) or any(change.rule.act == "fail" for change in changes):
             raise first
+
         attempts.incidents += (change.incident("repaired") for change in changes)
         repairs = attempts.repairs
         fault = first
+
         while self._repairs_left and len(repairs) < len(self._recovery.pauses):
             self._repairs_left -= 1
             repairs.append(str(fault))
             pause = self._recovery.pauses[len(repairs) - 1]
             _LOG.warning("Repair %d of a trial, in %g s: %s", len(repairs), pause, fault)
             time.sleep(pause)
+
             try:
                 self._measurer = self._repair()
                 lasting = self._watch.go_on()
@@ -297,8 +302,10 @@ class RepairingMeasurer:
                 if lasting:
                     raise error_of(lasting) from fault
                 return
+
         if isinstance(fault, DutError) or not repairs:
             raise fault
+
         # The side that was guilty first stays guilty, even if a repair failed for another reason.
         cause = first if isinstance(first, TesterError | LinkError) else fault
         kind = type(cause) if isinstance(cause, TesterError | LinkError) else TrafficError

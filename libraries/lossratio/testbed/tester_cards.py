@@ -27,12 +27,14 @@ def card_problems(node: Node, ports: Sequence[Port], hardware: Hardware) -> Iter
         if card is None:
             yield f"port {port.name}: there is no PCI device {address}; correct it in the topology file (lspci -D)"
             continue
+
         driver = _driver(node, port, card)
         if driver == "vfio-pci" and card.iommu_group is None:
             yield (
                 f"port {port.name}: vfio-pci needs an IOMMU, and none is on for {address}: switch it on in the BIOS, "
                 "and boot with intel_iommu=on iommu=pt (AMD: amd_iommu=on); or write 'uio_driver: igb_uio'"
             )
+
         if driver not in _FOR_USER_SPACE:
             yield (
                 f"port {port.name}: {address} has the driver {driver or 'of nobody'}, and the generator needs it bound "
@@ -52,9 +54,11 @@ def taken_cards(session: NodeSession, node: Node, ports: Sequence[Port]) -> Iter
     problems = list(card_problems(node, ports, hardware))
     if problems:
         raise TesterError(f"{session.name}: {'; '.join(problems)}.")
+
     tester = DutNode(session)
     tester.will = LastWill(session)
     changes = Changes(tester)
+
     with ExitStack() as undo:
         undo.callback(_give_back, changes, session)
         try:
@@ -69,6 +73,7 @@ def taken_cards(session: NodeSession, node: Node, ports: Sequence[Port]) -> Iter
                         bind(changes, tester, address, driver)
         except DutError as error:
             raise TesterError(str(error)) from error
+
         yield
 
 
@@ -77,10 +82,12 @@ def _reserve(changes: Changes, tester: DutNode, hardware: Hardware, megabytes: i
         missing = megabytes - hardware.hugepages.get(number, 0)
         if missing <= 0:
             continue
+
         path = _PAGES.format(node=number)
         before = tester.read_files(path).get(path)
         if before is None:
             raise TesterError(f"{tester.name}: the kernel has no hugepages of 2 MB on NUMA node {number} ({path}).")
+
         wanted = int(before) + -(-missing // 2)
         changes.write(path, str(wanted))
         there = int(tester.read_files(path).get(path, "0"))

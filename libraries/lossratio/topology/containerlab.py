@@ -159,13 +159,16 @@ def _problems(file: _File) -> Iterator[Problem]:
     if "__git" in file.name:
         yield ("name",), "containerlab fills it in from git; import clab-LAB/topology-data.json of the deployed lab"
         return
+
     for field, text in (("name", file.name), ("prefix", file.prefix or "")):
         if "$" in text:
             yield (field,), f"{text!r} has a variable that is not set in the environment; set it as for the lab"
+
     reader = _Reader(file)
     for name in file.topology.nodes or {}:
         if reader.kind(name) is None:
             yield ("topology", "nodes", name), "no kind: neither the node, its group nor the defaults have one"
+
     for number, link in enumerate(file.topology.links or ()):
         try:
             reader.ends(link)
@@ -211,9 +214,11 @@ class _Reader:
         endpoints = link.get("endpoints", [] if link.get("endpoint") is None else [link["endpoint"]])
         if not isinstance(type_, str) or type_ not in {"veth", "veth-stitch", *_LINKS_IN_WORDS}:
             raise ValueError(f"there is no link of type {type_!r}")
+
         wanted = 1 if type_ in _LINKS_IN_WORDS else 2
         if not isinstance(endpoints, list) or len(endpoints) != wanted:
             raise ValueError(f"a link of type {type_} has {wanted} end{'s' * (wanted > 1)}")
+
         ends = []
         for number, endpoint in enumerate(endpoints):
             lists = {field: link[field] for field in ("ipv4", "ipv6") if isinstance(link.get(field), list)}
@@ -221,6 +226,7 @@ class _Reader:
             special, end = self._end(endpoint, facts, is_brief="type" not in link)
             type_ = special or type_
             ends.append(end)
+
         return type_, tuple(ends)
 
     def _end(self, endpoint: Any, facts: dict[str, Any], *, is_brief: bool) -> tuple[str | None, LabEnd]:
@@ -237,8 +243,10 @@ class _Reader:
             facts = {**facts, **{field: endpoint[field] for field in ("ipv4", "ipv6") if endpoint.get(field)}}
         else:
             raise ValueError("an end of a link is like 'node:eth1', or {node: ..., interface: ...}")
+
         if node not in self._nodes:
             raise ValueError(f"there is no node {node!r}")
+
         name = linux_name(self.kind(node) or "", interface)
         if name != interface:
             facts = {**facts, "alias": interface}
@@ -289,6 +297,7 @@ def linux_name(kind: str, interface: str) -> str:
             if number < 1:
                 raise ValueError(f"{interface!r} is no interface for traffic on a node of kind {kind}")
             return f"eth{number}"
+
     if kind in ("srl", "nokia_srlinux") and (match := _SRLINUX.match(interface)):
         return "-".join(("e" + match["card"], match["port"], *([match["channel"]] if match["channel"] else [])))
     if kind == "nokia_srsim" and (match := _SRSIM.match(interface)):
@@ -298,6 +307,7 @@ def linux_name(kind: str, interface: str) -> str:
         return f"eth{4 * int(match['slot']) + int(match['port'])}"
     if not LINUX_NAME.match(interface):
         raise ValueError(f"{interface!r} is no interface of a node of kind {kind or 'unknown'}, and no name in Linux")
+
     return interface
 
 
@@ -321,6 +331,7 @@ def _deployed_lab(deployed: _Deployed) -> Lab:
         kind = str(data.get("kind", ""))
         reach = {} if kind in _NO_CONTAINERS else {"netns": str(data.get("longname", name))}
         nodes[name] = _lab_node(name, kind, reach, str(data.get("image", "")))
+
     links, left_out = [], []
     for link in deployed.links or ():
         one, other = (
@@ -336,4 +347,5 @@ def _deployed_lab(deployed: _Deployed) -> Lab:
             links.append((one, other))
         else:
             left_out.append(f"link {one.node}:{one.interface} -- {other.node}:{other.interface}: it leaves the lab")
+
     return Lab(deployed.name, TOOL, nodes, links, left_out)

@@ -86,9 +86,11 @@ def _node_problems(testbed: str, name: str, node: Node) -> Iterator[Problem]:
         yield where, "no 'host' to reach the node at, and no 'netns' or 'container' on this machine"
     if len(ways) > 1:
         yield (*where, ways[1]), f"{' and '.join(ways)} contradict each other; a node is reached in one way"
+
     for hook, settings in ((hook, getattr(node.hooks, hook)) for hook in type(node.hooks).model_fields):
         if settings is None:
             continue
+
         if node.type != "DUT":
             yield (*where, "hooks", hook), "only a DUT has hooks"
         if settings.command is not None and settings.runs_on == "node" and not ways and testbed == "lab":
@@ -96,6 +98,7 @@ def _node_problems(testbed: str, name: str, node: Node) -> Iterator[Problem]:
                 (*where, "hooks", hook, "command"),
                 "no way to the node is given; add 'host', 'netns' or 'container', or say 'runs_on: controller'",
             )
+
     for way in ways if testbed != "lab" else ():
         if way != "host":
             yield (*where, way), f"does not go with 'testbed: {testbed}'; leave that out"
@@ -143,6 +146,7 @@ def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
     """A testbed of CSIT as data of our own format. Parts that are not well-formed stay as they are, for the checks."""
     if "format" in data or "metadata" not in data or "nodes" not in data:
         return data
+
     nodes = data["nodes"]
     secrets = sorted(set(_secrets_in(data)))
     if secrets:
@@ -152,6 +156,7 @@ def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
             path,
             f"{', '.join(secrets)} {'is' if len(secrets) == 1 else 'are'}",
         )
+
     return {
         "format": "lossratio-topology/1",
         "name": re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem).lstrip("_.-") or "csit",

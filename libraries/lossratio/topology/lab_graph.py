@@ -151,10 +151,12 @@ def import_lab(
 def _chosen_path(lab: Lab, source: Path, tg: str | None, join: Sequence[str], duts: Sequence[str]) -> _Path:
     if tg is not None and join:
         raise TopologyError("The generator is either on a node (--tg) or in a namespace of its own (--join), not both.")
+
     through = f" through {', '.join(duts)}" if duts else ""
     if tg is not None:
         if not lab.nodes[tg].reach:
             raise TopologyError(f"{source}: {tg} is of kind {lab.nodes[tg].kind}: the generator cannot be on it.")
+
         way = _round(lab, tg, duts)
         if way is None:
             raise TopologyError(
@@ -162,6 +164,7 @@ def _chosen_path(lab: Lab, source: Path, tg: str | None, join: Sequence[str], du
                 "another node with --tg, or two nodes with --join A --join B."
             )
         return _Path(tg, way)
+
     if not join:
         ways = {
             name: way
@@ -171,6 +174,7 @@ def _chosen_path(lab: Lab, source: Path, tg: str | None, join: Sequence[str], du
         if ways:
             first, *others = ways
             return _Path(first, ways[first], others)
+
         join = _ends(lab, duts)
         if not join:
             raise TopologyError(
@@ -179,12 +183,14 @@ def _chosen_path(lab: Lab, source: Path, tg: str | None, join: Sequence[str], du
                 f"({', '.join(dict.fromkeys(node.kind for node in lab.nodes.values())) or 'there is none'}). "
                 "Add a node of kind linux with two links to the lab."
             )
+
     for name in join:
         if lab.nodes[name].joined_by is None:
             raise TopologyError(
                 f"{source}: {name} is of kind {lab.nodes[name].kind}, which takes no other link while it runs. Join "
                 "another node, or add a node of kind linux with two links to the lab."
             )
+
     nowhere = "" if lab.links else ", and no link joins two nodes"
     way = lab.way(join[0], duts, join[-1])
     if way is None:

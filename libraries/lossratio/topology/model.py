@@ -225,6 +225,7 @@ class Topology(FileModel):
         """
         if count < 1:
             raise TopologyError(f"Topology {self.name}: {count} parallel links are asked for; take 1 or more.")
+
         names = self.dut_names
         if duts is not None and duts < 0:
             raise TopologyError(f"Topology {self.name}: a path through {duts} DUTs is asked for; take 0 or more.")
@@ -233,12 +234,14 @@ class Topology(FileModel):
                 f"Topology {self.name}: the path is longer than the topology: it is asked to go through {duts} DUTs, "
                 f"and there are {len(names)} ({', '.join(names) or 'none'})."
             )
+
         if nic is not None:
             self._check_spelling(nic)
         try:
             paths = find_paths(self.links(), (self.tg_name, *names[:duts], self.end_name), nic, count)
         except NotMeasuredHereError as error:
             raise NotMeasuredHereError(f"Topology {self.name}: {error}") from error
+
         return tuple(self._completed(path, number if count > 1 else None) for number, path in enumerate(paths, start=1))
 
     def _check_spelling(self, nic: str) -> None:

@@ -107,6 +107,7 @@ def _graph(lab: _Lab) -> Lab:
     nodes = {name: _node(lab, name, node) for name, node in lab.nodes.items()}
     links: list[tuple[LabEnd, LabEnd]] = []
     left_out = []
+
     for link in lab.links:
         ends = [_end(lab, end) for end in link.interfaces]
         if len(ends) < 2:
@@ -118,6 +119,7 @@ def _graph(lab: _Lab) -> Lab:
             bridge = link.bridge or f"{lab.name}_{link.linkindex}"
             nodes[bridge] = LabNode(bridge, "bridge")
             links += [(end, LabEnd(bridge, f"{end.node}-{end.interface}"[:15])) for end in ends]
+
     return Lab(lab.name, TOOL, nodes, links, left_out)
 
 

@@ -70,9 +70,11 @@ class Interface(FileModel):
             versions = [value.version for value in values]
             if len(set(versions)) < len(versions):
                 raise ValueError(f"{name}: give one of each version of IP at most")
+
         for own in (*(interface.ip for interface in self.address), *self.gateway):
             if own.is_multicast or own.is_loopback or own.is_unspecified:
                 raise ValueError(f"{own} is no address of a host on a link")
+
         own_networks = {interface.version: interface for interface in self.address}
         for hop in self.gateway:
             asker = own_networks.get(hop.version)
@@ -80,6 +82,7 @@ class Interface(FileModel):
                 raise ValueError(f"gateway {hop} needs an IPv{hop.version} 'address' of the port, to ask for its MAC")
             if hop == asker.ip or (hop not in asker.network and not hop.is_link_local):
                 raise ValueError(f"gateway {hop} is not another address in {asker.network}, the network of {asker}")
+
         for routed in self.network:
             if routed.prefixlen < _SHORTEST_PREFIX[routed.version]:
                 raise ValueError(
@@ -88,6 +91,7 @@ class Interface(FileModel):
                 )
             if routed.is_multicast or routed.is_loopback or routed.is_link_local:
                 raise ValueError(f"network {routed} is not routed")
+
         return self
 
 

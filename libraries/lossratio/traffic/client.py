@@ -279,6 +279,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             raise TrafficError(
                 f"Node {self.node_name}: the traffic agent has ended; the next measurement starts it anew."
             )
+
         self._last_id += 1
         try:
             self._process.write_line(json.dumps({"id": self._last_id, "op": operation, **fields}))
@@ -295,10 +296,12 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             # Interrupted: the answer would be taken for the next one's, and traffic may be flowing.
             self.close()
             raise
+
         try:
             answer = json.loads(line)
         except ValueError:
             answer = None
+
         if not isinstance(answer, dict) or answer.get("id") != self._last_id:
             raise self._garbled(line)
         if isinstance(answer.get("error"), dict):
@@ -306,6 +309,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             raise AgentRefusalError(f"Node {self.node_name}: {refusal.get('message')}", str(refusal.get("kind")))
         if not isinstance(answer.get("result"), dict):
             raise self._garbled(line)
+
         result: Mapping[str, Any] = answer["result"]
         return result
 

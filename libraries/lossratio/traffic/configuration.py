@@ -88,6 +88,7 @@ class FrameHeaders:
             # RFC 9293: the urgent pointer means nothing without the flag URG.
             compensation = len(self.data) + TAG_BYTES if has_room else self.urgent_pointer
             is_numbered = compensation is not None
+
         return FramesSpec(
             header=self.data.hex(),
             fields=tuple(self.fields),
@@ -140,6 +141,7 @@ class _Frame(FrameHeaders):
         self.data += tunnel.port.to_bytes(2, "big") + bytes(4) + tunnel.start
         self.lengths.append(LengthField(start + 4, start))
         source, destination = self._sides
+
         if isinstance(tunnel, Vxlan):
             self.data += tunnel.vni.to_bytes(3, "big") + b"\0"
             # Who ends the tunnel, and begins another one, writes all of this anew.
@@ -148,6 +150,7 @@ class _Frame(FrameHeaders):
             self.add_headers(tunnel.inner, _inner_mac(destination) + _inner_mac(source))
             del self.rewritable[1:]
             return
+
         self.data += b"\0"
         self._add_field(2, tunnel.vni.first, tunnel.vni)
         self.data += b"\0" + mac_bytes(tunnel.destination_mac)[:4]
@@ -195,6 +198,7 @@ class _Frame(FrameHeaders):
             self.lengths.append(LengthField(start + 4, start))
             self.checksums.append(ChecksumField(start + 6, start, pseudo_header=self._pseudo_header))
             return
+
         # The first segment behind a handshake whose numbers begin at zero.
         numbers, words = (_FIRST_NUMBERS, 9) if header.connects else (bytes(8), 5)
         self.data += numbers + bytes([words << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
@@ -207,6 +211,7 @@ class _Frame(FrameHeaders):
         spans = []
         version = header.version
         ends = (header.source, header.destination)
+
         for addresses, side in zip(ends, map(header.on, self._sides), strict=True):
             network = side.ipv4 if version == 4 else side.ipv6
             first, last = address_span(addresses, side, version)
@@ -215,6 +220,7 @@ class _Frame(FrameHeaders):
                     f"There is no address {addresses.last} in {network}, this path's part of the networks of "
                     "test traffic. Use a traffic profile with fewer addresses, more ports (ethip4-udp-hosts), or IPv6."
                 )
+
             for taken in side.taken:
                 if taken.version == version and int(first) <= int(taken) <= int(last):
                     raise TrafficError(
@@ -222,7 +228,9 @@ class _Frame(FrameHeaders):
                         "broadcast. Give the port another 'address', or a 'network' behind it; or use a traffic "
                         "profile with fewer addresses, such as ethip4-udp-hosts."
                     )
+
             spans.append((first, int(first), int(last)))
+
         if spans[0][1] <= spans[1][2] and spans[1][1] <= spans[0][2]:
             raise TrafficError(
                 f"The addresses of both sides overlap in {network}. Give the TG's ports addresses that are further "
@@ -380,11 +388,13 @@ def questions_of_ports(
         # The frames that leave the port have the tags that the gateway expects, if any do.
         own.sort(key=lambda direction: direction.transmit != name)
         ranges = [both for speaker in configuration.speakers if speaker.port == name for both in speaker.addresses]
+
         for gateway in port.interface.gateway:
             header = bytes.fromhex(own[0].frames.header) if own else b""
             place = behind_tags(header)
             if header[place - 2 : place] != _ETHERTYPES[gateway.version]:
                 continue
+
             asker = next(address for address in port.interface.address if address.version == gateway.version)
             known: dict[str, None] = {}
             for first, last in ((ip_address(first), ip_address(last)) for first, last in ranges):
@@ -392,6 +402,7 @@ def questions_of_ports(
                     lowest = max(int(first), int(asker.network[0]))
                     highest = min(int(last), int(asker.network[-1]), lowest + _MOST_NEIGHBOURS)
                     known |= dict.fromkeys(str(type(first)(number)) for number in range(lowest, highest + 1))
+
             if len(known) > _MOST_NEIGHBOURS:
                 raise TopologyError(
                     f"{port}: its gateway {gateway} would have to know {len(known)} addresses of traffic by ARP or "
@@ -399,5 +410,6 @@ def questions_of_ports(
                     "the port a 'network' that the gateway routes to its address, or take a profile with fewer "
                     "addresses."
                 )
+
             tags = header[12 : place - 2].hex()
             yield from (Question(name, source, str(gateway), tags) for source in known)

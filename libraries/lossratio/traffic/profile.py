@@ -139,19 +139,23 @@ class TrafficProfile(ProfileFile):
         shares = [direction.load_share for direction in self.directions]
         if max(shares) != 1:
             raise ValueError(f"load_share: one direction's must be 1, and the largest is {max(shares):g}")
+
         for direction in self.directions:
             headers = direction.headers
             smallest = min(direction.size_weights)
             least = SMALLEST_IPV6_FRAME if 6 in headers.versions else SMALLEST_FRAME
             largest = LARGEST_FRAME + self.reverse.longer
+
             for size in direction.size_weights:
                 if not least <= size <= largest:
                     raise ValueError(f"{size} is not within {least} and {largest} bytes")
+
             needed = headers.length + TAG_BYTES + FCS_BYTES
             if smallest < needed:
                 raise ValueError(f"frames of {smallest} bytes are too small, these headers need {needed} bytes")
             if headers.flows > MOST_FLOWS:
                 raise ValueError(f"these ranges make {headers.flows} flows, and there may be {MOST_FLOWS} at most")
+
         return self
 
     @cached_property
@@ -295,6 +299,7 @@ def load_profile(
     fields = profile.model_dump()
     if bidirectional is not None:
         fields["bidirectional"] = bidirectional
+
     try:
         return TrafficProfile.model_validate({**fields, "frame_size": parse_frame_size(frame_size)})
     except ValidationError as error:
@@ -316,6 +321,7 @@ def profile_names() -> tuple[str, ...]:
 def _read_profile(name_or_path: str | Path) -> ProfileFile:
     if isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
         return load_yaml_file(name_or_path, ProfileFile, ProfileError)
+
     if counted := _COUNTED.fullmatch(name_or_path):
         fields = _read_profile(f"{counted['stem']}N{counted['end']}").model_dump()
         count = int(counted["count"])
@@ -333,7 +339,9 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
                 addresses = max(1, count // HOSTS_OF_NAT_ADDRESS)
                 back = fields["reverse"]["headers"]["ipv4"]["destination"]
                 back.update(count=addresses, first=WEST.ipv4.num_addresses - addresses)
+
         return ProfileFile.model_validate({**fields, "name": name_or_path})
+
     if name_or_path not in profile_names():
         names = profile_names()
         near = get_close_matches(name_or_path, names, n=6, cutoff=0.3) or names
@@ -341,6 +349,7 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
             f"There is no traffic profile {name_or_path!r}; among others there are {', '.join(near)}. "
             f"A file of your own is given by its path.{did_you_mean(name_or_path, names)}"
         )
+
     with as_file(files("lossratio").joinpath(_PROFILES).joinpath(f"{name_or_path}.yaml")) as path:
         return load_yaml_file(path, ProfileFile, ProfileError)
 
@@ -375,17 +384,20 @@ def weights_of(frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *,
     """
     if isinstance(frame_size, int):
         return {frame_size: 1}
+
     if frame_size in mixes:
         weights = mixes[frame_size]
         if not weights or min(weights.values()) < 1:
             raise ValueError(f"mix {frame_size}: it needs sizes, each with a weight of 1 or more")
         if len(weights) > MOST_SIZES:
             raise ValueError(f"mix {frame_size}: it has {len(weights)} sizes, and may have {MOST_SIZES} at most")
+
         pattern = sum(weights.values()) // gcd(*weights.values())
         if pattern > LONGEST_PATTERN:
             most = f"and may to {LONGEST_PATTERN} at most"
             raise ValueError(f"mix {frame_size}: its weights add up to {pattern} frames, {most}")
         return weights
+
     if frame_size not in IMIX:
         known = ", ".join(sorted({*IMIX, *mixes}))
         raise ValueError(f"{frame_size!r} is neither bytes like 64 or '64B', nor a mix of sizes; there are {known}")

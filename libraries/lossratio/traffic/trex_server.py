@@ -135,6 +135,7 @@ class TrexServer:
                 "start, maybe somebody's TRex server. Stop it, or give the generator another 'rpc_port' and "
                 "'publisher_port'."
             )
+
         problem = installation_problem(self._session, self._plan.directory, software=self._settings.software)
         if problem is not None:
             raise TrafficError(f"{self._where}: {problem}")
@@ -208,8 +209,10 @@ class TrexServer:
                 raise TrafficError(
                     f"{self._where}: TRex does not start with this configuration; it says: {self.last_words()}"
                 )
+
             has_begun = has_begun or server.pid is not None or self._status() is not None
             time.sleep(_POLL_SECONDS)
+
         words = self.last_words()
         self.stop()
         seconds = self._settings.start_timeout

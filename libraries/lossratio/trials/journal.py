@@ -110,6 +110,7 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         )
     if not lines:
         raise SearchError(f"{path} is not a journal, or was cut off in its header: it has no whole line.")
+
     try:
         header, digest = journal_lines.read_header(first)
     except journal_lines.UnknownFormatError as error:
@@ -118,9 +119,11 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         ) from error
     except ValueError as error:
         raise _damage(path, 1, error) from error
+
     intact = len(first) + 1
     reading = _Reading()
     damage = None
+
     for number, line in enumerate(lines, start=2):
         try:
             if number == len(lines) + 1 and not journal_lines.is_whole(line):
@@ -130,8 +133,10 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         except ValueError as error:
             damage = _damage(path, number, error)
             break
+
         digest = of_line
         intact += len(line) + 1
+
     if header["format"] == journal_lines.WITH_LATE_FRAMES_BEFORE:
         reading.find_late_frames_of_earlier_version()
     contents = JournalContents(
@@ -406,16 +411,19 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: M
             least = search.get("min_load_fps", 0.0)
             most = search.get("max_load_fps", math.inf)
             entries = [entry for entry in contents.entries if least <= entry.result.load <= most]
+
         left_out = contents.additions or contents.unproved or contents.withdrawn
         is_whole_copy = len(entries) == len(contents.entries) and not left_out
         if earlier.resolve() == path.resolve() and not is_whole_copy:
             names = (path.with_name(f"{path.name}.before-force-{number}") for number in itertools.count(1))
             with storing(f"keep a copy of the journal {path}", "It was not changed."):
                 shutil.copyfile(path, next(name for name in names if not name.exists()))
+
     unfinished = path.with_name(f".{path.name}.part")
     with Journal.begin(unfinished, search, about) as journal:
         for entry in entries:
             journal.append(entry.result, entry.purpose, entry.rule)
+
     unfinished.replace(path)
 
 

@@ -132,6 +132,7 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
         data = parse_json(line)
     except ValueError as error:
         raise ValueError(f"not JSON ({error})") from error
+
     given = data.get("format") if isinstance(data, dict) else None
     if given not in (FORMAT, WITH_LATE_FRAMES_BEFORE):
         problem = f"this is not a journal of format {FORMAT!r}: its format is {given!r}"
@@ -142,7 +143,9 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
             raise ValueError(problem) from error
         except DigestError:
             pass
+
         raise UnknownFormatError(problem)
+
     _, digest = take_digest(line)
     if not isinstance(data.get("search"), dict) or not isinstance(data.setdefault("created", ""), str):
         raise ValueError("it does not describe the search")
@@ -167,6 +170,7 @@ def read_line(line: bytes, before: str) -> tuple[Line, str]:
         read = read_record(_Line, text)
     except (ValueError, OverflowError, SearchError) as error:
         raise ValueError(f"not a trial ({error})") from error
+
     for problem in contradictions(read.output):
         raise ValueError(problem)
     return JournalEntry(TrialResult(read.input, read.output), read.purpose, read.rule, read.verified), digest

@@ -95,16 +95,19 @@ class ConntrackOptions(FileModel):
         """The rules of the forward hook that drop, limit, and mark."""
         if not self.keeps_connections:
             return
+
         entrance = match({"meta": {"key": "iifname"}}, {"set": list(interfaces)})
         # Not "ct state new", which is all frames of a connection that nobody has answered yet.
         first = (entrance, match({"ct": {"key": "mark"}}, _MARK, "!="))
         drop = {"drop": None}
         if self.firewall is not None:
             yield "invalid", (entrance, match({"ct": {"key": "state"}}, "invalid", "in"), drop)
+
         if self.new_connections:
             burst = self.new_burst or max(1, self.new_connections // 100)
             over = {"rate": self.new_connections, "per": "second", "burst": burst, "inv": True}
             yield "new_connections", (*first, {"limit": over}, drop)
+
         if self.most_connections:
             yield "most_connections", (*first, {"ct count": {"val": self.most_connections, "inv": True}}, drop)
         yield "", (*first, {"mangle": {"key": {"ct": {"key": "mark"}}, "value": _MARK}})
@@ -153,6 +156,7 @@ class Conntrack(ConnectionTable):
                 f"{self._setting('max')} and {self._setting('count')} are taken. Raise that setting on the node, or "
                 "take fewer flows."
             )
+
         pool = self._options.nat_addresses * (_PORTS - _FIRST_PORT)
         if self.translates and wanted.to_one > pool:
             raise DutError(

@@ -67,16 +67,19 @@ def choose_cores_of_both(cores: Sequence[Core], count: int, numa_nodes: tuple[in
     west, east = numa_nodes
     if count == 1:
         return choose_cores(cores, 1, west, where=where)
+
     cards = f"{where}: {count} physical cores are asked for. The west card is on NUMA node {west} and the east one on "
     if count % 2:
         raise NotMeasuredHereError(
             f"{cards}{east}, and each needs as many cores as the other: ask for 1, or an even number."
         )
+
     try:
         choice = choose_cores(cores, count // 2, west, where=where)
         others = _cores_on(cores, count // 2, east, where)[: count // 2]
     except NotMeasuredHereError as error:
         raise NotMeasuredHereError(f"{cards}{east}, and each node gives half of them. {error}") from error
+
     cpus = tuple(cpu for core in others for cpu in core.cpus)
     if len(cpus) != len(choice.workers):
         raise NotMeasuredHereError(f"{cards}{east}, and these cores have different numbers of threads that are online.")

@@ -72,6 +72,7 @@ def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
                 f"interface {name} is busy: it is below {above}. If that is not needed, take it out there "
                 f"(ip link set dev {name} nomaster, or ip link delete dev {above})."
             )
+
         for address in links[name].get("addr_info", ()):
             if (address["family"], address["scope"]) != ("inet6", "link"):
                 cidr = f"{address['local']}/{address['prefixlen']}"

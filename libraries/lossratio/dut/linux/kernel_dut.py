@@ -204,6 +204,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
         listing = self.node.json("nft", "-j", "list", "counters")["nftables"]
         counters = [entry["counter"] for entry in listing if "counter" in entry]
         ours = {one["name"]: int(one["packets"]) for one in counters if one["table"] == self.ruleset.table}
+
         return DutCounters(
             received={side: _count(link, "rx", "packets") for side, link in sides.items()},
             transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},

@@ -98,6 +98,7 @@ class Ruleset:
                 counter = _counter(direction)
                 yield self._add("counter", name=counter)
                 yield self._rule(_FORWARD, entrance, {"limit": over}, {"counter": counter}, {"drop": None})
+
         for name, expressions in self.connection_rules:
             if name:
                 yield self._add("counter", name=name)
@@ -143,11 +144,13 @@ def take_claim(
     names = [table_name(interface) for interface in interfaces]
     make = document(table("create", _FAMILY, name) for name in names)
     remove = document(table("delete", _FAMILY, name) for name in names)
+
     try:
         changes.run(*NFT, stdin=make, undo=NFT, undo_stdin=remove)
     except DutError:
         check_unclaimed(node, interfaces)
         raise
+
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     owner = f"{kind} of lossratio, set up by process {os.getpid()} on {socket.gethostname()} at {now}"
     for interface in interfaces:

@@ -211,6 +211,7 @@ class NodeDut(Dut[OptionsT_co]):
             if self._present.neighbours != neighbours:
                 raise self.node.error(f"the {self.kind} is set up for other neighbours; tear it down first.")
             return
+
         changes = self._changes = Changes(self.node)
         try:
             links = read_links(self.node, *self.kernel_interfaces)
@@ -218,6 +219,7 @@ class NodeDut(Dut[OptionsT_co]):
             for name in self.kernel_interfaces:
                 if not is_up(links[name]):
                     changes.set_link(name, "up", undo=("down",))
+
             self.build(changes, *neighbours)
             self._wait_for_links()
             names = tuple(dict.fromkeys((self.west, self.east, *self.interfaces)))
@@ -361,6 +363,7 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
     }
     paths = tuple(settings)
     own = {table_name(name) for name in interfaces}
+
     return {
         "interfaces": {name: links[name].get("master") for name in up},
         "ports": dict.fromkeys(

@@ -228,6 +228,7 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
             "sockets=af_xdp is for interfaces of the kernel, and the topology file has cards "
             "for DPDK: leave sockets out, or give the interfaces a 'name' and no 'driver'."
         )
+
     links = read_links(node, *interfaces)
     for name in interfaces:
         if "xdp" in links[name]:
@@ -304,6 +305,7 @@ def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
     before = bound_driver(node, address)
     if before == driver or driver in BIFURCATED:
         return
+
     unbind = ("tee", f"{_DEVICES}/{address}/driver/unbind")
     override = ("tee", f"{_DEVICES}/{address}/driver_override")
     probe = ("tee", "/sys/bus/pci/drivers_probe")

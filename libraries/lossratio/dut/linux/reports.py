@@ -87,6 +87,7 @@ def _facts(link: Link, driver: str, features: Mapping[str, Any], texts: Sequence
     numa, speed, threaded, *rps = texts
     lines = (line.partition(": ") for line in driver.splitlines())
     known = {key: value for key, _, value in lines if value not in ("", "N/A")}
+
     return {
         "name": link["ifname"],
         "mac_address": link["address"],
@@ -185,10 +186,12 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str]) -> Iterator[dict[s
     report: dict[str, Any] = {}
     perf = _start_perf(node)
     before = _counts(node, interfaces)
+
     try:
         yield report
     finally:
         report["perf"] = _stop_perf(node, perf)
+
     report.update(_difference(_counts(node, interfaces), before))
     report["statistics"] = [
         statistic(cpu, f"softnet_{name}", count, "times" if name == "time_squeeze" else "frames")

@@ -114,9 +114,11 @@ def check_installed(node: DutNode, program: str, options: VppOptions, drivers: d
     needed = {feature.given(options)[0]: feature.needs for feature in options.features} | drivers
     if not any(needs.plugins or needs.version for needs in needed.values()):
         return
+
     text = node.run("sh", "-c", _PLUGINS, "plugins", options.home, program)
     found = re.search(r"\bv(\d+\.\d+)", text)
     version = found[1] if found else ""
+
     for option, needs in needed.items():
         if version < needs.version:
             raise node.error(f"{option} needs VPP {needs.version} or later, and {program} is {version}.")

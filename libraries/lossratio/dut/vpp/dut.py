@@ -100,6 +100,7 @@ class Vpp(ProgramDut[VppOptions]):
         problem = vpp_problem(self.hop)
         if problem is not None:
             raise DutError(f"{problem} in the topology file.")
+
         super().check_ports()
         if self.options.uses_af_xdp and self.uses_cards:
             detach_afterwards(Changes(self.node), self.node, ())
@@ -109,6 +110,7 @@ class Vpp(ProgramDut[VppOptions]):
                     f"VPP's driver rdma is for cards that the kernel keeps (mlx5_core), and PCI "
                     f"device {address} has the driver {driver}. Say 'vpp: {{driver: dpdk}}' in the topology file."
                 )
+
             virtual = self.node.attempt("test", "-e", f"/sys/bus/pci/devices/{address}/physfn").exit_status == 0
             if self.hop.vpp.driver == "avf" and not virtual:
                 raise self.node.error(
@@ -131,6 +133,7 @@ class Vpp(ProgramDut[VppOptions]):
                         f"{self.node.name}: {problem} Take a topology with so many, such as local-3n."
                     )
                 raise self.node.error(f"{problem} Set up the testbed with duts={needed}.")
+
         by = f"driver: {self.hop.vpp.driver}" if self.uses_cards else f"sockets={self.options.sockets}"
         plugins = {plugin: "" for plugin in [_PLUGINS.get(by)] if plugin is not None}
         check_installed(self.node, self.program, self.options, {by: Needs(plugins=plugins)})
@@ -175,10 +178,12 @@ class Vpp(ProgramDut[VppOptions]):
         daemon = Daemon(self.node, directory, "vpp", program, _PRIORITY if goes_first else None)
         control = VppControl(self.node, self.options.home, directory)
         daemon.start(changes, control.answers)
+
         if not self.uses_cards:
             self._take_kernel_interfaces(control, changes)
         elif self.hop.vpp.driver != "dpdk":
             self._take_cards(control, changes, cards)
+
         links = self._links_between(west_mac, east_mac, directory)
         for command in (*placement_commands(cards), *options.forwarding_commands(*links)):
             control.configure(changes, command)
@@ -188,6 +193,7 @@ class Vpp(ProgramDut[VppOptions]):
         self._verified = self._check_features(control, links)
         if options.forwarding == "ip6":
             self._outlast_reports(control)
+
         return daemons
 
     def _start_programs(self, changes: Changes, directory: str, cores: CoreChoice) -> Iterator[Daemon]:
@@ -263,6 +269,7 @@ class Vpp(ProgramDut[VppOptions]):
         received = {side: count.get("rx packets", 0) + count.get("rx-miss", 0) for side, count in sides.items()}
         transmitted = {side: counters.get("tx packets", 0) for side, counters in sides.items()}
         dropped = {f"VPP, frames from the {side}": counters.get("drops", 0) for side, counters in sides.items()}
+
         if self.uses_cards:
             dropped |= {f"{side} card, rx-miss": count.get("rx-miss", 0) for side, count in sides.items()}
         else:
@@ -270,6 +277,7 @@ class Vpp(ProgramDut[VppOptions]):
                 dropped[f"ring in front of VPP, {side}"] = kernel["rx"]["packets"] - received[side]
                 dropped[f"ring behind VPP, {side}"] = transmitted[side] - kernel["tx"]["packets"]
                 received[side], transmitted[side] = kernel["rx"]["packets"], kernel["tx"]["packets"]
+
         dropped |= self._dropped_around_process(counts)
         return DutCounters(received, transmitted, dropped, details=reports.parse_errors(control.ask("show errors")))
 
@@ -405,6 +413,7 @@ class Vpp(ProgramDut[VppOptions]):
                 # It would have an address of its own otherwise.
                 control.configure(changes, Command(f"set interface mac address host-{name} {mac}"))
                 continue
+
             queues = f" num-rx-queues {self.options.queues}" if self.options.queues else ""
             # Without hw-addr VPP would choose an address that no neighbour knows.
             # On an interface without offloads, VPP would announce a header before each frame, but send none, and no

@@ -62,6 +62,7 @@ def parse_runtime(text: str) -> list[dict[str, Any]]:
                 {**statistic(f"{place} {node['node']}", name, node[column], unit), "labels": labels}
                 for name, column, unit in _NODE_STATISTICS
             ]
+
     return statistics
 
 
@@ -92,12 +93,14 @@ def parse_workers(runtime: str, placement: str) -> list[dict[str, Any]]:
             and node["state"].split()[0] in ("polling", "interrupt")
         ):
             frames[thread] = frames.get(thread, 0) + int(node["vectors"])
+
     queues: dict[str, list[str]] = {}
     for line in placement.splitlines():
         if placed := _PLACED.match(line):
             thread = placed["name"]
         elif queue := _QUEUE.match(line):
             queues.setdefault(thread, []).append(f"{queue['interface']} queue {queue['queue']}")
+
     if len(frames) > 1 and not frames.get(_MAIN_THREAD):
         frames.pop(_MAIN_THREAD, None)
     return [{"worker": worker, "frames": count, "queues": queues.get(worker, [])} for worker, count in frames.items()]
@@ -146,6 +149,7 @@ def parse_perfmon(bundle: str, text: str) -> list[dict[str, Any]]:
             place = f"{thread['name']} {node}"
             words = rest.split()
             labels = {"node_name": node, "thread_name": thread["name"], "thread_id": thread["id"]}
+
         if len(words) != len(BUNDLES[bundle]) or not all(map(_is_number, words)):
             # A heading, a thread above its nodes, or a node without packets.
             continue
@@ -153,6 +157,7 @@ def parse_perfmon(bundle: str, text: str) -> list[dict[str, Any]]:
             {**statistic(place, f"perfmon_{name}", word, unit), "labels": labels}
             for (name, unit), word in zip(BUNDLES[bundle], words, strict=True)
         ]
+
     return statistics
 
 

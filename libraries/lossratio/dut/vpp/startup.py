@@ -95,6 +95,7 @@ def startup_configuration(
     }
     for section, line in (*lines, *((name, line) for name, free in start.startup.items() for line in free)):
         sections.setdefault(section, []).append(line)
+
     return "".join(
         f"{section} {{\n{''.join(f'  {line}{chr(10)}' for line in written)}}}\n"
         for section, written in sections.items()

@@ -177,6 +177,7 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     mean = counters.mean_us
     low = counters.least_us or 0.0
     high = math.inf if counters.most_us is None else counters.most_us
+
     if counters.hdr is not None:
         decoded = Histogram.decode(counters.hdr)
         # What it lacks may be the slowest frames, or those that seem to have arrived before they left.
@@ -186,6 +187,7 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
             mean = max(low, min(histogram.mean, high or math.inf))
     elif counters.histogram:
         histogram = Histogram.of(counters.histogram, unit=counters.resolution_us)
+
     percentiles = {} if histogram is None else histogram.percentiles(PERCENTILES)
     # A histogram of three digits may round them.
     percentiles = {name: max(low, min(value, high)) for name, value in percentiles.items()}
@@ -193,10 +195,12 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     least = counters.least_us
     most = counters.most_us
     variation = None
+
     if slow is not None and least is not None and most is not None:
         # The percentile is wrong by an interval at most, and lies between least and most.
         error = min(slow * max(counters.interval_ratio, 10.0**-_DIGITS), most - least)
         variation = slow - least if 2.0 * error <= max(slow - least, counters.resolution_us) else None
+
     return DirectionLatency(
         **{field.name: getattr(counters, field.name) for field in fields(OneWayLatency)} | {"mean_us": mean},
         variation_us=variation,

@@ -105,6 +105,7 @@ class ActiveModifier:
         if len(commands) != wanted.number:
             name = "A run without a modifier" if modifier is None else f"The modifier {modifier.value!r}"
             raise SearchError(f"{name} has no commands; leave modifier_commands out.")
+
         self._filters = _filters(testbed) if modifier is Modifier.FILTERS else ""
         self._interval = wanted.interval
         self._actions = [command_reset(command, COMMAND_TIMEOUT, "command of the modifier") for command in commands]

@@ -64,6 +64,7 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
     heavy = critical_load.fit.heavy_tails_ratio or 0.0
     if heavy >= OPEN_TAILS:
         yield "tails", f"heavier than a normal distribution's with probability {heavy:.2g}: the interval counts them in"
+
     if critical_load.ended_by is not None:
         wider = critical_load.stopping_factor
         note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"
@@ -86,6 +87,7 @@ def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
         f"<tr><td>{xml_text(name)}</td><td colspan='{len(functions) + 1}'>{xml_text(value)}</td></tr>"
         for name, value in (*of_fit, *in_words(result, critical_load))
     ]
+
     return f"<table>{''.join(rows)}</table>"
 
 

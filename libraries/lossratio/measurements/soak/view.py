@@ -45,11 +45,13 @@ class SoakView(View[SoakResult]):
         critical_load = result.critical_load
         if critical_load is None:
             return
+
         state = f"irregular: {critical_load.reason}"
         if critical_load.reason is None:
             guard = critical_load.guard
             stated_fps = critical_load.stated.per_interface_fps
             state = "regular" if guard is None else f"regular, {limit_in_words(guard, stated_fps)}"
+
         yield f"critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run): {state}"
         yield value_line(critical_load.stated_as, critical_load.stated)
         yield value_line("standard deviation", critical_load.stdev)
@@ -182,6 +184,7 @@ def _draw_curves(
     if x is None:
         margin = _ROOM * (max(loads) - min(loads) or max(loads))
         x = Axis(max(1.0, min(loads) - margin), max(loads) + margin, _LEFT, _RIGHT)
+
     lowest = min(trial.loss_ratio or result.target_loss_ratio for trial in result.trials)
     floor = 10.0 ** (math.floor(math.log10(min(lowest, result.target_loss_ratio))) - 1.0)
     plot = Plot(x, Axis(floor, 1.0, place[1], place[0], is_logarithmic=True), picture)
@@ -189,11 +192,13 @@ def _draw_curves(
     ticks = x.ticks(8 if place is _CURVES else 6), [floor, *plot.y.ticks(8)[1:]]
     plot.frame(*ticks, label(scale), lambda loss: "none" if loss == floor else format_target(loss))
     plot.line([(x.low, result.target_loss_ratio), (x.high, result.target_loss_ratio)], "#777777", dash="6 3")
+
     for index, function in enumerate(critical_load.functions):
         points = [(point.load_per_interface_fps, point.loss_ratio) for point in function.curve]
         shown = [(load, loss) for load, loss in points if x.holds(load) and loss >= floor]
         if shown:
             plot.line(shown, series_colour(index))
+
     if place is _KNEE:
         ends = (critical_load.least_95.per_interface_fps, critical_load.most_95.per_interface_fps)
         plot.bands([(max(ends[0], x.low), min(ends[1], x.high), floor, 1.0)], _COMBINED, 0.12)
@@ -202,6 +207,7 @@ def _draw_curves(
         for mark, trials in by_mark(result.trials).items():
             places = [(one.load_per_interface_fps, max(one.loss_ratio, floor), trial_hint(one)) for one in trials]
             plot.marks(mark, places)
+
     plot.titles(f"load per interface, {prefix}fps", "loss ratio")
 
 
@@ -227,6 +233,7 @@ def _draw_history(picture: Drawing, critical_load: CriticalLoad) -> None:
     points = critical_load.history
     if len(points) < 2:
         return
+
     x = Axis(0.0, points[-1].elapsed_s or 1.0, _LEFT, _RIGHT)
     settled = [point for point in points if point.elapsed_s >= _SETTLED_SHARE * x.high]
     low = min(point.least_95_per_interface_fps for point in settled)

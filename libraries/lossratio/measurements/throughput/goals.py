@@ -122,6 +122,7 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
     """
     if isinstance(description, SearchGoal):
         return description
+
     value: Any = description
     if isinstance(description, str):
         preset = PRESETS.get(description.strip().upper())
@@ -129,6 +130,7 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
             return preset
         with suppress(ValueError, SyntaxError):
             value = literal_eval(description)
+
     if not isinstance(value, Mapping):
         raise SearchError(
             f"There is no search goal {description!r}. The goals are {', '.join(PRESETS)}; "

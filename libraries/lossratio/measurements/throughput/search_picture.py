@@ -76,21 +76,26 @@ def draw_search(result: GoalsResult, history: History) -> str:
     x = drawing.Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT)
     top = _TOP
     bottom = _TOP
+
     for window in windows:
         bottom = top + (_CLOSE_UP if window.goals else _OVERVIEW)
         plot = drawing.Plot(x, drawing.Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture)
         plot.frame(x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), "{:.0f}".format, in_words)
+
         for index in range(len(result.goals)):
             _draw_bounds(
                 plot, {number: bounds[index] for number, bounds in history.items()}, drawing.series_colour(index)
             )
+
         for mark, trials in marked.items():
             shown = [trial for trial in trials if window.holds(trial.load_per_interface_fps)]
             plot.marks(
                 mark, [(trial.number, trial.load_per_interface_fps, drawing.trial_hint(trial)) for trial in shown]
             )
+
         _draw_goal_labels(plot, result.goals, history[max(history)] if history else (), window)
         top = bottom + _SPACE
+
     picture.text((_LEFT + _RIGHT) / 2, bottom + 33.0, "trial", text_anchor="middle")
     bands = [(label, "#666666", opacity) for label, opacity in BANDS.items()]
     end = picture.legend(marked, bands, _LEFT, bottom + 54.0)
@@ -98,6 +103,7 @@ def draw_search(result: GoalsResult, history: History) -> str:
     if by_rule:
         end += drawing.LINE_HEIGHT
         picture.text(_LEFT, end, f"trials by the rule that chose them: {by_rule}")
+
     return picture.svg(_WIDTH, end + _MARGIN, _description(result))
 
 
@@ -261,16 +267,20 @@ def _close_ups(result: GoalsResult, last: tuple[GoalBounds, ...]) -> list[Window
         if not edges:
             unbounded.append(index)
             continue
+
         room = _ROOM_IN_WIDTHS * result.goals[index].goal.width_ratio * max(edges)
         merged = Window(max(0.0, min(edges) - room), max(edges) + room, (index,))
         for other in [window for window in close_ups if window.low <= merged.high and merged.low <= window.high]:
             close_ups.remove(other)
             merged = Window(min(other.low, merged.low), max(other.high, merged.high), (*other.goals, *merged.goals))
+
         close_ups.append(merged)
+
     close_ups.sort(key=attrgetter("low"), reverse=True)
     if close_ups and unbounded:
         lowest = close_ups.pop()
         close_ups.append(Window(lowest.low, lowest.high, (*lowest.goals, *unbounded)))
+
     return close_ups
 
 
@@ -286,6 +296,7 @@ def draw_loss(result: GoalsResult, history: History) -> str:
     marked = drawing.by_mark(result.trials)
     picture = drawing.Drawing()
     picture.text(4.0, 14.0, "trial loss ratio")
+
     for index, window in enumerate(windows):
         left = _LEFT + index * (width + _LOSS_GAP)
         x = drawing.Axis(window.low, window.high, left, left + width, window.is_logarithmic)
@@ -297,6 +308,7 @@ def draw_loss(result: GoalsResult, history: History) -> str:
         for goal, report in enumerate(result.goals):
             _draw_allowed_loss(plot, report, drawing.series_colour(goal))
         _draw_losses(plot, marked)
+
     picture.text((_LEFT + _LOSS_RIGHT) / 2, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
     goals = [
         (f"{one.goal.name}: allowed loss, bounds", drawing.series_colour(i), 1.0) for i, one in enumerate(result.goals)
@@ -414,17 +426,20 @@ def draw_spectra(result: GoalsResult) -> str:
         plot.line([(exceeding, y.low), (exceeding, y.high)], "#777777", width=1.0, dash="2 3")
         plot.line([(0.0, rates[-1]), (1.0, rates[-1])], "#777777", width=1.0)
         start = 0.0
+
         for level in spectrum.levels:
             end = min(1.0, start + level.share)
             plot.bands([(start, end, y.low, level.forwarding_rate)], colour, 0.25)
             plot.steps([(start, end, level.forwarding_rate)], colour)
             start += level.share
+
         # Each on a line of its own: side by side they would reach into the next panel.
         name = spectrum.report.goal.name
         short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
         plot.text(left - 50, top + 14, short, font_weight="bold")
         plot.text(left - 50, top + 29, f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}")
         plot.text(left - 50, top + 43, f"{sum(level.trials for level in spectrum.levels)} trials; {prefix}fps")
+
     rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
     description = f"Forwarding rates at the relevant bounds, {result.test.name}."
     if spectra:

@@ -124,6 +124,7 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
     highest = max((*_rates(sweeps), *limits.values()), default=1.0)
     x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, _RIGHT)
     plot = _framed(x, x.ticks(8), "frame size, bytes (a mix is at its average)", highest, 1.08)
+
     if limits:
         speeds = [rate * (size + L1_OVERHEAD) for size, rate in limits.items()]
         line = sorted(limits.items())
@@ -133,6 +134,7 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
             points = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
             line = [(size, speeds[0] / (size + L1_OVERHEAD)) for size in points]
         plot.line(line, _REFERENCE, width=1.2, dash="6 3")
+
     swatches = [("theoretical maximum of the links", _REFERENCE, 1.0)] if limits else []
     return _finish(plot, sweeps, "B", [*swatches, *_goals(sweeps)], "frame size")
 

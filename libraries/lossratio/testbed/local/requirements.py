@@ -100,10 +100,12 @@ def _forbidden_by() -> str:
             "user namespaces are restricted by AppArmor; "
             "allow them: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
         )
+
     for kind in ("user", "net", "mnt", "pid", "ipc"):
         if _setting(f"user/max_{kind}_namespaces") == "0":
             setting = f"user.max_{kind}_namespaces"
             return f"{kind} namespaces are forbidden by the sysctl {setting}; allow them: sudo sysctl {setting}=1000"
+
     if any(Path(path).exists() for path in ("/.dockerenv", "/run/.containerenv")):
         return "this container may not make namespaces; start it with --privileged, or run outside of it"
     return "the kernel or a security policy forbids namespaces; try it as root"

@@ -41,6 +41,7 @@ def join(topology: Topology) -> list[str]:
             if os.geteuid() != 0:
                 why = "or only root can see it. Run it as root."
             raise NodeError(f"There is no network namespace {namespace}: {why}")
+
     if _ip("-n", own, "link", "show", "lo").returncode != 0:
         _must("netns", "add", own)
     made = []
@@ -52,6 +53,7 @@ def join(topology: Topology) -> list[str]:
             _must("-n", where, "link", "set", interface, "up")
             _must("netns", "exec", where, "ethtool", "-K", interface, "tx", "off")
         made.append(f"{own} {name} -- {peer} {namespace}")
+
     return made
 
 
@@ -128,12 +130,14 @@ class Holder:
                 line = lines.readline()
         except TimeoutError as cause:
             raise TopologyError(f"Testbed {name} was not up within {_BUILD_TIMEOUT:g} s.") from cause
+
         message: dict[str, Any] = json.loads(line) if line else {"error": "its holder was killed"}
         if "error" in message:
             why = why_unavailable()
             if why is None:
                 raise TopologyError(f"Testbed {name} cannot be built: {message['error']}.")
             raise TestbedUnavailableError(f"No local testbed can be built: {why}.")
+
         built = message["result"]
         self.pid = int(built["pid"])
         self.nodes = {name: state.Access(**access) for name, access in built["nodes"].items()}
@@ -175,6 +179,7 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
         raise
     finally:
         os.close(plan.lock)
+
     holder = Holder(process, control)
     try:
         holder.build(plan, name)
@@ -227,6 +232,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
         _check(topology)
         if keep and find(topology.name) is not None:
             raise TopologyError(f"Testbed {topology.name} is up already; take it down first: lossratio testbed down.")
+
         tools = find_tools()
         directory, lock = state.create_directory(topology.name)
         username = _username()
@@ -244,6 +250,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
             **({} if topology.mtu is None else {"mtu": topology.mtu}),
             take_xdp_frames=tuple(name for name in topology.nodes if name != topology.tg_name and _has_xdp(topology)),
         )
+
         with launch(plan, topology.name) as holder:
             known = state.State(topology=topology, pid=holder.pid, keep=keep, username=username, nodes=holder.nodes)
             state.write_state(directory, known)
@@ -251,6 +258,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
             _write_ssh_config(testbed)
             if keep:
                 holder.let_go()
+
         return testbed
 
     @classmethod
@@ -358,6 +366,7 @@ def _resolved(directory: Path, known: state.State) -> Topology:
     _, *others = sorted(os.sched_getaffinity(0))
     device_cpus = tuple(others[max(0, len(others) - len(topology.dut_names)) :]) if _has_xdp(topology) else ()
     nodes: dict[str, Node] = {}
+
     for name, node in topology.nodes.items():
         generator = node.generator
         if isinstance(generator, XdpGenerator):
@@ -365,9 +374,11 @@ def _resolved(directory: Path, known: state.State) -> Topology:
         if isinstance(generator, RealGenerator) and generator.any_python and "python" not in generator.model_fields_set:
             # The nodes are this machine, and of its Pythons this one is known to have numpy.
             generator = generator.model_copy(update={"python": sys.executable})
+
         as_user = {"host": ADDRESS, "username": known.username, "key_file": directory / "id_ed25519", "sudo": False}
         reached = {**as_user, **known.nodes[name].model_dump(), "known_hosts": None}
         nodes[name] = node.model_copy(update={**reached, "generator": generator})
+
     return topology.model_copy(update={"nodes": nodes})
 
 

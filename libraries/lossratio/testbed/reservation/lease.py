@@ -80,6 +80,7 @@ def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None =
     reservation: Reservation | None = topology.reservation
     if reservation is None or topology.testbed == "simulated":
         return None
+
     default = _LOCAL_DIRECTORY if topology.testbed == "local" else _LAB_DIRECTORY
     tg = topology.nodes[topology.tg_name]
     # All namespaces of a machine share its directory of reservations.
@@ -266,6 +267,7 @@ class Lease(AbstractContextManager["Lease"]):
                 "another one (--any-of), or see 'lossratio status'.",
                 holder,
             )
+
         before = Holder.from_json(event["taken_over"])
         if before is not None:
             _LOG.warning("The reservation of %s has run out and is taken over. Its holder: %s.", session.name, before)
@@ -273,6 +275,7 @@ class Lease(AbstractContextManager["Lease"]):
         # The lease began on the TG at an unknown moment of the wait, so the first renewal shows when it ends.
         lease.confirm()
         lease._pulse.start()
+
         return lease
 
     def __exit__(self, *exception: object) -> None:
@@ -418,6 +421,7 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
             session.name,
             answer["damage"],
         )
+
     holder = Holder.from_json(answer["holder"])
     if answer["event"] == "refused":
         raise TestbedReservedError(

@@ -43,6 +43,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     channel = Channel(sys.stdin.fileno(), replies)
     agent = Agent(channel.check, channel.check_open, channel.reply)
+
     try:
         for line in channel.lines(agent.tend):
             request_id = None

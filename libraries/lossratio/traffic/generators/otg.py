@@ -134,10 +134,12 @@ class Otg(Generator[OtgTester]):
                     f"{direction.name}: {len(frames.fields)} fields of its frames change, and a flow of OTG has "
                     f"{_MOST_PATTERNS} patterns at most. Take another traffic profile."
                 )
+
             size: dict[str, Any] = {"choice": "fixed", "fixed": frames.max_size}
             if len(frames.sizes) > 1:
                 pairs = [{"size": each, "weight": float(weight)} for each, weight in frames.sizes]
                 size = {"choice": "weight_pairs", "weight_pairs": {"choice": "custom", "custom": pairs}}
+
             flows.append(
                 {
                     "name": f"{direction.name} {ports[direction.transmit].rpartition(' ')[2]}",
@@ -149,6 +151,7 @@ class Otg(Generator[OtgTester]):
                     "size": size,
                 }
             )
+
         located = [{"name": own, "location": self.settings.ports[name]} for name, own in ports.items()]
         return {"ports": located, "flows": flows}
 

@@ -60,6 +60,7 @@ def choose_server(
     if low_end and generator.low_end is None:
         without = f"; {' and '.join(generator.wishes_for_cores)}: without effect" if generator.wishes_for_cores else ""
         reasons.append(f"{cpus} CPUs: all threads of TRex share one{without}")
+
     choice = ServerChoice(low_end, limit_memory=generator.limit_memory, mbuf_factor=generator.mbuf_factor)
     if generator.cores:
         choice = replace(
@@ -72,6 +73,7 @@ def choose_server(
     elif hardware is not None and not low_end:
         numa_nodes = [_numa_node(hardware, pair, reasons) for pair in zip(ports[::2], ports[1::2], strict=True)]
         choice = _with_cores(choice, generator, numa_nodes, hardware.cores, reasons)
+
     if hardware is not None and not low_end:
         choice = _with_memory(choice, generator, len(ports) // 2, hardware, reasons)
     several = any(len(threads) > 1 for _, threads in choice.pairs)
@@ -79,6 +81,7 @@ def choose_server(
         raise TopologyError(
             "The generator's 'pin_cores' needs two or more cores for each pair of ports: TRex refuses to send with one."
         )
+
     pinned = generator.pin_cores if generator.pin_cores is not None else several and not generator.software
     return replace(choice, pin_cores=pinned, because=tuple(reasons))
 
@@ -104,10 +107,12 @@ def _with_cores(
         free[node] = [core for core in cores if core.numa_node == node]
     first = numa_nodes[0]
     others = free[first]
+
     if len(others) < _FEW_CPUS:
         # Virtual machines often have few cores with two threads each.
         others = [Core((cpu,), first) for core in others for cpu in core.cpus]
         free[first] = others
+
     if len(others) >= _FEW_CPUS:
         free[first] = others[2:]
     count = min(len(free[node]) // numa_nodes.count(node) for node in numa_nodes)
@@ -117,6 +122,7 @@ def _with_cores(
             "latency and one for each pair of ports: TRex chooses one CPU for each pair"
         )
         return choice
+
     count = min(count, most)
     pairs = []
     for node in numa_nodes:
@@ -126,6 +132,7 @@ def _with_cores(
         if generator.hyper_threads:
             threads += [cpu for core in taken for cpu in core.cpus[1:]]
         pairs.append((node, tuple(threads)))
+
     siblings = any(len(core.cpus) > 1 for core in cores)
     use = ("send, too" if generator.hyper_threads else "stay idle") if siblings else "do not exist"
     reasons.append(
@@ -143,15 +150,18 @@ def _with_memory(
     # All hugepages, and not those that are free: a server that runs already is adopted if it was started like this.
     there = max(min(hardware.hugepages.get(node, 0) for node in numa_nodes), generator.hugepages or 0)
     limit = choice.limit_memory
+
     if limit is None and there:
         limit = min(usual, there)
         less = f", as there are no more (CSIT takes {usual} MB)" if limit < usual else ""
         reasons.append(f"{limit} MB of hugepages on each NUMA node of the cards{less}")
+
     factor = choice.mbuf_factor
     if factor is None and limit is not None and MBUF_FACTOR_ARGUMENT not in generator.arguments:
         # CSIT's factor goes with CSIT's memory.
         factor = max(1.0, float(_MBUF_FACTOR * min(limit, usual) // usual))
         reasons.append(f"{factor:g} times as many packet buffers as TRex has by itself, as memory allows")
+
     return replace(choice, limit_memory=limit, mbuf_factor=factor)
 
 
@@ -207,6 +217,7 @@ class Trex(Generator[TrexGenerator]):
         self._server = TrexServer(node.session, self._plan)
         self._has_started = False
         self._neighbours: tuple[dict[str, str], ...] = ()
+
         self._lldp: tuple[str, ...] = ()
 
     @classmethod
@@ -246,6 +257,7 @@ class Trex(Generator[TrexGenerator]):
         if choice.master is not None:
             pairs = "; ".join(f"{', '.join(map(str, threads))} (NUMA node {node})" for node, threads in choice.pairs)
             yield f"TRex's CPUs: main thread {choice.master}, latency {choice.latency}, ports {pairs}"
+
         yield from choice.because
         for card in () if hardware is None else hardware.cards.values():
             facts = {
@@ -272,6 +284,7 @@ class Trex(Generator[TrexGenerator]):
             self._lldp = tuple(speaker.port for speaker in configuration.speakers if speaker.lldp)
             # The kernel, which would answer for them otherwise, does not have the ports.
             configuration = replace(configuration, speakers=())
+
         try:
             facts = super().configure(agent, configuration)
         except AgentRefusalError as error:
@@ -279,6 +292,7 @@ class Trex(Generator[TrexGenerator]):
                 raise
             self._server.stop()
             facts = super().configure(agent, configuration)
+
         server = {
             "configuration": yaml.safe_load(self._plan.configuration)[0],
             "arguments": list(self._plan.arguments),
@@ -295,6 +309,7 @@ class Trex(Generator[TrexGenerator]):
             self._has_started = False
             self._server.ensure()
             self._has_started = True
+
         options = TrexSettings(
             **{name: value for name, value in self.settings if name in _SAME_SETTINGS},
             directory=self._directory,
@@ -409,6 +424,7 @@ def server_configuration(
         # With the interface's name alone TRex takes rings of 256 frames, and drops from 50,000 frames/s.
         ring = _JUMBO_RING if generator.jumbo else _RING
         names = [f"--vdev=net_af_packet{number},iface={name},{ring}" for number, name in enumerate(names)]
+
     fields: dict[str, Any] = {
         "version": 2,
         "interfaces": names,
@@ -423,6 +439,7 @@ def server_configuration(
         fields["memory"] = {"dp_flows": generator.most_connections}
     if choice.limit_memory is not None:
         fields["limit_memory"] = choice.limit_memory
+
     if choice.master is not None:
         fields["c"] = len(choice.pairs[0][1])
         fields["platform"] = {
@@ -432,6 +449,7 @@ def server_configuration(
         }
     elif choice.low_end:
         fields["low_end"] = True
+
     return yaml.safe_dump([fields], sort_keys=False)
 
 

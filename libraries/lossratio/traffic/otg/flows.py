@@ -107,6 +107,7 @@ def check_counts(data: Any) -> None:
             raise FieldError(
                 where, f"a request has {_MOST_PARTS} objects and lists at most, {_MOST_DEPTH} in each other"
             )
+
         entries = part.items() if isinstance(part, dict) else enumerate(part)
         for key, entry in entries:
             if isinstance(entry, dict | list):
@@ -171,10 +172,12 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
     for what, names in (("ports", ports), ("flows", [flow["name"] for flow in models])):
         if len(set(names)) < len(names):
             raise FieldError(what, "two of them have the same name")
+
     speeds = {name: layer1.get("speed", "") for layer1 in config.get("layer1", ()) for name in layer1["port_names"]}
     flows = tuple(_flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models))
     if sum(len(field.values) for flow in flows for field in flow.packet.headers.fields) > _MOST_VALUES:
         raise FieldError("flows", f"their fields list more than {_MOST_VALUES:,} values; take some that count up by 1")
+
     for number, flow in enumerate(flows):
         where = f"flows[{number}].duration"
         kinds = {(each.packets is None, each.duration is None) for each in (flow, flows[0])}
@@ -184,6 +187,7 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
             raise FieldError(
                 f"flows[{number}].metrics.latency", "it is measured of all flows or of none, and of none without an end"
             )
+
     return flows
 
 
@@ -192,15 +196,18 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, s
     receivers = [*tx_rx.get("rx_names", ()), *([tx_rx["rx_name"]] if "rx_name" in tx_rx else ())]
     if len(receivers) != 1:
         raise FieldError(f"{where}.tx_rx.port.rx_names", f"one port receives a flow, and there are {len(receivers)}")
+
     for name, port in (("tx_name", tx_rx.get("tx_name")), ("rx_names", receivers[0])):
         if port not in ports:
             raise FieldError(f"{where}.tx_rx.port.{name}", f"there is no port {str(port)[:100]!r}")
+
     packet = read_packet(model.get("packet", ()), f"{where}.packet")
     least = max(SMALLEST_FRAME, len(packet.headers.data) + TAG_BYTES + FCS_BYTES)
     sizes = tuple(_sizes(model.get("size", {}), least, f"{where}.size"))
     rate = _rate(model.get("rate", {}), sizes, speeds.get(tx_rx["tx_name"], ""), f"{where}.rate")
     packets, seconds = _duration(model.get("duration", {}), rate, f"{where}.duration")
     metrics = model.get("metrics", {})
+
     return Flow(
         name=model["name"],
         ports=(tx_rx["tx_name"], receivers[0]),
@@ -243,6 +250,7 @@ def _rate(model: Mapping[str, Any], sizes: Sequence[tuple[int, int]], speed: str
         bits = int(found[1]) * (1e9 if found[2] == "g" else 1e6)
         frame = sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes)
         rate = share * bits / (8 * (frame + L1_OVERHEAD))
+
     if not 1.0 <= rate <= _FASTEST:
         raise FieldError(f"{where}.{choice}", f"it must be 1 to {_FASTEST:,.0f} frames per second")
     return rate

@@ -219,29 +219,35 @@ class _PacketReader:
         start = len(self.headers.data)
         bits = 0
         stepping = []
+
         for field in header.fields:
             place = f"{where}.{field.path}"
             pattern = _at(model, field.path)
             values: Sequence[int] = (field.default if "." not in field.path else 0,)
             if field.computed == "next" and behind is not None:
                 values = (HEADERS[behind].number or 0,)
+
             if field.computed in ("length", "checksum"):
                 self._compute(field, header, start, place)
             elif pattern is not None and pattern["choice"] != "auto" and field.notation is not MAC:
                 values = _values(field, pattern, place)
+
             if len(values) > 1:
                 stepping.append((field, values, place))
             else:
                 bits |= values[0] << (8 * header.length - field.start - field.bits)
+
         data = bytearray(bits.to_bytes(header.length, "big"))
         for field, values, place in stepping:
             try:
                 self.headers.fields.append(_stepping(field, values, data, start, self.headers.fields))
             except ValueError as error:
                 raise FieldError(place, str(error)) from error
+
         for own in self.headers.fields:
             if own.offset >= start:
                 data[own.offset - start : own.offset - start + own.width] = bytes(own.width)
+
         self.headers.data += bytes(data)
         if header.addresses is not None:
             self._addresses = (start + header.addresses, start + header.length)
@@ -275,6 +281,7 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
     chosen = pattern.get(choice, [] if choice == "values" else {} if choice != "value" else field.default)
     read = field.notation.read
     most = 1 << field.bits
+
     try:
         if choice == "value":
             values: Sequence[int] = (read(chosen),)
@@ -292,12 +299,14 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
                 values = tuple(value % most for value in values)
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise FieldError(where, f"{str(chosen)[:100]!r} is no such value") from error
+
     is_counting = isinstance(values, range) and values.step == 1
     if len(values) > (MOST_COUNTED if is_counting else MOST_LISTED):
         raise FieldError(
             where,
             f"it has {len(values):,} values; possible are {MOST_LISTED:,}, or {MOST_COUNTED:,} that count up by 1",
         )
+
     extremes = (values[0], values[-1]) if isinstance(values, range) else values
     if not all(0 <= value < most for value in extremes):
         raise FieldError(where, f"its values must have {field.bits} bits")
@@ -312,6 +321,7 @@ def _stepping(
     shift = 8 * end - field.start - field.bits
     around = int.from_bytes(constant[first:end], "big")
     whole: Sequence[int]
+
     if isinstance(values, range) and values.step == 1 and shift == 0:
         # There may be a million of them, in each of many fields.
         whole = range(around + values.start, around + values.stop)
@@ -320,17 +330,22 @@ def _stepping(
     else:
         whole = [around | value << shift for value in values]
         lowest, highest = min(whole), max(whole)
+
     if lowest >> 8 * _WIDEST != highest >> 8 * _WIDEST or (highest - lowest) >> _LISTED_BITS:
         raise ValueError(f"its values differ in more than the last {_LISTED_BITS} bits")
+
     if end - first > _WIDEST:
         # The first bytes are the same in all frames.
         constant[first : end - _WIDEST] = lowest.to_bytes(end - first, "big")[:-_WIDEST]
         first = end - _WIDEST
+
     if any(own.offset < start + end and start + first < own.offset + own.width for own in others):
         raise ValueError("another field in the same byte changes, too")
+
     mask = (1 << 8 * (end - first)) - 1
     if isinstance(whole, range):
         return SteppingField(start + first, end - first, lowest & mask, len(whole))
+
     whole = [value & mask for value in whole]
     is_counting = whole == list(range(whole[0], whole[0] + len(whole)))
     return SteppingField(start + first, end - first, min(whole), len(whole), values=() if is_counting else tuple(whole))
@@ -364,6 +379,7 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
         own = data[start : start + header.length]
         model: dict[str, Any] = {}
         behind = None
+
         for field in header.fields:
             number = int.from_bytes(own, "big") >> (8 * header.length - field.start - field.bits) & (
                 (1 << field.bits) - 1
@@ -383,9 +399,11 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
                     model[field.path] = _pattern(field, changing[0], base)
                 elif number or field.default or field.bits > 8:
                     model[field.path] = _value(field.notation.write(number))
+
         yield {"choice": kind, kind: model}
         start += header.length
         kind = behind
+
     if start != len(data):
         raise TrafficError(
             "Flows of the Open Traffic Generator have the headers ethernet, vlan, ipv4, ipv6, udp and tcp here, and "

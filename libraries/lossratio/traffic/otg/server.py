@@ -106,12 +106,14 @@ class _Handler(LocalHandler):
         # Pages in a browser cannot send this type to another server without asking it.
         if self.headers.get_content_type() != "application/json":
             raise _RefusalError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "requests have the Content-Type application/json")
+
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdecimal()):
             raise _RefusalError(HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length")
         if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
             text = f"a request has {MOST_BYTES:,} bytes at most"
             raise _RefusalError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
+
         data = self.rfile.read(int(length))
         if len(data) < int(length):
             if self.server.is_late(self.connection):

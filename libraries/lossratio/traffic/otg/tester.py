@@ -81,12 +81,14 @@ class Tester:
             list(check_fields(sent, CONFIG))
             warnings = list(check_fields(config, CONFIG))
             flows = read_flows(config)
+
             for number, port in enumerate(config.get("ports", ())):
                 if port.get("location") not in self._ports:
                     raise FieldError(
                         f"ports[{number}].location",
                         f"there is no {str(port.get('location'))[:100]!r}; there are {', '.join(self._ports)}",
                     )
+
             if flows:
                 self._ready(flows, config)
             self.config, self._flows = config, flows
@@ -103,16 +105,19 @@ class Tester:
         wanted = state.get("traffic", {}).get("flow_transmit", {})
         if "state" not in wanted:
             raise FieldError("traffic.flow_transmit.state", "it must be start or stop")
+
         with self._lock:
             flows = self._named(wanted.get("flow_names"))
             run = self._run
             if wanted["state"] == "start":
                 self._start(flows)
                 return self._told()
+
         if run is not None:
             if {flow.name for flow in flows} != {flow.name for flow in run.flows}:
                 raise FieldError("traffic.flow_transmit.flow_names", "flows that were started together stop together")
             run.stop()
+
         with self._lock:
             return self._told()
 
@@ -125,16 +130,19 @@ class Tester:
                 self._run.heard = time.monotonic()
             if self._problem is not None:
                 raise self._problem
+
             if request.get("choice") == "flow":
                 wanted = request.get("flow", {})
                 flows = self._named(wanted.get("flow_names"), "flow.flow_names")
                 made = [self._flow_metric(flow) for flow in flows]
                 return {"choice": "flow_metrics", "flow_metrics": _columns(made, wanted.get("metric_names"))}
+
             wanted = request.get("port", {})
             ports = {port["name"]: port["location"] for port in self.config.get("ports", ())}
             names = wanted.get("port_names") or list(ports)
             if not ports.keys() >= set(names):
                 raise FieldError("port.port_names", f"there are {', '.join(ports) or 'none'}")
+
             made = [self._port_metric(name, ports[name]) for name in names]
             return {"choice": "port_metrics", "port_metrics": _columns(made, wanted.get("column_names"))}
 
@@ -201,6 +209,7 @@ class Tester:
                 if self._generator is not None:
                     self._generator.close()
                 self._generator = None
+
             for counted, latency in counters:
                 self._counts[counted.name] = (counted, latency)
                 warnings = list(_warnings(counted, latency))
@@ -225,11 +234,13 @@ class Tester:
         if len(flow.sizes) == 1:
             size = flow.sizes[0][0]
             metric |= {"bytes_tx": sent * size, "bytes_rx": received * size}
+
         if flow.wants_loss:
             metric["loss"] = 100.0 * (sent - received) / sent if sent else 0.0
         if latency is not None:
             found = {"minimum_ns": latency.least_us, "average_ns": latency.mean_us, "maximum_ns": latency.most_us}
             metric["latency"] = {name: _NANOSECONDS * value for name, value in found.items() if value is not None}
+
         return metric
 
     def _port_metric(self, name: str, location: str) -> dict[str, Any]:

@@ -168,6 +168,7 @@ class Ipsec(Feature):
             for way in ("inbound", "outbound"):
                 ends = f"local-ip-range {near[0]} - {near[-1]} remote-ip-range {far[0]} - {far[-1]}"
                 yield f"ipsec policy add spd 1 priority 100 {way} action bypass protocol {_ESP} {ends}"
+
         for number, (host, local, remote) in enumerate(_hosts(wire, self.ipsec or 0)):
             first = _SPI + 2 * number
             ways = (("outbound", first + (wire.side is WEST)), ("inbound", first + (wire.side is EAST)))
@@ -177,6 +178,7 @@ class Ipsec(Feature):
             )
             yield f"ipsec sa add {leaving} {out} {Ipsec._association(self, wire, leaving)}"
             yield f"ipsec sa add {coming} inbound {back} {Ipsec._association(self, wire, coming)}"
+
             if by_policy:
                 packets = f"local-ip-range {sources[0]} - {sources[-1]} remote-ip-range {host} - {host}"
                 for way, association in ways:

@@ -200,6 +200,7 @@ def serve(request: Request) -> None:
     filtered = filtered_addresses() if request["rules"] is not None else None
     connections = table_of_connections(*request["connections"]) if request["connections"] else None
     links = []
+
     for index, side in zip(range(len(indices)), ("west", "east")):
         way = Way(
             name=f"lossratio_{side}",
@@ -213,6 +214,7 @@ def serve(request: Request) -> None:
         )
         forwarder = Forwarder(way, filtered, connections)
         links.append(Attachment(forwarder.program, indices[index], request["mode"]))
+
     delay = Delay(interfaces, request["delay"]) if "delay" in request["faults"] else None
     print("attached", flush=True)
     while delay is None:
@@ -280,6 +282,7 @@ def _account(interface: int) -> Request:
     number = attached_program(interface)
     if number is None:
         raise OSError("There is no XDP program any more.")
+
     info = program_info(number)
     tables = [Table.open(one) for one in info.maps]
     words = [word for table in tables if table.name == "lossratio_count" for word in (table.entries(1) or {}).values()]

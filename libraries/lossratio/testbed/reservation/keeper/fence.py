@@ -54,6 +54,7 @@ def why_lost(file: ReservationFile, token: str) -> dict[str, Any] | None:
     """Why a lease is gone: a ``reason``, or the ``holder`` of the present lease; None: the lease is in the record."""
     if not file.is_in_place():
         return {"reason": f"somebody has removed or replaced {file.path}", "holder": None}
+
     try:
         record = file.glance()
         lease = record["lease"]
@@ -61,6 +62,7 @@ def why_lost(file: ReservationFile, token: str) -> dict[str, Any] | None:
     except DamagedRecordError as error:
         lease = None
         damage = error.why
+
     if lease is None:
         # The guard may have repaired a damaged record before the keeper looks.
         why = f"somebody has overwritten {file.path}: {damage}" if damage else "somebody has released it"
@@ -161,15 +163,18 @@ def _guard(file: ReservationFile, token: str, report: int) -> None:
     # The lease is in the record as soon as the keeper gives the mutex back.
     with suppress(OSError, DamagedRecordError), file.mutex():
         pass
+
     while _is_there(file, token) and (inside is None or os.waitpid(inside, os.WNOHANG)[0] == 0):
         # The guard before this one may still have the name, or a process that asks whether there is a guard.
         beacon = beacon or _beacon(file)
         watch.wait()
+
     if inside is not None:
         # Do not wait for the first process: it cannot end before a frozen `nsenter`. An `nsenter` is outside the
         # namespace, and is killed by its mark below.
         with suppress(OSError):
             os.kill(inside, signal.SIGKILL)
+
     give_up(file, {"token": token})
     if beacon is not None:
         beacon.close()
@@ -198,6 +203,7 @@ def _start_inside() -> tuple[int | None, int | None]:
     libc = _libc()
     if libc is None or shutil.which("nsenter") is None or libc.unshare(_CLONE_NEWPID) != 0:
         return None, None
+
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -213,6 +219,7 @@ def _start_inside() -> tuple[int | None, int | None]:
                 signal.pause()
         finally:
             os._exit(0)
+
     os.close(writing)
     with os.fdopen(reading) as pipe:
         visible = pipe.read()

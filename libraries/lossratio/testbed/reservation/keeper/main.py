@@ -88,8 +88,10 @@ class Keeper:
             give_up(self._file, lease)
             say("ended" if request["op"] == "look" else "lost", **lost)
             return False
+
         if request["op"] == "look":
             return True
+
         if request["op"] == "release":
             end_lease(lease)
         if not self._write(request["op"], lease["token"]):
@@ -98,6 +100,7 @@ class Keeper:
         if self._lease is None:
             say("released")
             return False
+
         say("renewed", prefix=prefix(self._file, self._lease))
         return True
 
@@ -132,6 +135,7 @@ class Keeper:
             ticket = record["ticket"]
             record["ticket"] = ticket + 1
             fcntl.lockf(self._file.fd, fcntl.LOCK_EX, 1, self._file.tickets + ticket)
+
         try:
             if self._is_first(ticket, deadline):
                 while True:
@@ -147,9 +151,11 @@ class Keeper:
         """Waits until no keeper has an earlier ticket; returns whether this was in time."""
         if ticket == 0:
             return True
+
         fd = self._file.fd
         earlier = (ticket, self._file.tickets)
         signal.signal(signal.SIGALRM, _stop_waiting)
+
         try:
             with suppress(BlockingIOError, PermissionError):
                 fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, *earlier)
@@ -208,6 +214,7 @@ def clear(request: Message) -> None:
         file.glance()
     except DamagedRecordError as error:
         damage = error.why
+
     with file.mutex(repair=request["force"]) as record:
         lease = record["lease"]
         may = lease is None or request["force"] or lease["owner"] == request["owner"]
@@ -216,6 +223,7 @@ def clear(request: Message) -> None:
                 end_lease(lease)
             end_all(file)
             record["lease"] = None
+
     say("cleared" if may else "refused", holder=described(lease) if is_valid(lease) else None, damage=damage)
 
 

@@ -66,6 +66,7 @@ class ReservationFile:
             # Somebody has removed the file, and other processes open a new file now. Closing drops the locks.
             os.close(self.fd)
             self.fd = self._open()
+
         try:
             before = os.pread(self.fd, RECORD_BYTES, 0)
             try:
@@ -74,6 +75,7 @@ class ReservationFile:
                 if not (repair and error.may_repair):
                     raise
                 record = {**_new_record(), "repaired": error.why}
+
             yield record
             after = _written(record)
             if after != before:
@@ -180,16 +182,20 @@ def _check(lease: object) -> None:
         return
     if not isinstance(lease, dict):
         raise DamagedRecordError("its lease is none")
+
     version = lease.get("version")
     if type(version) is int and version > VERSION:
         raise DamagedRecordError("a newer version of lossratio has written it: use that one", may_repair=False)
+
     for name in _TEXTS:
         if not isinstance(lease.get(name), str):
             raise DamagedRecordError(f"its lease has no {name!r}")
+
     for name in _NUMBERS:
         value = lease.get(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LARGEST:
             raise DamagedRecordError(f"its lease has no {name!r}")
+
     # Only earlier versions have just these fields: a record of this version must have a checksum.
     if set(lease) != {*_TEXTS, *_NUMBERS} and lease.get("checksum") != _checksum(lease):
         raise DamagedRecordError("its checksum is wrong")

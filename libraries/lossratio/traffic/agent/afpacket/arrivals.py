@@ -49,6 +49,7 @@ class Reception:
         numbers, times = numbers[credible], times[credible]
         if not len(numbers):
             return
+
         highest = np.maximum.accumulate(np.concatenate(([self._highest], numbers)))
         if highest[-1] >= len(self._has_arrived):
             self._has_arrived = np.concatenate((self._has_arrived, np.zeros(highest[-1] + 1, dtype=bool)))
@@ -58,6 +59,7 @@ class Reception:
         self._gaps.append(np.stack((highest[places] + 1.0, before[places], times[places]), axis=1))
         self._highest, self._last_time = int(highest[-1]), float(times[-1])
         (places,) = np.nonzero(times - before >= self._least_silence)
+
         if len(places):
             silences = np.concatenate((self.silences, np.stack((before[places], times[places]), axis=1)))
             longest = np.argsort(silences[:, 0] - silences[:, 1], kind="stable")[:MOST_OUTAGES]
@@ -139,6 +141,7 @@ def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception
         "steps": [],
     }
     first = 0
+
     for step in steps:
         part = step.transmission
         lost = None if reception is None else reception.lost(first, first + part.sent)
@@ -153,6 +156,7 @@ def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception
             }
         )
         first += part.sent
+
     if reception is not None and sent:
         firsts, lasts, times = reception.outages(sent)
         longest = np.sort(np.argsort(firsts - lasts, kind="stable")[:MOST_OUTAGES])
@@ -167,4 +171,5 @@ def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception
         ]
         silences = (reception.silences - began).tolist()
         message["silences"] = [{"start": start, "end": end} for start, end in silences]
+
     return message

@@ -112,19 +112,23 @@ class _End:
         captured = self._ring.captured()
         if not len(captured):
             return
+
         end = self._start + TAG_BYTES
         contents = captured.contents(end)
         numbers = words_at(contents, end - 4)
         is_new = numbers < len(self._has_arrived)
         is_new[is_new] = ~self._has_arrived[numbers[is_new]]
+
         if self._expected is not None:
             is_own = (contents[is_new][:, self._ends] == self._expected(numbers[is_new])[:, self._ends]).all(axis=1)
             self.strangers += len(is_own) - int(is_own.sum())
             is_new[is_new] = is_own
+
         self._has_arrived[numbers[is_new]] = True
         if self._change is not None:
             # Answers are made while other frames arrive, and so take no time when all have.
             self._rows[numbers[is_new]] = self._change(contents[is_new, : self._start])
+
         self._ring.release(len(captured))
 
     def arrived(self) -> Numbers:
@@ -219,6 +223,7 @@ class Conversation:
         for number, (before, now) in enumerate(zip(self._passes, self._passes[1:])):
             if not len(self._alive):
                 return
+
             sends, receives = self._initiator, self._responder
             if not now.is_forward:
                 sends, receives = receives, sends
@@ -239,6 +244,7 @@ class Conversation:
             is_silent = number == 0 and not len(arrived) and not receives.overlooked
             if is_silent and count >= _LEAST_SILENT and not receives.are_late(tag):
                 raise _silence(receives, count)
+
             self._alive = self._alive[arrived]
             if len(arrived) < count:
                 sends.keep(arrived)
@@ -312,10 +318,12 @@ class Conversation:
                 _set_word(data, self._tcp + _SEQUENCE, sequence)
                 _set_word(data, self._tcp + _ACKNOWLEDGEMENT, acknowledged)
                 data[:, self._tcp + _FLAGS] = now.flags
+
             for first, end in frames.rewritable:
                 # The time to live, which routers have counted down.
                 if end - first == 1:
                     data[:, first] = header[first]
+
             for checksum in frames.checksums:
                 data[:, checksum.offset : checksum.offset + 2] = 0
             complete(data, np.full(len(data), length), frames, self._sums)

@@ -56,6 +56,7 @@ class ActiveDirection:
         self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
         self.sender = Sender(self._setup)
         self.broadcaster: Sender | None = None
+
         if direction.broadcast_share:
             self.broadcaster = Sender(replace(self._setup, cycle=build_frames(frames, own_mac, BROADCAST)))
 
@@ -147,6 +148,7 @@ class ActiveDirection:
         sent = progress.sent
         unsent = progress.unsent
         usual = int(BATCH * rate) + 2
+
         return SoFar(
             whole=lookout.whole[self.name],
             sent=sent,
@@ -191,6 +193,7 @@ class ActiveDirection:
         if self.broadcaster is not None:
             others = reports[self.broadcaster].transmission
             broadcasts = max(0, others.intended - others.sent)
+
         load_frames = sent.sent - report.probes
         check_countable(self.name, load_frames)
         if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
@@ -199,6 +202,7 @@ class ActiveDirection:
                 f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
                 "so that it is not known how many were sent. Another program may use this interface.",
             )
+
         late, copies = self._returns.late_of_earlier()
         self._returns.end(load_frames, received)
         counters = {
@@ -220,6 +224,7 @@ class ActiveDirection:
         }
         if report.batches is None:
             return counters
+
         reception = None if self._arrivals is None else self._arrivals.reception()
         self._stop_noting()
         return {**counters, "course": course(report.batches, report.steps, reception)}

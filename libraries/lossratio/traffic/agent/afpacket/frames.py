@@ -337,6 +337,7 @@ class HeaderPatches:
         self._steps = np.arange(slots)
         places = _changing_places(spec)
         tables = [np.empty((len(sizes) * order.flows, end - start), dtype=np.uint8) for start, end in places]
+
         for number, size in enumerate(sizes):
             for first in range(0, order.flows, _CHUNK):
                 flows = np.arange(first, min(first + _CHUNK, order.flows))
@@ -344,6 +345,7 @@ class HeaderPatches:
                 rows = slice(number * order.flows + first, number * order.flows + first + len(flows))
                 for (start, end), table in zip(places, tables):
                     table[rows] = data[:, start:end]
+
         self.parts = [(start, table.view(f"V{end - start}").reshape(-1)) for (start, end), table in zip(places, tables)]
 
     def run(self, number: int) -> int:

@@ -46,6 +46,7 @@ class AfPacketGenerator:
         self._probe_tags: list[int] = []
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
         cpus = free_processors(device_cpus)
+
         try:
             for number, direction in enumerate(configuration.directions):
                 # The first of its own processors is the one to begin on.
@@ -56,6 +57,7 @@ class AfPacketGenerator:
         except OSError as error:
             self.close()
             raise _socket_error(error) from error
+
         raise_priority(COUNTING)
 
     def facts(self) -> Message:
@@ -122,6 +124,7 @@ class AfPacketGenerator:
                 "This generator uses connections one way at a time, and their throughput is that of both ways at once. "
                 "Use 'kind: trex'."
             )
+
         (direction,) = self._directions
         try:
             conversation = direction.conversation()
@@ -133,6 +136,7 @@ class AfPacketGenerator:
             unsent = 0
             arrived = None
             unseen = 0
+
             for sender, order in conversation.replies(report.first, load * exchange.answer_ratio, self._tags.next):
                 if arrived is None:
                     arrived, unseen = conversation.alive, conversation.overlooked
@@ -141,6 +145,7 @@ class AfPacketGenerator:
                 unsent += max(0, sent.intended - sent.sent)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
+
         # A connection over which no answer could be sent, or that this node has overlooked, is neither established nor
         # lost.
         alive = conversation.alive
@@ -148,6 +153,7 @@ class AfPacketGenerator:
         counters["sent_frames"] -= unsent
         counters["unsent_frames"] += unsent
         unanswered = max(0, (arrived or 0) + unseen - unsent - alive)
+
         return [{**counters, "received_frames": alive, "unanswered_frames": unanswered}]
 
     def start(self, load: float) -> None:
@@ -195,9 +201,11 @@ class AfPacketGenerator:
         tag_before = self._tags.last
         ramp_tag, tag = self._tags.next(), self._tags.next()
         orders: dict[Sender, SendOrder] = {}
+
         for number, direction in enumerate(self._directions):
             tagged = replace(wanted, tag=tag + number, ramp_tag=ramp_tag + number)
             orders.update(direction.orders(tagged, probes[number] if probes else None))
+
         # Otherwise the first sender that starts could keep this process from starting the others.
         raise_priority(SENDING + 1)
         try:
@@ -209,6 +217,7 @@ class AfPacketGenerator:
             tags += [(~NUMBERS & _TAG_MASK, known) for known in self._probe_tags]
             for direction in self._directions:
                 direction.watch(orders[direction.sender_of(wanted)], tags)
+
             for sender, order in orders.items():
                 sender.start(order)
                 started.append(sender)
@@ -228,12 +237,14 @@ class AfPacketGenerator:
         pending: dict[Any, Sender] = {sender.connection: sender for sender in senders}
         reports: dict[Sender, SenderReport] = {}
         ended = time.monotonic()
+
         try:
             while pending:
                 for connection in wait(list(pending), _NOTE_SECONDS if lookout is None else LOOK_SECONDS):
                     sender = pending.pop(connection)
                     reports[sender] = sender.report()
                     ended = time.monotonic()
+
                 # First of all, as a look at the links may wait for a lock of the kernel.
                 for sender in pending.values():
                     sender.renew()
@@ -243,9 +254,11 @@ class AfPacketGenerator:
                 ):
                     for sender in pending.values():
                         sender.stop()
+
                 check()
                 for direction in self._directions:
                     direction.note_arrivals()
+
             # Frames in flight need this time, and so it costs nothing.
             for direction in self._directions:
                 direction.note_arrivals(least=1)
@@ -254,6 +267,7 @@ class AfPacketGenerator:
             # Senders are only left after an error.
             for sender in pending.values():
                 sender.drain()
+
         return reports
 
     def _arrived(self) -> int:

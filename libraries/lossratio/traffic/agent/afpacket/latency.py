@@ -124,13 +124,16 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
     }
     if answer["error"] is not None:
         return answer
+
     sent_at = dict(zip(left.numbers.tolist(), left.times.tolist()))
     if not set(numbers.tolist()) <= sent_at.keys():
         return {**answer, "error": "Latency frames came back that never left. Something repeats earlier frames."}
+
     sent_times = np.array([sent_at[number] for number in numbers.tolist()], dtype=np.int64)
     latencies = arrived.times[first] - sent_times
     if int(latencies.min()) < 0:
         return {**answer, "error": f"Frames seem to have arrived before they left. {_CLOCK_WAS_SET}"}
+
     intervals, counts = np.unique(latencies // RESOLUTION_NS, return_counts=True)
     differences = np.abs(np.diff(latencies))
     after_middle = latencies[sent_times >= (int(left.times[0]) + int(left.times[-1])) // 2]

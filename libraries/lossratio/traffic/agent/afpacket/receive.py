@@ -150,6 +150,7 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
     *others, last = sample.lengths
     program += [(_JUMP_IF_EQUAL, len(others) - number, 0, length - lost) for number, length in enumerate(others)]
     program.append((_JUMP_IF_EQUAL, 0, _TAKE, last - lost))
+
     # Only now, as a number that a frame is too short for cannot be loaded, and the kernel would leave the frame.
     if place.is_numbered:
         program += [
@@ -163,6 +164,7 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
         ]
     else:
         program.append((_RETURN, 0, 0, 0))
+
     attach_filter(packets, [*program, *_ENDS])
 
 
@@ -291,14 +293,17 @@ class CapturedFrames:
             return self.contents(skipped + end, with_tags=with_tags)[:, skipped:]
         if skipped < 0:
             return np.pad(self.contents(end + skipped, with_tags=with_tags), ((0, 0), (-skipped, 0)))
+
         starts = self._halves[:, _MAC_HALF].astype(np.int64)
         if len(starts) and (starts == starts[0]).all():
             # The usual case, in which nothing has to be copied.
             plain = self._slots[:, starts[0] : starts[0] + end]
         else:
             plain = np.take_along_axis(self._slots, starts[:, np.newaxis] + np.arange(end), axis=1)
+
         if not with_tags or not self.has_lost_tag.any():
             return plain
+
         tags = np.stack((self._halves[:, _VLAN_TYPE_HALF], self._halves[:, _VLAN_HALF]), axis=1).astype(">u2")
         whole = np.hstack((plain[:, :_MACS], tags.view(np.uint8), plain[:, _MACS : end - VLAN_TAG_BYTES]))
         return np.where(self.has_lost_tag[:, np.newaxis], whole, plain)

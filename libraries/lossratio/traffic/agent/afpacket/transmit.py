@@ -78,6 +78,7 @@ class TransmitRing:
         self._patches = cycle.patches
         self._number = self.first = 0
         parts = [] if cycle.patches is None else cycle.patches.parts
+
         self._parts = [column(memory, SLOT_HEADER_BYTES + place, table.itemsize) for place, table in parts]
 
     def tag(self, tag: int) -> None:
@@ -107,11 +108,13 @@ class TransmitRing:
             status = status[: int(busy[0])]
         if not len(status):
             return 0
+
         status = status[: self._numbering.write(self._head, self._number - self.first, len(status))]
         if self._patches is not None:
             rows = self._patches.rows(self._number, len(status))
             for slots, (_, table) in zip(self._parts, self._patches.parts):
                 slots[self._head : self._head + len(status)] = table.take(rows)
+
         status[:] = _SEND_REQUEST
         error_number = self._hand_over(self._head, self._head + len(status))
         left = self._take_back(status) if error_number else len(status)
@@ -119,6 +122,7 @@ class TransmitRing:
         self._number += left
         if error_number not in (0, errno.EAGAIN, errno.ENOBUFS):
             raise _failure(self._setup, error_number)
+
         return left
 
     def _hand_over(self, place: int, end: int) -> int:
@@ -130,16 +134,20 @@ class TransmitRing:
                 error_number = 0 if taken == self._ends[end] - self._ends[place] else errno.EAGAIN
             except OSError as error:
                 error_number = int(error.errno or 0)
+
             if error_number != errno.ENOBUFS or not self._setup.drops_beyond:
                 break
+
             while place < end and self._status[place] != _SEND_REQUEST:
                 place += 1
             if place == end:
                 break
+
             # The kernel would try this frame again; it skips one that is shorter than its header.
             self._lengths[place] = 0
             dropped.append(place)
             place += 1
+
         for slot in dropped:
             self._lengths[slot] = self._ends[slot + 1] - self._ends[slot] + _VNET_HEADER.size
         self.dropped_beyond += len(dropped)
@@ -165,10 +173,12 @@ def _open(interface: str, slot: int, slots: int) -> socket.socket:
     ring.setsockopt(SOL_PACKET, _PACKET_VNET_HDR, 1)
     # Frames that make no sense are skipped: how a frame that was lost beyond the link is left behind.
     ring.setsockopt(SOL_PACKET, _PACKET_LOSS, 1)
+
     try:
         ring.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BUFFER_BYTES)
     except PermissionError:
         ring.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+
     block = max(slot, mmap.PAGESIZE)
     ring.setsockopt(SOL_PACKET, _PACKET_TX_RING, struct.pack("=4I", block, slots * slot // block, slot, slots))
     ring.bind((interface, 0))
@@ -218,6 +228,7 @@ class ProbeSocket:
         frame = bytearray(cycle.data[row, : cycle.lengths[row]].tobytes())
         tag = tag_bytes(self._tag + self.number)
         frame[start : start + len(tag)] = tag
+
         try:
             self._socket.send(frame, socket.MSG_DONTWAIT)
         except OSError as error:
@@ -226,6 +237,7 @@ class ProbeSocket:
             if error.errno == errno.EAGAIN or not self._setup.drops_beyond:
                 return 0
             self.dropped_beyond += 1
+
         self.number += 1
         return 1
 

@@ -255,6 +255,7 @@ def make_generator(
     """
     if program is None and name not in _OWN:
         raise unsupported(f"There is no generator {name!r}; there are {', '.join(_OWN)}.")
+
     try:
         if program is None:
             module = import_module(f"..{name}", __package__)
@@ -262,6 +263,7 @@ def make_generator(
             # The start of the agent imports what it was sent from there: `lossratio.nodes.program`.
             vars(sys.modules["__main__"])["SOURCES"].update(program)
             module = import_module(program_module(name))
+
         has_broadcasts = any(direction.broadcast_share for direction in configuration.directions)
         if has_broadcasts and not getattr(module, "SENDS_BROADCASTS", False):
             raise unsupported(f"The generator {name} cannot send broadcast frames beside others. Use 'kind: afpacket'.")
@@ -280,6 +282,7 @@ def make_generator(
             f"The generator {name} needs a Python module that is not there: {error}. Install it on this node "
             "(Debian: apt install python3-numpy), or name another Python in the topology file.",
         ) from error
+
     return made
 
 

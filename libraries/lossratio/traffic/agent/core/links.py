@@ -131,6 +131,7 @@ def _link(body: bytes) -> Link:
     stacked = kind != "veth" and _IFLA_LINK_NETNSID not in attributes
     lower = _number(attributes, _IFLA_LINK) if stacked else None
     stats = struct.unpack_from("=16Q", attributes[_IFLA_STATS64])
+
     return Link(
         index=index,
         name=attributes[_IFLA_IFNAME].rstrip(b"\0").decode(),

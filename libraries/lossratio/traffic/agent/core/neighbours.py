@@ -93,16 +93,19 @@ def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[l
     deadline = time.monotonic() + seconds
     next_time = 0.0
     end = float("inf")
+
     while time.monotonic() < min(deadline, end):
         if time.monotonic() >= next_time:
             next_time = time.monotonic() + _ASK_AGAIN_SECONDS
             for question, macs in zip(questions, answers):
                 if not macs:
                     _send(wire, question.port, asking_frame(question, wire.mac(question.port)))
+
         for port, frame in wire.receive(max(0.0, min(next_time, deadline, end) - time.monotonic())):
             for question, macs in zip(questions, answers):
                 if question.port != port:
                     continue
+
                 mac = _answer_in(frame, ip_address(question.target))
                 if mac is not None and mac not in macs:
                     macs.append(mac)
@@ -110,9 +113,11 @@ def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[l
                 reply = answer_to(frame, wire.mac(port), [(own, own)])
                 if reply is not None:
                     _send(wire, port, reply)
+
         if end == float("inf") and all(answers):
             # Somebody else may have the same address.
             end = time.monotonic() + _SECOND_ANSWER_SECONDS
+
     return answers
 
 
@@ -176,6 +181,7 @@ def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]
     tags = frame[12 : place - 2]
     if frame[6:12] == mac:
         return None
+
     body = frame[place:]
     if head == _ARP and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\1":
         asker = body[8:14]
@@ -185,17 +191,21 @@ def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]
             return None
         reply = _ARP_HEADER + struct.pack(">H", _REPLY) + mac + target.packed + asker + asker_ip
         return _padded(asker + mac + tags + _ARP + reply)
+
     if head == _IPV6 and len(body) >= 64 and body[6] == _ICMPV6 and body[40] == _SOLICITATION:
         wanted = IPv6Address(body[48:64])
         source = body[8:24]
         if not _is_in(wanted, ranges) or body[7] != _HOP_LIMIT:
             return None
+
         is_probe = not any(source)
         destination = IPv6Address("ff02::1").packed if is_probe else source
         flags = _OVERRIDE if is_probe else _OVERRIDE | _SOLICITED
         message = struct.pack(">BBHB3x", _ADVERTISEMENT, 0, 0, flags) + wanted.packed + _TARGET_OPTION + mac
         to = bytes.fromhex("333300000001") if is_probe else frame[6:12]
+
         return to + mac + tags + _IPV6 + _icmpv6(wanted.packed, destination, message)
+
     return None
 
 

@@ -102,17 +102,21 @@ def transmit(
     start = clock()
     sent = skipped = 0
     worst = 0.0
+
     while True:
         now = clock() - start
         if sent + skipped < intended:
             worst = max(worst, now - (sent + skipped) / load)
         elif now >= end:
             break
+
         if now >= last_call or is_stopped():
             break
+
         lead = BATCH * (1.0 - now / last_due) if now < last_due else 0.0
         due = min(intended, int((now + lead + _DUE_NOW) * load) + 1)
         skipped += max(0, due - sent - skipped - most)
+
         while sent + skipped < due and clock() - start < last_call and not is_stopped():
             left = offer(due - sent - skipped)
             sent += left
@@ -120,15 +124,18 @@ def transmit(
                 sleep(_BUSY_WAIT)
             elif sent + skipped < due:
                 give_way()
+
         if note is not None:
             note(sent, skipped)
         next_due = (sent + skipped) / load
         wake_up = end if sent + skipped == intended else min(max(next_due, now + BATCH), last_due)
         pause = wake_up - (clock() - start)
+
         if pause > 0:
             sleep(min(pause, _LONGEST_SLEEP))
         else:
             give_way()
+
     elapsed = clock() - start
     # Only somebody who stops it ends it sooner.
     return Transmission(sent + skipped if elapsed < end else intended, sent, elapsed, worst)

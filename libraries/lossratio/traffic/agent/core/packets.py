@@ -92,14 +92,17 @@ def receive_whole(packets: socket.socket) -> bytes:
         if error.errno in (errno.EAGAIN, errno.ENETDOWN):
             return b""
         raise
+
     if address[2] == socket.PACKET_OUTGOING:
         return b""
+
     for level, kind, data in ancillary:
         if level == SOL_PACKET and kind == _PACKET_AUXDATA:
             status, *_, tag, ethertype = struct.unpack(_AUXDATA, data[: struct.calcsize(_AUXDATA)])
             if status & _STATUS_VLAN_VALID:
                 ethertype = ethertype if status & _STATUS_TPID_VALID else _DOT1Q
                 return frame[:_MACS] + struct.pack(">HH", ethertype, tag) + frame[_MACS:]
+
     return frame
 
 

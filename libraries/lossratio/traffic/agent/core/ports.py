@@ -192,6 +192,7 @@ class Ports:
                     f"Interface {name} went down (or its link did) while traffic was on it. "
                     "The counters mean nothing; look at this interface and at the other end of its link.",
                 )
+
         return links
 
     def facts(self) -> Message:
@@ -215,6 +216,7 @@ class Ports:
                     f"The MTU of interface {name} was {then.mtu}, and is {now.mtu}, so that frames may be "
                     f"lost there. Set it back (ip link set dev {name} mtu {then.mtu}).",
                 )
+
         return links
 
 

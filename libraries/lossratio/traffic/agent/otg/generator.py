@@ -80,10 +80,12 @@ class Tester:
         except ValueError as error:
             self.close()
             raise AgentError(TESTER, f"{self.address} answers to {method} {path}, but not with JSON.") from error
+
         if response.status >= 400 or not isinstance(answer, dict):
             errors = answer.get("errors") if isinstance(answer, dict) else None
             text = "; ".join(map(str, errors)) if isinstance(errors, list) else str(answer)
             raise AgentError(TESTER, f"The tester {self.address} refused {method} {path}: {text[:_LONGEST_SHOWN]}")
+
         return answer
 
     def close(self) -> None:
@@ -211,6 +213,7 @@ class OtgGenerator:
     def _send(self, load: float, duration: float, ramp: float, check: Check, *, latency: bool = False) -> list[Message]:
         if ramp:
             raise unsupported("OTG has no ramp before a flow. Measure with ramp=0.")
+
         packets = self._begin(load, duration, latency=latency)
         begun = time.monotonic()
         pause(duration, check)
@@ -220,6 +223,7 @@ class OtgGenerator:
         # As the metrics may be behind, so much more is no proof that it was slow.
         longer = elapsed - duration
         is_slow = longer > self._delay
+
         return [
             self._counters(
                 direction,
@@ -254,6 +258,7 @@ class OtgGenerator:
             now = time.monotonic()
             if all(counts[name][0] >= number for name, number in packets.items()):
                 return now
+
             if now > due + patience:
                 sent = ", ".join(f"{name}: {counts[name][0]} of {number}" for name, number in packets.items())
                 with suppress(AgentError):
@@ -264,6 +269,7 @@ class OtgGenerator:
                     f"{patience:.0f} s after the end of the traffic its ports had sent {sent}. Look at the tester; or "
                     "measure at lower loads (max_rate).",
                 )
+
             pause(_POLL_SECONDS, check)
 
     def _settled(self, check: Check) -> dict[str, tuple[int, int]]:

@@ -107,6 +107,7 @@ class AstfGenerator:
         self._links = Ports(configuration) if settings.uses_linux else None
         raise_priority(COUNTING)
         self._connection = AstfConnection(library, settings, clock, sleep)
+
         with ExitStack() as undo:
             undo.callback(self._connection.close)
             self._info = self._connection.port_info()
@@ -143,12 +144,14 @@ class AstfGenerator:
         # It opens no more than `count`, and cuts off those that are open when its time ends.
         longest = _BEGIN_SECONDS + 2.0 * count / load + passes * self._settle_time
         connection.open(load, longest)
+
         try:
             began = seen = clock()
             counted = _Counted({}, self._ends, exchange, 0)
             done = 0
             latest = began + _BEGIN_SECONDS
             due = end = latest
+
             while not counted.opened or (counted.opened < count and clock() < due + self._settings.late_end):
                 connection.sleep(_POLL_SECONDS)
                 check()
@@ -160,8 +163,10 @@ class AstfGenerator:
                 if was_silent and counted.opened:
                     began = before
                     due = before + max(0, count - 1) / load
+
                 if not counted.opened and seen > latest:
                     break
+
             elapsed = seen - began
             progress = clock()
             late_end = self._settings.late_end
@@ -170,6 +175,7 @@ class AstfGenerator:
             # If TRex answers late, nobody knows when the last ones became complete.
             in_time = counted.complete if clock() < allowed else done
             patience = late_end + self._settle_time + (_STALL_SECONDS if self._links is not None else 0.0)
+
             while counted.complete < counted.opened and clock() < min(end, progress + patience):
                 connection.sleep(_POLL_SECONDS)
                 check()
@@ -181,9 +187,11 @@ class AstfGenerator:
                     progress = clock()
         finally:
             connection.call("stop", "stop")
+
         if counted.complete < count or self._counted(exchange).active:
             # What is left of a failed trial would be sent again in the next one.
             connection.forget()
+
         if self._links is not None:
             self._links.after()
         self._check_faults(counted)
@@ -191,6 +199,7 @@ class AstfGenerator:
         whole = max(counted.complete, in_time)
         # Those that would still have gone on at the end are late, too.
         late = (whole if progress + self._settle_time < end else counted.opened) - in_time
+
         return [self._counters(counted, count, whole, late, load, elapsed)]
 
     def late(self, wait: float, check: Check) -> dict[str, int]:
@@ -232,6 +241,7 @@ class AstfGenerator:
                 for one, other in ((client, server), (server, client)):
                     one.send(data)
                     other.recv(len(data), clear=True)
+
             if exchange.closing is None:
                 client.delay(1_000_000 * _OPEN_SECONDS)
                 server.delay(1_000_000 * _OPEN_SECONDS)
@@ -247,6 +257,7 @@ class AstfGenerator:
                 for one, other in ((client, server), (server, client)):
                     one.send_msg(data)
                     other.recv_msg(1, clear=True)
+
         generators = {
             name: api.ASTFIPGenDist(ip_range=list(both), distribution="seq")
             for name, both in (("dist_client", ends.clients), ("dist_server", ends.servers))
@@ -259,6 +270,7 @@ class AstfGenerator:
             settings.tcp.do_rfc1323 = 0
             settings.tcp.mss = max(ends.payload, 1)
             options = {"default_c_glob_info": settings, "default_s_glob_info": settings}
+
         opening = api.ASTFTCPClientTemplate(program=client, ip_gen=addresses, port=ends.port, cps=1.0, limit=count)
         answering = api.ASTFTCPServerTemplate(program=server, assoc=api.ASTFAssociationRule(port=ends.port))
         template = api.ASTFTemplate(client_template=opening, server_template=answering)
@@ -318,6 +330,7 @@ class _Counted:
         self.opened = self._of(self._client, "tcps_connattempt" if ends.is_tcp else "udps_connects")
         self._again = sum(self._of(end, name) for end in (self._client, self._server) for name in _SENT_AGAIN)
         self.sent = 0
+
         if stats:
             there = stats[client_port + 1]
             here = stats[client_port]
@@ -325,6 +338,7 @@ class _Counted:
             missing = sum(max(0, int(source["opackets"]) - int(sink["ipackets"])) for source, sink in ways)
             # What was sent again, and nothing was missing, shows that TRex itself was late: it says nothing.
             self.sent = min(self.opened, int(here["opackets"])) - max(0, self._again - missing)
+
         self.accepted = self._of(self._server, "tcps_accepts" if ends.is_tcp else "udps_accepts")
 
     @property
@@ -364,6 +378,7 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
     unknown = sorted(set(configuration.ports) - set(settings.ports))
     if unknown:
         raise AgentError("bad_request", f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}.")
+
     direction = configuration.directions[0]
     frames = direction.frames
     sink = settings.ports[direction.receive]
@@ -373,6 +388,7 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
             "TRex opens connections one way, on one link, from its first port to its second one, without gateways or "
             "LLDP of its own. Use such a topology, or 'kind: afpacket'."
         )
+
     has_udp = any(checksum.is_udp for checksum in frames.checksums)
     start, end = frames.addresses[0] if len(frames.addresses) == 1 else (0, 0)
     if start != 26 or end != 34 or not (has_udp or frames.handshake) or len(frames.sizes) != 1:
@@ -380,10 +396,12 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
             "TRex opens connections by UDP or TCP over IPv4, of one size, without tags and tunnels. Take such a "
             "traffic profile, e.g. ethip4-udp-connections, or 'kind: afpacket'."
         )
+
     values = [_values(frames, place, width) for place, width in ((start, 4), (start + 4, 4), (end + 2, 2))]
     clients, servers = ((str(IPv4Address(first)), str(IPv4Address(last))) for first, last in values[:2])
     headers = end + (_UDP_BYTES if has_udp else _TCP_BYTES)
     hosts = values[0][1] - values[0][0] + 1
+
     return _Ends(clients, servers, values[2][0], not has_udp, frames.max_size - FCS_BYTES - headers, hosts)
 
 

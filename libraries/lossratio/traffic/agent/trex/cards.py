@@ -29,6 +29,7 @@ class CardWire:
         self._connection = connection
         self._ports = connection.settings.ports
         self._names = {number: name for name, number in self._ports.items()}
+
         with ExitStack() as undo:
             if is_own:
                 undo.callback(connection.close)

@@ -112,10 +112,12 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
             f"There is no TRex on this node: no directory {directory!r}. Unpack TRex there, or correct the generator's "
             "'directory' in the topology file (or TREX_HOME).",
         )
+
     for place, module in ((_OWN_CLIENT, "trex.astf.api"),) if is_stateful else _OWN_CLIENTS:
         path = os.path.join(directory, place)
         if os.path.isdir(path):
             return TrexLibrary(_import_own(directory, path, module), path)
+
     if not os.path.exists(os.path.join(directory, _SERVER)):
         raise AgentError(
             "wrong_directory",
@@ -128,6 +130,7 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
             f"{directory!r} on this node has no {_OWN_CLIENT}, TRex's own client, which connections need. Name a whole "
             "installation of TRex 2.89 or later as the generator's 'directory' in the topology file (or TREX_HOME).",
         )
+
     try:
         packaged = importlib.import_module("trex_stl_lib.api")
     except ImportError as error:
@@ -136,6 +139,7 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
             f"{directory} has a TRex server without its Python client, and the package that replaces it cannot be "
             f"imported: {error}. Install it on this node (pip install trex-stl-lib), for a Python 3.8 to 3.11.",
         ) from error
+
     return TrexLibrary(packaged, "the Python package trex-stl-lib")
 
 
@@ -144,6 +148,7 @@ def _import_own(directory: str, path: str, module: str) -> Any:
     if os.path.isdir(external):
         os.environ.setdefault("TREX_EXT_LIBS", external)
     sys.path.insert(0, path)
+
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -191,6 +196,7 @@ class TrexConnection:
             verbose_level=getattr(getattr(library.api, "LoggerApi", None), "VERBOSE_QUIET", "none"),
         )
         _contain_crashes(self._client)
+
         with ExitStack() as undo:
             undo.callback(self.close)
             self._connect()
@@ -201,6 +207,7 @@ class TrexConnection:
                     f"The TRex server has the ports {there}, and the traffic needs {self._ports}. Another "
                     "configuration file was used for it; stop it, so that one with this topology's can be started.",
                 )
+
             self._take_ports()
             self._set_modes()
             undo.pop_all()
@@ -255,6 +262,7 @@ class TrexConnection:
         options: dict[str, Any] = {"force": True} if self.settings.force else {}
         if self.settings.pin_cores:
             options["core_mask"] = self._client.CORE_MASK_PIN
+
         try:
             with _kept_statistics(self._client):
                 self._call(
@@ -344,10 +352,12 @@ class TrexConnection:
         modes = {mode: True for mode in ("promiscuous", "multicast") if getattr(self.settings, mode)}
         if not modes:
             return
+
         self._call("set the modes of its ports", self._client.set_port_attr, ports=self._ports, **modes)
         if self.settings.uses_linux:
             # Packet sockets get all frames of their interface, whatever the mode of TRex's port is.
             return
+
         names = {number: name for name, number in self.settings.ports.items()}
         for number, answer in self.port_info().items():
             refused = [mode for mode in modes if answer.get(_MODES[mode]) == "off"]
@@ -393,6 +403,7 @@ class TrexConnection:
                 f"The TRex server was asked to {doing}, and does not answer (any more): {text}. If it still runs, it "
                 f"hangs: kill it; its process id is in {os.path.join(os.path.dirname(self.settings.log), 'pid')}.",
             ) from cause
+
         raise AgentError("trex", f"The TRex server was asked to {doing}, and would not: {text}.") from cause
 
 

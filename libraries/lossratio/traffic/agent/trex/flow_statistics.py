@@ -44,6 +44,7 @@ def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Mess
     measured = statistics.get("latency", {}).get(group)
     if frames is None or measured is None:
         return latency_error(name, "TRex has no counters of this direction's latency frames")
+
     errors, latency = measured["err_cntrs"], measured["latency"]
     duplicates = errors["dup"]
     received = frames["rx_pkts"]["total"] - duplicates
@@ -55,6 +56,7 @@ def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Mess
     }
     if received <= 0:
         return {**latency_error(name, "none of its latency frames came back"), **counted}
+
     return {
         **unknown_latency(name, _RESOLUTION),
         **counted,
@@ -110,6 +112,7 @@ def stream_answer(
         errors = statistics["latency"].get(group, {}).get("err_cntrs", {})
         counts = {name: int(errors.get(counter, 0)) for name, counter in _OF_NUMBERS.items()}
         answers.append({**_stream(group, size, into, statistics), **counts})
+
         if answers[-1]["received_frames"]:
             examined = {
                 "examined": answers[-1]["received_frames"],
@@ -117,6 +120,7 @@ def stream_answer(
                 "reordered": counts["out_of_order_frames"],
                 "has_foreign": True,
             }
+
     sent = sum(answer["sent_frames"] for answer in answers)
     if sent != counters["sent_frames"]:
         raise AgentError(

@@ -74,6 +74,7 @@ class TrexGenerator:
         self._kept_load = 0.0
         self._load_streams: dict[str, list[int]] = {}
         self._connection = TrexConnection(library, settings, clock, sleep)
+
         with ExitStack() as undo:
             undo.callback(self._connection.close)
             self._info = self._connection.port_info()
@@ -243,13 +244,16 @@ class TrexGenerator:
                     # The factor of the load, which is lower now, is for these streams, too.
                     streams = maker.load_streams(rate / (load - rate))
                     errors[direction.name] = latency_error(direction.name, str(error))
+
                 self._add_for_now(direction, streams, undo)
+
             self._prepare()
             self._ramp_up(load - rate, ramp, check)
             self._connection.clear()
             counters = self._measure(load, load - rate, duration, check)
             statistics = self._connection.stats()
             check_arrivals(self._directions, statistics, self._groups, self._settings.ports)
+
         return counters, statistics, errors
 
     def _burst(self, load: float, duration: float, check: Check) -> list[Message]:
@@ -262,6 +266,7 @@ class TrexGenerator:
             self._prepare()
             run = self._runner.flow(1.0, duration, check, self._all_sent(load, duration))
             counters = self._read(load, run, check)
+
         if duration >= _LEAST_PROOF and not any(direction["unsent_frames"] for direction in counters):
             self._kept_load = max(self._kept_load, load)
         for counted in counters:
@@ -270,6 +275,7 @@ class TrexGenerator:
             rate = counted["sent_frames"] / counted["elapsed_s"] if is_slow else None
             course = counted_course(run.started, {**counted, "last": 0.0})
             counted["course"] = {**course, "resolution": self._settings.late_end, "rate": rate}
+
         return counters
 
     def _add_load_streams(self, direction: Direction) -> None:

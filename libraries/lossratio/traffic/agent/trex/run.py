@@ -127,6 +127,7 @@ class TrexRunner:
         transmitting = True
         unfinished = run.started
         sees_end = all_sent if pace is None else pace.has_ended
+
         with ExitStack() as undo:
             undo.callback(self._connection.stop_quietly, self._ports)
             while must_end is not None and end - self._clock() > LOOK_SECONDS:
@@ -134,6 +135,7 @@ class TrexRunner:
                 if must_end(run):
                     undo.pop_all()
                     return replace(self._stopped(run), was_cut=True)
+
             self.wait(end - self._clock(), check, pace)
             while transmitting and self._clock() <= end + self._late_end:
                 self._sleep(_POLL_SECONDS if pace is None else EDGE_SECONDS)
@@ -142,15 +144,18 @@ class TrexRunner:
                 transmitting = not sees_end()
                 if transmitting:
                     unfinished = look
+
             # One that does not retry what its ring had no room for ends in time, too, and never sends all.
             transmitting = transmitting and self._connection.is_transmitting(self._ports)
             undo.pop_all()
+
         is_known = self._clock() <= end + self._late_end + _REQUEST_SECONDS
         # Where its begin is observed, traffic may be seen to take longer.
         if pace is not None:
             is_known = is_known and pace.is_kept
         elif self._has_begun is not None:
             is_known = is_known and unfinished - run.started <= duration + _SLOWER_SECONDS
+
         if transmitting:
             return replace(self._stopped(run), is_stretched=True, is_known=is_known)
         return replace(run, stopping=self._clock(), ended=self._clock(), is_known=is_known, ended_by_itself=True)
@@ -204,9 +209,11 @@ class TrexRunner:
             self._connection.start_delayed(self._delays, load, duration, between)
         else:
             self._connection.start(self._ports, load, duration)
+
         started = self._clock()
         latest = started + max(self._delays.values(), default=0.0) + self._late_end
         sees_begin = self._has_begun if pace is None else pace.has_begun
+
         while sees_begin is not None and started < latest:
             look = self._clock()
             has_begun = sees_begin()
@@ -215,6 +222,7 @@ class TrexRunner:
                 break
             asked = look
             self._sleep(_POLL_SECONDS if pace is None else EDGE_SECONDS)
+
         return Run(asked, started, math.inf if duration is None else duration, pace)
 
     def _stopped(self, run: Run) -> Run:
@@ -350,6 +358,7 @@ class TrexCounters:
                 f"{math.floor(most)} could be sent. Its counters jumped: another client uses this server, or it was "
                 "started anew.",
             )
+
         # A server says a little late that it has sent all.
         in_time = run.is_known and (sent >= least_sent(duration, rate, number) or not run.is_stretched)
         # All that the load asks for in the time that the traffic took is due: else sending slowly would go unnoticed.
@@ -358,6 +367,7 @@ class TrexCounters:
         if pace is not None and math.isfinite(pace.stretch):
             stretch = pace.stretch
             longest = duration + pace.stretch
+
         due = duration if in_time else longest
         intended = frames_within(due, rate)
         return {

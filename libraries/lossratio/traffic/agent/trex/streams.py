@@ -74,6 +74,7 @@ class StreamMaker:
         shares = {size: frames * weight // total for size, weight in weights.items()}
         most = max(weights, key=lambda size: weights[size])
         shares[most] += frames - sum(shares.values())
+
         return [
             self._stream(
                 size,
@@ -121,15 +122,18 @@ class StreamMaker:
         header = bytes.fromhex(spec.header)
         if size - FCS_BYTES < len(header):
             raise unsupported(f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}.")
+
         # The embedded generator's payload; where that one has a tag, there is nothing here.
         places = range(len(header), size - FCS_BYTES)
         data = bytearray(header + bytes(place & 0xFF if place >= spec.payload_offset else 0 for place in places))
         data[:12] = self._macs
         program: list[Any] = []
+
         for number, field in enumerate(spec.fields):
             values = _values(field)
             data[field.offset : field.offset + field.width] = values[0].to_bytes(field.width, "big")
             program += self._variable(f"field{number}", field, values)
+
         for length in spec.lengths:
             data[length.offset : length.offset + 2] = (len(data) - length.start).to_bytes(2, "big")
         for checksum in spec.checksums:
@@ -137,6 +141,7 @@ class StreamMaker:
         changing = [checksum for checksum in spec.checksums if _is_changed(checksum, spec.fields)]
         program += [self._api.STLVmFixIpv4(offset=each.start) for each in changing if each.pseudo_header is None]
         program += self._transport([checksum for checksum in changing if checksum.pseudo_header is not None])
+
         return self._api.STLPktBuilder(pkt_buffer=bytes(data), vm=program or None)
 
     def _variable(self, name: str, field: SteppingField, values: tuple[int, ...] | range) -> list[Any]:
@@ -149,6 +154,7 @@ class StreamMaker:
                 f"TRex cannot step a field of {field.width} bytes from {field.first} to {last}: its numbers have 1, 2, "
                 "4 or 8 bytes. Use a range that leaves the field's first byte as it is."
             )
+
         mask = (1 << 8 * size) - 1
         wanted: dict[str, Any] = {"min_value": field.first & mask, "max_value": last & mask}
         if isinstance(values, tuple):
@@ -160,6 +166,7 @@ class StreamMaker:
                 "This TRex's client knows no fields in random order that repeats. Use 'order: increment' in the "
                 "traffic profile, or a newer TRex."
             )
+
         # Each core goes through all values, so that the set of flows does not depend on the number of cores.
         splitting = {"split_to_cores": False} if "split_to_cores" in known else {}
         variable = make(name=name, size=size, op="inc", **wanted, **splitting)

@@ -69,6 +69,7 @@ class CardClock:
             last_card, last_system = self._past[-1]
             since = card - last_card
             error += abs(last_system + since + (since * self._stretch >> 32) - system)
+
         self.error_us = max(self.error_us, error / _MICROSECOND)
         if error > MOST_ERROR_US * _MICROSECOND:
             self._past.clear()
@@ -124,6 +125,7 @@ def clock_of(port: Link) -> Callable[[], int]:
             return lambda: time.clock_gettime_ns(clock)
         except OSError as error:
             reason = f"its clock {path} cannot be read ({error.strerror})"
+
     raise AgentError("card_stamps", f"{port.name} has no receive stamps: {reason}. Or leave 'card_stamps' out.")
 
 

@@ -127,20 +127,24 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
             f"The generator xdp has no room for these headers: {_MOST_WORDS * _WORD} bytes with the tag, "
             f"{most['fields']} ranges and {most['checksums']} checksums over them. Use 'kind: afpacket'."
         )
+
     for name, row in rows.items():
         for place, values in enumerate(row):
             getattr(frames, name)[place] = tuple(values)
+
     masks, addresses = _masks(plan, direct)
     last = direct - _WORD
     for place in range(direct // _WORD):
         for name, data in (("words", longest), ("masks", masks), ("addresses", addresses)):
             getattr(frames, name)[place] = _word(data, place * _WORD)
+
     frames.tail, frames.tail_mask, frames.tail_addresses = (_word(data, last) for data in (longest, masks, addresses))
     frames.contents = len(contents)
     contents += longest.ljust(LONGEST_FRAME, b"\0")
     frames.sums = len(contents)
     sums = [_sums(longest, direct, max(length, _BLOCK)) for length in plan.lengths]
     contents += b"".join(sums[number] for number in plan.pattern)
+
     return frames
 
 

@@ -57,6 +57,7 @@ class ActiveDirection:
         self._first_flow: int | None = None
         self._trial = Plan(((0.0, None),))
         self._received: ReceivedFrames
+
         self._transmitted: int | None = None
 
     def way(self, reception: Reception, first_flow: int) -> ReceiveWay:
@@ -102,6 +103,7 @@ class ActiveDirection:
         unsent = sum(part.unsent for part in parts)
         # A sender that loses its processor keeps the frames of a batch, which count as sent already.
         kept = sum(self._senders[stream.sender].batch for stream in self.streams)
+
         return SoFar(
             whole=lookout.whole[self.name],
             sent=sent,
@@ -132,6 +134,7 @@ class ActiveDirection:
         sink = self._ports.before[direction.receive]
         late, copies = self._returns.late_of_earlier()
         self._returns.end(sent, received.arrived)
+
         return {
             "name": self.name,
             "intended_frames": due if intended is None else intended,
@@ -166,6 +169,7 @@ class ActiveDirection:
             return {**answer, "error": "The frames have no room for sequence numbers."}
         if not received.intact or received.latency_least is None:
             return {**answer, "error": f"None of {sent} frames came back intact."}
+
         return {
             **answer,
             "least_us": received.latency_least / _MICROSECOND,
@@ -246,6 +250,7 @@ class ActiveDirection:
         if first is not None:
             counts = self._reception.flows.memory.cast("I")[first : first + plan.flows]
             flows_with_loss = sum(1 for count, wanted in zip(counts, plan.sent_by_flow(sent)) if count < wanted)
+
         found: Message = {
             "displacement_frames": received.displacement,
             "extent_frames": received.extent,
@@ -260,8 +265,10 @@ class ActiveDirection:
                 latency_most_us=received.latency_most / _MICROSECOND,
                 jitter_us=received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
             )
+
         if self.clock is None:
             return found
+
         self.clock.check()
         if received.unstamped:
             raise AgentError(

@@ -73,6 +73,7 @@ class FramePlan:
                 f"Frames of {spec.max_size} bytes do not fit into a page of memory: the generator 'xdp' sends "
                 f"{MOST_BYTES + FCS_BYTES} bytes at most. Use 'kind: afpacket' for these, or smaller frames.",
             )
+
         self.spec = spec
         self.source_mac, self.destination_mac = source_mac, destination_mac
         self.lengths = tuple(size - FCS_BYTES for size, _ in spec.sizes)

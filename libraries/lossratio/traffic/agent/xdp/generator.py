@@ -76,6 +76,7 @@ class XdpGenerator:
         reason = why_impossible()
         if reason is not None:
             raise AgentError("bpf", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
+
         for direction in configuration.directions:
             check_may_attach(self._ports.before[direction.receive])
         self._opened = ExitStack()
@@ -85,6 +86,7 @@ class XdpGenerator:
         # Senders need Python between two pieces of their work.
         sys.setswitchinterval(0.0001)
         raise_priority(AGENT_PRIORITY)
+
         try:
             self._open(cpus, free_processors(device_cpus))
             used = dict.fromkeys(one.transmit for one in configuration.directions)
@@ -187,10 +189,12 @@ class XdpGenerator:
         for claimed in claims.values():
             self._opened.callback(claimed.close)
         streams = share_out(len(directions), len(self._cpus))
+
         for number, direction in enumerate(directions):
             own = [stream for stream in streams if stream.direction == number]
             examines = self._configuration.examines
             self._directions.append(ActiveDirection(direction, own, self._ports, self._senders, examines=examines))
+
         for active in self._directions:
             active.sharing = [other for other in self._directions if other.transmit == active.transmit]
         counted = [direction.counted_flows for direction in self._directions]
@@ -200,6 +204,7 @@ class XdpGenerator:
         self._reception = Reception(len(streams), processors, sum(counted))
         self._opened.callback(self._reception.close)
         ways = [one.way(self._reception, sum(counted[:number])) for number, one in enumerate(self._directions)]
+
         for port in dict.fromkeys(direction.receive for direction in directions):
             own_ways = [way for way, direction in zip(ways, directions) if direction.receive == port]
             link = self._ports.before[port]
@@ -208,15 +213,18 @@ class XdpGenerator:
                 clock = self._clocks[port] = CardClock(port, clock_of(link))
                 self._opened.callback(clock.close)
                 card = link.index, clock.memory
+
             program = ReceiveProgram(self._reception, own_ways, card)
             self._opened.callback(program.close)
             attachment, self._modes[port] = attach(program.program, link)
             self._opened.callback(attachment.close)
+
         for active, direction in zip(self._directions, directions):
             active.clock = self._clocks.get(direction.receive)
         for direction in directions:
             # Only now: a veth sends such frames once its other end has a program, which may be one of these.
             check_can_send(self._ports.before[direction.transmit])
+
         self._streams = []
         for number, cpu in enumerate(self._cpus):
             own = [stream for stream in streams if stream.sender == number]
@@ -241,11 +249,13 @@ class XdpGenerator:
         self._plan = plan
         self._reception.watch(tag)
         schedules = []
+
         for sender, streams in zip(self._senders, self._streams):
             own = [(self._directions[stream.direction], stream) for stream in streams]
             schedules.append([direction.segments(one, (ramp_tag, tag), self._catch_up) for direction, one in own])
             rate = sum(direction.rate for direction, _ in own)
             sender.wake(self._batch or batch_at(rate, self._cards["transmit_rings"].values()))
+
         for sender in self._senders:
             sender.wait_until_awake()
         self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
@@ -266,6 +276,7 @@ class XdpGenerator:
                     links = self._ports.after()
                     check()
                     now = time.monotonic_ns()
+
                     # When all is due, the senders need no more than a moment to end by themselves.
                     if lookout is not None:
                         so_far = {way.name: way.so_far(lookout, links) for way in self._directions}
@@ -275,7 +286,9 @@ class XdpGenerator:
                             if self._senders.have_finished():
                                 return None
                             return min(flowed, self._plan.duration)
+
                     self.renew()
+
                 left = (self._end - time.monotonic_ns()) / _NANOSECONDS
                 time.sleep(min(between, max(_POLL_SECONDS, left)))
                 if left < -_LATE_END_SECONDS:
@@ -284,6 +297,7 @@ class XdpGenerator:
             # Also an interrupt ends the traffic.
             self._senders.rest()
             self._stopped = time.monotonic()
+
         return None
 
     def _arrived(self) -> int:
@@ -336,6 +350,7 @@ def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
         if error.error_number not in _NATIVE_REFUSED:
             raise
         native = error
+
     try:
         return Attachment(program, port.index, "generic"), "generic"
     except BpfError as error:

@@ -119,6 +119,7 @@ def schedule_course(
             "counters",
             f"The port of {counters['name']} refused frames, and it is not known which ones. Measure at a lower load.",
         )
+
     lost: list[list[int]] = [[] for _ in plan.steps]
     for (times, _, _), counts in zip(streams, sent):
         first = 0
@@ -128,11 +129,13 @@ def schedule_course(
             kept = (times[number % _RING] >> WRAP_BITS for number in range(max(first, total - _RING), first + count))
             lost[step] += [(time - start) % (1 << _TIME_BITS) for time in kept if time]
             first += count
+
     # The first step may be longer than the ring.
     of_others = [len(times) for times in lost[1:]]
     numbers = [max(0, counters["sent_frames"] - intact - sum(of_others)), *of_others]
     steps = []
     begin = 0.0
+
     for step, (load, duration) in enumerate(plan.steps):
         steps.append(
             {
@@ -145,6 +148,7 @@ def schedule_course(
             }
         )
         begin += duration or 0.0
+
     return {**counted_course(start / _NANOSECONDS, counters), "steps": steps}
 
 

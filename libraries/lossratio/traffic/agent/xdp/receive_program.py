@@ -155,6 +155,7 @@ class Reception:
         fresh = bytes(_Counters(latency_least=FOREVER, next_in_turn=FOREVER))
         self._counters.memory[:] = fresh * (self.streams * self.cpus)
         self.flows.memory[:] = bytes(len(self.flows.memory))
+
         for number in range(self.streams):
             own = tag + number
             stream = shared.streams[number]
@@ -162,6 +163,7 @@ class Reception:
             stream.tag = int.from_bytes(own.to_bytes(4, "big"), sys.byteorder)
             stream.tag_sum = (own >> 16) + (own & 0xFFFF)
             stream.late[_place(tag)] = 0
+
         shared.family = tag
 
     def ring(self, stream: int) -> memoryview:

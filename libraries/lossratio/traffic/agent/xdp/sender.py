@@ -113,6 +113,7 @@ class Sender:
         of_others = 1.0 / self._share - 1.0
         owed = 0.0
         began = time.monotonic()
+
         while self._is_wanted:
             self.program.program.run_live(self.program.template, round(runs), self.batch)
             ended = time.monotonic()
@@ -121,6 +122,7 @@ class Sender:
             owed = max(owed, -PERIOD_SECONDS * (1.0 - self._share)) + took * of_others
             began = ended
             left = self.program.last_call / 1e9 - ended
+
             if owed > 0.0 and not 0.0 <= left < owed + PERIOD_SECONDS:
                 time.sleep(owed)
                 began = time.monotonic()
