@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Each of those processes would wait with a thread on every core, for matrices that one core multiplies as fast.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test all-tests quick compiled no-netns chaos mutants lint lowest release-check release docs pictures environment packages clean
+.PHONY: demo test all-tests quick compiled no-netns study chaos mutants lint lowest release-check release docs pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -39,6 +39,10 @@ compiled: environment
 
 no-netns: compiled
 	$(PYTEST) --maxprocesses $$((2 * $$(nproc))) -m "not netns and not long"
+
+# The laboratory alone.
+study: environment
+	$(PYTEST) study/tests
 
 chaos: environment packages
 	.venv/bin/python tests/chaos/chaos.py $(CHAOS)
@@ -91,4 +95,4 @@ packages:
 	@-tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch chromium=chromium prometheus=prometheus jq=jq
 
 clean:
-	rm -rf .venv results build dist libraries/*.egg-info
+	rm -rf .venv results build dist libraries/*.egg-info study/build study/libraries/*.egg-info

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,18 @@ def pytest_xdist_auto_num_workers() -> int:
 
 RERUNS = 2
 """How often a test with real frames or processes runs again after it has failed; one that calculates never does."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option of tests whose laws of chance take many searches."""
+    parser.addoption("--whole", action="store_true", help="Laws of chance over all of their searches, not over a few.")
+
+
+@pytest.fixture
+def how_many(pytestconfig: pytest.Config) -> Callable[[int, int], int]:
+    """The first of two numbers of searches; the second one with ``--whole``, as ``make chaos`` does."""
+    is_whole = pytestconfig.getoption("whole")
+    return lambda few, all_of_them: all_of_them if is_whole else few
 
 
 def pytest_configure() -> None:

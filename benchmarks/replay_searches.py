@@ -16,14 +16,14 @@ from pathlib import Path
 import click
 import numpy as np
 
-from lossratio.arena.algorithms import ALGORITHMS, OURS
-from lossratio.arena.checker import faults
-from lossratio.arena.outcome import Outcome
-from lossratio.arena.peer import PEER_VERSION
-from lossratio.arena.study import NO_OVERHEAD
-from lossratio.arena.suts import Subject
 from lossratio.mlrsearch import NDR, PDR, SearchGoal, SearchGoalWarning
 from lossratio.simulation import Recorded
+from lossratio_study.algorithms import ALGORITHMS, OURS
+from lossratio_study.checker import faults
+from lossratio_study.outcome import Outcome
+from lossratio_study.peer import PEER_VERSION
+from lossratio_study.study import NO_OVERHEAD
+from lossratio_study.suts import Subject
 
 PEER = f"MLRsearch {PEER_VERSION}"
 

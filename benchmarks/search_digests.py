@@ -12,7 +12,6 @@ SUT, with hints that are nonsense, and as FD.io CSIT searches: a warm-up, failin
 from __future__ import annotations
 
 import hashlib
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,19 +20,19 @@ from pathlib import Path
 import click
 from joblib import Parallel, delayed
 
-from lossratio.arena.algorithms import OURS
-from lossratio.arena.nights import CHANGES
-from lossratio.arena.outcome import Outcome
-from lossratio.arena.search import GOAL_SETS, SEARCH_STREAM
-from lossratio.arena.study import FAMILY_SETS, NO_OVERHEAD, algorithm_named
-from lossratio.arena.suts import Family
 from lossratio.mlrsearch import SearchGoalWarning
+from lossratio_study.algorithms import OURS
+from lossratio_study.csit import AS_CSIT
+from lossratio_study.nights import CHANGES
+from lossratio_study.outcome import Outcome
+from lossratio_study.search import GOAL_SETS, SEARCH_STREAM
+from lossratio_study.study import FAMILY_SETS, NO_OVERHEAD, algorithm_named
+from lossratio_study.suts import Family
 
 WITH_HINTS = (CHANGES["unchanged"].with_hints, CHANGES["nonsense"].with_hints)
 
 
-sys.path.append(str(Path(__file__).parent / "study"))
-SEARCHES = tuple(map(algorithm_named, (OURS, *WITH_HINTS, "csit:AS_CSIT")))
+SEARCHES = tuple(map(algorithm_named, (OURS, *WITH_HINTS, AS_CSIT.name)))
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,15 @@
-"""Drives controllers with made-up results of trials; older searches of `benchmarks/study` can be imported."""
+"""Drives controllers with made-up results of trials, and the command as its users run it."""
 
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from lossratio.trials.trial import Controller, TrialInput, TrialOutput, TrialResult, run_search
-
-sys.path.append(str(Path(__file__).parents[3] / "benchmarks" / "study"))
+from lossratio_study.command import main
 
 
 @dataclass
@@ -57,3 +57,30 @@ def follow():
         return trials
 
     return answer
+
+
+class Finished(NamedTuple):
+    """A command that has ended: its exit status, standard output and standard error."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def lossratio_study(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Finished]:
+    """Runs the command ``lossratio-study`` in the test's own directory."""
+
+    def run(*arguments: object) -> Finished:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["lossratio-study", *map(str, arguments)])
+        status = 0
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code or 0
+        return Finished(status, *capfd.readouterr())
+
+    return run

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lossratio.arena.search import GoalSet
-from lossratio.arena.study import NO_OVERHEAD, Study
-from lossratio.arena.suts import Subject
 from lossratio.mlrsearch import SearchGoal
 from lossratio.simulation import SharpKnee
+from lossratio_study.search import GoalSet
+from lossratio_study.study import NO_OVERHEAD, Study
+from lossratio_study.suts import Subject
 
 CAPACITY = 1e6
 KNEE = Subject("sharp knee", 0, SharpKnee(CAPACITY), 1e3, 1e7)

@@ -1,8 +1,8 @@
 import pytest
 
-from lossratio.arena.search import Certificate, certificate
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, GoalResult, IrregularReason, SearchGoal, SearchResult
 from lossratio.simulation import ConstantLoss, Overload, PerformanceSpectrum, RareStalls, SharpKnee, SimulatedMeasurer
+from lossratio_study.search import Certificate, certificate
 
 
 def said(*goal_results):

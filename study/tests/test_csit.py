@@ -1,10 +1,10 @@
-import csit
 import pytest
 
 from lossratio.mlrsearch import NDR, PDR, Bound, IrregularReason, classify
 from lossratio.simulation import ConstantLoss, SharpKnee, SimulatedMeasurer
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult, run_search
+from lossratio_study import csit
 
 
 def trials(count, loss_ratio, effective_duration):

@@ -1,14 +1,14 @@
 import math
 
 import pytest
-from older_searches import MLRsearch2019
-from older_searches.mlrsearch_2019 import Choice, Interval, choose
-from older_searches.scripted import Phase, log_width, step_up
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.simulation import Overload, PerformanceSpectrum, SharpKnee, SimulatedMeasurer
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio_study.older import MLRsearch2019
+from lossratio_study.older.mlrsearch_2019 import Choice, Interval, choose
+from lossratio_study.older.scripted import Phase, log_width, step_up
 
 NDR = SearchGoal(0.0, 0.0, 30.0, 30.0, 0.005, 1.0, name="NDR")
 PDR = SearchGoal(0.005, 0.0, 30.0, 30.0, 0.005, 1.0, name="PDR")

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from older_searches import MLRsearch2021
-from older_searches.mlrsearch_2021 import Choice, Exit, MeasuredBounds, MeasuredLoads, PhaseRule
-from older_searches.scripted import log_width, phases_of, step_down, step_up
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.simulation import ConstantLoss, SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio_study.older import MLRsearch2021
+from lossratio_study.older.mlrsearch_2021 import Choice, Exit, MeasuredBounds, MeasuredLoads, PhaseRule
+from lossratio_study.older.scripted import log_width, phases_of, step_down, step_up
 
 NDR = SearchGoal(0.0, 0.0, 30.0, 30.0, 0.005, 1.0, name="NDR")
 PDR = SearchGoal(0.005, 0.0, 30.0, 30.0, 0.005, 1.0, name="PDR")

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from older_searches import MLRsearch2019, MLRsearch2021
-from older_searches.scripted import log_width
 
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio_study.older import MLRsearch2019, MLRsearch2021
+from lossratio_study.older.scripted import log_width
 
 NDR = SearchGoal(0.0, 0.0, 30.0, 30.0, 0.005, 1.0, name="NDR")
 PDR = SearchGoal(0.005, 0.0, 30.0, 30.0, 0.005, 1.0, name="PDR")

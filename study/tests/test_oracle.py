@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import pytest
-from oracle import EARLY_ORACLE, ORACLE, Counts, Kind, Optimum, growing
 
-from lossratio.arena.algorithms import ALGORITHMS, OURS
-from lossratio.arena.checker import faults
-from lossratio.arena.families import FAMILIES
-from lossratio.arena.suts import Overhead, Subject
 from lossratio.mlrsearch import NDR, RFC2544, TST009, SearchGoal
 from lossratio.simulation import PerformanceSpectrum, SharpKnee
+from lossratio_study.algorithms import ALGORITHMS, OURS
+from lossratio_study.checker import faults
+from lossratio_study.families import FAMILIES
+from lossratio_study.oracle import EARLY_ORACLE, ORACLE, Counts, Kind, Optimum, growing
+from lossratio_study.suts import Overhead, Subject
 
 QUICK = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01)
 FREE = Overhead(0.0)

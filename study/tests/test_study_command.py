@@ -8,14 +8,14 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from lossratio.arena.algorithms import PEER
-from lossratio.arena.families import FAMILIES
-from lossratio.arena.study import Cell, Store
-from lossratio.arena.suts import Overhead
-from lossratio.commands import study as command
 from lossratio.commands.main import commands
-from lossratio.commands.study import study
 from lossratio.report import note_failure
+from lossratio_study import command
+from lossratio_study.algorithms import PEER
+from lossratio_study.command import study
+from lossratio_study.families import FAMILIES
+from lossratio_study.study import Cell, Store
+from lossratio_study.suts import Overhead
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,30 +33,22 @@ def run(tmp_path, *arguments):
 @pytest.mark.long
 def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
     # A search of a thousand trials; test_study_search.py makes it.
-    monkeypatch.setattr(command.arena, "decision_time_growth", lambda: 2.5)
+    monkeypatch.setattr(command.figures, "decision_time_growth", lambda: 2.5)
     result = run(tmp_path, "--seeds", "0..0", "--repeats", "1", "--overhead", "0", "--overhead", "0.5")
     assert result.exit_code == 0, result.output
     assert "Overhead 0.5 s: searches" in result.output
-    if command.arena.why_not_installed() is None:
+    if command.peer.why_not_installed() is None:
         assert "Search time divided by the peer's" in result.output
         assert "Measuring the time per decision in a search of 1,000 trials" in result.output
         assert "verdict" in result.output
 
 
 def test_a_study_without_the_peer_says_why_and_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(command.arena, "why_not_installed", lambda: "it is not there.")
+    monkeypatch.setattr(command.peer, "why_not_installed", lambda: "it is not there.")
     result = run(tmp_path)
     assert result.exit_code == 0, result.output
     assert f"{PEER} is skipped: it is not there." in result.output
     assert "lossratio" in result.output
-
-
-def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(command.util, "find_spec", lambda name: None)
-    result = run(tmp_path)
-    assert result.exit_code == 1
-    assert "joblib, pandas, pyarrow" in result.output
-    assert "[bench]" in result.output
 
 
 def test_a_study_of_one_overhead_alone_has_tables(tmp_path):
@@ -72,7 +64,7 @@ def test_seeds_that_are_no_range_are_refused(tmp_path, seeds):
     assert (f"{seeds!r} is no range of seeds" in result.output) == (seeds != "0..")
 
 
-def test_ctrl_c_says_how_many_cells_are_kept_and_nothing_of_joblib(lossratio, tmp_path, monkeypatch, recwarn):
+def test_ctrl_c_says_how_many_cells_are_kept_and_nothing_of_joblib(lossratio_study, tmp_path, monkeypatch, recwarn):
     from joblib import parallel_config
 
     save = Store.save
@@ -88,7 +80,7 @@ def test_ctrl_c_says_how_many_cells_are_kept_and_nothing_of_joblib(lossratio, tm
     monkeypatch.setattr(Store, "save", interrupted)
     small = ("--goals", "G4", "--algorithm", "lossratio", "--seeds", "0", "--repeats", "1", "--jobs", "2")
     with parallel_config(backend="threading"):
-        status, out, err = lossratio("study", *small, "--results", "kept")
+        status, out, err = lossratio_study(*small, "--results", "kept")
     assert (status, out) == (130, "")
     assert f"Cells finished: 1 of {len(FAMILIES)}, kept in kept\n" in err
     assert "UserWarning" not in err
@@ -102,13 +94,13 @@ def test_an_unknown_family_is_refused_with_those_that_there_are(tmp_path):
 
 
 def test_algorithms_that_cannot_search_for_the_goals_are_refused(tmp_path):
-    result = run(tmp_path, "--algorithm", "older_searches:MLRSEARCH_2019")
+    result = run(tmp_path, "--algorithm", "MLRsearch 2019")
     assert result.exit_code == 2
     assert "None of these algorithms" in result.output
 
 
 def test_an_algorithm_of_another_module_is_searched_with_beside_ours(tmp_path):
-    algorithms = ("--algorithm", "lossratio", "--algorithm", "older_searches:TST009")
+    algorithms = ("--algorithm", "lossratio", "--algorithm", "TST009 bisection")
     result = run(tmp_path, *algorithms, "--goals", "G3")
     assert result.exit_code == 0, result.output
     assert "G3 TST009 bisection" in result.output
@@ -121,9 +113,9 @@ def test_an_algorithm_of_another_module_is_searched_with_beside_ours(tmp_path):
     [
         ("simplex", "'simplex' is no algorithm"),
         ("nowhere:SIMPLEX", "No module named 'nowhere'"),
-        ("older_searches:SIMPLEX", "no attribute 'SIMPLEX'"),
+        ("lossratio_study.csit:SIMPLEX", "no attribute 'SIMPLEX'"),
         (":", "module:NAME"),
-        ("os:getcwd", "os:getcwd is no lossratio.arena.Algorithm"),
+        ("os:getcwd", "os:getcwd is no lossratio_study.Algorithm"),
     ],
 )
 def test_an_algorithm_that_nobody_has_is_refused_with_its_reason(tmp_path, name, reason):
@@ -133,7 +125,7 @@ def test_an_algorithm_that_nobody_has_is_refused_with_its_reason(tmp_path, name,
     assert not list(tmp_path.rglob("*.parquet"))
 
 
-def test_the_lossratio_command_passes_all_options_on(tmp_path):
+def test_the_lossratio_command_passes_all_options_on():
     shown = CliRunner().invoke(commands, ["study", "--help"])
     assert "--scheduler" in shown.output
     refused = CliRunner().invoke(commands, ["study", "--seeds", "x"])

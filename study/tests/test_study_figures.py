@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from study_examples import rows as made_up
 
-from lossratio.arena.algorithms import OURS, PEER
-from lossratio.arena.figures import (
+from lossratio_study.algorithms import OURS, PEER
+from lossratio_study.figures import (
     Figure,
     at_overhead,
     bias,
@@ -25,7 +25,7 @@ from lossratio.arena.figures import (
     time,
     worst_time_ratio,
 )
-from lossratio.arena.tables import algorithm_table, family_tables, figure_table, group_table, text_table
+from lossratio_study.tables import algorithm_table, family_tables, figure_table, group_table, text_table
 
 
 def pandas():

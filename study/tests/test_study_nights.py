@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from study_examples import CAPACITY, KNEE, QUICK_SET, rows as made_up
 
-from lossratio.arena.figures import bias_by_hints, hint_figures, seen
-from lossratio.arena.nights import CHANGES, HINT_ALGORITHMS, scaled
-from lossratio.arena.search import search_rows
-from lossratio.arena.suts import Overhead, Scaled
-from lossratio.arena.tables import hint_family_tables
 from lossratio.simulation import Overload, SharpKnee, Traffic
+from lossratio_study.figures import bias_by_hints, hint_figures, seen
+from lossratio_study.nights import CHANGES, HINT_ALGORITHMS, scaled
+from lossratio_study.search import search_rows
+from lossratio_study.suts import Overhead, Scaled
+from lossratio_study.tables import hint_family_tables
 
 FREE = Overhead(0.0)
 UNCHANGED, SMALL = CHANGES["unchanged"], CHANGES["1 %"]

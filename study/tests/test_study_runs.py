@@ -7,10 +7,10 @@ import math
 import pytest
 from study_examples import small_study
 
-from lossratio.arena.algorithms import ALGORITHMS, OURS
-from lossratio.arena.families import FAMILIES
-from lossratio.arena.search import GOAL_SETS
-from lossratio.arena.study import OVERHEADS, SEEDS_PER_CELL, Store, code_digest, run_study
+from lossratio_study.algorithms import ALGORITHMS, OURS
+from lossratio_study.families import FAMILIES
+from lossratio_study.search import GOAL_SETS
+from lossratio_study.study import OVERHEADS, SEEDS_PER_CELL, Store, code_digest, run_study
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -113,13 +113,13 @@ def test_a_digest_shows_that_code_has_changed(tmp_path):
     (tmp_path / "room").mkdir()
     (tmp_path / "room" / "one.py").write_text("1")
     (tmp_path / "two.py").write_text("2")
-    names = ("room", "two.py")
-    before = code_digest(tmp_path, names)
+    paths = (tmp_path / "room", tmp_path / "two.py")
+    before = code_digest(paths)
     code_digest.cache_clear()
-    assert code_digest(tmp_path, names) == before
+    assert code_digest(paths) == before
     (tmp_path / "room" / "one.py").write_text("3")
     code_digest.cache_clear()
-    assert code_digest(tmp_path, names) != before
+    assert code_digest(paths) != before
 
 
 def test_searches_repeat_exactly(tmp_path):

@@ -5,24 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import older_searches
 import pytest
-from oracle import EARLY_ORACLE, ORACLE
 from study_examples import CAPACITY, KNEE, QUICK, QUICK_SET
 
-from lossratio.arena import peer
-from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
-from lossratio.arena.figures import LONG_SUM, SHORT_SUM, decision_time_growth
-from lossratio.arena.outcome import MOST_TRIALS, Outcome, Recorder, searched
-from lossratio.arena.search import GOAL_SETS, GoalSet, search_rows
-from lossratio.arena.suts import Overhead
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.trials.trial import TrialInput
+from lossratio_study import older, peer
+from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
+from lossratio_study.figures import LONG_SUM, SHORT_SUM, decision_time_growth
+from lossratio_study.oracle import EARLY_ORACLE, ORACLE
+from lossratio_study.outcome import MOST_TRIALS, Outcome, Recorder, searched
+from lossratio_study.search import GOAL_SETS, GoalSet, search_rows
+from lossratio_study.suts import Overhead
 
 FREE = Overhead(0.0)
 
-OLDER = (older_searches.MLRSEARCH_2021, older_searches.MLRSEARCH_2019, older_searches.RFC_2544, older_searches.TST009)
+OLDER = (older.MLRSEARCH_2021, older.MLRSEARCH_2019, older.RFC_2544, older.TST009)
 WITH_OLDER = (*ALGORITHMS.values(), ORACLE, EARLY_ORACLE, *OLDER)
 
 SLACK = 1.0 + 1e-6
@@ -82,8 +81,8 @@ def test_the_time_of_a_search_is_that_of_its_trials_and_their_overheads():
 
 
 def test_one_goal_after_another_takes_the_time_of_both():
-    both = one_row(older_searches.RFC_2544, goal_set=GOAL_SETS["G6"])
-    single = [one_row(older_searches.RFC_2544, goal_set=GoalSet("one", "", (goal,))) for goal in GOAL_SETS["G6"].goals]
+    both = one_row(older.RFC_2544, goal_set=GOAL_SETS["G6"])
+    single = [one_row(older.RFC_2544, goal_set=GoalSet("one", "", (goal,))) for goal in GOAL_SETS["G6"].goals]
     assert both.elapsed == sum(row.elapsed for row in single)
     assert both.trials == sum(row.trials for row in single)
 

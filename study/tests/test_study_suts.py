@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from lossratio.arena.algorithms import ALGORITHMS, OURS
-from lossratio.arena.families import Inconstant
-from lossratio.arena.search import GOAL_SETS, search_rows
-from lossratio.arena.study import FAMILY_SETS
-from lossratio.arena.suts import Overhead, Series, Subject
 from lossratio.simulation import GRACEFUL, ConstantLoss, SharpKnee, Traffic
 from lossratio.trials.trial import TrialInput
+from lossratio_study.algorithms import ALGORITHMS, OURS
+from lossratio_study.families import Inconstant
+from lossratio_study.search import GOAL_SETS, search_rows
+from lossratio_study.study import FAMILY_SETS
+from lossratio_study.suts import Overhead, Series, Subject
 
 COMMON_SETS = {name: families for name, families in FAMILY_SETS.items() if name != "hard"}
 EVERY_FAMILY = [family for families in COMMON_SETS.values() for family in families.values()]

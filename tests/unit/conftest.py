@@ -29,14 +29,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds how long readers of files are attacked with hostile documents; see hostile_input/test_fuzzing.py."""
     parser.addoption("--fuzz-seconds", type=float, default=2.0, help="How long hostile documents are tried in all.")
     parser.addoption("--fuzz-seed", type=int, default=0, help="The seed of the first hostile documents.")
-    parser.addoption("--whole", action="store_true", help="Laws of chance over all of their searches, not over a few.")
-
-
-@pytest.fixture
-def how_many(pytestconfig: pytest.Config) -> Callable[[int, int], int]:
-    """The first of two numbers of searches; the second one with ``--whole``, as ``make chaos`` does."""
-    is_whole = pytestconfig.getoption("whole")
-    return lambda few, all_of_them: all_of_them if is_whole else few
 
 
 class Finished(NamedTuple):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "libraries" / "lossratio"
+LABORATORY = ROOT / "study" / "libraries" / "lossratio_study"
 ON_NODES = ("traffic/agent", "testbed/reservation/keeper", "dut/xdp/device")
 """Folders of programs that are sent to nodes: their modules import each other only, and rooms that go with them."""
 
@@ -86,6 +87,14 @@ def defined(path: Path) -> frozenset[str] | None:
     return frozenset(name for name in names if not name.startswith("_"))
 
 
+def is_past_a_face(module: str, name: str | None) -> bool:
+    """Whether an import takes what the face of a room does not offer."""
+    names = offered(module)
+    if names is None:
+        return module.count(".") > 1
+    return name is not None and name not in names
+
+
 def across() -> Iterator[tuple[str, str, str, str | None]]:
     """Place, own room, module and name of every import of another room's; the name is None for a face as a whole."""
     for path, tree in sources().items():
@@ -118,9 +127,28 @@ def test_imports_point_one_way():
 def test_rooms_are_entered_through_their_faces():
     past = []
     for place, _, module, name in across():
-        names = offered(module)
-        if module.count(".") > 1 if names is None else name is not None and name not in names:
+        if is_past_a_face(module, name):
             past.append(f"{place}: {module} {name}")
+    assert not past
+
+
+def test_no_room_imports_the_laboratory():
+    rooms_that_do = []
+    for path, tree in sources().items():
+        modules = [module for _, module, _ in imports(tree)]
+        if any(module.split(".")[0] == LABORATORY.name for module in modules):
+            rooms_that_do.append(path)
+    assert not rooms_that_do
+
+
+def test_the_laboratory_enters_rooms_through_their_faces():
+    past = []
+    paths = sorted(LABORATORY.rglob("*.py"))
+    for path in paths:
+        for line, module, name in imports(ast.parse(path.read_text())):
+            if module.startswith("lossratio.") and is_past_a_face(module, name):
+                past.append(f"{path.name}:{line}: {module} {name}")
+    assert len(paths) > 20
     assert not past
 
 

@@ -4,4 +4,15 @@ Robot Framework, and all that measures, take a while to import. So they are impo
 need not wait for them.
 """
 
-from lossratio.commands.main import main
+from lossratio.commands.main import main as main, run_command as run_command
+from lossratio.commands.parameters import (
+    DURATION as DURATION,
+    FRAME_RATE as FRAME_RATE,
+    RATIO as RATIO,
+    SUITE as SUITE,
+    TESTBED as TESTBED,
+    OneOf as OneOf,
+    argument as argument,
+    command as command,
+    option as option,
+)

@@ -14,8 +14,7 @@ from lossratio.commands.parameters import command
 from lossratio.errors import DutError
 
 _EXTRAS = {
-    "bench": ("joblib", "pandas", "pyarrow", "MLRsearch"),
-    "cluster": ("distributed",),
+    "bench": ("joblib", "pyarrow", "duckdb", "jumpavg"),
     "history": ("pyarrow", "duckdb", "fsspec"),
     "otg": ("snappi",),
     "s3": ("s3fs",),
@@ -63,6 +62,9 @@ def _lines() -> Iterator[_Line]:
         missing = [module for module in modules if find_spec(module) is None]
         way_out = f"{', '.join(missing)}: in a checkout, {Path(sys.executable).name} -m pip install '.[{extra}]'"
         yield (f"extra {extra}", way_out if missing else None)
+    there = find_spec("lossratio_study") is not None
+    way_out = f"not installed: in a checkout, {Path(sys.executable).name} -m pip install ./study"
+    yield ("lossratio-study: search algorithms side by side", None if there else way_out)
 
 
 def _devices() -> Iterator[_Line]:

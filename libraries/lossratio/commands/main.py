@@ -54,9 +54,11 @@ COMMANDS = {
         "bisect": "builds:bisect",
     },
     "Serve": {"otg-serve": "otg:otg_serve"},
-    "Study": {"study": "study:study"},
 }
 """Module and attribute of each command of lossratio itself, by section of the help and name."""
+
+ELSEWHERE = {"study": "lossratio-study, which is not installed: in a checkout of lossratio, pip install ./study"}
+"""The commands of the project's other packages by name: the package, and how it is installed."""
 
 _GROUP = "lossratio.command"
 _OWN = {
@@ -113,6 +115,8 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
+        if args[0] in ELSEWHERE and args[0] not in names:
+            ctx.fail(f"The command {args[0]!r} is of {ELSEWHERE[args[0]]}.")
         if args[0] not in names and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], names)}")
         return super().resolve_command(ctx, args)
@@ -148,13 +152,18 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> None:
+    """Runs `lossratio`; see `run_command`."""
+    run_command(commands)
+
+
+def run_command(command: click.Command) -> None:
     """Runs a command; an error is one message and the exit status that it means, never a traceback."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     heard = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
     for number in heard:
         signal.signal(number, _stop)
     try:
-        commands(standalone_mode=False)
+        command(standalone_mode=False)
     except click.exceptions.Abort as abort:
         if isinstance(abort.__context__, EOFError):  # otherwise a KeyboardInterrupt
             click.echo(

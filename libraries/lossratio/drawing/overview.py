@@ -86,9 +86,19 @@ class Overview(Generic[RowT]):
     """Whether a row has a card, if it is among the first."""
 
     def page(
-        self, template: str, sections: Sequence[Section], *, is_large: bool, data: Mapping[str, str], **values: object
+        self,
+        template: str,
+        sections: Sequence[Section],
+        *,
+        is_large: bool,
+        data: Mapping[str, str],
+        package: str = PAGES,
+        **values: object,
     ) -> str:
-        """Makes the page; a large one has its rows and sections compressed, and needs its script to show them."""
+        """Makes the page from a template of a package.
+
+        A large page has its rows and sections compressed, and needs its script to show them.
+        """
         heads, rows = self.table()
         if is_large:
             texts: dict[str, int] = {}
@@ -99,7 +109,7 @@ class Overview(Generic[RowT]):
                 "sections": packed({"texts": list(texts), "sections": places}),
             }
         return html_fragment(
-            PAGES,
+            package,
             template,
             filters={},
             overview=self,

@@ -24,5 +24,4 @@ from lossratio.report.listener import (
     write_reports,
 )
 from lossratio.report.page_of_comparison import comparison_page
-from lossratio.report.page_of_replay import replay_page
 from lossratio.report.run import NOTHING_MEASURED, RECORD, Run, read_run, runs_in

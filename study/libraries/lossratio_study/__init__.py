@@ -1,29 +1,29 @@
-"""Studies: comparisons of search algorithms on simulated SUTs with a known truth."""
+"""Studies: comparisons of search algorithms on simulated SUTs with a known truth, recorded trials and testbeds.
 
-from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER, Algorithm, Goals
-from lossratio.arena.figures import at_overhead, decision_time_growth, figures, hint_figures
-from lossratio.arena.nights import CHANGES, HINT_ALGORITHMS
-from lossratio.arena.outcome import Outcome, searched
-from lossratio.arena.peer import why_not_installed
-from lossratio.arena.promises import PROMISES, promises_kept
-from lossratio.arena.search import GOAL_SETS
-from lossratio.arena.study import (
-    FAMILY_SETS,
-    NO_OVERHEAD,
-    OVERHEADS,
-    Store,
-    Study,
-    algorithm_named,
-    families_of,
-    run_study,
-)
-from lossratio.arena.suts import Subject
-from lossratio.arena.tables import (
-    algorithm_table,
-    bounds_table,
-    family_tables,
-    figure_table,
-    group_table,
-    hint_family_tables,
-    promise_table,
-)
+An algorithm of your own is an `Algorithm`; `searched` runs any controller.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lossratio_study.algorithms import Algorithm as Algorithm, Goals as Goals
+    from lossratio_study.outcome import Outcome as Outcome, searched as searched
+    from lossratio_study.suts import Overhead as Overhead, Subject as Subject
+
+_MODULE_OF = {
+    "Algorithm": "algorithms",
+    "Goals": "algorithms",
+    "Outcome": "outcome",
+    "searched": "outcome",
+    "Overhead": "suts",
+    "Subject": "suts",
+}
+__all__ = list(_MODULE_OF)
+
+
+# Imported when a name is asked for: the help of `lossratio` names the command of this package, and must be fast.
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'lossratio_study' has no attribute {name!r}")
+    return getattr(import_module(f"lossratio_study.{_MODULE_OF[name]}"), name)

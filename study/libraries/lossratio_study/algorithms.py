@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from lossratio.arena.outcome import Outcome, searched
-from lossratio.arena.peer import PEER_VERSION, search_with_peer
-from lossratio.arena.suts import Subject, named
 from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchResult, SequentialGoal
 from lossratio.trials import Measurer
+from lossratio_study.outcome import Outcome, searched
+from lossratio_study.peer import PEER_VERSION, search_with_peer
+from lossratio_study.suts import Overhead, Subject, named
 
 OURS = "lossratio"
 EARLY = f"{OURS}, early verdicts"
@@ -34,6 +34,10 @@ class Algorithm:
     """Makes the SUT as it is during the search."""
     early_verdict: bool = False
     """Whether its trials may end as soon as their verdict is certain."""
+    overhead: Overhead | None = None
+    """The overhead that each of its trials has in every study; None: that of the study."""
+    knows_the_sut: bool = False
+    """Whether it must know the SUT's model, so that it cannot search on a testbed."""
 
 
 def search_with_ours(goals: Goals, subject: Subject, measurer: Measurer, **settings: Any) -> Outcome:

@@ -1,20 +1,37 @@
-"""The command ``lossratio study``."""
+"""The command ``lossratio-study``, which is ``lossratio study``, too."""
 
 import sys
-from collections.abc import Iterator
-from importlib import util
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import click
 
-from lossratio import arena
-from lossratio.commands.parameters import OneOf, command, option
-from lossratio.report import replay_page
+from lossratio.commands import FRAME_RATE, TESTBED, OneOf, command, option, run_command
 from lossratio.shipped import names_near
+from lossratio_study import figures, peer, tables
+from lossratio_study.algorithms import ALGORITHMS, OURS, PEER
+from lossratio_study.nights import CHANGES, HINT_ALGORITHMS
+from lossratio_study.page import replay_page
+from lossratio_study.promises import PROMISES, promises_kept
+from lossratio_study.search import GOAL_SETS, Row
+from lossratio_study.study import (
+    FAMILY_SETS,
+    OVERHEADS,
+    Cell,
+    Store,
+    Study,
+    families_of,
+    frame_of,
+    run_study,
+    write_rows,
+)
+from lossratio_study.suts import NO_OVERHEAD
+from lossratio_study.systems import SYSTEMS, algorithm_named
+from lossratio_study.testbed import Place, searches_on_testbed
 
-PACKAGES = ("joblib", "pandas", "pyarrow")
-"""The packages that only studies need."""
 REPLAY_PAGE = "replay.html"
 """Name of the page of searches on recorded trials."""
 QUICK_SEEDS, FULL_SEEDS = range(2), range(20)
@@ -31,15 +48,39 @@ def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -
     return range(int(first), int(last or first) + 1)
 
 
+@dataclass(frozen=True)
+class _OnTestbed:
+    """The options of searches on a testbed."""
+
+    testbed: Path | None = option(
+        f"Search on a testbed in place of models, for --goals, which then must be given. {TESTBED}", metavar="FILE|NAME"
+    )
+    dut: str | None = option("Kind of the testbed's DUTs; they stay as they are without it.", metavar="KIND")
+    options: tuple[str, ...] = option("An option of that kind.", "--option", metavar="NAME=VALUE")
+    profile: str = option("What the traffic on the testbed is.", default="ethip4-udp")
+    frame_size: str = option("Size of its frames, or the name of a mix.", default="64B")
+    min_load: float | None = option("Smallest load, e.g. '10 kpps'.", metavar="RATE", type=FRAME_RATE)
+    max_load: float | None = option("Largest load, e.g. '1 Mpps'.", metavar="RATE", type=FRAME_RATE)
+
+    def place(self, testbed: Path) -> Place:
+        """The testbed with its DUT and traffic; a usage error for an option without a value."""
+        wrong = [text for text in self.options if "=" not in text]
+        if wrong:
+            raise click.UsageError(f"--option {wrong[0]}: an option is NAME=VALUE.")
+        options = dict(text.split("=", 1) for text in self.options)
+        return Place(testbed, self.dut, options, self.profile, self.frame_size, self.min_load, self.max_load)
+
+
 @command()
 def study(
     *,
+    systems: bool = option("List the algorithms by name, and nothing else: the goals and the source of each."),
     full: bool = option("More SUTs, searches and overheads: hours on one core."),
     family_set: str = option(
         "Families of SUTs: those that controllers may be tuned on, those for judging them, or those that break the "
         "suppositions of a search.",
         "--families",
-        type=OneOf(list(arena.FAMILY_SETS)),
+        type=OneOf(list(FAMILY_SETS)),
         default="development",
     ),
     replay: Path | None = option(
@@ -48,20 +89,23 @@ def study(
         metavar="DIRECTORY",
         type=click.Path(path_type=Path, exists=True, file_okay=False),
     ),
+    on_testbed: _OnTestbed,
     families: tuple[str, ...] = option("Only this family; may be given several times.", "--family"),
     seeds: range | None = option(
         "SUTs of each family.  [default: 0..1; with --full 0..19]", metavar="N..M", type=str, callback=_seed_range
     ),
-    repeats: int | None = option("Searches on each SUT.  [default: 2; with --full 3]", type=click.IntRange(min=1)),
-    goal_sets: tuple[str, ...] = option("Only this goal set.", "--goals", type=OneOf(list(arena.GOAL_SETS))),
+    repeats: int | None = option(
+        "Searches on each SUT.  [default: 2; with --full 3; on a testbed 1]", type=click.IntRange(min=1)
+    ),
+    goal_sets: tuple[str, ...] = option("Only this goal set.", "--goals", type=OneOf(list(GOAL_SETS))),
     overheads: tuple[str, ...] = option(
         "Seconds that each trial takes besides its traffic, and whether they count.  [default: 0; with --full all]",
         "--overhead",
-        type=OneOf(list(arena.OVERHEADS)),
+        type=OneOf(list(OVERHEADS)),
     ),
     algorithms: tuple[str, ...] = option(
-        f"Only this algorithm: {', '.join(arena.ALGORITHMS)}, or an object of a module of yours, as module:NAME.  "
-        "[default: all of lossratio's]",
+        f"Only this algorithm: {'; '.join(SYSTEMS)}; or an object of a module of yours, as module:NAME.  "
+        f"[default: {'; '.join(ALGORITHMS)}]",
         "--algorithm",
         metavar="NAME",
     ),
@@ -69,7 +113,7 @@ def study(
         "Compare searches with hints from earlier nights with those without, after this change of the SUT, in "
         "place of algorithms.",
         "--hints",
-        type=OneOf(list(arena.CHANGES)),
+        type=OneOf(list(CHANGES)),
     ),
     promises: int | None = option(
         "Measure how often sequential goals have a wrong bound, on so many SUTs for each goal, and nothing else. "
@@ -88,81 +132,141 @@ def study(
     """Compare search algorithms side by side on simulated SUTs.
 
     Each algorithm searches on the same SUTs, of which the truth is known. Without --full it takes about a minute on
-    one core.
+    one core. --replay searches on recorded trials, --testbed on a testbed.
     """
-    if promises is not None:
-        click.echo(arena.promise_table(arena.promises_kept(arena.PROMISES, promises, 0 if seeds is None else seeds[0])))
+    if systems:
+        click.echo(tables.system_table(SYSTEMS.values(), tuple(GOAL_SETS.values())))
         return
-    if missing := [name for name in PACKAGES if util.find_spec(name) is None]:
-        raise click.ClickException(
-            f"Studies need {', '.join(missing)}, not installed here: pip install '.[bench]' (in a checkout)."
-        )
+    if promises is not None:
+        first_seed = 0 if seeds is None else seeds[0]
+        click.echo(tables.promise_table(promises_kept(PROMISES, promises, first_seed)))
+        return
+    if on_testbed.testbed is not None:
+        of_models: dict[str, object] = {"--replay": replay, "--family": families, "--seeds": seeds, "--full": full}
+        of_models |= {"--overhead": overheads, "--hints": changes, "--scheduler": scheduler}
+        _refuse_on_testbed(of_models)
+        if not goal_sets:
+            raise click.UsageError(f"Say by --goals what to search for on a testbed: {', '.join(GOAL_SETS)}.")
+        chosen = _installed(algorithms or tuple(ALGORITHMS))
+        _study_testbed(on_testbed.place(on_testbed.testbed), goal_sets, chosen, repeats or 1, results)
+        return
+
     family_set = family_set if replay is None else str(replay)
-    known = arena.families_of(family_set)
-    unknown = [name for name in families if name not in known]
-    if unknown:
-        near = names_near(unknown[0], known)
-        raise click.BadParameter(f"The {family_set} families lack {unknown[0]}; they are {near}", param_hint="--family")
-    compared = [arena.CHANGES[name] for name in changes]
+    known = families_of(family_set)
+    _refuse_unknown(families, known, family_set)
+    compared = [CHANGES[name] for name in changes]
     of_changes = tuple(name for change in compared for name in (change.with_hints, change.without_hints))
-    plan = arena.Study(
+    plan = Study(
         family_set=family_set,
         families=families or tuple(known),
-        goal_sets=goal_sets or tuple(arena.GOAL_SETS),
-        algorithms=of_changes or _installed(algorithms or tuple(arena.ALGORITHMS)),
-        overheads=tuple(arena.OVERHEADS[name] for name in overheads)
-        or (tuple(arena.OVERHEADS.values()) if full else (arena.NO_OVERHEAD,)),
+        goal_sets=goal_sets or tuple(GOAL_SETS),
+        algorithms=of_changes or _installed(algorithms or tuple(ALGORITHMS)),
+        overheads=tuple(OVERHEADS[name] for name in overheads)
+        or (tuple(OVERHEADS.values()) if full else (NO_OVERHEAD,)),
         seeds=tuple(seeds or (FULL_SEEDS if full else QUICK_SEEDS)),
         repeats=repeats or (FULL_REPEATS if full else QUICK_REPEATS),
     )
-    store = arena.Store(results)
+
+    store = Store(results)
     cells = list(plan.cells())
-    if not cells:
-        raise click.UsageError("None of these algorithms can search for these goals.")
-    progress = click.progressbar(length=len(cells), label="Searching", file=sys.stderr)
-    try:
-        with progress as bar:
-            arena.run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda n: bar.update(n - bar.pos))
-    finally:
-        click.echo(f"Cells finished: {progress.pos} of {len(cells)}, kept in {results}", err=True)
+    _run(cells, store, jobs, scheduler)
+
     rows = store.load(cells)
     for title, table in _tables(rows, family_set):
         click.echo(f"\n{title}\n{table}")
     if replay is not None:
         page = results / REPLAY_PAGE
-        titles = {name: goal_set.title for name, goal_set in arena.GOAL_SETS.items()}
+        titles = {name: goal_set.title for name, goal_set in GOAL_SETS.items()}
         page.write_text(replay_page(rows, titles, str(replay)), encoding="utf-8")
         click.echo(f"\nWhich goals repeat on these SUTs, and at what price: {page}")
 
 
+def _refuse_on_testbed(of_models: Mapping[str, object]) -> None:
+    given = [name for name, value in of_models.items() if value]
+    if given:
+        raise click.UsageError(f"Leave out {', '.join(given)}: --testbed has no models of SUTs.")
+
+
+def _refuse_unknown(families: Iterable[str], known: Iterable[str], family_set: str) -> None:
+    unknown = [name for name in families if name not in known]
+    if unknown:
+        near = names_near(unknown[0], known)
+        raise click.BadParameter(f"The {family_set} families lack {unknown[0]}; they are {near}", param_hint="--family")
+
+
+def _run(cells: Sequence[Cell], store: Store, jobs: int, scheduler: str | None) -> None:
+    """Runs the cells with a progress bar, and says how many are kept, also after an interrupt."""
+    if not cells:
+        raise click.UsageError("None of these algorithms can search for these goals.")
+    progress = click.progressbar(length=len(cells), label="Searching", file=sys.stderr)
+    try:
+        with progress as bar:
+            run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda n: bar.update(n - bar.pos))
+    finally:
+        click.echo(f"Cells finished: {progress.pos} of {len(cells)}, kept in {store.directory}", err=True)
+
+
+def _study_testbed(
+    place: Place, goal_sets: tuple[str, ...], algorithms: tuple[str, ...], repeats: int, results: Path
+) -> None:
+    """Searches on a testbed, into a directory of its own; what was found until an error is shown, too."""
+    directory = results / f"testbed-{datetime.now(timezone.utc):%Y%m%d-%H%M%S-%f}"
+    chosen = [algorithm_named(name) for name in algorithms]
+    sets = [GOAL_SETS[name] for name in goal_sets]
+    found: list[Row] = []
+    try:
+        for row in searches_on_testbed(place, sets, chosen, repeats, directory / "trials"):
+            found.append(row)
+            bounds = f"{row.lower:.0f} to {row.upper:.0f} frames/s"
+            click.echo(f"{row.goal_set}, {row.goal}, {row.algorithm}: {bounds} in {row.elapsed:.0f} s", err=True)
+    finally:
+        if found:
+            _show_searches(found, place, directory)
+
+
+def _show_searches(found: Sequence[Row], place: Place, directory: Path) -> None:
+    write_rows(found, directory / "rows.parquet")
+    table = tables.bounds_table(frame_of(found))
+    click.echo(f"Searches on {place.topology}; loads in frames/s per interface\n{table}")
+    for fault in dict.fromkeys(f"{row.algorithm}: {row.faults}" for row in found if row.faults):
+        click.echo(f"Fault of {fault}")
+    again = f"Search on these trials again: --replay {directory / 'trials'}"
+    click.echo(f"\nTrials and numbers: {directory}. {again}")
+
+
 def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:
-    missing = arena.why_not_installed()
-    if missing is None or arena.PEER not in algorithms:
+    missing = peer.why_not_installed()
+    if missing is None or PEER not in algorithms:
         return algorithms
-    click.echo(f"{arena.PEER} is skipped: {missing}", err=True)
-    return tuple(name for name in algorithms if name != arena.PEER)
+    click.echo(f"{PEER} is skipped: {missing}", err=True)
+    return tuple(name for name in algorithms if name != PEER)
 
 
 def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
-    if family_set not in arena.FAMILY_SETS:
-        yield "Searches on recorded trials; loads in frames/s", arena.bounds_table(rows)
+    if family_set not in FAMILY_SETS:
+        yield "Searches on recorded trials; loads in frames/s", tables.bounds_table(rows)
         return
-    groups = {name: family.group for name, family in arena.FAMILY_SETS[family_set].items()}
-    free = arena.at_overhead(rows, 0.0, counted=False)
+    groups = {name: family.group for name, family in FAMILY_SETS[family_set].items()}
+    free = figures.at_overhead(rows, 0.0, counted=False)
     if len(free):
-        yield "Mean seconds of a search on quiet / jittery / mixed SUTs, overhead 0", arena.group_table(free, groups)
+        yield "Mean seconds of a search on quiet / jittery / mixed SUTs, overhead 0", tables.group_table(free, groups)
     for (overhead, counted), chosen in rows.groupby(["overhead", "counted"]):
         title = f"Overhead {overhead:g} s{', counted' if counted else ''}: searches (mean, median, 95th percentile)"
-        yield title, arena.algorithm_table(chosen)
-    if set(rows.algorithm) <= set(arena.HINT_ALGORITHMS):
+        yield title, tables.algorithm_table(chosen)
+    if set(rows.algorithm) <= set(HINT_ALGORITHMS):
         if len(free):
-            yield from arena.hint_family_tables(free)
-        yield "With hints from earlier nights beside without", arena.figure_table(arena.hint_figures(free))
+            yield from tables.hint_family_tables(free)
+        yield "With hints from earlier nights beside without", tables.figure_table(figures.hint_figures(free))
         return
-    if not {arena.OURS, arena.PEER} <= set(rows.algorithm.unique()):
+    if not {OURS, PEER} <= set(rows.algorithm.unique()):
         return
     if len(free):
-        yield from arena.family_tables(free)
+        yield from tables.family_tables(free)
     click.echo("Measuring the time per decision in a search of 1,000 trials: this takes seconds.", err=True)
-    growth = arena.decision_time_growth()
-    yield f"{arena.OURS} beside {arena.PEER}", arena.figure_table(arena.figures(rows, growth))
+    growth = figures.decision_time_growth()
+    yield f"{OURS} beside {PEER}", tables.figure_table(figures.figures(rows, growth))
+
+
+def main() -> None:
+    """Runs the command; an error is one message and the exit status that it means."""
+    run_command(study)

@@ -14,16 +14,19 @@ CSIT's settings, and their names here:
   and two goal widths, as CSIT has. Where both loads are overloaded, it draws a line
   through both forwarding rates. On a SUT with the same forwarding rate at both loads, that gives the second candidate.
 
-`AS_CSIT` is the algorithm of a study that searches so, whatever the goals: `--algorithm csit:AS_CSIT`.
+Two algorithms of a study search so. `CSIT` searches for NDR and PDR, and its trials have CSIT's overhead. `AS_CSIT`
+searches for any goals, with the overhead of the study. In both, the loads are those of the study.
 """
 
 from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
-from lossratio.arena import Algorithm, Goals, Outcome, Subject, searched
 from lossratio.mlrsearch import NDR, PDR, MLRsearch, SearchGoal
 from lossratio.trials import Measurer
+from lossratio_study.algorithms import Algorithm, Goals
+from lossratio_study.outcome import Outcome, searched
+from lossratio_study.suts import Overhead, Subject
 
 GOALS: Final = (NDR, PDR)
 
@@ -64,4 +67,9 @@ def _search(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
     return searched(controller(subject.max_load, min_load=subject.min_load, goals=goals), measurer)
 
 
+def _are_csits(goals: Goals) -> bool:
+    return tuple(goals) == GOALS
+
+
+CSIT = Algorithm("CSIT", _search, _are_csits, overhead=Overhead(TRIAL_OVERHEAD, counted=True))
 AS_CSIT = Algorithm("as CSIT", _search)

@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from lossratio import simulation
-from lossratio.arena.suts import Draw, Family, Series, log_uniform, named
 from lossratio.simulation import Overload, PerformanceSpectrum, RareStalls, RunningSut, Sut, Traffic, WithoutTruth
+from lossratio_study.suts import Draw, Family, Series, log_uniform, named
 
 Range = tuple[float, float]
 SutT = TypeVar("SutT", bound=Sut)

@@ -1,7 +1,7 @@
 """Figures of a study: numbers computed from its rows, and the demands on our controller.
 
 The demands are on figures compared with the peer's, with hints, and of long searches. Data frames have the columns of
-`lossratio.arena.search.Row`; series have a value for each family, by its name.
+`lossratio_study.search.Row`; series have a value for each family, by its name.
 """
 
 import math
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from lossratio.arena.algorithms import EARLY, OURS, PEER, SEQUENTIAL
-from lossratio.arena.nights import CHANGES, Change
-from lossratio.arena.outcome import Outcome, searched
-from lossratio.arena.suts import Overhead, Subject
 from lossratio.mlrsearch import NDR, PDR, MLRsearch
 from lossratio.simulation import SharpKnee
+from lossratio_study.algorithms import EARLY, OURS, PEER, SEQUENTIAL
+from lossratio_study.nights import CHANGES, Change
+from lossratio_study.outcome import Outcome, searched
+from lossratio_study.suts import Overhead, Subject
 
 TIME = {"G1": (0.93, 0.9), "G2": (0.74, 0.7), "G3": (0.8, 0.78), "G4": (0.83, 0.8), "G5": (0.93, 0.88)}
 """Must and aim of search time divided by the peer's, by goal set."""

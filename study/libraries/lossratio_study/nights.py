@@ -12,11 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from lossratio.arena.algorithms import Algorithm, search_with_ours
-from lossratio.arena.outcome import Outcome
-from lossratio.arena.suts import Overhead, Scaled, Subject, named
 from lossratio.mlrsearch import EARLIER_SEARCHES, SearchGoal
 from lossratio.trials import Measurer, TrialResult
+from lossratio_study.algorithms import Algorithm, search_with_ours
+from lossratio_study.outcome import Outcome
+from lossratio_study.suts import Overhead, Scaled, Subject, named
 
 NIGHT_STREAM = 2
 """Stream of random numbers of the earlier nights."""
@@ -65,7 +65,9 @@ class Change:
 
 def scaled(subject: Subject, factor: float) -> Subject:
     """A SUT that is faster by a factor."""
-    return subject if factor == 1.0 else replace(subject, sut=Scaled(subject.sut, factor))
+    if factor == 1.0 or subject.sut is None:
+        return subject
+    return replace(subject, sut=Scaled(subject.sut, factor))
 
 
 def _either_way(rng: np.random.Generator, change: float) -> float:
@@ -99,7 +101,7 @@ def _algorithm(name: str, change: Change) -> Algorithm:
         hints = _earlier_nights(tuple(goals), subject, change.name) if name == change.with_hints else ()
         return search_with_ours(goals, subject, measurer, hints=hints)
 
-    return Algorithm(name, search, tonight=change.tonight)
+    return Algorithm(name, search, tonight=change.tonight, knows_the_sut=True)
 
 
 HINT_ALGORITHMS: Mapping[str, Algorithm] = named(

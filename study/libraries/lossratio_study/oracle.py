@@ -13,7 +13,7 @@ What is supposed:
   and short trials at a load go on until it is an upper bound.
 - Only loads between the relevant bounds are measured.
 
-For instance: PYTHONPATH=benchmarks/study lossratio study --algorithm lossratio --algorithm oracle:ORACLE
+For instance: lossratio-study --algorithm lossratio --algorithm oracle
 """
 
 import math
@@ -23,12 +23,13 @@ from functools import partial
 from time import thread_time
 from typing import NamedTuple
 
-from lossratio.arena import Algorithm, Goals, Outcome, Subject, searched
-from lossratio.arena.outcome import Recorder
-from lossratio.arena.suts import Overhead
+from lossratio.errors import SearchError
 from lossratio.mlrsearch import Bound, Criterion, LoadGrid, MLRsearch, SearchGoal, Tally
 from lossratio.simulation import SimulatedMeasurer
 from lossratio.trials import Measurer, TrialInput, TrialResult
+from lossratio_study.algorithms import Algorithm, Goals
+from lossratio_study.outcome import Outcome, Recorder, searched
+from lossratio_study.suts import Overhead, Subject
 
 REHEARSALS = 40
 """Trials at each load and duration from which the oracle knows how probable loss is there."""
@@ -272,7 +273,8 @@ def search_with_oracle(
 
 
 def _ask(goals: Goals, subject: Subject, measurer: Measurer, *, early_verdict: bool = False) -> Outcome:
-    assert isinstance(measurer, SimulatedMeasurer)  # No oracle knows a real SUT.
+    if not isinstance(measurer, SimulatedMeasurer):
+        raise SearchError("The oracle must know the SUT, and nobody knows a real one.")
     return search_with_oracle(goals[0], subject, measurer, early_verdict=early_verdict)
 
 
@@ -280,5 +282,7 @@ def _single(goals: Goals) -> bool:
     return len(goals) == 1
 
 
-ORACLE = Algorithm("oracle", _ask, _single)
-EARLY_ORACLE = Algorithm("oracle, early verdicts", partial(_ask, early_verdict=True), _single, early_verdict=True)
+ORACLE = Algorithm("oracle", _ask, _single, knows_the_sut=True)
+EARLY_ORACLE = Algorithm(
+    "oracle, early verdicts", partial(_ask, early_verdict=True), _single, early_verdict=True, knows_the_sut=True
+)

@@ -29,7 +29,7 @@ _MARK = Mark("lower", "lower bound", "circle", series_colour(2))
 
 @dataclass(frozen=True)
 class _Row:
-    """All searches for a goal on one record; `searches` is a data frame with `lossratio.arena.Row`'s columns."""
+    """All searches for a goal on one record; `searches` is a data frame with `lossratio_study.Row`'s columns."""
 
     test: str
     link: str
@@ -74,7 +74,7 @@ _COLUMNS: tuple[Column[_Row], ...] = (
 
 
 def replay_page(searches: Any, titles: Mapping[str, str], title: str) -> str:
-    """Makes the page of searches, a data frame with `lossratio.arena.Row`'s columns.
+    """Makes the page of searches, a data frame with `lossratio_study.Row`'s columns.
 
     The titles of the sets of goals are by their short names.
     """
@@ -102,10 +102,11 @@ def replay_page(searches: Any, titles: Mapping[str, str], title: str) -> str:
     )
     by_record = [[row for row in rows if row.test == record] for record in records]
     return overview.page(
-        "replay.html.jinja",
+        "page.html.jinja",
         [(of_record[0].link, of_record[0].test, (_draw(of_record),)) for of_record in by_record],
         is_large=len(records) > _MANY,
         data={},
+        package=str(__package__),
         title=title,
         headline=f"records: {len(records)}, searches on each: {len(searches.groupby(['seed', 'repeat']))}",
         goals=list(_goals(rows)),

@@ -5,11 +5,11 @@ from importlib import metadata, util
 from time import thread_time
 from typing import Any
 
-from lossratio.arena.outcome import Outcome, Recorder
-from lossratio.arena.suts import Subject
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult
 from lossratio.trials import Measurer, TrialInput
+from lossratio_study.outcome import Outcome, Recorder
+from lossratio_study.suts import Subject
 
 PEER_VERSION = "1.2.1"
 
@@ -17,7 +17,7 @@ PEER_VERSION = "1.2.1"
 def why_not_installed() -> str | None:
     """The reason why the peer cannot take part; None if it can."""
     if util.find_spec("MLRsearch") is None:
-        return f"MLRsearch {PEER_VERSION} is not installed: pip install '.[bench]' (in a checkout)."
+        return f"MLRsearch {PEER_VERSION} is not installed: pip install './study[peer]' (in a checkout)."
     installed = metadata.version("MLRsearch")
     if installed != PEER_VERSION:
         return f"The comparison is with MLRsearch {PEER_VERSION}, but {installed} is installed."

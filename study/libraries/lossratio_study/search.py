@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lossratio import mlrsearch
-from lossratio.arena.algorithms import Algorithm
-from lossratio.arena.checker import DurationSums, faults
-from lossratio.arena.suts import Overhead, Subject, named
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, GoalResult, SearchGoal, SearchResult
 from lossratio.trials import Measurer, TrialInput, TrialResult
+from lossratio_study.algorithms import Algorithm
+from lossratio_study.checker import DurationSums, faults
+from lossratio_study.outcome import Outcome
+from lossratio_study.suts import Overhead, Subject, named
 
 SEARCH_STREAM, PROOF_STREAM = 0, 1
 """Streams of random numbers: searches and certificates must not share random numbers."""
@@ -108,30 +109,77 @@ class Row:
     """The result of a perfect search; NaN where the SUT has no truth, or the truth is outside of the searched loads."""
 
 
-def search_rows(
-    goal_set: GoalSet, subject: Subject, overhead: Overhead, algorithm: Algorithm, repeat: int
-) -> Iterator[Row]:
-    """Runs one search, and yields a row for each goal. A failed search has its error as fault, and no numbers."""
-    outcome = None
-    checked = ""
-    proof_time = math.nan
-    tonight = algorithm.tonight(subject)
+@dataclass(frozen=True)
+class Done:
+    """A search that has ended."""
+
+    outcome: Outcome | None
+    """Its result and its cost; None: it has failed."""
+    faults: str
+    """Its faults by the independent checker, or why it has failed; empty if there are none."""
+
+
+def search(goal_set: GoalSet, subject: Subject, algorithm: Algorithm, measurer: Measurer) -> Done:
+    """Runs one search, and checks its result if it must be as RFC 9971 defines it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", mlrsearch.SearchGoalWarning)
-            outcome = algorithm.search(goal_set.goals, subject, tonight.measurer(overhead, repeat, SEARCH_STREAM))
+            outcome = algorithm.search(goal_set.goals, subject, measurer)
     except SearchError as error:
-        checked = f"failed: {error}"
-    else:
-        if algorithm.follows_rfc9971:
-            loads = {"min_load": subject.min_load, "max_load": subject.max_load}
-            checked = "; ".join(faults(outcome.result, outcome.trials, **loads))
-        if repeat == 0:
-            proof_time = certificate(
-                outcome.result,
-                lambda seed: tonight.measurer(overhead, repeat, PROOF_STREAM, seed),
-                max(goal.loss_ratio for goal in goal_set.goals) if algorithm.early_verdict else None,
-            ).elapsed
+        return Done(None, f"failed: {error}")
+    if not algorithm.follows_rfc9971:
+        return Done(outcome, "")
+    found = faults(outcome.result, outcome.trials, min_load=subject.min_load, max_load=subject.max_load)
+    return Done(outcome, "; ".join(found))
+
+
+def search_rows(
+    goal_set: GoalSet, subject: Subject, overhead: Overhead, algorithm: Algorithm, repeat: int
+) -> Iterator[Row]:
+    """Runs one search on a model, and yields a row for each goal.
+
+    A failed search has its error as fault, and no numbers.
+    """
+    tonight = algorithm.tonight(subject)
+    done = search(goal_set, subject, algorithm, tonight.measurer(overhead, repeat, SEARCH_STREAM))
+    proof_time = math.nan
+    if repeat == 0 and done.outcome is not None:
+        proof_time = certificate(
+            done.outcome.result,
+            lambda seed: tonight.measurer(overhead, repeat, PROOF_STREAM, seed),
+            max(goal.loss_ratio for goal in goal_set.goals) if algorithm.early_verdict else None,
+        ).elapsed
+    yield from rows_of(done, goal_set, tonight, overhead, algorithm, repeat, proof_time)
+
+
+def rows_of(
+    done: Done,
+    goal_set: GoalSet,
+    subject: Subject,
+    overhead: Overhead,
+    algorithm: Algorithm,
+    repeat: int,
+    proof_time: float = math.nan,
+) -> Iterator[Row]:
+    """Yields a row for each goal of a search.
+
+    Args:
+        done: The search.
+        goal_set: Its goals.
+        subject: The SUT as it was during the search.
+        overhead: The overhead of its trials.
+        algorithm: The algorithm.
+        repeat: Number of the search on this SUT, from 0.
+        proof_time: Seconds in which an oracle proves the result again; NaN: not known.
+    """
+    outcome = done.outcome
+    elapsed = math.nan
+    trials = 0
+    controller_seconds = 0.0
+    if outcome is not None:
+        elapsed = math.fsum(trial.elapsed for trial in outcome.trials)
+        trials = len(outcome.trials)
+        controller_seconds = outcome.controller_seconds
     for number, goal in enumerate(goal_set.goals):
         goal_result = GoalResult(goal, False, None, None, None) if outcome is None else outcome.result[goal]
         yield Row(
@@ -144,21 +192,23 @@ def search_rows(
             algorithm=algorithm.name,
             goal=str(goal),
             goal_number=number,
-            elapsed=math.nan if outcome is None else math.fsum(trial.elapsed for trial in outcome.trials),
-            trials=0 if outcome is None else len(outcome.trials),
-            controller_seconds=0.0 if outcome is None else outcome.controller_seconds,
+            elapsed=elapsed,
+            trials=trials,
+            controller_seconds=controller_seconds,
             certificate=proof_time,
-            faults=checked,
+            faults=done.faults,
             lower=_or_nan(goal_result.relevant_lower_bound),
             upper=_or_nan(goal_result.relevant_upper_bound),
             throughput=_or_nan(goal_result.conditional_throughput),
             regular=goal_result.regular,
-            truth=_truth(goal, tonight),
+            truth=_truth(goal, subject),
         )
 
 
 @lru_cache
 def _truth(goal: SearchGoal, subject: Subject) -> float:
+    if subject.sut is None:
+        return math.nan
     truth = subject.sut.truth(
         loss_ratio=goal.loss_ratio, duration=goal.final_trial_duration, exceed_ratio=goal.exceed_ratio
     )

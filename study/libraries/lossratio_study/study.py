@@ -12,19 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib import import_module
-from inspect import getfile
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
-import lossratio
-from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
-from lossratio.arena.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES
-from lossratio.arena.nights import HINT_ALGORITHMS
-from lossratio.arena.search import GOAL_SETS, Row, search_rows
-from lossratio.arena.suts import Family, Overhead, recorded_families
 from lossratio.errors import SearchError
+from lossratio_study.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES
+from lossratio_study.search import GOAL_SETS, GoalSet, Row, search_rows
+from lossratio_study.suts import NO_OVERHEAD, Family, Overhead, recorded_families
+from lossratio_study.systems import EVERYBODYS_CODE, algorithm_named, code_of
 
 FAMILY_SETS = {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES, "hard": HARD_FAMILIES}
 """Families to improve controllers on, families to judge controllers by, and families that no search is made for."""
@@ -35,23 +30,7 @@ def families_of(family_set: str) -> Mapping[str, Family]:
     return FAMILY_SETS[family_set] if family_set in FAMILY_SETS else recorded_families(Path(family_set))
 
 
-def algorithm_named(name: str) -> Algorithm:
-    """An algorithm of lossratio's, or of a module, ``module:NAME``. SearchError names those that there are."""
-    try:
-        found = {**ALGORITHMS, **HINT_ALGORITHMS}[name] if ":" not in name else resolve_name(name)
-    except (LookupError, ImportError, AttributeError, ValueError) as cause:
-        there = ", ".join(map(repr, ALGORITHMS))
-        raise SearchError(
-            f"{name!r} is no algorithm ({cause}). There are {there}, and module:NAME for an object of a module "
-            "of yours, which Python must find (PYTHONPATH)."
-        ) from cause
-    if not isinstance(found, Algorithm):
-        raise SearchError(f"{name} is no lossratio.arena.Algorithm, but {type(found).__name__}.")
-    return found
-
-
 SEEDS_PER_CELL = 5
-NO_OVERHEAD = Overhead(0.0)
 
 OVERHEADS: Mapping[str, Overhead] = {
     str(overhead): overhead
@@ -115,27 +94,27 @@ class Study:
         """All cells of the study."""
         blocks = [self.seeds[start : start + SEEDS_PER_CELL] for start in range(0, len(self.seeds), SEEDS_PER_CELL)]
         for goal_set in (GOAL_SETS[name] for name in self.goal_sets):
-            for overhead in self.overheads:
-                if overhead.counted and not goal_set.countable_overhead:
-                    continue
-                for algorithm in self.algorithms:
-                    if not algorithm_named(algorithm).applies(goal_set.goals):
-                        continue
-                    for family in self.families:
-                        for seeds in blocks:
-                            yield Cell(self.family_set, family, goal_set.name, overhead, algorithm, seeds, self.repeats)
+            for overhead, algorithm in self._searches(goal_set):
+                for family in self.families:
+                    for seeds in blocks:
+                        yield Cell(self.family_set, family, goal_set.name, overhead, algorithm, seeds, self.repeats)
 
-
-PACKAGE = Path(lossratio.__file__).parent
-
-EVERYBODYS_CODE = (
-    "trials/trial.py",
-    "trials/counters.py",
-    "simulation",
-    "arena/checker.py",
-    *(f"arena/{name}.py" for name in ("algorithms", "families", "outcome", "search", "suts")),
-)
-"""Code that the numbers of every algorithm depend on: files and folders of the package."""
+    def _searches(self, goal_set: GoalSet) -> Iterator[tuple[Overhead, str]]:
+        """The overheads with the names of the algorithms that search with them, for a set of goals."""
+        taking_part = {
+            name: algorithm
+            for name, algorithm in ((name, algorithm_named(name)) for name in self.algorithms)
+            if algorithm.applies(goal_set.goals)
+        }
+        for overhead in self.overheads:
+            if overhead.counted and not goal_set.countable_overhead:
+                continue
+            for name, algorithm in taking_part.items():
+                if algorithm.overhead is None:
+                    yield overhead, name
+        for name, algorithm in taking_part.items():
+            if algorithm.overhead is not None:
+                yield algorithm.overhead, name
 
 
 @dataclass(frozen=True)
@@ -147,9 +126,11 @@ class Store:
     def path(self, cell: Cell) -> Path:
         """The file of a cell's rows."""
         seeds = f"seeds-{'-'.join(str(seed) for seed in cell.seeds)}-repeats-{cell.repeats}"
-        name = f"{seeds}-{code_digest(PACKAGE, _code(cell.algorithm))}.parquet"
+        code = code_digest((*EVERYBODYS_CODE, *code_of(cell.algorithm)))
+        name = f"{seeds}-{code}.parquet"
         if cell.family_set not in FAMILY_SETS:
-            name = f"{code_digest(Path(cell.family_set), (cell.family,))}-{name}"
+            record = code_digest((Path(cell.family_set, cell.family),))
+            name = f"{record}-{name}"
         folders = (cell.family_set, cell.goal_set, f"overhead-{cell.overhead}", cell.algorithm, cell.family)
         return self.directory.joinpath(*(folder.replace(" ", "-").replace("/", "-") for folder in folders), name)
 
@@ -159,13 +140,7 @@ class Store:
 
     def save(self, cell: Cell, rows: Iterable[Row]) -> None:
         """Stores a finished cell. The file appears only when it is complete."""
-        from pyarrow import Table, parquet
-
-        path = self.path(cell)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}.part")
-        parquet.write_table(Table.from_pylist([asdict(row) for row in rows]), unfinished)
-        unfinished.replace(path)
+        write_rows(rows, self.path(cell))
 
     def load(self, cells: Iterable[Cell]) -> Any:
         """The rows of the cells, as a data frame with `Row`'s columns."""
@@ -174,26 +149,31 @@ class Store:
         return concat([read_parquet(self.path(cell)) for cell in cells], ignore_index=True)
 
 
-def _code(algorithm: str) -> tuple[str, ...]:
-    if algorithm == PEER:
-        return *EVERYBODYS_CODE, "arena/peer.py"
-    if algorithm in HINT_ALGORITHMS:
-        return *EVERYBODYS_CODE, "mlrsearch", "arena/nights.py"
-    if algorithm in (OURS, EARLY, SEQUENTIAL):
-        return *EVERYBODYS_CODE, "mlrsearch"
-    file = Path(getfile(import_module(algorithm.partition(":")[0])))
-    return *EVERYBODYS_CODE, "mlrsearch", str(file.parent if file.name == "__init__.py" else file)
-
-
 @cache
-def code_digest(root: Path, names: tuple[str, ...]) -> str:
-    """A short digest of Python files, and of all Python files in directories. The names are relative to the root."""
+def code_digest(paths: tuple[Path, ...]) -> str:
+    """A short digest of files, and of all Python files in directories."""
     digest = hashlib.sha256()
-    for name in names:
-        path = root / name
+    for path in paths:
         for source in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def write_rows(rows: Iterable[Row], path: Path) -> None:
+    """Writes rows as a Parquet file, which appears only when it is complete."""
+    from pyarrow import Table, parquet
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    parquet.write_table(Table.from_pylist([asdict(row) for row in rows]), unfinished)
+    unfinished.replace(path)
+
+
+def frame_of(rows: Iterable[Row]) -> Any:
+    """Rows as a data frame with `Row`'s columns."""
+    from pandas import DataFrame
+
+    return DataFrame([asdict(row) for row in rows])
 
 
 def run_study(
@@ -244,7 +224,7 @@ def _backend(scheduler: str | None) -> Iterator[None]:
         from distributed import Client
     except ImportError:
         raise SearchError(
-            "--scheduler needs Dask, which is not installed: pip install '.[cluster]' (in a checkout). "
+            "--scheduler needs Dask, which is not installed: pip install './study[cluster]' (in a checkout). "
             "Without --scheduler the study runs on this machine's cores."
         ) from None
     from joblib import parallel_config

@@ -48,6 +48,9 @@ class Overhead:
         return f"{self.seconds:g}{'-counted' if self.counted else ''}"
 
 
+NO_OVERHEAD = Overhead(0.0)
+
+
 @dataclass(frozen=True)
 class Subject:
     """A SUT that all algorithms search on."""
@@ -56,8 +59,8 @@ class Subject:
     """Name of its family."""
     seed: int
     """Seed of its parameters."""
-    sut: Sut
-    """The model."""
+    sut: Sut | None
+    """The model; None: it is a testbed's, and has none."""
     min_load: float
     """Smallest load of a search, in frames per second."""
     max_load: float
@@ -67,7 +70,13 @@ class Subject:
     lost."""
 
     def measurer(self, overhead: Overhead, *stream: int) -> SimulatedMeasurer:
-        """A measurer on the SUT, freshly started; the same stream of random numbers makes the same one."""
+        """A measurer on the SUT, freshly started; the same stream of random numbers makes the same one.
+
+        Raises:
+            SearchError: If there is no model of the SUT.
+        """
+        if self.sut is None:
+            raise SearchError(f"There is no model of the SUT of {self.family}.")
         entropy = np.random.SeedSequence((self.seed, _number(self.family), *stream))
         return SimulatedMeasurer(
             self.sut,

@@ -4,10 +4,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lossratio.arena.algorithms import OURS, PEER
-from lossratio.arena.figures import Figure, bias, by_goal_set, geometric_mean, searches, spread, time
-from lossratio.arena.nights import CHANGES
-from lossratio.arena.promises import Kept
+from lossratio_study.algorithms import OURS, PEER
+from lossratio_study.figures import Figure, bias, by_goal_set, geometric_mean, searches, spread, time
+from lossratio_study.nights import CHANGES
+from lossratio_study.promises import Kept
+from lossratio_study.search import GoalSet
+from lossratio_study.systems import System
 
 GROUPS = ("quiet", "jittery", "mix")
 ALL_FAMILIES = "geometric mean"
@@ -138,6 +140,16 @@ def promise_table(kept: Iterable[Kept]) -> str:
     ]
     header = ["lossy trials allowed", "SUTs", "promised", "wrong", "lower", "upper", "irregular", "trials"]
     return text_table(header, lines)
+
+
+def system_table(systems: Iterable[System], goal_sets: Sequence[GoalSet]) -> str:
+    """The systems by name, with the goal sets that each can search for, and the document that describes it."""
+    rows = []
+    for system in systems:
+        goals = [goal_set.name for goal_set in goal_sets if system.algorithm.applies(goal_set.goals)]
+        rows.append((system.name, " ".join(goals), system.source))
+    longest_name, longest_goals, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return "\n".join(f"{name:{longest_name}}  {goals:{longest_goals}}  {source}" for name, goals, source in rows)
 
 
 def text_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

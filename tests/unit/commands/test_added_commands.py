@@ -90,3 +90,24 @@ def test_the_page_of_commands_has_all_of_them(tmp_path):
     listing = "from lossratio.commands.main import commands; print(*commands.list_commands(None))"
     names = subprocess.run([sys.executable, "-c", listing], check=True, capture_output=True, text=True).stdout.split()
     assert re.findall(r"^\| `lossratio (\S+)` \| \w", page, flags=re.MULTILINE) == names
+
+
+def test_a_command_of_the_laboratory_says_what_to_install(lossratio, monkeypatch):
+    monkeypatch.setattr("lossratio.plugins._installed", lambda group, path: ())
+    assert "study" not in lossratio("--help").out
+    done = lossratio("study", "--systems")
+    assert (done.status, done.out) == (2, "")
+    assert "The command 'study' is of lossratio-study, which is not installed: " in done.err
+    assert "pip install ./study" in done.err
+
+
+def test_the_laboratory_that_is_installed_adds_its_command_without_being_imported():
+    listing = (
+        "import sys\n"
+        "from lossratio.commands.main import commands\n"
+        "commands(['--help'], standalone_mode=False)\n"
+        "print(sorted({'numpy', 'pandas', 'lossratio.mlrsearch', 'lossratio_study.command'} & sys.modules.keys()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", listing], check=True, capture_output=True, text=True)
+    assert re.search(r"Added by lossratio-study \S+:\n  study  Compare search algorithms side by side", done.stdout)
+    assert done.stdout.endswith("[]\n")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checker import checked, faults
 
-from lossratio.arena.checker import checked, faults
 from lossratio.mlrsearch import (
     NDR,
     PDR,

@@ -9,19 +9,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pytest
+from checker import faults
 from hypothesis import example, given, settings, strategies as st
 from mlrsearch_suts import LossRatio, drive, knee
 
-from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER
-from lossratio.arena.checker import faults
-from lossratio.arena.families import Inconstant
-from lossratio.arena.outcome import MOST_TRIALS
-from lossratio.arena.peer import why_not_installed
-from lossratio.arena.suts import Overhead, Subject
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, SearchGoal, SearchResult
 from lossratio.mlrsearch.stages import targets_of
 from lossratio.trials.trial import TrialInput, TrialResult
+from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS, PEER
+from lossratio_study.families import Inconstant
+from lossratio_study.outcome import MOST_TRIALS
+from lossratio_study.peer import why_not_installed
+from lossratio_study.suts import Overhead, Subject
 
 MIN, MAX = 9001.0, 14_880_952.0
 GOAL_SETS = {

@@ -8,10 +8,6 @@ from itertools import pairwise
 import pytest
 from mlrsearch_suts import measured
 
-from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS
-from lossratio.arena.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES, Inconstant
-from lossratio.arena.search import GOAL_SETS
-from lossratio.arena.suts import Overhead, Subject
 from lossratio.mlrsearch import (
     RFC2544,
     Change,
@@ -24,6 +20,10 @@ from lossratio.mlrsearch import (
 )
 from lossratio.simulation import Buffer, Overload, Policer, SharpKnee, SmoothKnee
 from lossratio.trials import TrialInput, TrialResult
+from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS
+from lossratio_study.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES, Inconstant
+from lossratio_study.search import GOAL_SETS
+from lossratio_study.suts import Overhead, Subject
 
 MIN, MAX = 9001.0, 14_880_952.0
 

@@ -8,12 +8,12 @@ import random
 import pytest
 from mlrsearch_suts import drive, measured, noisy
 
-from lossratio.arena.algorithms import ALGORITHMS, EARLY
-from lossratio.arena.suts import Overhead, Subject
 from lossratio.mlrsearch import RFC2544, TST009, MLRsearch, SearchGoal
 from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.simulation import Buffer, Policer
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio_study.algorithms import ALGORITHMS, EARLY
+from lossratio_study.suts import Overhead, Subject
 
 MIN, MAX = 9001.0, 14_880_952.0
 KNEE = 2e6

@@ -5,11 +5,11 @@ import statistics
 import pytest
 from mlrsearch_suts import drive, knee, noisy
 
-from lossratio.arena.families import FAMILIES
-from lossratio.arena.search import GOAL_SETS
-from lossratio.arena.suts import Overhead
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch
 from lossratio.trials.trial import TrialOutput, TrialResult
+from lossratio_study.families import FAMILIES
+from lossratio_study.search import GOAL_SETS
+from lossratio_study.suts import Overhead
 
 MIN, MAX = 9001.0, 14_880_952.0
 

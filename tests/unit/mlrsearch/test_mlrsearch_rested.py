@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from lossratio.arena.families import Inconstant
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, RestAnswer, rest_answers
 from lossratio.simulation import SharpKnee, SimulatedMeasurer
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
+from lossratio_study.families import Inconstant
 
 MIN, MAX, REST = 900.0, 20_000.0, 15.0
 GOAL_SETS = {"NDR and PDR": [NDR, PDR], "RFC 2544": [RFC2544], "TST009": [TST009]}

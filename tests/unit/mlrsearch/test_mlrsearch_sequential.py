@@ -7,10 +7,9 @@ import random
 from dataclasses import replace
 
 import pytest
+from checker import faults
 from mlrsearch_suts import drive, knee, measured
 
-from lossratio.arena.checker import faults
-from lossratio.arena.promises import MAX_LOAD, MIN_LOAD, PROMISES, is_wrong, promises_kept, search_on_curve
 from lossratio.mlrsearch import (
     Bound,
     IrregularReason,
@@ -22,6 +21,7 @@ from lossratio.mlrsearch import (
     sequential,
 )
 from lossratio.mlrsearch.sequential import Order, trials_alike
+from lossratio_study.promises import MAX_LOAD, MIN_LOAD, PROMISES, is_wrong, promises_kept, search_on_curve
 
 HALF = SequentialGoal(0.0, 0.5, name="half")
 MIXTURE = SequentialGoal(0.0, 0.5, indifference=0.0, name="mixture")

@@ -5,9 +5,6 @@ import pytest
 from report_examples import as_json, counted_trial, dropping_trial, mrr, throughput, throughput_of
 from test_csit_export import telemetry_trial
 
-from lossratio.arena.algorithms import ALGORITHMS, OURS
-from lossratio.arena.families import Inconstant
-from lossratio.arena.suts import Overhead, Subject
 from lossratio.measurements.throughput.evidence import bounds_history
 from lossratio.measurements.throughput.search_picture import draw_loss
 from lossratio.mlrsearch import NDR, PDR, TST009
@@ -17,6 +14,9 @@ from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.journal import JournalEntry
 from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
+from lossratio_study.algorithms import ALGORITHMS, OURS
+from lossratio_study.families import Inconstant
+from lossratio_study.suts import Overhead, Subject
 
 LOAD = 100_000.0
 

@@ -1,11 +1,11 @@
 import pytest
 
-from lossratio.arena.families import FAMILIES
-from lossratio.arena.study import NO_OVERHEAD
 from lossratio.errors import SearchError
 from lossratio.simulation import CapacityStep, ConstantLoss, PerformanceSpectrum, Policer, SharpKnee, SimulatedMeasurer
 from lossratio.trials.counters import contradictions
 from lossratio.trials.trial import TrialInput
+from lossratio_study.families import FAMILIES
+from lossratio_study.study import NO_OVERHEAD
 
 ONE_SECOND = TrialInput(duration=1.0, load=100_000.0)
 

@@ -1,16 +1,18 @@
-"""Older and simpler searches, as algorithms of a study: they are no part of the library.
+"""Older and simpler searches, as algorithms of a study.
 
-For instance: PYTHONPATH=benchmarks/study lossratio study --algorithm lossratio --algorithm older_searches:RFC_2544
+For instance: lossratio-study --algorithm lossratio --algorithm 'RFC 2544 bisection' --goals G6
 """
 
 from collections.abc import Callable
 
-from lossratio.arena import Algorithm, Goals, Outcome, Subject, searched
 from lossratio.mlrsearch import SearchGoal, SearchResult
 from lossratio.trials import Measurer
-from older_searches.bisection import RFC2544Bisection, TST009Bisection
-from older_searches.mlrsearch_2019 import MLRsearch2019
-from older_searches.mlrsearch_2021 import MLRsearch2021
+from lossratio_study.algorithms import Algorithm, Goals
+from lossratio_study.older.bisection import RFC2544Bisection, TST009Bisection
+from lossratio_study.older.mlrsearch_2019 import MLRsearch2019
+from lossratio_study.older.mlrsearch_2021 import MLRsearch2021
+from lossratio_study.outcome import Outcome, searched
+from lossratio_study.suts import Subject
 
 
 def _one_trial_each(goals: Goals) -> bool:

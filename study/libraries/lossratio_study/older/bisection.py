@@ -9,7 +9,7 @@ from collections.abc import Generator
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
 from lossratio.trials import TrialInput, TrialResult
-from older_searches.scripted import ScriptedController, Step, bounds_result
+from lossratio_study.older.scripted import ScriptedController, Step, bounds_result
 
 
 class TST009Bisection(ScriptedController):

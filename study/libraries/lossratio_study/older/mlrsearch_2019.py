@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
 from lossratio.trials import TrialInput, TrialResult
-from older_searches.scripted import (
+from lossratio_study.older.scripted import (
     Phase,
     ScriptedController,
     Step,

@@ -15,7 +15,7 @@ from itertools import accumulate
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
 from lossratio.trials import TrialInput, TrialResult
-from older_searches.scripted import (
+from lossratio_study.older.scripted import (
     Phase,
     ScriptedController,
     Step,

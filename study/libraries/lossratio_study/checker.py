@@ -1,0 +1,1 @@
+../../../tests/unit/mlrsearch/checker.py

@@ -1,0 +1,103 @@
+"""The systems of a study by name: what each is, in which document it is described, and the code that it is made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import getfile
+from pathlib import Path
+from pkgutil import resolve_name
+
+import lossratio
+from lossratio.errors import SearchError
+from lossratio_study import older
+from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
+from lossratio_study.csit import AS_CSIT, CSIT
+from lossratio_study.nights import HINT_ALGORITHMS
+from lossratio_study.oracle import EARLY_ORACLE, ORACLE
+from lossratio_study.suts import named
+
+LIBRARY = Path(lossratio.__file__).parent
+HERE = Path(__file__).parent
+
+EVERYBODYS_CODE = (
+    LIBRARY / "trials" / "trial.py",
+    LIBRARY / "trials" / "counters.py",
+    LIBRARY / "simulation",
+    *(HERE / f"{name}.py" for name in ("checker", "algorithms", "families", "outcome", "search", "suts")),
+)
+"""Code that the numbers of every algorithm depend on: files and folders."""
+
+OUR_SEARCH = LIBRARY / "mlrsearch"
+
+
+@dataclass(frozen=True)
+class System:
+    """An algorithm that has a name here."""
+
+    algorithm: Algorithm
+    """How it searches."""
+    source: str
+    """The document that describes it."""
+    code: tuple[Path, ...]
+    """Its own code: files and folders."""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables."""
+        return self.algorithm.name
+
+
+_RFC_9971 = "RFC 9971"
+_CSIT = "FD.io CSIT's test methodology, MLRsearch"
+_OLDER = (OUR_SEARCH, HERE / "older")
+
+SYSTEMS: Mapping[str, System] = named(
+    System(ALGORITHMS[OURS], _RFC_9971, (OUR_SEARCH,)),
+    System(ALGORITHMS[EARLY], f"{_RFC_9971}, with early verdicts", (OUR_SEARCH,)),
+    System(ALGORITHMS[SEQUENTIAL], "lossratio's sequential goals", (OUR_SEARCH,)),
+    System(ALGORITHMS[PEER], "draft-ietf-bmwg-mlrsearch-06 (2024), FD.io's library", (HERE / "peer.py",)),
+    System(CSIT, f"{_CSIT}, with the overhead of its trials", (OUR_SEARCH, HERE / "csit.py")),
+    System(AS_CSIT, f"{_CSIT}, with the overhead of the study", (OUR_SEARCH, HERE / "csit.py")),
+    System(older.MLRSEARCH_2021, "draft-ietf-bmwg-mlrsearch-01 (2021)", _OLDER),
+    System(older.MLRSEARCH_2019, "draft-vpolak-mkonstan-bmwg-mlrsearch-02 (2019)", _OLDER),
+    System(older.RFC_2544, "RFC 2544, section 26.1, binary search", _OLDER),
+    System(older.TST009, "ETSI GS NFV-TST 009, binary search with loss verification", _OLDER),
+    System(ORACLE, "the least time in the mean: it knows the SUT", (OUR_SEARCH, HERE / "oracle.py")),
+    System(EARLY_ORACLE, "the same, with early verdicts", (OUR_SEARCH, HERE / "oracle.py")),
+)
+"""All systems by name."""
+
+
+def algorithm_named(name: str) -> Algorithm:
+    """An algorithm by its name, or an object of a module of anybody, ``module:NAME``.
+
+    Raises:
+        SearchError: If there is none; it names those that there are.
+    """
+    try:
+        found = resolve_name(name) if ":" in name else _own(name)
+    except (LookupError, ImportError, AttributeError, ValueError) as cause:
+        there = ", ".join(map(repr, SYSTEMS))
+        raise SearchError(
+            f"{name!r} is no algorithm ({cause}). There are {there}, and module:NAME for an object of a module "
+            "of yours, which Python must find (PYTHONPATH)."
+        ) from cause
+    if not isinstance(found, Algorithm):
+        raise SearchError(f"{name} is no lossratio_study.Algorithm, but {type(found).__name__}.")
+    return found
+
+
+def _own(name: str) -> Algorithm:
+    if name in HINT_ALGORITHMS:
+        return HINT_ALGORITHMS[name]
+    return SYSTEMS[name].algorithm
+
+
+def code_of(name: str) -> tuple[Path, ...]:
+    """The code that the numbers of an algorithm depend on, besides everybody's: files and folders."""
+    if name in SYSTEMS:
+        return SYSTEMS[name].code
+    if name in HINT_ALGORITHMS:
+        return OUR_SEARCH, HERE / "nights.py"
+    file = Path(getfile(import_module(name.partition(":")[0])))
+    return OUR_SEARCH, file.parent if file.name == "__init__.py" else file
