@@ -19,7 +19,7 @@ from lossratio.history.testers import with_testers
 from lossratio.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, describe_trend, trends_of
 from lossratio.history.unmeasured import NothingMeasured, describe_nothing_measured, left_out_of
 from lossratio.report import Case, Run, read_run
-from lossratio.results import TestResult, has_no_device
+from lossratio.results import TestResult
 from lossratio.shipped import did_you_mean, names_near
 
 
@@ -112,7 +112,7 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
 
 def _twins(whole: Iterable[Series], known: tuple[KnownChange, ...], rules: TrendRules) -> list[Trend]:
     """The trends of the tester's own tests, which have no device."""
-    return trends_of([series for series in whole if has_no_device(series.key.test)], known, rules)
+    return trends_of([series for series in whole if series.has_no_device], known, rules)
 
 
 def _last_unmeasured(stored: StoredEntries, series: Sequence[Series], test: str) -> Iterator[NothingMeasured]:

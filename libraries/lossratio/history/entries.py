@@ -208,6 +208,9 @@ class Entry:
     long_name: str | None = None
     """What Robot Framework called the test in its run; None: a script measured it, or an earlier version, which has
     this name as `test`."""
+    has_device: bool | None = None
+    """Whether there was a device between the tester's ports; None: not known, as the result was added by an earlier
+    version."""
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -275,6 +278,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         resolution=finding.resolution,
         most=ends.most if ends is not None and ends.least < ends.most < np.inf else None,
         long_name=result.test.long_name,
+        has_device=bool(result.conditions.duts),
     )
 
 
@@ -343,6 +347,12 @@ class Series:
     def tags(self) -> Sequence[str]:
         """The tags of the newest result's test."""
         return self["tags"][-1] or ()
+
+    @cached_property
+    def has_no_device(self) -> bool:
+        """Whether it is of the tester alone. Entries of earlier versions say so by the names of their tests only."""
+        known = [has_device for has_device in self["has_device"] if has_device is not None]
+        return not known[-1] if known else results.has_no_device(self.key.test)
 
     def bounds_of(self, index: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from lossratio.history.trend import Trend, TrendRules, TrendVerdict
-from lossratio.results import common_name, has_no_device
+from lossratio.results import common_name
 
 _MORE = 0.25
 """A fall that is larger than the tester's own by so much of it, and by the least change, is not the tester's alone."""
@@ -24,7 +24,7 @@ def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRu
     """
     judged = []
     for trend in trends:
-        if has_no_device(trend.series.key.test):
+        if trend.series.has_no_device:
             judged.append(replace(trend, verdict=TrendVerdict.TESTER) if trend.is_alarm else trend)
             continue
         twin = _guilty(trend, twins, rules)
@@ -41,14 +41,15 @@ def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRu
 
 
 def _guilty(trend: Trend, twins: Sequence[Trend], rules: TrendRules) -> Trend | None:
-    """The twin that got worse when a test did; the test's own one, if it has one."""
+    """The twin that got worse when a test did; the test's own one, if it has one, or else one with its quantity."""
     if not trend.is_alarm:
         return None
     key = trend.series.key
     here = [twin for twin in twins if twin.series.key.testbed == key.testbed]
-    near = [twin for twin in here if twin.series.key.quantity == key.quantity]
+    alike = [twin for twin in here if twin.series.unit == trend.series.unit]
+    near = [twin for twin in alike if twin.series.key.quantity == key.quantity]
     own = [twin for twin in near if _name(twin) == _name(trend)]
-    worse = [twin for twin in own or near if _is_worse(twin, rules) and _is_simultaneous(twin, trend)]
+    worse = [twin for twin in own or near or alike if _is_worse(twin, rules) and _is_simultaneous(twin, trend)]
     return max(worse, key=_size, default=None)
 
 

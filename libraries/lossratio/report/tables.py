@@ -20,7 +20,6 @@ from lossratio.results import (
     common_name,
     findings_of,
     format_frames_per_second,
-    has_no_device,
     integrity_of,
     number_of,
     view_of,
@@ -376,16 +375,21 @@ def markdown_report(runs: Sequence[Run]) -> str:
 def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
     """The rows of a run, in the order of its results; `runs` are all that may have twins of its tests."""
     found = findings_of(result for one in runs or (run,) for result in one.results)
-    alone = {_twin_of(finding): finding.in_short for finding in found if has_no_device(finding.result.test.name)}
+    alone = {_twin_of(finding): finding.in_short for finding in found if not _has_device(finding)}
     return [
         FindingRow(
             finding,
             finding.number,
             tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]),
-            tester="" if has_no_device(finding.result.test.name) else alone.get(_twin_of(finding), ""),
+            tester=alone.get(_twin_of(finding), "") if _has_device(finding) else "",
         )
         for finding in findings_of(run.results)
     ]
+
+
+def _has_device(finding: Finding) -> bool:
+    """Whether there was a device between the tester's ports."""
+    return bool(finding.result.conditions.duts)
 
 
 def _twin_of(finding: Finding) -> tuple[str, str]:

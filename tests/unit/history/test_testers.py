@@ -124,3 +124,30 @@ def test_trend_ends_with_1_if_the_tester_changed_and_with_3_if_a_device_did(hist
     made = history({A: (20, 0.93), TWIN: (20, 0.93), B: (20, 0.5)})
     assert lossratio("trend", made.path, "--test", "*-a-*").status == 1
     assert lossratio("trend", made.path).status == 3
+
+
+def falling(tmp_path, tests):
+    """The verdicts on tests that all fall by 7 %; of each, its quantity and whether it has a device."""
+    history = History(tmp_path / "history")
+    randomness = np.random.default_rng(5)
+    history.add(
+        replace(
+            entry(night, 1e6 * randomness.normal(1.0, 0.004) * (1.0 if night < 20 else 0.93), test=test, quantity=name),
+            has_device=has_device,
+        )
+        for night in range(NIGHTS)
+        for test, (name, has_device) in tests.items()
+    )
+    return verdicts(analyse(history, TrendRequest()))
+
+
+def test_a_device_is_none_although_the_name_of_its_test_is_that_of_a_twin(tmp_path):
+    names = "S.64B-1c-wifi-tg-ndrpdr", "S.vpn-tg"
+    fallen = falling(tmp_path, dict.fromkeys(names, ("NDR", True)))
+    assert fallen == dict.fromkeys(names, "regression")
+
+
+@pytest.mark.parametrize("quantity", ["NDR", "tester"])
+def test_a_test_of_the_tester_has_any_name_and_goal(tmp_path, quantity):
+    tests = {"S.64B-1c-eth-a-ndrpdr": ("NDR", True), "Cable.How fast is the tester": (quantity, False)}
+    assert set(falling(tmp_path, tests).values()) == {"the tester's"}

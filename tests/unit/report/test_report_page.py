@@ -208,9 +208,11 @@ def test_rows_have_the_latency_of_their_goal_or_their_own():
 def test_a_number_is_shown_with_what_the_tester_alone_can_do():
     own = throughput(name="64B-2c-ethip4-ip4base-ndrpdr")
     twin = throughput(SharpKnee(capacity=1e7), name="64B-1c-ethip4-ip4base-tg-ndrpdr")
+    twin = twin.model_copy(update={"conditions": twin.conditions.model_copy(update={"duts": {}})})
+    device = throughput(name="128B-1c-ethip4-ip4base-tg-ndrpdr")
     other = throughput(name="128B-2c-ethip4-ip4base-ndrpdr")
     alone = [finding.in_short for finding in findings_of([twin])]
-    ndr, pdr, *others = shown_rows(Run(Path("run"), (own, twin, other)))
+    ndr, pdr, *others = shown_rows(Run(Path("run"), (own, device, twin, other)))
     assert all(f"the tester alone: {value}" in row["result"] for value, row in zip(alone, (ndr, pdr), strict=True))
     assert not any("the tester alone" in row["result"] for row in others)
 
