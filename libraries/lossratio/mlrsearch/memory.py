@@ -37,6 +37,13 @@ ENOUGH = LEAST_TRIALS
 A picture: a SUT that loses a frame in every second trial passes one and fails the other at every fourth load.
 """
 
+CONFIRMATIONS = 2
+"""So many of these loads are asked again before there is a doubt.
+
+A picture: with a loss in every second trial, halving gaps comes upon five such loads in one search of ten. Each of them
+answers the same again by chance in one of four cases.
+"""
+
 MOST_ATTEMPTS = 3
 """So often a trial is measured that frames which were not sent leave open; in all."""
 
@@ -158,24 +165,31 @@ _OF_CONTROL = {True: RestAnswer.EASY, False: RestAnswer.REMEMBERED, None: RestAn
 def rest_answers(results: Sequence[TrialResult], upper: float, allowed: float) -> dict[float, RestAnswer]:
     """What the trials after a rest, and their controls, say about each load, by the frames that the SUT lost.
 
+    Of a load that was asked again, the last answer counts.
+
     Args:
         results: The trials of a search that count, in the order measured.
         upper: The relevant upper bound, frames per second: what passes must have been offered more.
         allowed: The loss ratio of a trial that passes.
     """
-    answers: dict[float, RestAnswer] = {}
-    durations: dict[float, float] = {}
+    return dict(_each_answer(results, upper, allowed))
+
+
+def _each_answer(results: Sequence[TrialResult], upper: float, allowed: float) -> list[tuple[float, RestAnswer]]:
+    """The load of each trial after a rest, and what it says with its control, in the order measured."""
+    found: list[tuple[float, RestAnswer]] = []
+    last: TrialResult | None = None
     has_lost = False
     for result in results:
-        load = result.load
         passes = _passes(result, upper, allowed)
         if result.input.rest:
-            answers[load] = _AFTER_REST[passes]
-            durations[load] = result.duration
-        elif has_lost and answers.get(load) is RestAnswer.PASSED and durations[load] == result.duration:
-            answers[load] = _OF_CONTROL[passes]
+            found.append((result.load, _AFTER_REST[passes]))
+            last = result
+        elif has_lost and last is not None and found[-1] == (result.load, RestAnswer.PASSED):
+            if result.duration == last.duration:
+                found[-1] = (result.load, _OF_CONTROL[passes])
         has_lost = sut_loss_ratio(result) > 0.0
-    return answers
+    return found
 
 
 def _passes(result: TrialResult, upper: float, allowed: float) -> bool | None:
@@ -229,10 +243,11 @@ class Rested:
         """
         if not self._rest:
             return None
-        trial = self._next_input(bound, rest_answers(self._trials, upper, loss_ratio))
+        trial = self._next_input(bound, _each_answer(self._trials, upper, loss_ratio))
         return None if trial is None else (trial, Bound.UPPER)
 
-    def _next_input(self, bound: float, answers: dict[float, RestAnswer]) -> TrialInput | None:
+    def _next_input(self, bound: float, found: Sequence[tuple[float, RestAnswer]]) -> TrialInput | None:
+        answers = dict(found)
         rested = [number for number, result in enumerate(self._trials) if result.input.rest]
         if not rested:
             return self._after_rest(self._next_index(bound, answers))
@@ -244,9 +259,25 @@ class Rested:
         if without_control:
             return self._control(last, self._trials[rested[-1] + 1 :])
         if answers[last] is not RestAnswer.OPEN:
-            return self._after_rest(self._next_index(bound, answers))
+            return self._next_question(bound, found)
         attempts = [number for number in rested if self._trials[number].load == last]
         return TrialInput(self._duration, last, rest=self._rest) if len(attempts) < MOST_ATTEMPTS else None
+
+    def _next_question(self, bound: float, found: Sequence[tuple[float, RestAnswer]]) -> TrialInput | None:
+        """The next load to ask after a rest: a new one, or again one of enough loads that are remembered."""
+        answers = dict(found)
+        answered = [load for load, answer in found if answer is not RestAnswer.OPEN]
+        again = {load for load in answers if answered.count(load) > 1}
+        if any(answers[load] is not RestAnswer.REMEMBERED for load in again):
+            return None
+        remembered = sorted(load for load, answer in answers.items() if answer is RestAnswer.REMEMBERED)
+        if len(remembered) < ENOUGH:
+            return self._after_rest(self._next_index(bound, answers))
+        if len(again) >= CONFIRMATIONS:
+            return None
+        # The lowest and the highest may be near an end of what is remembered.
+        load = next(load for load in remembered[1:-1] if load not in again)
+        return TrialInput(self._duration, load, rest=self._rest)
 
     def _after_rest(self, index: int | None) -> TrialInput | None:
         return None if index is None else TrialInput(self._duration, self._grid.load(index), rest=self._rest)
@@ -274,7 +305,7 @@ class Rested:
         remembered = found[RestAnswer.REMEMBERED]
         hard = found[RestAnswer.HARD]
         passed = [*easy, *remembered]
-        if len(remembered) >= ENOUGH or (hard and not passed) or _by_chance(easy, remembered, hard):
+        if (hard and not passed) or _by_chance(easy, remembered, hard):
             return None
         if not hard and top not in passed:
             steps: int = CLIMB ** len(passed)

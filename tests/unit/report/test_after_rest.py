@@ -48,8 +48,8 @@ def test_five_loads_that_pass_after_a_rest_and_fail_after_a_loss_are_a_doubt_wit
     trials = [trial for load in LOADS for trial in with_control(load)]
     (reason,) = memories_in(trials)
     assert reason.startswith(
-        "5 whole trials after a rest of 15 s passed at up to 190.00 kfps per interface, 89.24 % above the upper bound, "
-        "and the same loads failed right after a loss: it remembers a loss; rest=15 s between trials would serve. "
+        "whole trials at 5 loads passed after a rest of 15 s, at up to 190.00 kfps per interface, 89.24 % above the "
+        "upper bound, and the same loads failed right after a loss: it remembers a loss; rest=15 s between trials would serve. "
     )
     assert memories_in(trials[:-1]) == []
     assert remarks_on(trials) == ()
@@ -70,7 +70,8 @@ def test_loads_that_pass_after_a_loss_as_well_show_no_memory():
     assert memories_in(trials) == []
     assert remarks_on(trials) == (
         "whole trials of 1 s above the bounds, at up to 190.00 kfps per interface, passed after a rest of 15 s, and "
-        "likewise right after a loss: the SUT does not seem to remember a loss; a memory that lasts longer is not seen",
+        "likewise right after a loss: nothing shows that the SUT remembers a loss; a memory of more than 15 s is not "
+        "seen",
     )
 
 
@@ -87,8 +88,8 @@ def test_too_few_such_loads_are_a_remark(count, loads):
 def test_a_load_that_fails_after_a_rest_is_said_with_what_the_sut_lost():
     (remark,) = remarks_on([rested(101_000.0, lost=505, unsent=50_500)])
     assert remark == (
-        "a whole trial of 1 s above the bounds, at 101.00 kfps per interface after a rest of 15 s, lost 1 %: the SUT "
-        "does not seem to remember a loss; a memory that lasts longer is not seen"
+        "a whole trial of 1 s above the bounds, at 101.00 kfps per interface after a rest of 15 s, lost 1 %: "
+        "nothing shows that the SUT remembers a loss; a memory of more than 15 s is not seen"
     )
 
 

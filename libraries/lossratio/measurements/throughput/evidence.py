@@ -180,7 +180,7 @@ def _remark_on_rest(evidence: Sequence[TrialResult], bounds: Iterable[tuple[floa
         return
     first = asked[0]
     rest = f"after a rest of {first.input.rest:g} s"
-    no_memory = "the SUT does not seem to remember a loss; a memory that lasts longer is not seen"
+    no_memory = f"nothing shows that the SUT remembers a loss; a memory of more than {first.input.rest:g} s is not seen"
     if remembered:
         loads = "1 load" if len(remembered) == 1 else f"{len(remembered)} loads"
         yield (

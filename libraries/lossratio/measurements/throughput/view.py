@@ -303,8 +303,8 @@ def _rested(result: GoalsResult) -> Doubt | None:
         way_out += ", or early_verdict=off"
     return Doubt(
         DoubtKind.MEMORY,
-        f"{len(passed)} whole trials after a rest of {rest:g} s passed at up to {format_frame_rate(max(passed))} per "
-        f"interface, {above} above the upper bound{control}: {causes}; {way_out}. The trials are evidence like any "
+        f"whole trials at {len(passed)} loads passed after a rest of {rest:g} s, at up to "
+        f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound{control}: {causes}; {way_out}. The trials are evidence like any "
         "other, and the bounds follow from all trials",
     )
 
