@@ -147,6 +147,13 @@ def held_up(moment: Moment, counters: DirectionCounters) -> DirectionCounters:
     return replace(counters, received_frames=counters.sent_frames - late)
 
 
+def held_up_a_little(moment: Moment, counters: DirectionCounters) -> DirectionCounters:
+    """Up to 400 frames of each trial come back too late, also of the shortest burst."""
+    late = min(400, counters.received_frames)
+    moment.late += late
+    return replace(counters, received_frames=counters.received_frames - late)
+
+
 INJECTORS: tuple[Injector, ...] = (
     steadily,
     starved,
@@ -162,16 +169,17 @@ INJECTORS: tuple[Injector, ...] = (
     drops_at_times,
     drops_always,
     held_up,
+    held_up_a_little,
 )
 
 
 class PerfectTestbed:
     """The simulated testbed of a SUT that loses nothing, with a tester that an injector spoils."""
 
-    def __init__(self, directory: Path, injector: Injector | None, seed: int = 1) -> None:
+    def __init__(self, directory: Path, injector: Injector | None, seed: int = 1, dut: str | None = None) -> None:
         file = directory / "perfect.yaml"
         file.write_text(PERFECT)
-        self._testbed = open_testbed(file)
+        self._testbed = open_testbed(file, dut=dut)
         self._injector = injector
         self._random = random.Random(seed)
         self._measured = 0

@@ -293,7 +293,7 @@ class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measu
                 "for a value"
             )
         if found.least_frames == 0:
-            return "even the shortest burst lost frames: look whether the DUT forwards at all"
+            return "not even of the shortest burst did all frames come back in time"
         return None
 
 

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import model_validator
 
@@ -17,7 +17,15 @@ from lossratio.measurements.request import Request, RequestT, WarmUp
 from lossratio.mlrsearch import Forecast, SearchGoalWarning
 from lossratio.records import Record
 from lossratio.results import MEMORY_REMARK, Kind, MaxLoad, Outcome, TestResult, differences
-from lossratio.trials import Controller, Measurer, TrialInput, TrialResult
+from lossratio.trials import (
+    Controller,
+    Measurer,
+    MissingFrames,
+    TrialInput,
+    TrialOutput,
+    TrialResult,
+    missing_frames,
+)
 from lossratio.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -49,8 +57,8 @@ def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
         output = ready.measurer.measure(TrialInput(warm_up.duration, load))
     return (
         f"before the first trial there was a warm-up of {warm_up.duration:g} s at {format_frame_rate(load)} per "
-        f"interface with the traffic profile {warm_up.profile.name}; it lost {format_ratio(output.loss_ratio)}, which "
-        "counts for nothing"
+        f"interface with the traffic profile {warm_up.profile.name}; {format_ratio(output.loss_ratio)} of its frames did "
+        "not come back, which counts for nothing"
     )
 
 
@@ -69,7 +77,7 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     """Looks whether a black box remembers trials: at one load after a rest, and right after another trial.
 
     "Right after" is after the rest that trials of this measurement have in any case. A difference must be greater than
-    the spread of both sides.
+    the spread of both sides, and than the frames that the device did not lose and that are missing.
     """
     from lossratio.dut import BLACK_BOX
 
@@ -78,29 +86,55 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
         return ()
     usual = max(dut.options.recovery_time, request.rest)
 
-    def forwarded(rest: float, first: int = 1) -> list[int]:
-        """Frames forwarded by trials that each come after this rest; the first ones put the device into that state."""
+    def forwarded(rest: float, first: int = 1) -> list[_Forwarded]:
+        """What trials forwarded that each come after this rest; the first ones put the device into that state."""
         with testbed.ready_for(request.profile, rest=rest) as ready:
             count = first + _MEMORY_REPEATS
             trials = [ready.measurer.measure(TrialInput(MEMORY_DURATION, load)) for _ in range(count)]
-        return [sum(direction.received_frames for direction in output.directions) for output in trials[first:]]
+        return [_forwarded_in(output) for output in trials[first:]]
 
     # A rested device is in the state after a rest in any case.
-    rested = min(forwarded(MEMORY_REST, first=0))
-    unrested = max(forwarded(usual))
+    after_rest = forwarded(MEMORY_REST, first=0)
+    right_after = forwarded(usual)
+    rested = min(trial.least for trial in after_rest)
+    unrested = max(trial.most for trial in right_after)
     seen = (
         f"in trials of {MEMORY_DURATION:g} s at {format_frame_rate(load)} per interface it forwarded {rested:,} "
         f"frames after {MEMORY_REST:g} s of rest, and {unrested:,} after {usual:g} s"
     )
-    if rested - unrested <= max(MEMORY_SHARE * rested, 1.0):
+    least_change = max(MEMORY_SHARE * rested, 1.0)
+    if rested - unrested <= least_change:
+        most_gain = min(trial.most for trial in after_rest) - max(trial.least for trial in right_after)
+        if most_gain > least_change:
+            missing = max(trial.most - trial.least for trial in (*after_rest, *right_after))
+            return (
+                f"whether the device remembers trials is not known: in trials of {MEMORY_DURATION:g} s at "
+                f"{format_frame_rate(load)} per interface up to {missing:,} frames were unsent, late or dropped by the "
+                "generator",
+            )
         return (
             f"the device does not seem to remember trials: {seen}; a memory of more than {MEMORY_REST:g} s is not "
             "seen, nor one that so few frames do not fill",
         )
     rest = max(usual, 0.5)
-    while rest < MEMORY_REST and max(forwarded(rest)) < (1.0 - MEMORY_SHARE) * rested:
+    while rest < MEMORY_REST and max(trial.most for trial in forwarded(rest)) < (1.0 - MEMORY_SHARE) * rested:
         rest *= 2.0
     return (f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s serves (rest=)",)
+
+
+class _Forwarded(NamedTuple):
+    """How many frames a device forwarded in a trial."""
+
+    least: int
+    """Frames that came back."""
+    most: int
+    """The same with those that are missing and that the device did not lose: it may have forwarded them."""
+
+
+def _forwarded_in(output: TrialOutput) -> _Forwarded:
+    received = sum(direction.received_frames for direction in output.directions)
+    missing = missing_frames(output) or MissingFrames()
+    return _Forwarded(received, received + missing.by_tester + missing.late)
 
 
 class InWords(Protocol):

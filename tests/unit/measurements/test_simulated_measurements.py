@@ -6,9 +6,11 @@ from typing import ClassVar
 
 import pytest
 from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, place, policed
+from perfect_sut import PerfectTestbed, two_frames, unsent
 
 from lossratio.errors import DutError, SearchError, StarvedGeneratorError, TopologyError
 from lossratio.measurements import CsitExportError
+from lossratio.measurements.measure import remarks_on_memory
 from lossratio.measurements.measurement import STARVED
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.request import WarmUp
@@ -403,3 +405,25 @@ def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, 
     by_option = open_testbed(file, dut="black_box", options={"rest": "2 s"})
     same = find_conditional_throughput(by_option, request.but(rest=0.0), place(tmp_path, "by option"))
     assert not any(remark.startswith(MEMORY_REMARK) for remark in same.remarks)
+
+
+def remarks_on_a_perfect_box(tmp_path, injector):
+    """What the look for memory says of a black box that loses nothing, behind a tester that an injector spoils."""
+    box = PerfectTestbed(tmp_path, injector, dut="black_box")
+    return [remark for remark in remarks_on_memory(box, REQUEST, 1e5) if "in trials of 0.5 s" in remark]
+
+
+def test_a_box_is_not_blamed_for_frames_that_were_not_sent_right_after_a_trial(tmp_path):
+    def tired(moment, counters):
+        return counters if moment.trial.rest or moment.number <= 2 else unsent(counters, 0.3)
+
+    (remark,) = remarks_on_a_perfect_box(tmp_path, tired)
+    assert remark == (
+        "whether the device remembers trials is not known: in trials of 0.5 s at 100.00 kfps per interface up to "
+        "29,998 frames were unsent, late or dropped by the generator"
+    )
+
+
+def test_a_few_unsent_frames_are_no_reason_to_know_nothing_about_a_box(tmp_path):
+    (remark,) = remarks_on_a_perfect_box(tmp_path, two_frames)
+    assert remark.startswith("the device does not seem to remember trials")
