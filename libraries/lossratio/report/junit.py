@@ -1,9 +1,10 @@
 """Runs as JUnit XML, which CI systems show as tests.
 
 A failed measurement is an ``error``. An irregular measurement is ``skipped``, with its reason: it neither passed nor
-failed. So is a test that was not measured here, e.g. because the testbed is too small for it. A test that failed before
-it measured anything, one that was cut off and a file that cannot be read are ``error``, too, so that an incomplete run
-is never taken for a complete one.
+failed. So is a test that was not measured here, e.g. because the testbed is too small for it. A test that measured, and
+failed all the same, is a ``failure``: it may ask for more than it measured, or for a result without doubts. A test that
+failed before it measured anything, one that was cut off and a file that cannot be read are ``error``, too, so that an
+incomplete run is never taken for a complete one.
 
 A test has the same class and name in each run, whatever became of it: CI systems know it by these.
 """
@@ -45,7 +46,10 @@ def junit_report(runs: Sequence[Run]) -> str:
     suites = {}
     for run in runs:
         suites[run.path.resolve().name] = [
-            *(_case(result, tuple(map(str, doubts))) for result, doubts in zip(run.results, run.doubts, strict=True)),
+            *(
+                _case(result, tuple(map(str, doubts)), run.failure_of(result))
+                for result, doubts in zip(run.results, run.doubts, strict=True)
+            ),
             *(
                 Case(*_names(test), state="error", message=f"cut off after {trials_counted(test.trials)}")
                 for test in run.cut_off
@@ -101,7 +105,7 @@ def _names(cut_off: CutOff) -> tuple[str, str]:
     return cut_off.suite, cut_off.test
 
 
-def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
+def _case(result: TestResult, doubts: tuple[str, ...], failure: str | None) -> Case:
     findings = list(findings_of([result]))
     reasons = [f"{finding.quantity}: {finding.reason}" for finding in findings if finding.reason is not None]
     values = tuple(
@@ -109,12 +113,17 @@ def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
         for finding in findings
         if (value := number_of(finding.value)) is not None
     )
+    state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome]
+    why = result.error or "; ".join(reasons)
+    if failure is not None and state != "error":
+        state = "failure"
+        why = failure
     return Case(
         suite=result.test.suite,
         name=result.test.name,
         seconds=result.took_s,
-        state={Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome],
-        message=result.error or "; ".join(reasons),
+        state=state,
+        message=why,
         output="\n".join((message(result), *(f"Doubt: {doubt}" for doubt in doubts))),
         properties=values,
     )

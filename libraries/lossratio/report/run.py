@@ -2,9 +2,9 @@
 
 import gc
 import json
-from collections.abc import Iterator, Sequence, Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -73,6 +73,13 @@ class Run:
     """Tests that were not measured here, by the reason. Nothing is missing: the testbed is too small for them."""
     recorded_testbed: str | None = None
     """Name of the testbed in the record of a run by ``lossratio run``; None: there is no such record."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Why tests failed, by their names: also those that had measured before, e.g. less than they ask for."""
+
+    def failure_of(self, result: TestResult) -> str | None:
+        """Why the test of a result failed; None: it passed, or was skipped."""
+        names = (result.test.full_name, result.test.long_name)
+        return next((self.failures[name] for name in names if name in self.failures), None)
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -145,6 +152,7 @@ def _joined(path: Path, parts: Sequence[Run]) -> Run:
         tuple(test for part in parts for test in part.unmeasured),
         tuple(Skipped(reason, tests) for reason, tests in skipped.items()),
         next((part.recorded_testbed for part in parts if part.recorded_testbed is not None), None),
+        {name: message for part in parts for name, message in part.failures.items()},
     )
 
 
@@ -182,13 +190,23 @@ def _read(path: Path) -> Run:
             names = _names_in(contents)
             cut_off.append(CutOff(journal.stem, contents.created, len(contents.entries), bounds, last, *names))
     stems = {file.stem for name in ("results", "trials") for file in (path / name).glob("*.json*")}
-    failed = [test for test in failures_of(path) if stems.isdisjoint(result_stems(test.name))]
+    all_failed = tuple(failures_of(path))
+    failed = [test for test in all_failed if stems.isdisjoint(result_stems(test.name))]
     skipped = _skipped_in(path, stems)
     if not (results or cut_off or failed or skipped):
         reasons = " ".join(problems) or "There are no results and no journals in it."
         raise ReportError(f"There is nothing to report in {path}. {reasons}")
     results.sort(key=_in_order)
-    return Run(path, tuple(results), tuple(cut_off), tuple(problems), tuple(failed), skipped, _recorded_testbed(path))
+    return Run(
+        path,
+        tuple(results),
+        tuple(cut_off),
+        tuple(problems),
+        tuple(failed),
+        skipped,
+        _recorded_testbed(path),
+        {test.name: test.error for test in all_failed},
+    )
 
 
 def _recorded_testbed(path: Path) -> str | None:

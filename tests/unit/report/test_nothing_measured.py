@@ -47,6 +47,18 @@ def test_junit_has_the_same_class_and_name_whatever_became_of_a_test(measured, f
     assert cases_in(measured, failed, cut_off.path) == [(TEST.suite, TEST.name)] * 3
 
 
+@pytest.mark.parametrize("passes_later", [False, True])
+def test_junit_has_a_failure_where_a_test_measured_and_failed_all_the_same(measured, passes_later):
+    note_failure(measured, TEST.full_name, "1 doubt: the load was not offered", suite=TEST.suite)
+    if passes_later:
+        note_failure(measured, TEST.full_name, None)
+    junit = ElementTree.fromstring(render(ReportFormat.JUNIT, [read_run(measured)]))  # noqa: S314
+    found = [failure.get("message") for failure in junit.iter("failure")]
+    assert found == ([] if passes_later else ["1 doubt: the load was not offered"])
+    (suite,) = junit.iter("testsuite")
+    assert suite.get("failures") == str(len(found))
+
+
 def test_junit_takes_all_before_the_last_dot_for_the_suite_of_a_failure_that_an_earlier_version_noted(tmp_path):
     (tmp_path / "failures.jsonl").write_text(json.dumps({"test": "Lab.Bridge.64B-mrr", "message": "no link"}) + "\n")
     assert cases_in(tmp_path) == [("Lab.Bridge", "64B-mrr")]
