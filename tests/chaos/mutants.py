@@ -205,7 +205,7 @@ MUTATIONS = (
     Mutation(
         "bands may be one width of the goal apart",
         "history/steps.py",
-        "LEAST_WIDTHS = 1.5",
+        "LEAST_WIDTHS = 2.5",
         "LEAST_WIDTHS = 0.5",
         ("history/test_bands_and_widths.py",),
     ),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from lossratio.callouts import without_secrets
 from lossratio.errors import ArchiveError, ReportError, storing
@@ -29,8 +29,10 @@ from lossratio.report import Run, read_run
 from lossratio.results import write_whole
 
 _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
-# A password may have slashes in it.
-_SECRETS = re.compile(r"://([^/@]*@|[^@]*:[^@]*@|[^?]*\?)")
+# A password may have slashes in it; an address with one may lack slashes, or have its marks encoded.
+_SECRETS = re.compile(r"://([^/@]*@|[^@]*:[^@]*@|[^?]*\?)|@.*://")
+_MISTYPED = re.compile(r"([a-z][a-z0-9+.-]*:|//)[^@]*:[^@]*@", re.IGNORECASE)
+"""The address of a store without its ``//``, or without its kind, and with a user: nobody calls a folder so."""
 _AZURE = re.compile(r"abfss?://[\w-]+@[\w.-]+(/[^@?]*)?$", re.ASCII)
 """A container of a storage account, which is no user of a host."""
 HISTORY = "history"
@@ -48,12 +50,7 @@ class ObjectStore:
     tools read them (e.g. ``AWS_PROFILE``), and never in the URL: a `ReportError`, which does not show them."""
 
     def __post_init__(self) -> None:
-        if _SECRETS.search(self.url) and not _AZURE.match(self.url):
-            raise ReportError(
-                "The address of an archive has no user, no password and no query (?...): they are secrets, and others "
-                "see them. Put credentials where the store's own tools read them, e.g. in AWS_PROFILE or, for any kind "
-                "of store, in variables of fsspec such as FSSPEC_SFTP_USERNAME."
-            )
+        check_without_secrets(self.url)
 
     def __str__(self) -> str:
         return without_secrets(self.url)
@@ -129,6 +126,18 @@ class ObjectStore:
             raise ArchiveError(without_secrets(f"{self} does not {what}: {type(error).__name__}: {error}")) from error
 
 
+def check_without_secrets(place: str) -> None:
+    """Checks that the address of an archive or a history has no credentials. Raises ReportError, which shows none."""
+    written = unquote(place)
+    if _AZURE.match(place) or not (_SECRETS.search(written) or _MISTYPED.match(written)):
+        return
+    raise ReportError(
+        "The address of an archive has no user, no password and no query (?...): they are secrets, and others see them. "
+        "Put credentials where the store's own tools read them, e.g. in AWS_PROFILE or, for any kind of store, in "
+        "variables of fsspec such as FSSPEC_SFTP_USERNAME."
+    )
+
+
 def is_url(text: str) -> bool:
     """Whether a text is the URL of an archive, and not a folder of this machine."""
     return "://" in text
@@ -141,6 +150,7 @@ def open_history(place: str) -> History:
         ArchiveError: If the archive does not give the history.
         ReportError: If the archive has no history.
     """
+    check_without_secrets(place)
     if is_url(place):
         return mirror_history(ObjectStore(place))
     archived = Path(place) / HISTORY

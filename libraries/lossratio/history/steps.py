@@ -17,7 +17,7 @@ integrated out, too: its two probabilities of a flip have uniform priors. The be
 in Jackson et al., An algorithm for optimal partitioning of data on an interval (IEEE Signal Processing Letters 12,
 2005).
 
-Two values that are one width of the search's goal apart are no two states: near a border of its grid, noise alone makes
+Two values that are one or two widths of the search's goal apart are no two states: on its grid, noise alone makes
 either of them. So bands are farther apart than that. Where the width is not known, it is read off the values.
 
 A series with bands is then judged by its lower band: values of the upper one are divided by the ratio of both. Regimes
@@ -150,8 +150,9 @@ LEAST_RATIO = 1.01
 """Least ratio of both bands."""
 LEAST_DISTANCE = 4.0
 """Least distance of both bands, in standard deviations of the noise."""
-LEAST_WIDTHS = 1.5
-"""Least distance of both bands, in widths of the search's goal. Of values on a grid, noise alone makes neighbours."""
+LEAST_WIDTHS = 2.5
+"""Least distance of both bands, in widths of the search's goal. On a grid, noise of one width alone makes values two
+steps apart."""
 _WIDEST_GRID = 0.055
 """The widest goal that is read off values; values that are farther apart are two states."""
 ENDED = 15

@@ -17,15 +17,7 @@ from lossratio.measurements.request import Request, RequestT, WarmUp
 from lossratio.mlrsearch import Forecast, SearchGoalWarning
 from lossratio.records import Record
 from lossratio.results import MEMORY_REMARK, Kind, MaxLoad, Outcome, TestResult, differences
-from lossratio.trials import (
-    Controller,
-    Measurer,
-    MissingFrames,
-    TrialInput,
-    TrialOutput,
-    TrialResult,
-    missing_frames,
-)
+from lossratio.trials import Controller, Measurer, MissingFrames, TrialInput, TrialOutput, TrialResult, missing_frames
 from lossratio.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:

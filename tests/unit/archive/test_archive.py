@@ -142,6 +142,11 @@ WITH_SECRETS = [
     f"sftp://ann:{SECRET}@host:2222/path",
     f"https://account.blob.core.example/container?sig={SECRET}",
     f"abfs://container:{SECRET}@account.dfs.core.example/path",
+    f"s3:AKIAEXAMPLE:{SECRET}@bucket",
+    f"s3:/AKIAEXAMPLE:{SECRET}@bucket/path",
+    f"//AKIAEXAMPLE:{SECRET}@bucket",
+    f"AKIAEXAMPLE:{SECRET}@s3://bucket",
+    f"gs://AKIAEXAMPLE%3A{SECRET}%40bucket",
 ]
 
 

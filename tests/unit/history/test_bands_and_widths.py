@@ -123,3 +123,12 @@ def test_a_step_of_one_width_is_no_news_and_one_of_two_is(steps, verdict):
     values = [1e6] * 10 + [1e6 * (1.0 - width) ** steps] * 4
     assert trends_of([with_width(values, width)])[0].verdict is verdict
     assert trends_of([with_bounds(values, width)])[0].verdict is verdict
+
+
+@pytest.mark.long
+def test_noise_as_large_as_the_width_is_no_bands():
+    """It spreads values over several steps of the grid."""
+    width = 0.05
+    randomness = np.random.default_rng(1)
+    found = [on_grid(steady(randomness, width), width) for _ in range(150)]
+    assert [values for values in found if bands_in(values, group_starts([values])[0], width) is not None] == []
