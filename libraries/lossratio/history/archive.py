@@ -132,9 +132,9 @@ def check_without_secrets(place: str) -> None:
     if _AZURE.match(place) or not (_SECRETS.search(written) or _MISTYPED.match(written)):
         return
     raise ReportError(
-        "The address of an archive has no user, no password and no query (?...): they are secrets, and others see them. "
-        "Put credentials where the store's own tools read them, e.g. in AWS_PROFILE or, for any kind of store, in "
-        "variables of fsspec such as FSSPEC_SFTP_USERNAME."
+        "The address of an archive has no user, no password and no query (?...): they are secrets, and others see "
+        "them. Put credentials where the store's own tools read them, e.g. in AWS_PROFILE or, for any kind of store, "
+        "in variables of fsspec such as FSSPEC_SFTP_USERNAME."
     )
 
 

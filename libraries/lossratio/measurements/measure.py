@@ -47,10 +47,11 @@ def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
     """Performs a warm-up at a load per interface, and returns a remark on it for the reader of the numbers."""
     with testbed.ready_for(warm_up.profile) as ready:
         output = ready.measurer.measure(TrialInput(warm_up.duration, load))
+    missing = format_ratio(output.loss_ratio)
     return (
         f"before the first trial there was a warm-up of {warm_up.duration:g} s at {format_frame_rate(load)} per "
-        f"interface with the traffic profile {warm_up.profile.name}; {format_ratio(output.loss_ratio)} of its frames did "
-        "not come back, which counts for nothing"
+        f"interface with the traffic profile {warm_up.profile.name}; {missing} of its frames did not "
+        "come back, which counts for nothing"
     )
 
 

@@ -185,11 +185,15 @@ def _each_answer(results: Sequence[TrialResult], upper: float, allowed: float) -
         if result.input.rest:
             found.append((result.load, _AFTER_REST[passes]))
             last = result
-        elif has_lost and last is not None and found[-1] == (result.load, RestAnswer.PASSED):
-            if result.duration == last.duration:
-                found[-1] = (result.load, _OF_CONTROL[passes])
+        elif has_lost and last is not None and _is_control(result, last) and found[-1][1] is RestAnswer.PASSED:
+            found[-1] = (result.load, _OF_CONTROL[passes])
         has_lost = sut_loss_ratio(result) > 0.0
     return found
+
+
+def _is_control(result: TrialResult, last: TrialResult) -> bool:
+    """Whether a trial repeats the one after the last rest."""
+    return (result.load, result.duration) == (last.load, last.duration)
 
 
 def _passes(result: TrialResult, upper: float, allowed: float) -> bool | None:

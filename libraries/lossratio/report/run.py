@@ -78,8 +78,10 @@ class Run:
 
     def failure_of(self, result: TestResult) -> str | None:
         """Why the test of a result failed; None: it passed, or was skipped."""
-        names = (result.test.full_name, result.test.long_name)
-        return next((self.failures[name] for name in names if name in self.failures), None)
+        own = self.failures.get(result.test.full_name)
+        if own is not None or result.test.long_name is None:
+            return own
+        return self.failures.get(result.test.long_name)
 
     @property
     def lacks(self) -> tuple[str, ...]:

@@ -49,7 +49,8 @@ def test_five_loads_that_pass_after_a_rest_and_fail_after_a_loss_are_a_doubt_wit
     (reason,) = memories_in(trials)
     assert reason.startswith(
         "whole trials at 5 loads passed after a rest of 15 s, at up to 190.00 kfps per interface, 89.24 % above the "
-        "upper bound, and the same loads failed right after a loss: it remembers a loss; rest=15 s between trials would serve. "
+        "upper bound, and the same loads failed right after a loss: it remembers a loss; rest=15 s between trials "
+        "would serve. "
     )
     assert memories_in(trials[:-1]) == []
     assert remarks_on(trials) == ()

@@ -304,8 +304,8 @@ def _rested(result: GoalsResult) -> Doubt | None:
     return Doubt(
         DoubtKind.MEMORY,
         f"whole trials at {len(passed)} loads passed after a rest of {rest:g} s, at up to "
-        f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound{control}: {causes}; {way_out}. The trials are evidence like any "
-        "other, and the bounds follow from all trials",
+        f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound{control}: {causes}; "
+        f"{way_out}. The trials are evidence like any other, and the bounds follow from all trials",
     )
 
 
