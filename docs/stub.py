@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.measurements import Request, open_testbed
+from lossratio.results.kinds import built_in_kinds
 
 MODULE = Path(open_testbed.__file__)
 SHARED = (
@@ -34,34 +35,35 @@ def stub() -> str:
         if isinstance(node, ast.If | ast.ImportFrom | ast.Import):
             inner = node.body if isinstance(node, ast.If) else [node]
             lines += [f"{ast.unparse(line)}\n" for line in inner if "__future__" not in ast.unparse(line)]
-        elif isinstance(node, ast.Assign):
-            body.append(f"\n{ast.unparse(node)}\n")
         elif isinstance(node, ast.ClassDef):
             body.append(f"\nclass {node.name}({', '.join(map(ast.unparse, node.bases))}):\n")
-            body += [text for item in node.body for text in _member(item, types)]
+            body += [_function(item, "    ") for item in node.body if _is_shown(item)]
+            body += [_method(kind, types) for kind in built_in_kinds() if kind.method is not None]
         elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             body.append(_function(node, ""))
     lines += [f"from {cls.__module__} import {cls.__name__}\n" for cls in sorted(types, key=lambda cls: cls.__name__)]
     return "".join(dict.fromkeys(lines)) + "".join(body)
 
 
-def _member(node: ast.stmt, types: set[type]) -> list[str]:
+def _is_shown(node: ast.stmt) -> bool:
+    """Whether a statement of a class is a method that scripts call."""
     shown = ("__init__", "__enter__", "__exit__", "__repr__")
-    if isinstance(node, ast.FunctionDef) and (not node.name.startswith("_") or node.name in shown):
-        return [_function(node, "    ")]
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-        kind = getattr(open_testbed, ast.unparse(node.value.args[0]))
-        types.add(kind.result)
-        named = [*_fields(kind.request, types), *SHARED]
-        arguments = "".join(f"        {argument},\n" for argument in named)
-        return [
-            f"    def {ast.unparse(node.targets[0])}(\n        self,\n        frame_size: str | int,\n"
-            f'        profile: str = "ethip4-udp",\n        *,\n{arguments}    ) -> {kind.result.__name__}: ...\n'
-        ]
-    return []
+    return isinstance(node, ast.FunctionDef) and (not node.name.startswith("_") or node.name in shown)
 
 
-def _function(node: ast.FunctionDef, indent: str) -> str:
+def _method(kind: Any, types: set[type]) -> str:
+    """The method of an open testbed that measures a kind."""
+    types.add(kind.result)
+    named = [*_fields(kind.request, types), *SHARED]
+    arguments = "".join(f"        {argument},\n" for argument in named)
+    return (
+        f"    def {kind.method}(\n        self,\n        frame_size: str | int,\n"
+        f'        profile: str = "{kind.request.usual_profile}",\n        *,\n'
+        f"{arguments}    ) -> {kind.result.__name__}: ...\n"
+    )
+
+
+def _function(node: Any, indent: str) -> str:
     node.body = [ast.Expr(ast.Constant(...))]
     return "".join(f"{indent}{line}\n" for line in ast.unparse(node).splitlines())
 

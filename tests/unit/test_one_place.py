@@ -108,7 +108,7 @@ def look(work: Path) -> dict[str, object]:
     """Looks for the counter, the parameter and the option wherever they should be."""
     from lossratio import open_testbed
     from lossratio.errors import SearchError
-    from lossratio.keywords.measurements import MeasurementKeywords
+    from lossratio.keywords import LossRatio
     from lossratio.results import describe_trials
     from lossratio.traffic.answers import read_counters
     from lossratio.trials import DirectionCounters, Journal, TrialInput, TrialResult, output_from_counters, read_journal
@@ -136,7 +136,7 @@ def look(work: Path) -> dict[str, object]:
         except SearchError as error:
             refused = str(error)
     (file,) = (work / "results" / "trials").iterdir()
-    keyword = MeasurementKeywords.measure_back_to_back_frames
+    keyword = LossRatio.measure_back_to_back_frames
     return {
         **look_for_option(),
         "counter": counter,

@@ -198,12 +198,12 @@ def measured_or_simulated(real: RunRequest, simulated: RunRequest) -> RunOutcome
 
 def _show_truth(directory: Path) -> None:
     """Compares the bounds with what the policer's rate and burst mean for each goal; a real generator is shown, too."""
-    from lossratio.measurements.throughput import ThroughputResult
     from lossratio.results import RunDirectory
     from lossratio.simulation import sut_from
 
-    (result,) = RunDirectory(directory).results()
-    if not isinstance(result, ThroughputResult) or result.conditions is None:
+    results: Sequence[Any] = RunDirectory(directory).results()
+    (result,) = results
+    if result.conditions is None:
         return
     bridge = result.conditions.duts["DUT1"]
     policer = sut_from(cast(dict[str, Any], bridge.get("modelled_as") or bridge["model"]))

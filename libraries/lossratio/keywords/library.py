@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+from robot.api import logger
 from robot.api.deco import keyword, library
 
 from lossratio.errors import ReportError
 from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.live_view import say
-from lossratio.keywords.measurements import MeasurementKeywords
+from lossratio.keywords.measurements import with_keywords_of_kinds
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
 from lossratio.keywords.session import Doubts, Session
 from lossratio.keywords.testbed import TestbedKeywords
@@ -20,9 +21,8 @@ from lossratio.version import __version__
 
 
 @library(scope="SUITE", version=__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
-class LossRatio(
-    TestbedKeywords, ThroughputKeywords, MeasurementKeywords, Rfc2544Keywords, TesterKeywords, DeviceKeywords
-):
+@with_keywords_of_kinds
+class LossRatio(TestbedKeywords, ThroughputKeywords, Rfc2544Keywords, TesterKeywords, DeviceKeywords):
     """Keywords that benchmark the data plane throughput of software networking: NDR, PDR, any RFC 9971 goal, and MRR.
 
     A suite says what is measured; the topology file says where:
@@ -86,6 +86,8 @@ class LossRatio(
         CSIT's tests do. ``doubts`` is what doubts about results mean: ``warn``, or ``fail``.
         """
         super().__init__(Session(goals, resume, doubts, measures_latency=latency, collects_telemetry=telemetry))
+        for problem in self.unusable:
+            logger.warn(f"{problem} So it has no keyword.")
 
     @keyword
     def write_report(self, *formats: ReportFormat) -> None:

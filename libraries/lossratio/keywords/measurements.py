@@ -1,52 +1,37 @@
-"""The keywords that measure: a kind's request gives arguments, types and documentation."""
+"""The keywords that measure, one for each kind that says so: its request gives arguments, types and documentation."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
 from operator import or_
 from pathlib import Path
 from types import MappingProxyType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 from robot.api import logger
+from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.errors import SearchError
-from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, seconds, typed_keyword
+from lossratio.errors import ReportError, SearchError
+from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds
 from lossratio.keywords.session import Doubts, Keywords, Session, describe_profile, measured
-from lossratio.measurements import AfterThroughput, Audience, MeasuredKind, Request, measure, warm_up_like
-from lossratio.measurements.back_to_back import BackToBack
-from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, ConfirmationResult
-from lossratio.measurements.connection_capacity import ConnectionCapacity
-from lossratio.measurements.connection_mrr import ConnectionMrr
-from lossratio.measurements.connection_rate import ConnectionRate, ConnectionRateRequest, ConnectionRateResult
-from lossratio.measurements.connection_soak import ConnectionSoak
-from lossratio.measurements.connection_teardown import ConnectionTeardown
-from lossratio.measurements.frame_loss import FrameLossRate
-from lossratio.measurements.mrr import MaximumReceiveRate
-from lossratio.measurements.recovery import Recovery
-from lossratio.measurements.reset import Reset, ResetRequest, ResetResult, command_reset
-from lossratio.measurements.soak import Soak, SoakPreset, SoakRequest, SoakResult, warm_start_from
-from lossratio.measurements.throughput import GoalSet, require_lower_bounds
-from lossratio.mlrsearch import SearchGoal
+from lossratio.measurements import AfterThroughput, Audience, Request, RequestedKind, warm_up_like
 from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
 from lossratio.records import docstrings_of_fields
-from lossratio.results import TestResult
+from lossratio.results import TestResult, installed_kinds
 from lossratio.shipped import did_you_mean
 from lossratio.traffic import load_profile
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 RequestT = TypeVar("RequestT", bound=Request)
 ResultT = TypeVar("ResultT", bound=TestResult)
-Kind = type[MeasuredKind[Any, Any, Any, ResultT]]
+LibraryT = TypeVar("LibraryT", bound=type[Keywords])
 
 _TYPES: Mapping[Quantity, type] = MappingProxyType({DURATION: timedelta, FRAME_RATE: FrameRate, RATIO: Share})
 """Types of Robot Framework's arguments, whose documentation names the units that users may write."""
-_SMALLEST = FrameSize("64B")
-CONNECTIONS_PROFILE = "ethip4-udp-connections"
-"""Traffic of which each frame opens a connection."""
 _WARM_UP = {"warm_up": timedelta, "warm_up_profile": str}
 _OTHERS = "The other arguments are described under `Arguments of measurements`."
 
@@ -93,11 +78,16 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
 
 def _type_of(field: FieldInfo) -> Any:
     """The type of a field for Robot Framework, None left out of it."""
-    parts = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else (field.annotation,)
+    return _robot_type(field.annotation, field.metadata)
+
+
+def _robot_type(annotation: Any, metadata: Iterable[Any] = ()) -> Any:
+    """A type with a unit as the type of Robot Framework that users may write with it, None left out of it."""
+    parts = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     types = []
     for part in (part for part in parts if part is not type(None)):
         own = getattr(part, "__metadata__", ())
-        quantity = quantity_of(None, [*field.metadata, *own])
+        quantity = quantity_of(None, [*metadata, *own])
         plain = get_args(part)[0] if own else part
         types.append(plain if quantity is None else _TYPES.get(quantity, plain))
     return reduce(or_, types)
@@ -121,127 +111,152 @@ def request_of(
     return request(profile=traffic, **fields)
 
 
-def _measured(
-    session: Session, kind: Kind[ResultT], request: Request, doubts: Doubts | None, resume: Path | None
-) -> ResultT:
-    what = f"{kind.title}: {describe_profile(request.profile)}"
-    return measured(session, what, lambda testbed, *place: measure(kind(), testbed, request, *place), doubts, resume)
+@dataclass(frozen=True)
+class _Suite:
+    """What a kind may need of the suite; see `lossratio.measurements.Suite`."""
+
+    session: Session
+    kind: type[Request]
+    frame_size: str
+    profile: str
+
+    @property
+    def last_result(self) -> TestResult:
+        return self.session.last_result
+
+    def request(self, fields: Mapping[str, Any]) -> Any:
+        return request_of(self.session, self.kind, self.frame_size, self.profile, dict(fields))
+
+    def run(self, keyword: str) -> object:
+        return run_keyword(keyword)
+
+    def tell(self, text: str) -> None:
+        logger.info(text, also_console=True)
 
 
-def measurement_keyword(name: str, kind: Kind[ResultT], default_profile: str | None = None) -> Callable[..., ResultT]:
-    """A keyword that measures; its arguments, their types and its documentation come from the kind's request.
+def run_keyword(name: str) -> object:
+    """Runs a keyword of the suite."""
+    return BuiltIn().run_keyword(name)
 
-    Where all trials open connections, so do the frames of the default profile, unless another one is named.
+
+_OF_MEASUREMENTS: Mapping[str, Any] = MappingProxyType(
+    {"frame_size": FrameSize, "profile": str, "doubts": Doubts, "resume": Path}
+)
+"""The arguments that all these keywords have, and their types."""
+
+
+@dataclass(frozen=True)
+class _Hook:
+    """A method of a kind that states further arguments of its keyword: `RequestedKind.asked` or `demand`."""
+
+    arguments: tuple[inspect.Parameter, ...]
+    """The further arguments."""
+    types: Mapping[str, Any]
+    """Their types for Robot Framework, by name."""
+
+    @classmethod
+    def of(cls, kind: type[RequestedKind[Any, Any]], name: str, given: int) -> "_Hook":
+        """Reads a method, whose first parameters (so many, with ``self``) are given; the base class's has no more."""
+        method = getattr(kind, name)
+        if method is getattr(RequestedKind, name):
+            return cls((), {})
+        arguments = tuple(inspect.signature(method).parameters.values())[given:]
+        hints = get_type_hints(method, include_extras=True)
+        types = {argument.name: _robot_type(hints[argument.name]) for argument in arguments}
+        return cls(arguments, types)
+
+    def of_kind(self, *kinds: Any) -> list[inspect.Parameter]:
+        """The arguments of some kinds, such as ``inspect.Parameter.KEYWORD_ONLY``."""
+        return [argument for argument in self.arguments if argument.kind in kinds]
+
+    def taken_from(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Takes the named arguments out of those that a keyword was given."""
+        names = [argument.name for argument in self.of_kind(inspect.Parameter.KEYWORD_ONLY)]
+        return {name: given.pop(name) for name in names if name in given}
+
+
+def measurement_keyword(
+    name: str, kind: type[RequestedKind[Any, ResultT]], default_profile: str | None = None
+) -> Callable[..., ResultT]:
+    """A keyword that measures; its arguments, their types and its documentation come from the kind and its request.
+
+    Args:
+        name: Its name, e.g. ``Measure MRR``.
+        kind: The kind.
+        default_profile: The traffic profile where none is named; None: the usual one of the kind's requests.
     """
-    usual = default_profile or (CONNECTIONS_PROFILE if kind.request.connects else DEFAULT_PROFILE)
+    asking, demanding = _Hook.of(kind, "asked", given=3), _Hook.of(kind, "demand", given=2)
+    first = asking.of_kind(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    many = asking.of_kind(inspect.Parameter.VAR_POSITIONAL)
+    shared = _shared_arguments(kind, default_profile or kind.request.usual_profile, are_named=bool(many))
+    named = [*asking.of_kind(inspect.Parameter.KEYWORD_ONLY), *demanding.of_kind(inspect.Parameter.KEYWORD_ONLY)]
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.Signature(
+        [itself, *first, *many, shared["frame_size"], shared["profile"], *named, shared["doubts"], shared["resume"]]
+    )
 
-    @asks(kind.request)
-    @typed_keyword(name)
-    def method(
-        self: Keywords,
-        frame_size: FrameSize,
-        profile: str = usual,
-        *,
-        doubts: Doubts | None = None,
-        resume: Path | None = None,
-        **fields: Any,
-    ) -> ResultT:
-        request = request_of(self.session, kind.request, frame_size, profile, fields)
-        return _measured(self.session, kind, request, doubts, resume)
+    def method(*arguments: Any, **fields: Any) -> ResultT:
+        names = {name for name in fields if name in signature.parameters}
+        bound = signature.bind(*arguments, **{name: fields.pop(name) for name in names})
+        given = bound.arguments
+        self: Keywords = given.pop("self")
+        common = {name: given.pop(name, shared[name].default) for name in _OF_MEASUREMENTS}
 
-    return method
+        positional = [given.pop(argument.name) for argument in first]
+        positional += [value for argument in many for value in given.pop(argument.name, ())]
+        measuring = kind()
+        suite = _Suite(self.session, kind.request, common["frame_size"], common["profile"])
+        request = measuring.asked(suite, fields, *positional, **asking.taken_from(given))
 
-
-def reset_of(command: str | None, keyword: str | None) -> dict[str, Any]:
-    """The fields of a reset by a command on this machine, or by a keyword; none where there is neither."""
-    if command is not None and keyword is not None:
-        raise SearchError("A reset is a command or a keyword; give one of them.")
-    if command is not None:
-        return {"reset": command_reset(command), "reset_name": f"command: {command}"}
-    if keyword is not None:
-        return {"reset": lambda: BuiltIn().run_keyword(keyword), "reset_name": f"keyword: {keyword}"}
-    return {}
-
-
-class MeasurementKeywords(Keywords):
-    """A keyword for each kind of measurement whose request says it all."""
-
-    measure_mrr = measurement_keyword("Measure MRR", MaximumReceiveRate)
-    measure_frame_loss_rate = measurement_keyword("Measure Frame Loss Rate", FrameLossRate)
-    measure_back_to_back_frames = measurement_keyword("Measure Back-To-Back Frames", BackToBack)
-    find_connection_table_capacity = measurement_keyword("Find Connection Table Capacity", ConnectionCapacity)
-    measure_connection_mrr = measurement_keyword("Measure Connection MRR", ConnectionMrr)
-    find_critical_connection_rate = measurement_keyword("Find Critical Connection Rate", ConnectionSoak)
-    measure_connection_teardown_rate = measurement_keyword("Measure Connection Teardown Rate", ConnectionTeardown)
-    measure_system_recovery = measurement_keyword("Measure System Recovery", Recovery)
-
-    @asks(ConnectionRateRequest, without="goals warm_up_duration fail_fast hints early_verdict memory_rest")
-    @typed_keyword()
-    def find_connection_rate(  # noqa: D102 (the request has it)
-        self,
-        *own_goals: SearchGoal,
-        frame_size: FrameSize,
-        profile: str = CONNECTIONS_PROFILE,
-        goals: GoalSet | None = None,
-        must_find: bool = True,
-        doubts: Doubts | None = None,
-        resume: Path | None = None,
-        **fields: Any,
-    ) -> ConnectionRateResult:
-        wanted = own_goals or (() if goals is None else goals.goals)
-        asked = {"goals": wanted, **fields} if wanted else fields
-        request = request_of(self.session, ConnectionRateRequest, frame_size, profile, asked)
-        result = _measured(self.session, ConnectionRate, request, doubts, resume)
-        if must_find:
-            require_lower_bounds(result)
+        what = f"{kind.title}: {describe_profile(request.profile)}"
+        result = measured(
+            self.session,
+            what,
+            lambda testbed, *place: measuring.perform(testbed, request, *place),
+            common["doubts"],
+            common["resume"],
+        )
+        measuring.demand(result, **demanding.taken_from(given))
         return result
 
-    @asks(ResetRequest)
-    @typed_keyword()
-    def measure_reset_time(  # noqa: D102 (the request has it)
-        self,
-        frame_size: FrameSize,
-        profile: str = DEFAULT_PROFILE,
-        *,
-        command: str | None = None,
-        keyword: str | None = None,
-        doubts: Doubts | None = None,
-        resume: Path | None = None,
-        **fields: Any,
-    ) -> ResetResult:
-        request = request_of(self.session, ResetRequest, frame_size, profile, fields | reset_of(command, keyword))
-        return _measured(self.session, Reset, request, doubts, resume)
+    vars(method)["__signature__"] = signature
+    marked: Any = keyword(name, types={**_OF_MEASUREMENTS, **asking.types, **demanding.types})(method)
+    without = {*kind.without, *asking.types}
+    documented: Callable[..., ResultT] = asks(kind.request, without=" ".join(without))(marked)
+    return documented
 
-    @asks(ConfirmationRequest, without="load")
-    @typed_keyword()
-    def confirm_critical_load(  # noqa: D102 (the request has it)
-        self,
-        load: FrameRate,
-        frame_size: FrameSize = _SMALLEST,
-        profile: str = DEFAULT_PROFILE,
-        *,
-        doubts: Doubts | None = None,
-        resume: Path | None = None,
-        **fields: Any,
-    ) -> ConfirmationResult:
-        request = request_of(self.session, ConfirmationRequest, frame_size, profile, {"load": load, **fields})
-        logger.info(request.plan(request.planned_trials), also_console=True)
-        return _measured(self.session, Confirmation, request, doubts, resume)
 
-    @asks(SoakRequest, without="warm_start")
-    @typed_keyword()
-    def find_critical_load(  # noqa: D102 (the request has it)
-        self,
-        frame_size: FrameSize,
-        profile: str = DEFAULT_PROFILE,
-        *,
-        preset: SoakPreset | None = None,
-        warm_start: bool = False,
-        doubts: Doubts | None = None,
-        resume: Path | None = None,
-        **fields: Any,
-    ) -> SoakResult:
-        request = request_of(self.session, SoakRequest, frame_size, profile, fields)
-        if warm_start:
-            request = request.but(warm_start=warm_start_from(self.session.last_result, request.profile))
-        return _measured(self.session, Soak, request if preset is None else request.preset(preset), doubts, resume)
+def _shared_arguments(
+    kind: type[RequestedKind[Any, Any]], profile: str, *, are_named: bool
+) -> dict[str, inspect.Parameter]:
+    """The arguments of all these keywords; frame size and profile are named behind any number of positional ones."""
+    usual_size = kind.usual_frame_size
+    size = inspect.Parameter.empty if usual_size is None else FrameSize(usual_size)
+    place = inspect.Parameter.KEYWORD_ONLY if are_named else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return {
+        "frame_size": inspect.Parameter("frame_size", place, default=size),
+        "profile": inspect.Parameter("profile", place, default=profile),
+        "doubts": inspect.Parameter("doubts", inspect.Parameter.KEYWORD_ONLY, default=None),
+        "resume": inspect.Parameter("resume", inspect.Parameter.KEYWORD_ONLY, default=None),
+    }
+
+
+def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
+    """Adds the keyword of each kind that declares one, unless the library has it already, in more words.
+
+    What is wrong with kinds of other packages is in `Keywords.unusable`, as they are no error unless they are used.
+    """
+    broken: list[ReportError] = []
+    for kind in installed_kinds(broken):
+        if kind.keyword is None:
+            continue
+        name = method_of(kind.keyword)
+        if isinstance(kind, RequestedKind) and not hasattr(library, name):
+            setattr(library, name, measurement_keyword(kind.keyword, type(kind)))
+    library.unusable = tuple(map(str, broken))
+    return library
+
+
+def method_of(keyword: str) -> str:
+    """The name of a keyword's method, e.g. ``measure_mrr``."""
+    return keyword.lower().replace(" ", "_").replace("-", "_")

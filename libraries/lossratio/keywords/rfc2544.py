@@ -7,9 +7,10 @@ from robot.api import logger
 from lossratio.errors import TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.live_view import live_view, say
-from lossratio.keywords.measurements import reset_of
+from lossratio.keywords.measurements import run_keyword
 from lossratio.keywords.session import Doubts, Keywords, announce
 from lossratio.measurements import rfc2544, seconds_in_words
+from lossratio.measurements.reset import reset_of
 from lossratio.mlrsearch import Forecast
 from lossratio.results import message
 from lossratio.traffic import RFC2544_FRAME_SIZES, load_profile
@@ -69,7 +70,7 @@ class Rfc2544Keywords(Keywords):
             modifier=modifier,
             modifier_commands=modifier_commands,
             integrity=integrity,
-            **reset_of(command, keyword),
+            **reset_of(command, keyword, run_keyword),
         )
 
         def show_part(part: rfc2544.Rfc2544Part) -> None:

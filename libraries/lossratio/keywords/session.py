@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
 from robot.api import logger
@@ -238,6 +238,9 @@ _TAGS = frozenset(map(_tag_of, results.DoubtKind))
 
 class Keywords:
     """The base of every group of keywords, with the suite's session."""
+
+    unusable: ClassVar[tuple[str, ...]] = ()
+    """What is wrong with kinds of measurement of other packages that have no keyword for that reason."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

@@ -11,6 +11,8 @@ from lossratio.measurements.measure import (
     MeasuredKind as MeasuredKind,
     PlannedKind as PlannedKind,
     PlannedTrials as PlannedTrials,
+    RequestedKind as RequestedKind,
+    Suite as Suite,
     measure as measure,
     warm_up_like as warm_up_like,
 )

@@ -233,6 +233,9 @@ class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measu
     """The kind: back-to-back frames."""
 
     follows = True
+    keyword = "Measure Back-To-Back Frames"
+    method = "back_to_back"
+    noun = "back-to-back frames"
     title = "Measuring back-to-back frames"
     algorithm = "back-to-back frames"
 

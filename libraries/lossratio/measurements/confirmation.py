@@ -11,7 +11,7 @@ from pydantic import Field
 
 from lossratio.drawing import MARKS, Axis, Plot
 from lossratio.errors import SearchError
-from lossratio.measurements import NOT_IN_FILES, FoundResult, Measurement, PlannedKind, PlannedTrials, Request
+from lossratio.measurements import NOT_IN_FILES, FoundResult, Measurement, PlannedKind, PlannedTrials, Request, Suite
 from lossratio.measurements.soak import TARGET_LOSS_RATIO, timed
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
@@ -92,8 +92,17 @@ class ConfirmationResult(FoundResult):
 class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, ConfirmationResult]):
     """The kind: confirmation of a critical load."""
 
+    keyword = "Confirm Critical Load"
+    method = "confirmation"
     title = "Confirming the critical load"
     algorithm = "confirmation at a fixed load"
+    usual_frame_size = "64B"
+
+    def asked(self, suite: Suite, fields: Mapping[str, Any], load: FrameRate) -> ConfirmationRequest:
+        """The request, after saying how many frames it takes."""
+        request: ConfirmationRequest = suite.request({"load": load, **fields})
+        suite.tell(request.plan(request.planned_trials))
+        return request
 
     def controller(self, request: ConfirmationRequest, loads: LoadRange) -> PlannedTrials:
         """Equal trials; they end early if more is lost for certain, whenever that is looked at."""

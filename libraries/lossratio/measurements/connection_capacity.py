@@ -162,6 +162,8 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
     """The kind: the capacity of a table of connections."""
 
     follows = True
+    keyword = "Find Connection Table Capacity"
+    method = "connection_capacity"
     title = "Searching for the capacity of the table of connections"
     algorithm = "capacity of the table of connections"
 

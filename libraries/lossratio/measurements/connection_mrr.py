@@ -63,6 +63,9 @@ class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
     """The kind: the connection MRR."""
 
     follows = True
+    keyword = "Measure Connection MRR"
+    method = "connection_mrr"
+    noun = "connection MRR"
     title = "Measuring connection MRR"
     algorithm = "MRR of connections"
 

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from lossratio.errors import SearchError
-from lossratio.measurements import NOT_IN_FILES, TestPlace, connections
-from lossratio.measurements.throughput import GoalSearch, GoalsResult, SearchRequest, goals_from
+from lossratio.measurements import NOT_IN_FILES, Suite, TestPlace, connections
+from lossratio.measurements.throughput import (
+    GoalSearch,
+    GoalSet,
+    GoalsResult,
+    SearchRequest,
+    goals_from,
+    require_lower_bounds,
+)
 from lossratio.measurements.throughput.result import format_regularity
 from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import Bound, MLRsearch, Purpose, SearchGoal
@@ -132,10 +139,26 @@ class RateSearch(MLRsearch):
 class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
     """The kind: searches for the connection rate."""
 
+    keyword = "Find Connection Rate"
+    method = "connection_rate"
     title = "Searching for the connection rate"
     algorithm = "MLRsearch over connections per second"
     search = RateSearch
+    without = frozenset({"warm_up_duration", "fail_fast", "hints", "early_verdict", "memory_rest"})
     _longest_trial = math.inf
+
+    def asked(
+        self, suite: Suite, fields: Mapping[str, Any], *own_goals: SearchGoal, goals: GoalSet | None = None
+    ) -> ConnectionRateRequest:
+        """The request with goals of one's own, or with a set of them."""
+        wanted = own_goals or (() if goals is None else goals.goals)
+        request: ConnectionRateRequest = suite.request({"goals": wanted, **fields} if wanted else fields)
+        return request
+
+    def demand(self, result: ConnectionRateResult, *, must_find: bool = True) -> None:
+        """Fails if a goal has no lower bound, unless none has to be found."""
+        if must_find:
+            require_lower_bounds(result)
 
     def prepare(self, testbed: Testbed, request: ConnectionRateRequest, place: TestPlace) -> None:
         """Reads the hints, and how long devices keep connections."""

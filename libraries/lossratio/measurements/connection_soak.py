@@ -35,6 +35,9 @@ class ConnectionSoakResult(SoakResult):
 class ConnectionSoak(SoakSearch[ConnectionSoakRequest]):
     """The kind: searches for the critical rate of connections."""
 
+    keyword = "Find Critical Connection Rate"
+    method = "critical_connection_rate"
+    noun = "critical connection rate"
     title = "Searching for the critical connection rate"
     algorithm = "PLRsearch over connections per second"
     unit = CONNECTIONS_PER_SECOND

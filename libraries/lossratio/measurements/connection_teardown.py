@@ -106,6 +106,9 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
     """The kind: the tear-down rate."""
 
     follows = True
+    keyword = "Measure Connection Teardown Rate"
+    method = "teardown_rate"
+    noun = "connection teardown rate"
     title = "Measuring the tear-down rate of connections"
     algorithm = "tear-down rate of connections"
 

@@ -99,6 +99,7 @@ class OpeningRequest(Request):
 
     unused = frozenset({"ramp", "warm_up", "integrity"})
     connects = True
+    usual_profile = "ethip4-udp-connections"
 
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = 100.0
     """The smallest rate, connections per second."""

@@ -13,7 +13,7 @@ from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Requ
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results import MaxLoad, Picture, View, load_per_interface, value_line
+from lossratio.results import MaxLoad, Picture, Rfc2544Row, View, load_per_interface, value_line
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -99,6 +99,9 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
     """The kind: frame loss rate over load."""
 
     follows = True
+    keyword = "Measure Frame Loss Rate"
+    method = "frame_loss"
+    noun = "frame loss rate"
     title = "Measuring the frame loss rate"
     algorithm = "frame loss rate"
 
@@ -152,6 +155,13 @@ class FrameLossView(View[FrameLossResult]):
             unsent = f", {loss.unsent_frames:,} unsent" if loss.unsent_frames else ""
             load = f"{loss.load.per_interface_fps:>12,.0f} fps per interface"
             yield value_line(share, f"{load}  loss {format_ratio(loss.frame_loss_ratio)}{unsent}")
+
+    def rfc2544_rows(self, result: FrameLossResult) -> Iterator[Rfc2544Row]:
+        """The frame loss rate at each load."""
+        for loss in () if result.frame_loss is None else result.frame_loss.loads:
+            share = f"{100 * loss.share_of_max_load_ratio:.4g}"
+            quantity = f"frame loss rate at {share} % of the maximum load"
+            yield Rfc2544Row(quantity, 100 * loss.frame_loss_ratio, "%")
 
     def pictures(self, result: FrameLossResult) -> Iterator[Picture]:
         """The graph: the loss rate over the load in per cent of the maximum load."""

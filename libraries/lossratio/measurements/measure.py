@@ -166,17 +166,82 @@ ControllerT = TypeVar("ControllerT", bound=Controller[Any])
 ProgressT = TypeVar("ProgressT", bound=InWords)
 
 
-class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, ResultT]):
-    """A kind whose trials are chosen by one controller; `measure` does the rest."""
+class Suite(Protocol):
+    """What a kind may need of the suite of Robot Framework whose keyword asks for a measurement."""
+
+    @property
+    def last_result(self) -> TestResult:
+        """The last result of the suite. Raises SearchError if nothing was measured yet."""
+        ...
+
+    def request(self, fields: Mapping[str, Any]) -> Any:
+        """The request with these fields, and with the traffic that the keyword was given."""
+        ...
+
+    def run(self, keyword: str) -> object:
+        """Runs a keyword of the suite."""
+        ...
+
+    def tell(self, text: str) -> None:
+        """Shows a text on the console and in the log."""
+        ...
+
+
+class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
+    """A kind that is measured as a request says: by its keyword, by its method of an open testbed, or by a script."""
 
     title: ClassVar[str]
     """The work in words, for consoles: ``Measuring ...``."""
     request: type[RequestT]
     """The class of the requests, as the results' from the brackets behind the base."""
+    without: ClassVar[frozenset[str]] = frozenset()
+    """Fields of the request that are no arguments of its keyword."""
+    usual_frame_size: ClassVar[str | None] = None
+    """The frame size of a keyword that is given none; None: it must be given."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         cls._take("request", Request)
+
+    @abstractmethod
+    def perform(
+        self, testbed: Testbed, request: RequestT, place: TestPlace, on_progress: Callable[[Any], None] | None = None
+    ) -> ResultT:
+        """Measures, writes the result file, and returns the result.
+
+        Raises:
+            LossRatioError: If the request makes no sense or the measurement failed.
+        """
+
+    def called(self, request: RequestT) -> str:
+        """What is measured, in a few words: the name of a test that has no other one."""
+        return self.noun
+
+    def asked(self, suite: Suite, fields: Mapping[str, Any], *positional: Any, **named: Any) -> RequestT:
+        """The request of a keyword, from those fields of the request that it was given.
+
+        A kind whose keyword has other arguments states them here, behind `fields`, with types and defaults: positional
+        ones come before the frame size, named ones behind the profile.
+        """
+        request: RequestT = suite.request(fields)
+        return request
+
+    def demand(self, result: ResultT, *positional: Any, **named: Any) -> None:
+        """Fails where the keyword's result is not what the test demands. Further named arguments are as those of `asked`.
+
+        Raises:
+            AssertionError: If the demand is not met.
+        """
+
+
+class MeasuredKind(RequestedKind[RequestT, ResultT], Generic[RequestT, ControllerT, ProgressT, ResultT]):
+    """A kind whose trials are chosen by one controller; `measure` does the rest."""
+
+    def perform(
+        self, testbed: Testbed, request: RequestT, place: TestPlace, on_progress: Callable[[Any], None] | None = None
+    ) -> ResultT:
+        """Measures as `measure` does."""
+        return measure(self, testbed, request, place, on_progress)
 
     @classmethod
     def lacks(cls) -> list[str]:

@@ -12,7 +12,6 @@ from pydantic import Field, JsonValue
 
 from lossratio import measurements
 from lossratio.errors import SearchError
-from lossratio.measurements.throughput import ThroughputResult
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
 from lossratio.results import (
@@ -23,6 +22,7 @@ from lossratio.results import (
     MaxLoad,
     TestResult,
     View,
+    kind_of,
     load_per_interface,
     offered_in,
     unsent_share,
@@ -142,6 +142,9 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
     """The kind: maximum receive rate."""
 
     follows = True
+    keyword = "Measure MRR"
+    method = "mrr"
+    noun = "MRR"
     title = "Measuring MRR"
     algorithm = "MRR"
 
@@ -213,15 +216,15 @@ class MrrView(View[MrrResult]):
         # What the generator did not send is no degradation of the SUT.
         sent_share = 1.0 - unsent_share(offered_in(result.trials))
         most = mrr.mean.per_interface_fps + mrr.stdev.per_interface_fps
-        searches = [one for one in results if isinstance(one, ThroughputResult) and _setup(one) == _setup(result)]
-        for report in (report for search in searches for report in search.goals):
-            throughput = 0.0 if report.throughput is None else report.throughput.per_interface_fps
+        others = [other for other in results if _setup(other) == _setup(result)]
+        below = [rate for other in others for rate in kind_of(other.kind).rates_below(other)]
+        for name, throughput in below:
             # At a load below the throughput, the forwarding rate cannot reach the throughput.
             if throughput <= offered and most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput * sent_share:
                 yield Doubt(
                     DoubtKind.MRR_BELOW_PDR,
                     f"{format_frame_rate(mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
-                    f"less than the {report.goal.name} of {format_frame_rate(throughput)}",
+                    f"less than the {name} of {format_frame_rate(throughput)}",
                 )
                 return
 

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from lossratio.measurements.back_to_back import BackToBack
-from lossratio.measurements.confirmation import Confirmation
-from lossratio.measurements.frame_loss import FrameLossRate
-from lossratio.measurements.measure import MeasuredKind, measure
+from lossratio.measurements.measure import RequestedKind
 from lossratio.measurements.measurement import TestPlace
-from lossratio.measurements.mrr import MaximumReceiveRate
-from lossratio.measurements.recovery import Recovery
-from lossratio.measurements.reset import Reset
-from lossratio.measurements.soak import Soak
-from lossratio.measurements.throughput import Throughput
-from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
+from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name
 
 if TYPE_CHECKING:
     from lossratio.dut import AnyOptions
@@ -29,38 +21,11 @@ else:
     # It has what a testbed has from the one that it opens: to import testbeds takes a while.
     Testbed = object
 
-ResultT = TypeVar("ResultT", bound=TestResult)
 
-
-def _measuring(kind: type[MeasuredKind[Any, Any, Any, ResultT]], noun: str | None = None) -> Callable[..., ResultT]:
-    """A method that measures. The generated `open_testbed.pyi` has its arguments: the fields of the kind's request."""
-
-    def method(
-        self: OpenTestbed,
-        frame_size: str | int,
-        profile: str = "ethip4-udp",
-        *,
-        dut: str | None = None,
-        options: AnyOptions | None = None,
-        bidirectional: bool | None = None,
-        name: str | None = None,
-        on_progress: Callable[[Any], None] | None = None,
-        **asked: Any,
-    ) -> ResultT:
-        from lossratio.traffic import load_profile, parse_frame_size
-
-        traffic = load_profile(profile, frame_size=parse_frame_size(frame_size), bidirectional=bidirectional)
-        request = kind.request(profile=traffic, **asked)
-        testbed = self._with(dut, options)
-        title = name or f"{frame_size} {noun or ', '.join(map(str, request.goals))}"
-        self._measurements[title] += 1
-        test = TestIdentity(name=result_name(title, self._measurements[title]), suite=self.request.topology.name)
-        result = measure(kind(), testbed, request, TestPlace(test, self._directory), on_progress)
-        self._results.append(result)
-        return result
-
-    method.__doc__ = kind.request.__doc__
-    return method
+def measured_kinds() -> dict[str, RequestedKind[Any, Any]]:
+    """The kinds that an open testbed measures, by the names of its methods."""
+    kinds = [kind for kind in installed_kinds() if isinstance(kind, RequestedKind)]
+    return {kind.method: kind for kind in reversed(kinds) if kind.method is not None}
 
 
 class OpenTestbed(Testbed):
@@ -68,6 +33,9 @@ class OpenTestbed(Testbed):
 
     A measurement may name another kind of DUT than the testbed has: the testbed is closed then, and opened with it. If
     that fails, the next measurement opens it anew.
+
+    Its methods that measure are those of the installed kinds, see `lossratio.results.Kind.method`; the generated
+    `open_testbed.pyi` has their arguments: the fields of the kind's request.
     """
 
     def __init__(
@@ -84,15 +52,6 @@ class OpenTestbed(Testbed):
         self._name = self._testbed.request.topology.name
         self._is_open = True
 
-    ndr_pdr = _measuring(Throughput)
-    mrr = _measuring(MaximumReceiveRate, "MRR")
-    frame_loss = _measuring(FrameLossRate, "frame loss rate")
-    back_to_back = _measuring(BackToBack, "back-to-back frames")
-    recovery = _measuring(Recovery, "system recovery")
-    reset_time = _measuring(Reset, "reset time")
-    critical_load = _measuring(Soak, "critical load")
-    confirmation = _measuring(Confirmation, "confirmation")
-
     @property
     def results(self) -> tuple[TestResult, ...]:
         """The results of its methods so far, in their order."""
@@ -103,7 +62,13 @@ class OpenTestbed(Testbed):
         return self._open().ready_for(profile, **settings)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._open(), name)
+        kind = measured_kinds().get(name)
+        if kind is None:
+            return getattr(self._open(), name)
+        return self._measuring(kind)
+
+    def __dir__(self) -> Iterable[str]:
+        return sorted({*super().__dir__(), *dir(self._testbed), *measured_kinds()})
 
     def close(self) -> None:
         """Stops all traffic, and puts the nodes back to their earlier state."""
@@ -120,6 +85,39 @@ class OpenTestbed(Testbed):
         dut, options = self._dut
         shown = "" if dut is None else f", {dut}" + "".join(f" {name}={value}" for name, value in options.items())
         return f"<testbed {self._name}{shown}>"
+
+    def _measuring(self, kind: RequestedKind[Any, Any]) -> Callable[..., TestResult]:
+        """The method that measures a kind."""
+
+        def method(
+            frame_size: str | int,
+            profile: str = kind.request.usual_profile,
+            *,
+            dut: str | None = None,
+            options: AnyOptions | None = None,
+            bidirectional: bool | None = None,
+            name: str | None = None,
+            on_progress: Callable[[Any], None] | None = None,
+            **asked: Any,
+        ) -> TestResult:
+            from lossratio.traffic import load_profile, parse_frame_size
+
+            traffic = load_profile(profile, frame_size=parse_frame_size(frame_size), bidirectional=bidirectional)
+            request = kind.request(profile=traffic, **asked)
+            testbed = self._with(dut, options)
+
+            title = name or f"{frame_size} {kind.called(request)}"
+            self._measurements[title] += 1
+            test = TestIdentity(name=result_name(title, self._measurements[title]), suite=self.request.topology.name)
+
+            place = TestPlace(test, self._directory)
+            result: TestResult = type(kind)().perform(testbed, request, place, on_progress)
+            self._results.append(result)
+            return result
+
+        method.__name__ = str(kind.method)
+        method.__doc__ = kind.request.__doc__
+        return method
 
     def _opened(self) -> Testbed:
         from lossratio.testbed import open_testbed as open_plain

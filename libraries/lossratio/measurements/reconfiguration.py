@@ -14,7 +14,7 @@ from lossratio.errors import DutError, TrafficError
 from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import Kind, TestRun, View, differences, search_name, value_line
+from lossratio.results import TestRun, View, differences, search_name, value_line
 from lossratio.trials import TrialResult, read_journal
 from lossratio.units import format_ratio
 
@@ -79,10 +79,23 @@ class ReconfigurationRequest(SearchRequest):
     """Reconfigures the DUTs; traffic flows all the time."""
 
 
-class Reconfiguration(Kind[ReconfigurationResult]):
+class Reconfiguration(measurements.RequestedKind[ReconfigurationRequest, ReconfigurationResult]):
     """The kind: frames lost while the SUT is reconfigured. The journal is the journal of the search for the load."""
 
-    request = ReconfigurationRequest
+    keyword = "Measure Reconfiguration Loss"
+    method = "reconfiguration"
+    noun = "reconfiguration loss"
+    title = "Measuring the loss of a reconfiguration"
+
+    def perform(
+        self,
+        testbed: Testbed,
+        request: ReconfigurationRequest,
+        place: measurements.TestPlace,
+        on_progress: measurements.OnProgress | None = None,
+    ) -> ReconfigurationResult:
+        """Measures as `measure_reconfiguration_loss` does."""
+        return measure_reconfiguration_loss(testbed, request, place, on_progress)
 
     def contradictions(self, result: ReconfigurationResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Differences of the lost time from the time of the lost frames."""

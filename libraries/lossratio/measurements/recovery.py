@@ -143,6 +143,9 @@ def _repetition(output: TrialOutput) -> RecoveryTime:
 class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     """The kind: system recovery."""
 
+    keyword = "Measure System Recovery"
+    method = "recovery"
+    noun = "system recovery"
     title = "Measuring system recovery"
     algorithm = "system recovery"
 

@@ -65,6 +65,9 @@ class Request(Record):
     watches: ClassVar[bool] = False
     """Whether losses of running traffic are located in time."""
 
+    usual_profile: ClassVar[str] = "ethip4-udp"
+    """The traffic profile of measurements that name none."""
+
     profile: Annotated[TrafficProfile, NOT_IN_FILES]
     """The test traffic."""
     max_load: Annotated[FrameRate | None, NOT_IN_FILES] = None

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, JsonValue
 
 from lossratio import measurements
-from lossratio.errors import DutError, TrafficError
+from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
@@ -274,11 +274,41 @@ def _with_reset(timeline: Timeline, moment: float) -> Timeline:
     return replace(timeline, steps=(before, after))
 
 
+def reset_of(command: str | None, keyword: str | None, run: Callable[[str], object]) -> dict[str, Any]:
+    """The fields of a reset by a command on this machine, or by a keyword that `run` runs; none without both.
+
+    Raises:
+        SearchError: If there are both.
+    """
+    if command is not None and keyword is not None:
+        raise SearchError("A reset is a command or a keyword; give one of them.")
+    if command is not None:
+        return {"reset": command_reset(command), "reset_name": f"command: {command}"}
+    if keyword is not None:
+        return {"reset": partial(run, keyword), "reset_name": f"keyword: {keyword}"}
+    return {}
+
+
 class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
     """The kind: reset."""
 
+    keyword = "Measure Reset Time"
+    method = "reset_time"
+    noun = "reset time"
     title = "Measuring the reset time"
     algorithm = "reset"
+
+    def asked(
+        self,
+        suite: measurements.Suite,
+        fields: Mapping[str, Any],
+        *,
+        command: str | None = None,
+        keyword: str | None = None,
+    ) -> ResetRequest:
+        """The request with the reset: a command on this machine, a keyword of the suite, or that of the devices."""
+        request: ResetRequest = suite.request({**fields, **reset_of(command, keyword, suite.run)})
+        return request
 
     def controller(self, request: ResetRequest, loads: LoadRange) -> measurements.PlannedTrials:
         """Trials at one load, until the DUT does not come back."""

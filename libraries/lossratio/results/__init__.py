@@ -71,6 +71,7 @@ from lossratio.results.identity import (
 )
 from lossratio.results.kinds import (
     Kind as Kind,
+    installed_kinds as installed_kinds,
     kind_names as kind_names,
     kind_of as kind_of,
     kind_of_journal as kind_of_journal,
@@ -114,6 +115,7 @@ from lossratio.results.view import (
     Finding as Finding,
     LatencyPoint as LatencyPoint,
     Picture as Picture,
+    Rfc2544Row as Rfc2544Row,
     Shown as Shown,
     View as View,
     csit_rate as csit_rate,

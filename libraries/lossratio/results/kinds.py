@@ -1,16 +1,20 @@
-"""Kinds of measurement by name: the built-in kinds, and the kinds of other packages.
+"""Kinds of measurement by name: the built-in kinds, and the kinds of other packages. There is no other list of them.
 
-Another package adds a kind with an entry point of the group ``lossratio.measurement``. The entry point's name is the
-``kind`` in result files, and its object is a subclass of `Kind`. A kind is loaded only when a result of that kind is
-read, measured or shown.
+A built-in kind is a module or a folder of `lossratio.measurements` whose result has that name as its ``kind``. Another
+package adds a kind with an entry point of the group ``lossratio.measurement``. The entry point's name is the ``kind``
+in result files, and its object is a subclass of `Kind`. A kind is loaded only when a result of that kind is read,
+measured or shown.
 """
 
+import re
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, ClassVar, Generic, Union, get_args
 
 from pydantic import BaseModel, Field, TypeAdapter
@@ -24,31 +28,21 @@ from lossratio.trials import Addition, JournalContents, TrialResult
 GROUP = "lossratio.measurement"
 """Group of the entry points."""
 
-_BUILT_IN: Mapping[str, str] = {
-    "back_to_back": "BackToBack",
-    "confirmation": "Confirmation",
-    "connection_capacity": "ConnectionCapacity",
-    "connection_mrr": "ConnectionMrr",
-    "connection_rate": "ConnectionRate",
-    "connection_soak": "ConnectionSoak",
-    "connection_teardown": "ConnectionTeardown",
-    "frame_loss": "FrameLossRate",
-    "latency": "Latency",
-    "mrr": "MaximumReceiveRate",
-    "reconfiguration": "Reconfiguration",
-    "recovery": "Recovery",
-    "reset": "Reset",
-    "soak": "Soak",
-    "throughput": "Throughput",
-}
-"""The classes of the built-in kinds, each by the module or the folder of its room."""
+_HOME = "lossratio.measurements"
+_IS_A_KIND = r'^ +kind: Literal\["{name}"\]'
+"""How the result of a kind says its name, which is the name of its module."""
 
-_KINDS = PluginGroup(
-    GROUP,
-    "kind of measurement",
-    ReportError,
-    tuple(EntryPoint(name, f"lossratio.measurements.{name}:{kind}", GROUP) for name, kind in _BUILT_IN.items()),
-)
+
+def _in_the_house() -> Iterator[EntryPoint]:
+    """An entry point for each module or folder of the measurements that has a kind of its name; none is imported."""
+    for path in sorted(Path(__file__).parents[1].joinpath(_HOME.rpartition(".")[2]).iterdir()):
+        sources = path.glob("*.py") if path.is_dir() else [path]
+        pattern = re.compile(_IS_A_KIND.format(name=re.escape(path.stem)), re.MULTILINE)
+        if any(pattern.search(source.read_text(encoding="utf-8")) for source in sources if source.suffix == ".py"):
+            yield EntryPoint(path.stem, f"{_HOME}.{path.stem}", GROUP)
+
+
+_KINDS = PluginGroup(GROUP, "kind of measurement", ReportError, tuple(_in_the_house()))
 
 
 class Kind(ABC, Generic[ResultT]):
@@ -64,15 +58,27 @@ class Kind(ABC, Generic[ResultT]):
     """Name of the controller's algorithm in journals; None: measurements of this kind have no journal."""
     follows: ClassVar[bool] = False
     """Whether every number of the results follows from their trials; see `follows_from_trials`."""
+    keyword: ClassVar[str | None] = None
+    """Its keyword in `lossratio.keywords.LossRatio`, e.g. ``Measure MRR``; None: only scripts measure it. It is not
+    inherited, nor are `method` and `noun`."""
+    method: ClassVar[str | None] = None
+    """Its method of an open testbed, e.g. ``mrr``; None: there is none."""
+    noun: ClassVar[str]
+    """What is measured, in a few words, e.g. ``MRR``. Left out: the name."""
     result: type[ResultT]
     """The class of the results, with the fields ``kind``, whose default is the name, and ``max_load``."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
+        for own in ("keyword", "method"):
+            if own not in vars(cls):
+                setattr(cls, own, None)
         cls._take("result", TestResult)
         field = getattr(getattr(cls, "result", None), "model_fields", {}).get("kind")
         if field is not None and "result" in vars(cls) and "name" not in vars(cls):
             cls.name = field.default
+        if "noun" not in vars(cls):
+            cls.noun = getattr(cls, "name", "").replace("_", " ")
 
     @classmethod
     def _take(cls, name: str, kind: type[object]) -> None:
@@ -148,10 +154,43 @@ class Kind(ABC, Generic[ResultT]):
         """The findings so far from the trials of a test that was cut off, in words."""
         yield from ()
 
+    def bounds(self, result: ResultT) -> tuple[float, ...] | None:
+        """The bounds that a search for a load has found, where another search may begin; frames/s per interface.
+
+        None: the result is of no such search.
+        """
+        return None
+
+    def rates_below(self, result: ResultT) -> Iterator[tuple[str, float]]:
+        """The rates that this result shows to be forwarded, each with its name; frames/s per interface.
+
+        At any higher load, the SUT should forward no less.
+        """
+        yield from ()
+
 
 def built_in_kinds() -> tuple[Kind[Any], ...]:
     """The built-in kinds."""
     return tuple(kind_of(entry.name) for entry in _KINDS.own)
+
+
+def installed_kinds(broken: list[ReportError] | None = None) -> tuple[Kind[Any], ...]:
+    """All kinds that can be loaded: the built-in ones, then those of other packages, each by name.
+
+    Args:
+        broken: Takes what is wrong with the others, as a kind that nobody uses is nobody's error.
+    """
+    found = [*built_in_kinds()]
+    ours = {kind.name for kind in found}
+    for name in kind_names():
+        if name in ours:
+            continue
+        try:
+            found.append(kind_of(name))
+        except ReportError as problem:
+            if broken is not None:
+                broken.append(problem)
+    return tuple(found)
 
 
 def built_in_results() -> TypeAdapter[TestResult]:
@@ -173,6 +212,8 @@ def kind_of(name: str) -> Kind[Any]:
         hint = f"Install the package with the entry point {name!r} of the group {GROUP!r}."
         raise ReportError(f"{_KINDS.unknown(name, _KINDS.names())} {hint}")
     loaded, entry = _KINDS.load(name), _KINDS.find(name)
+    if isinstance(loaded, ModuleType):
+        loaded = _kind_in_module(loaded, name)
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
         raise _KINDS.broken(entry, "is not a subclass of lossratio.results.Kind")
     missing = [field for field in ("name", "result") if not hasattr(loaded, field)] or loaded.lacks()
@@ -188,6 +229,12 @@ def kind_of(name: str) -> Kind[Any]:
     if not entry.name == loaded.name == fields["kind"].default:
         raise _KINDS.broken(entry, f"calls itself {loaded.name!r}, and its results {fields['kind'].default!r}")
     return loaded()
+
+
+def _kind_in_module(module: ModuleType, name: str) -> object:
+    """The class of a built-in kind, which a module offers; None: it has none of this name."""
+    classes = [found for found in vars(module).values() if isinstance(found, type) and issubclass(found, Kind)]
+    return next((kind for kind in classes if getattr(kind, "name", None) == name), None)
 
 
 def view_of(result: TestResult) -> View[Any]:

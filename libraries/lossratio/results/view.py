@@ -157,6 +157,20 @@ class Charts:
     """The further pictures of the result."""
 
 
+@dataclass(frozen=True)
+class Rfc2544Row:
+    """A number of a result in the tables of a report of RFC 2544, besides its findings."""
+
+    quantity: str
+    """The name of the number."""
+    value: float | None
+    """The number; None: not known."""
+    unit: str
+    """Its unit."""
+    deviation: float | None = None
+    """Standard deviation of its parts; None: not known."""
+
+
 class CsitExportError(ReportError):
     """A result has another meaning in CSIT's files, or lacks a value that they need; the message names it."""
 
@@ -278,6 +292,10 @@ class View(Generic[ResultT]):
 
     def latencies(self, result: ResultT) -> Iterator[LatencyPoint]:
         """The latencies of the result, if it has any: of each direction at each load."""
+        yield from ()
+
+    def rfc2544_rows(self, result: ResultT) -> Iterator[Rfc2544Row]:
+        """The numbers of a result without a single value that a report of RFC 2544 has; nothing, unless a kind does."""
         yield from ()
 
     def csit(self, result: ResultT) -> dict[str, Any]:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.errors import LossRatioError, SearchError, TrafficError
-from lossratio.measurements import NOT_IN_FILES, Additions, Audience, Request, Span, TestPlace
+from lossratio.errors import LossRatioError, ReportError, SearchError, TrafficError
+from lossratio.measurements import NOT_IN_FILES, Additions, Audience, Request, RequestedKind, Span, TestPlace
 from lossratio.measurements.latency.result import (
     LatencyAtLoad,
     LatencyResult,
     direction_latency,
     latency_contradictions,
+    latency_lines,
     latency_result,
 )
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
-from lossratio.results import Conditions, Kind, TestRun, same_value
+from lossratio.results import Conditions, Outcome, TestRun, read_result, same_value
 from lossratio.trials import Integrity, LatencyOutput, TrialInput, TrialResult, check_integrity, output_from_counters
-from lossratio.units import format_frame_rate
+from lossratio.units import format_frame_rate, parse_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.measurements.throughput import ThroughputResult
@@ -52,13 +54,18 @@ class LatencyPoint:
     """Whether the share is less than the minimum load, and the load is that."""
 
 
+def _points(loads: Iterable[LatencyPoint | str | float]) -> tuple[LatencyPoint, ...]:
+    """The points of given loads."""
+    return tuple(load if isinstance(load, LatencyPoint) else LatencyPoint(parse_frame_rate(load)) for load in loads)
+
+
 class LatencyRequest(Request):
     """The settings of a measurement of latency."""
 
     unused = frozenset({"max_load", "min_load", "ramp", "warm_up"})
 
-    points: Annotated[tuple[LatencyPoint, ...], BeforeValidator(tuple), NOT_IN_FILES, Audience.SCRIPTS]
-    """The loads, in the order of measuring."""
+    points: Annotated[tuple[LatencyPoint, ...], BeforeValidator(_points), NOT_IN_FILES, Audience.SCRIPTS]
+    """The loads, in the order of measuring; also read from frame rates per interface, such as ``10 kpps``."""
     duration: Annotated[Duration, Field(gt=0.0)] = LATENCY_DURATION
     """Seconds of each trial."""
     repeats: Repeats = 1
@@ -80,10 +87,39 @@ class LatencyRequest(Request):
         return Forecast(seconds, seconds, seconds)
 
 
-class Latency(Kind[LatencyResult]):
+@dataclass(frozen=True)
+class LatencyProgress:
+    """The progress of a measurement of latency: what the last trial has found."""
+
+    at_load: LatencyAtLoad
+    """The latency."""
+
+    def line(self) -> str:
+        """The line that the console shows."""
+        return next(iter(latency_lines([self.at_load])))
+
+
+class Latency(RequestedKind[LatencyRequest, LatencyResult]):
     """The kind: latency at given loads. Its trials are no search, and have no journal."""
 
-    request = LatencyRequest
+    keyword = "Measure Latency"
+    method = "latency"
+    title = "Measuring latency"
+
+    def perform(
+        self,
+        testbed: Testbed,
+        request: LatencyRequest,
+        place: TestPlace,
+        on_progress: Callable[[LatencyProgress], None] | None = None,
+    ) -> LatencyResult:
+        """Measures as `measure_latency` does; the progress is that of each trial."""
+
+        def show(at_load: LatencyAtLoad) -> None:
+            if on_progress is not None:
+                on_progress(LatencyProgress(at_load))
+
+        return measure_latency(testbed, request, place, show)
 
     def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Latencies that differ from the trials' latencies, or contradict each other."""
@@ -188,6 +224,29 @@ def measure_latency(
     result = latency_result(run, loads.describe(conditions), latency, trials)
     place.directory.write(result)
     return result
+
+
+def measure_latency_once(testbed: Testbed, request: LatencyRequest, place: TestPlace) -> LatencyResult:
+    """Measures latency, unless the run that is continued has the result: latency has no journal.
+
+    Raises:
+        LossRatioError: As `measure_latency`.
+    """
+    earlier = None
+    if place.resume is not None:
+        with contextlib.suppress(ReportError):
+            earlier = read_result(place.resume.result_of(place.test))
+    if not isinstance(earlier, LatencyResult) or not _is_as_asked(earlier, request):
+        return measure_latency(testbed, request, place)
+    place.directory.write(earlier)
+    return earlier
+
+
+def _is_as_asked(earlier: LatencyResult, request: LatencyRequest) -> bool:
+    measured = [(at.load.per_interface_fps, at.duration_s) for at in earlier.latency]
+    asked = [(point.load, request.duration) for point in request.all_points]
+    is_same_traffic = earlier.conditions.traffic == request.profile.described()
+    return earlier.outcome is Outcome.MEASURED and measured == asked and is_same_traffic
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from lossratio.drawing import Axis, Mark, Plot, html_fragment, rates_axis, series_colour, title, trial_hint
 from lossratio.measurements import CsitExportError
+from lossratio.measurements.latency.delays import delays_of
 from lossratio.measurements.latency.result import (
     PERCENTILES,
     DirectionLatency,
@@ -25,7 +26,7 @@ from lossratio.measurements.latency.result import (
     latency_points,
     name_load,
 )
-from lossratio.results import Conditions, Finding, LatencyPoint, Picture, Trial, View
+from lossratio.results import Conditions, Finding, LatencyPoint, Picture, Rfc2544Row, Trial, View
 
 _WIDTH = 900.0
 _LEFT, _RIGHT = 78.0, 880.0
@@ -72,6 +73,11 @@ class LatencyView(View[LatencyResult]):
     def latencies(self, result: LatencyResult) -> Iterator[LatencyPoint]:
         """All of them."""
         return latency_points(result.latency)
+
+    def rfc2544_rows(self, result: LatencyResult) -> Iterator[Rfc2544Row]:
+        """All delays."""
+        for delays in delays_of(result):
+            yield from delays.rows()
 
     def csit(self, result: LatencyResult) -> dict[str, Any]:
         """CSIT has no such test case."""

@@ -1,14 +1,13 @@
 """Every MUST and SHOULD of RFC 2544, and of the RFCs that update it: what a run made of it, by its facts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 from typing import Literal
 
 from lossratio.measurements.back_to_back import BackToBackResult
-from lossratio.measurements.frame_loss import FrameLossResult
-from lossratio.measurements.latency import LatencyResult
+from lossratio.measurements.frame_loss import FrameLoss
 from lossratio.measurements.recovery import RecoveryResult
 from lossratio.measurements.reset import ResetResult
 from lossratio.measurements.rfc2544.modifiers import Modifier
@@ -90,13 +89,14 @@ class _Facts:
         self.links = 1 if self.conditions is None else self.conditions.testbed.links
         self.has_link_limits = all(result.max_load.theoretical_maximum is not None for result in self.results)
         self.learns_routes = any("learned_routes" in dut for dut in self.duts.values())
-        self.throughputs = run.results_as(ThroughputResult)
-        self.latency = [at_load for result in run.results_as(LatencyResult) for at_load in result.latency]
+        self.throughputs: Sequence[ThroughputResult] = run.results_of(Rfc2544Test.THROUGHPUT)
+        self.latency = [at_load for result in run.results_of(Rfc2544Test.LATENCY) for at_load in result.latency]
         self.stream = min((at_load.duration_s or 0.0 for at_load in self.latency), default=0.0)
-        self.losses = [found for result in run.results_as(FrameLossResult) if (found := result.frame_loss) is not None]
-        self.bursts = run.results_as(BackToBackResult)
-        self.recoveries = run.results_as(RecoveryResult)
-        self.resets = run.results_as(ResetResult)
+        losses = [result.frame_loss for result in run.results_of(Rfc2544Test.FRAME_LOSS)]
+        self.losses: list[FrameLoss] = [found for found in losses if found is not None]
+        self.bursts: Sequence[BackToBackResult] = run.results_of(Rfc2544Test.BACK_TO_BACK)
+        self.recoveries: Sequence[RecoveryResult] = run.results_of(Rfc2544Test.RECOVERY)
+        self.resets: Sequence[ResetResult] = run.results_of(Rfc2544Test.RESET)
 
     @property
     def routes(self) -> bool | None:
@@ -196,7 +196,7 @@ def _no_loss(f: _Facts) -> Verdict:
 
 
 def _repeats(f: _Facts) -> Verdict:
-    least = min(len(result.latency) for result in f.run.results_as(LatencyResult))
+    least = min(len(result.latency) for result in f.run.results_of(Rfc2544Test.LATENCY))
     return _met(least >= 20, f"{least}")
 
 

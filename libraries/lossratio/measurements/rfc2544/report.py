@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 from lossratio.drawing import LINE_HEIGHT, Axis, Mark, Plot, html_fragment, in_unit, series_colour
@@ -15,13 +14,12 @@ from lossratio.errors import storing
 from lossratio.input_file import parse_json
 from lossratio.measurements import Spread, seconds_in_words
 from lossratio.measurements.back_to_back import BackToBackResult, BackToBackValues
-from lossratio.measurements.frame_loss import FrameLossResult
-from lossratio.measurements.latency import DirectionLatency, LatencyResult
+from lossratio.measurements.latency import delays_of
 from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test, throughput_of
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
-from lossratio.results import MaxLoad, findings_of, message, number_of, write_whole
+from lossratio.results import MaxLoad, findings_of, message, number_of, view_of, write_whole
 from lossratio.units import format_milliseconds, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
@@ -89,7 +87,7 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
         "report.html.jinja",
         filters={"words": message},
         run=run,
-        goal=next((result.goals[0].goal for result in run.results_as(ThroughputResult)), None),
+        goal=next((result.goals[0].goal for result in run.results_of(Rfc2544Test.THROUGHPUT)), None),
         conditions=results[0].conditions if results else None,
         took=seconds_in_words((run.ended - run.started).total_seconds()),
         forecast=seconds_in_words(run.forecast.seconds),
@@ -153,7 +151,7 @@ def draw_throughput(run: Rfc2544Run) -> str:
     """The graph of section 26.1: frame rate over frame size, theoretical and measured."""
     theoretical: list[tuple[float, float]] = []
     measured: list[tuple[float, float]] = []
-    results = run.results_as(ThroughputResult)
+    results: Sequence[ThroughputResult] = run.results_of(Rfc2544Test.THROUGHPUT)
     for result in results:
         size = result.conditions.traffic.average_frame_size_bytes
         theoretical.append((size, theoretical_rate(result.max_load)))
@@ -179,8 +177,8 @@ def draw_loss(run: Rfc2544Run) -> str:
     """The graph of section 26.3: both axes from 0 to 100 %."""
     lines: list[tuple[str, list[tuple[float, float]]]] = []
     for part in run.of(Rfc2544Test.FRAME_LOSS):
-        result = part.result
-        if isinstance(result, FrameLossResult) and result.frame_loss is not None:
+        result: Any = part.result
+        if result is not None and result.frame_loss is not None:
             share = result.max_load.rate.per_interface_fps / theoretical_rate(result.max_load)
             points = [
                 (100 * share * loss.share_of_max_load_ratio, 100 * loss.frame_loss_ratio)
@@ -199,7 +197,7 @@ def draw_loss(run: Rfc2544Run) -> str:
         plot.line(points, colour, dash=dash)
         _dots(plot, points, colour, f"{name}: {{1:.4g}} % lost at {{0:.4g}} % load")
         names.append((name, colour, dash))
-    known = all(result.max_load.theoretical_maximum is not None for result in run.results_as(FrameLossResult))
+    known = all(result.max_load.theoretical_maximum is not None for result in run.results_of(Rfc2544Test.FRAME_LOSS))
     load = "load, % of the theoretical maximum" if known else "load, % of the maximum load"
     return _finish(plot, names, "frame loss rate, %", load, "Frame loss rate")
 
@@ -238,44 +236,6 @@ def _throughput_state(result: ThroughputResult) -> str:
     if rate is not None and rate.per_interface_fps >= result.max_load.rate.per_interface_fps * _WHOLE:
         return "the maximum load"
     return "measured" if outcome is None or outcome.reason is None else f"irregular: {outcome.reason}"
-
-
-class _Delays:
-    """The latency of a frame size: all repeats and directions together, microseconds; None: not known."""
-
-    def __init__(self, result: LatencyResult) -> None:
-        self.load = result.latency[0].load
-        measured = [at_load.directions for at_load in result.latency if at_load.is_measured]
-        repeats = [[one for one in directions if one.error is None] for directions in measured]
-        ways = [one for repeat in repeats for one in repeat]
-        means = [fmean(one.mean_us or 0.0 for one in repeat) for repeat in repeats]
-        self.repeats = len(repeats)
-        self.failed = len(result.latency) - len(repeats)
-        self.average = fmean(means)
-        self.least = min(one.least_us or 0.0 for one in ways)
-        self.most = max(one.most_us or 0.0 for one in ways)
-        self.spread = stdev(means) if len(means) > 1 else 0.0
-        self.middle = _of_all([one.middle_us for one in ways], fmean)
-        gets: tuple[Callable[[DirectionLatency], float | None], ...] = (
-            lambda one: one.most_us,
-            lambda one: one.percentiles_us.get("99"),
-            lambda one: one.mean_us,
-        )
-        self.range, self.high, self.mean = (
-            _of_all([None if (value := get(one)) is None else value - (one.least_us or 0.0) for one in ways], max)
-            for get in gets
-        )
-        self.between = _of_all([one.jitter_us for one in ways], max)
-
-
-def _delays(result: LatencyResult) -> tuple[_Delays, ...]:
-    return (_Delays(result),) if any(at_load.is_measured for at_load in result.latency) else ()
-
-
-def _of_all(values: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
-    """What is made of all values; None: one of them is not known."""
-    known = [value for value in values if value is not None]
-    return combine(known) if known and len(known) == len(values) else None
 
 
 def _microseconds(value: float | None) -> str:
@@ -328,7 +288,7 @@ _CHAPTERS = (
             "frame in the middle, average, µs": lambda one: _microseconds(one.middle),
             "state": lambda one: f"{one.failed} repeats failed" if one.failed else "measured",
         },
-        _delays,
+        delays_of,
     ),
     Chapter(
         "Delay variation (RFC 5481, RFC 8239)",
@@ -343,7 +303,7 @@ _CHAPTERS = (
             "IPDV, average, µs": lambda one: _microseconds(one.between),
             "state": lambda one: "measured",
         },
-        _delays,
+        delays_of,
     ),
     Chapter(
         "Frame loss rate (section 26.3)",
@@ -413,19 +373,6 @@ _CHAPTERS = (
 )
 
 
-_DELAYS = {
-    "latency, average": "average",
-    "latency, least": "least",
-    "latency, most": "most",
-    "latency, frame in the middle": "middle",
-    "PDV, range": "range",
-    "PDV, 99 %": "high",
-    "PDV, average": "mean",
-    "IPDV, average": "between",
-}
-"""Quantities of latency, and the attributes of `_Delays` with their values."""
-
-
 def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
     """The quantities of a part, as numbers: rates are aggregates, in frames per second."""
     if part.result is None:
@@ -442,16 +389,14 @@ def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
             "reason": finding.reason,
         }
     # Of results that have no single value.
-    details: list[tuple[str, float | None, str, float | None]] = []
-    for delays in _delays(part.result) if isinstance(part.result, LatencyResult) else ():
-        for quantity, name in _DELAYS.items():
-            details.append((quantity, getattr(delays, name), "us", delays.spread if name == "average" else None))
-    losses = part.result.frame_loss if isinstance(part.result, FrameLossResult) else None
-    for loss in () if losses is None else losses.loads:
-        load = f"{100 * loss.share_of_max_load_ratio:.4g}"
-        details.append((f"frame loss rate at {load} % of the maximum load", 100 * loss.frame_loss_ratio, "%", None))
-    for quantity, value, unit, deviation in details:
-        yield {"quantity": quantity, "outcome": "measured", "value": value, "unit": unit, "stdev": deviation}
+    for row in view_of(part.result).rfc2544_rows(part.result):
+        yield {
+            "quantity": row.quantity,
+            "outcome": "measured",
+            "value": row.value,
+            "unit": row.unit,
+            "stdev": row.deviation,
+        }
 
 
 def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:

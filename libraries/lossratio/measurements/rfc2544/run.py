@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from lossratio.errors import DutError, LossRatioError, ReportError, SearchError
+from lossratio.errors import DutError, LossRatioError, SearchError
 from lossratio.measurements import AfterThroughput, InWords, Request, Span, TestPlace
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_loss_rate
-from lossratio.measurements.latency import LatencyPoint, LatencyRequest, LatencyResult, measure_latency
+from lossratio.measurements.latency import LatencyPoint, LatencyRequest, LatencyResult, measure_latency_once
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
 from lossratio.measurements.reset import DEVICES, ResetRequest, measure_reset
 from lossratio.measurements.rfc2544.modifiers import ActiveModifier, Modifier, ModifierReport
 from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput, goal_from
 from lossratio.mlrsearch import RFC2544, Forecast
-from lossratio.results import Outcome, TestIdentity, TestResult, read_result
+from lossratio.results import TestIdentity, TestResult
 from lossratio.trials import Integrity
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
     from lossratio.traffic import TrafficProfile
-
-ResultT = TypeVar("ResultT", bound=TestResult)
 
 
 class Rfc2544Test(str, Enum):
@@ -161,9 +158,9 @@ class Rfc2544Run:
         """The parts of one test, by frame size."""
         return tuple(part for part in self.parts if part.test is test)
 
-    def results_as(self, kind: type[ResultT]) -> tuple[ResultT, ...]:
-        """The results of one kind, by frame size."""
-        return tuple(part.result for part in self.parts if isinstance(part.result, kind))
+    def results_of(self, test: Rfc2544Test) -> tuple[Any, ...]:
+        """The results of one test, by frame size."""
+        return tuple(part.result for part in self.of(test) if part.result is not None)
 
 
 _TRIAL_OVERHEAD = 0.3
@@ -201,7 +198,8 @@ def run_rfc2544(
         for profile, test in planned:
             name = profile.frame_size if isinstance(profile.frame_size, str) else f"{profile.frame_size}B"
             identity = place.test.model_copy(update={"name": f"{place.test.name} {name} {test.value}"})
-            result, problem = None, None
+            result: Any = None
+            problem = None
             try:
                 if test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS) and throughput is None:
                     raise SearchError("the throughput is not known")
@@ -213,7 +211,7 @@ def run_rfc2544(
                 problem = str(error)
             parts.append(Rfc2544Part(name, test, result, problem))
             if test is Rfc2544Test.THROUGHPUT:
-                throughput = throughput_of(result) if isinstance(result, ThroughputResult) else None
+                throughput = None if result is None else throughput_of(result)
             if on_part is not None:
                 on_part(parts[-1])
     return Rfc2544Run(
@@ -287,21 +285,7 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
 
 
 def _latency(testbed: Testbed, request: LatencyRequest, place: TestPlace, on_progress: object) -> LatencyResult:
-    """Measures latency, unless the run that is continued has the result: latency has no journal."""
-    earlier = None
-    if place.resume is not None:
-        with contextlib.suppress(ReportError):
-            earlier = read_result(place.resume.result_of(place.test))
-    if (
-        isinstance(earlier, LatencyResult)
-        and earlier.outcome is Outcome.MEASURED
-        and [(at.load.per_interface_fps, at.duration_s) for at in earlier.latency]
-        == [(point.load, request.duration) for point in request.all_points]
-        and earlier.conditions.traffic == request.profile.described()
-    ):
-        place.directory.write(earlier)
-        return earlier
-    return measure_latency(testbed, request, place)
+    return measure_latency_once(testbed, request, place)
 
 
 _KINDS: Mapping[Rfc2544Test, tuple[type[Any], Callable[[Testbed, Any, TestPlace, Any], TestResult]]] = {

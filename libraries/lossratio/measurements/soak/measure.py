@@ -19,13 +19,13 @@ from lossratio.measurements import (
     MeasuredKind,
     Measurement,
     Request,
+    Suite,
     measure,
     seconds_in_words,
     trial_in_words,
 )
 from lossratio.measurements.soak.description import describe_critical_load
 from lossratio.measurements.soak.result import SoakResult, critical_load_contradictions
-from lossratio.measurements.throughput import ThroughputResult
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import (
     TIMEOUT,
@@ -37,7 +37,7 @@ from lossratio.plrsearch import (
     why_set_aside,
 )
 from lossratio.quantities import Duration, FrameRate, Share
-from lossratio.results import MaxLoad, TestResult
+from lossratio.results import MaxLoad, TestResult, kind_of
 from lossratio.trials import TrialResult
 from lossratio.units import FRAMES_PER_SECOND, Unit
 
@@ -203,10 +203,22 @@ class Soak(SoakSearch[SoakRequest]):
     """The kind: soak tests."""
 
     name = "soak"
+    keyword = "Find Critical Load"
+    method = "critical_load"
+    noun = "critical load"
     title = "Searching for the critical load"
     algorithm = "PLRsearch"
     request = SoakRequest
     result = SoakResult
+
+    def asked(
+        self, suite: Suite, fields: Mapping[str, Any], *, preset: SoakPreset | None = None, warm_start: bool = False
+    ) -> SoakRequest:
+        """The request with the settings of a preset, and with the bounds of the suite's last search."""
+        request: SoakRequest = suite.request(fields)
+        if warm_start:
+            request = request.but(warm_start=warm_start_from(suite.last_result, request.profile))
+        return request if preset is None else request.preset(preset)
 
 
 find_critical_load = partial(measure, Soak())
@@ -218,7 +230,8 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     Raises:
         SearchError: If the earlier result is of another kind or of other traffic, or has no bounds.
     """
-    if not isinstance(result, ThroughputResult):
+    bounds = kind_of(result.kind).bounds(result)
+    if bounds is None:
         raise SearchError(f"{result.test.full_name} was no search for throughput: a soak test cannot begin from it.")
     traffic = result.conditions.traffic
     if (traffic.name, traffic.average_frame_size_bytes) != (profile.name, profile.average_frame_size):
@@ -226,12 +239,9 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
             f"{result.test.full_name} was measured with other traffic ({traffic.name}, "
             f"{traffic.average_frame_size_bytes:g} bytes): a soak test cannot begin from it."
         )
-    outcomes = [report.result for report in result.goals if report.result is not None]
-    bounds = [bound for outcome in outcomes for bound in (outcome.relevant_lower_bound, outcome.relevant_upper_bound)]
-    loads = tuple(sorted({bound.per_interface_fps for bound in bounds if bound is not None}))
-    if not loads:
+    if not bounds:
         raise SearchError(f"{result.test.full_name} found no bounds: a soak test cannot begin from it.")
-    return loads
+    return bounds
 
 
 def _digits(width: float) -> int:

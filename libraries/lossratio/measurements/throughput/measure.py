@@ -208,8 +208,28 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
 class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
     """The kind: searches for conditional throughput."""
 
+    keyword = "Find NDR And PDR"
+    method = "ndr_pdr"
+    noun = "conditional throughput"
     title = "Searching for the conditional throughput"
     algorithm = ALGORITHM
+
+    def called(self, request: SearchRequest) -> str:
+        """The goals."""
+        return ", ".join(map(str, request.goals))
+
+    def bounds(self, result: ThroughputResult) -> tuple[float, ...]:
+        """The relevant bounds of all goals, from the lowest."""
+        outcomes = [report.result for report in result.goals if report.result is not None]
+        lower = [outcome.relevant_lower_bound for outcome in outcomes]
+        upper = [outcome.relevant_upper_bound for outcome in outcomes]
+        return tuple(sorted({bound.per_interface_fps for bound in (*lower, *upper) if bound is not None}))
+
+    def rates_below(self, result: ThroughputResult) -> Iterator[tuple[str, float]]:
+        """The conditional throughput of each goal that has one."""
+        for report in result.goals:
+            if report.throughput is not None:
+                yield report.goal.name, report.throughput.per_interface_fps
 
 
 def find_conditional_throughput(
