@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from lossratio.results.kinds import built_in_kinds
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "libraries" / "lossratio"
 LABORATORY = ROOT / "study" / "libraries" / "lossratio_study"
@@ -171,6 +173,50 @@ def test_the_keeper_of_reservations_needs_nothing_but_the_standard_library():
     for path in folder.glob("*.py"):
         names = {module.split(".")[0] for _, module, _ in imports(sources()[path])}
         assert names <= sys.stdlib_module_names | {path.stem for path in folder.glob("*.py")}
+
+
+def results_of_kinds() -> dict[str, str]:
+    """The classes of results, and the room in `measurements` that each is of."""
+    folder = PACKAGE / "measurements"
+    return {
+        node.name: path.relative_to(folder).with_suffix("").parts[0]
+        for path, tree in sources().items()
+        if path.is_relative_to(folder)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Result")
+    }
+
+
+def asked_for_its_class(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and class of each question whether something is a result of a class."""
+    for node in ast.walk(tree):
+        asks = isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass")
+        names = ast.walk(node.args[1]) if asks else ()
+        for name in names:
+            if isinstance(name, ast.Name | ast.Attribute):
+                yield node.lineno, ast.unparse(name).rpartition(".")[2]
+        if isinstance(node, ast.MatchClass):
+            yield node.cls.lineno, ast.unparse(node.cls).rpartition(".")[2]
+
+
+def test_a_kind_answers_for_itself_and_nobody_asks_a_result_for_its_class():
+    homes = results_of_kinds()
+    assert {"ThroughputResult", "MrrResult", "LatencyResult", "FoundResult"} <= homes.keys()
+    found = []
+    for path, tree in sources().items():
+        inside = path.relative_to(PACKAGE).with_suffix("").parts
+        own = inside[1] if inside[0] == "measurements" else None
+        found += [f"{path}:{line}: {name}" for line, name in asked_for_its_class(tree) if homes.get(name, own) != own]
+    assert not found
+
+
+def test_no_room_above_the_kinds_has_a_list_of_them():
+    """Whoever lists kinds imports the classes of several of them; the face for scripts names requests."""
+    kinds = {type(kind).__name__: type(kind).__module__.split(".")[2] for kind in built_in_kinds()}
+    for path, tree in sources().items():
+        inside = path.relative_to(PACKAGE).with_suffix("").parts
+        named = {name for _, _, name in imports(tree) if kinds.get(name) not in (None, *inside)}
+        assert len(named) < 2, f"{path} imports {sorted(named)}: take them from lossratio.results.installed_kinds"
 
 
 def test_no_module_keeps_state():

@@ -1,4 +1,7 @@
-"""A new counter, parameter or feature of a DUT is one edit: all else follows, in a copy of the library with them."""
+"""A new counter, parameter, feature of a DUT or kind of measurement is one edit: all else follows.
+
+A copy of the library has them, and the last one, too, in a package of somebody else.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,63 @@ ITS_CHANGE = """
         changes.run("ip", "link", "set", "dev", bridge, "txqueuelen", str(self.options.waiting))
 """
 
+KIND = '''
+from typing import Annotated, Literal
+
+from lossratio.measurements import PlannedKind, PlannedTrials, Request
+from lossratio.records import Rate
+from lossratio.results import MaxLoad, Rfc2544Row, Shown, TestResult, View
+from lossratio.trials import TrialInput
+
+
+class NAMERequest(Request):
+    """Measures NAME (an example), and returns the result."""
+
+    rounds: int = 2
+    """Number of trials (an example)."""
+
+
+class NAMEResult(TestResult):
+    """The result of NAME (an example)."""
+
+    kind: Literal["NAME"] = "NAME"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load."""
+    worst: Annotated[Rate | None, Shown("NAME rate")]
+    """The least forwarding rate; null if the measurement failed."""
+
+
+class NAME(PlannedKind[NAMERequest, NAMEResult]):
+    """The kind: NAME (an example)."""
+
+    keyword = "Measure NAME"
+    method = "NAME"
+    title = "Measuring NAME"
+    algorithm = "NAME of some trials"
+
+    def controller(self, request, loads):
+        return PlannedTrials([TrialInput(1.0, loads.max_load)] * request.rounds)
+
+    def build(self, measured, request, inputs, max_load):
+        worst = None
+        if measured.run.error is None:
+            rates = [entry.result.forwarding_rate for entry in measured.entries]
+            worst = measured.run.conditions.rate(min(rates))
+        return NAMEResult(**measured.stated(max_load), worst=worst)
+
+
+class NAMEView(View[NAMEResult]):
+    """How NAME is shown."""
+
+    def rfc2544_rows(self, result):
+        yield Rfc2544Row("NAME trials", float(len(result.trials)), "trials")
+
+    def csit(self, result):
+        return {"type": "NAME"}
+'''
+IN_THE_HOUSE, OF_A_PACKAGE = "housed", "packaged"
+
 
 def insert(file: Path, before: str, text: str) -> None:
     """Inserts a field before a line that the file has once."""
@@ -55,6 +115,13 @@ def seen(tmp_path_factory):
     bridge = library / "dut" / "linux_bridge.py"
     insert(bridge, "    vxlan: bool = False\n", OPTION.rstrip("\n") + "\n")
     insert(bridge, '        changes.set_link(bridge, "up")\n', ITS_CHANGE)
+    (library / "measurements" / f"{IN_THE_HOUSE}.py").write_text(KIND.replace("NAME", IN_THE_HOUSE))
+    (directory / f"{OF_A_PACKAGE}.py").write_text(KIND.replace("NAME", OF_A_PACKAGE))
+    metadata = directory / f"{OF_A_PACKAGE}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {OF_A_PACKAGE}\nVersion: 1.0\n")
+    entry = f"{OF_A_PACKAGE} = {OF_A_PACKAGE}:{OF_A_PACKAGE}"
+    (metadata / "entry_points.txt").write_text(f"[lossratio.measurement]\n{entry}\n")
     command = [sys.executable, __file__, str(directory / "work")]
     environment = {**os.environ, "PYTHONPATH": str(directory)}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -104,8 +171,31 @@ def test_an_option_of_a_dut_is_in_the_reference_and_in_editors(seen):
     assert "waiting" in seen["option's keyword"]
 
 
+@pytest.mark.parametrize("kind", [IN_THE_HOUSE, OF_A_PACKAGE])
+def test_a_kind_of_measurement_has_keyword_and_method_readings_rows_of_rfc_2544_and_a_page(seen, kind):
+    assert seen[kind] == {
+        "keyword": [f"Measure {kind}", "int", ["| ``rounds`` | Number of trials (an example). |"]],
+        "method": [kind, 3, f"64B {kind}"],
+        "readings": [[f"{kind} rate", True]],
+        "rfc2544": [[f"{kind} trials", 3.0, "trials"]],
+        "csit": {"type": kind},
+        "page": True,
+        "trend": [f"{kind} rate"],
+        "read": True,
+    }
+
+
+def test_a_kind_in_the_house_is_in_the_schema_in_editors_and_in_the_table_of_kinds(seen):
+    assert seen["kinds in the schema"] == [IN_THE_HOUSE]
+    assert seen["kinds in editors"] == [f"    def {IN_THE_HOUSE}("]
+    assert seen["kinds in the table"] == [
+        f"| {IN_THE_HOUSE} | `{IN_THE_HOUSE}` | `Measure {IN_THE_HOUSE}` | `{IN_THE_HOUSE}`, `{IN_THE_HOUSE}Request`, "
+        f"`lossratio.measurements.{IN_THE_HOUSE}` |"
+    ]
+
+
 def look(work: Path) -> dict[str, object]:
-    """Looks for the counter, the parameter and the option wherever they should be."""
+    """Looks for the counter, the parameter, the option and the kinds wherever they should be."""
     from lossratio import open_testbed
     from lossratio.errors import SearchError
     from lossratio.keywords import LossRatio
@@ -139,6 +229,12 @@ def look(work: Path) -> dict[str, object]:
     keyword = LossRatio.measure_back_to_back_frames
     return {
         **look_for_option(),
+        **{kind: look_for_kind(kind, work / kind) for kind in (IN_THE_HOUSE, OF_A_PACKAGE)},
+        "kinds in the schema": [name for name in (IN_THE_HOUSE, OF_A_PACKAGE) if f"{name}Result" in schema],
+        "kinds in editors": [line for line in stub["stub"]().splitlines() if f" {IN_THE_HOUSE}(" in line],
+        "kinds in the table": [
+            row for row in runpy.run_path(str(ROOT / "docs" / "kinds.py"))["table"]().splitlines() if "housed" in row
+        ],
         "counter": counter,
         "counter in the schema": schema["DirectionCounters"]["properties"]["echoed_frames"]["description"],
         "counter in the glossary": [row for row in export["counters_table"](DirectionCounters) if "echoed" in row],
@@ -148,6 +244,39 @@ def look(work: Path) -> dict[str, object]:
         "keyword's table": [line for line in keyword.__doc__.splitlines() if "``pause``" in line],
         "stub": [line for line in stub["stub"]().splitlines() if " pause:" in line],
         "parameter in the schema": schema["BackToBackSettings"]["properties"]["pause_s"]["description"],
+    }
+
+
+def look_for_kind(kind: str, work: Path) -> dict[str, object]:
+    """Looks for a kind wherever it should be, after a measurement on a simulated testbed."""
+    from lossratio import open_testbed
+    from lossratio.history import History, TrendRequest, add_runs, analyse
+    from lossratio.keywords import LossRatio
+    from lossratio.measurements.rfc2544 import Rfc2544Part, Rfc2544Test
+    from lossratio.measurements.rfc2544.report import values_of
+    from lossratio.report import ReportFormat, read_run, render
+    from lossratio.results import findings_of, read_result, view_of
+
+    with open_testbed("simulated", results=work / "run") as testbed:
+        result = getattr(testbed, kind)("64B", rounds=3)
+    keyword = getattr(LossRatio, f"measure_{kind}")
+    rows = values_of(Rfc2544Part("64B", Rfc2544Test.LATENCY, result))
+    history = History(work / "history")
+    add_runs(history, [work / "run"])
+    (file,) = (work / "run" / "results").iterdir()
+    return {
+        "keyword": [
+            keyword.robot_name,
+            keyword.robot_types["rounds"].__name__,
+            [line for line in keyword.__doc__.splitlines() if "``rounds``" in line],
+        ],
+        "method": [result.kind, len(result.trials), result.test.name],
+        "readings": [[finding.quantity, finding.value is not None] for finding in findings_of([result])],
+        "rfc2544": [[row["quantity"], row["value"], row["unit"]] for row in rows if row["unit"] == "trials"],
+        "csit": view_of(result).csit(result),
+        "page": f"{kind} rate" in render(ReportFormat.HTML, [read_run(work / "run")]),
+        "trend": [trend.series.key.quantity for trend in analyse(history, TrendRequest()).trends],
+        "read": read_result(file) == result,
     }
 
 

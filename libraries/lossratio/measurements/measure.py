@@ -227,7 +227,7 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
         return request
 
     def demand(self, result: ResultT, *positional: Any, **named: Any) -> None:
-        """Fails where the keyword's result is not what the test demands. Further named arguments are as those of `asked`.
+        """Fails where the keyword's result is not what the test demands; further named arguments as in `asked`.
 
         Raises:
             AssertionError: If the demand is not met.

@@ -5,12 +5,18 @@ import re
 import pytest
 from robot.libdocpkg import LibraryDocumentation
 
+from lossratio.results.kinds import built_in_kinds
+
 LIBRARY = LibraryDocumentation("lossratio.keywords.LossRatio")
 KEYWORDS = {keyword.name: keyword for keyword in LIBRARY.keywords}
 
 
-def test_the_names_are_those_that_suites_use():
-    assert {
+def test_every_kind_has_its_keyword():
+    assert [kind.name for kind in built_in_kinds() if kind.keyword not in KEYWORDS] == []
+
+
+def test_the_names_that_suites_use_are_there_and_others_are_those_of_kinds():
+    names = {
         "Call Hook",
         "Collect Telemetry",
         "Confirm Critical Load",
@@ -42,7 +48,9 @@ def test_the_names_are_those_that_suites_use():
         "Throughput Should Not Have Regressed",
         "Use Hook",
         "Write Report",
-    } == KEYWORDS.keys()
+    }
+    assert names <= KEYWORDS.keys()
+    assert KEYWORDS.keys() - names <= {kind.keyword for kind in built_in_kinds()}
 
 
 @pytest.mark.parametrize("keyword", KEYWORDS.values(), ids=KEYWORDS)

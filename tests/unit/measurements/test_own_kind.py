@@ -21,23 +21,20 @@ from lossratio.errors import RegressionError, ReportError
 from lossratio.history import History, TrendRequest, add_runs, analyse, require_no_regression, trend_page, trend_text
 from lossratio.measurements import measure
 from lossratio.measurements.mrr import MaximumReceiveRate, Mrr, MrrRequest, MrrResult, MrrView, maximum_receive_rate
+from lossratio.measurements.open_testbed import measured_kinds
 from lossratio.records import Rate
 from lossratio.report import ReportFormat, compare, comparison_table, read_run, render
 from lossratio.results import Shown, findings_of, kind_names, kind_of, kinds, message, read_result
 from lossratio.trials import read_journal
 
 PAGE = (ROOT / "docs" / "how-to" / "add-a-kind-of-measurement.md").read_text()
-KIND, KEYWORDS, KIND_IN_SECONDS = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
-SUITE = """
-*** Settings ***
-Library           lossratio.keywords.LossRatio
-Library           OurKeywords.py
-Suite Setup       Set Up Testbed    {topology}    dut=linux_bridge    police=50 kfps
-Suite Teardown    Tear Down Testbed
-
-*** Test Cases ***
-Worst
-    Measure Worst Trial    64B    trials=3
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+KIND, SCRIPT, KIND_WITH_ARGUMENTS, KIND_IN_SECONDS = BLOCKS
+(SUITE,) = re.findall(r"^```robotframework\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+MORE_TESTS = """
+Worst Of Many
+    Measure Worst Of Many Trials    64B    thorough=yes
+    Measure Worst Of Many Trials    64B    trials=2
 """
 
 
@@ -53,8 +50,8 @@ def install(directory: Path, module: str, text: str, *entries: str) -> None:
 @pytest.fixture(scope="module")
 def our_kinds(tmp_path_factory):
     directory = tmp_path_factory.mktemp("site")
-    entries = ("worst = our_kinds:Worst", "lost_time = our_kinds:LostTime")
-    install(directory, "our_kinds", f"{KIND}\n{KIND_IN_SECONDS}", *entries)
+    entries = ("worst = our_kinds:Worst", "worst_of_many = our_kinds:WorstOfMany", "lost_time = our_kinds:LostTime")
+    install(directory, "our_kinds", f"{KIND}\n{KIND_WITH_ARGUMENTS}\n{KIND_IN_SECONDS}", *entries)
     sys.path.insert(0, str(directory))
     import our_kinds
 
@@ -229,19 +226,55 @@ def test_it_is_resumed_from_its_journal(our_kinds, runs, tmp_path):
     assert len(read_journal(tmp_path / "trials" / journal.name).entries) == 2
 
 
+def robot(our_kinds, directory, suite, *, path=()):
+    """Runs a suite on the simulated testbed, with the packages of our kinds and of other folders."""
+    (directory / "suite.robot").write_text(suite)
+    topology = ROOT / "topologies" / "simulated.yaml"
+    options = ["--outputdir", str(directory / "out"), "--variable", f"TOPOLOGY:{topology}"]
+    command = [sys.executable, "-m", "robot", *options, str(directory / "suite.robot")]
+    home = Path(our_kinds.__file__).parent
+    search_path = os.pathsep.join(map(str, [*path, home, *filter(None, sys.path)]))
+    environment = {**os.environ, "PYTHONPATH": search_path}
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+
+
 @pytest.mark.long
-def test_a_suite_shows_it_on_the_console(our_kinds, tmp_path):
-    (tmp_path / "OurKeywords.py").write_text(KEYWORDS)
-    (tmp_path / "suite.robot").write_text(SUITE.format(topology=ROOT / "topologies" / "simulated.yaml"))
-    command = [sys.executable, "-m", "robot", "--outputdir", str(tmp_path / "out"), str(tmp_path / "suite.robot")]
-    path = os.pathsep.join([str(Path(our_kinds.__file__).parent), *filter(None, sys.path)])
-    answer = subprocess.run(
-        command, check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
-    )
+def test_a_suite_has_its_keyword_and_shows_it_on_the_console(our_kinds, tmp_path):
+    answer = robot(our_kinds, tmp_path, SUITE + MORE_TESTS)
     assert answer.returncode == 0, answer.stdout
     assert "trial   3" in answer.stdout
     assert "worst trial" in answer.stdout
+    assert "50 trials" in answer.stdout
+    assert "5 trials" in answer.stdout
+    numbers = [len(result.trials) for result in read_run(tmp_path / "out").results]
+    assert sorted(numbers) == [2, 3, 50]
     assert "worst trial" in (tmp_path / "out" / "lossratio.html").read_text()
+
+
+@pytest.mark.long
+def test_a_kind_that_is_broken_has_no_keyword_and_a_warning_says_why(our_kinds, tmp_path):
+    install(tmp_path, "no_import", "import nothing_of_that_name", "no_import = no_import:Kind")
+    answer = robot(our_kinds, tmp_path, SUITE, path=[tmp_path])
+    assert answer.returncode == 0, answer.stdout
+    assert "'no_import' of no_import 1.0 (no_import:Kind) cannot be loaded: ModuleNotFoundError" in answer.stderr
+    assert "So it has no keyword." in answer.stderr
+
+
+@pytest.mark.long
+def test_a_testbed_has_its_method(our_kinds, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(SCRIPT, {})  # noqa: S102
+    assert re.match(r"worst: measured\n  worst trial ", capsys.readouterr().out)
+    (result,) = read_run(tmp_path / "results").results
+    assert (result.kind, len(result.trials)) == ("worst", 3)
+    assert result.test.name == "64B worst"
+    assert "worst_trial" in measured_kinds()
+
+
+def test_a_kind_does_not_inherit_the_keyword_of_the_kind_that_it_is_made_of(our_kinds):
+    assert kind_of("lost_time").keyword is None
+    assert kind_of("lost_time").method is None
+    assert kind_of("lost_time").noun == "lost time"
 
 
 def test_a_result_of_a_kind_that_is_not_installed_names_what_is_missing(runs, tmp_path):

@@ -17,6 +17,7 @@ from lossratio.errors import SearchError
 from lossratio.keywords import measurement_keyword
 from lossratio.measurements import Request, measure, open_testbed
 from lossratio.measurements.mrr import MaximumReceiveRate, MrrRequest
+from lossratio.measurements.open_testbed import measured_kinds
 from lossratio.quantities import Duration
 from lossratio.records import docstrings_of_fields
 from lossratio.results.kinds import built_in_kinds
@@ -95,6 +96,19 @@ def test_a_wrong_value_is_answered_with_what_the_field_is_described_as():
 
     with pytest.raises(SearchError, match=r"rounds must be at least 1, not 0\. How often all trials are repeated\."):
         Described(profile=PROFILE, rounds=0)
+
+
+def test_the_page_for_scripts_has_a_row_for_each_kind():
+    written = runpy.run_path(str(ROOT / "docs" / "kinds.py"))
+    page = written["PAGE"].read_text()
+    assert page == written["page"](page), "run docs/kinds.py"
+    assert [kind.noun for kind in built_in_kinds() if f"| {kind.noun} |" not in page] == []
+
+
+def test_every_kind_has_a_method_of_an_open_testbed():
+    kinds = built_in_kinds()
+    assert len(kinds) >= 15
+    assert [kind.name for kind in kinds if kind.method not in measured_kinds()] == []
 
 
 def test_the_stub_for_editors_is_that_of_the_requests(tmp_path):

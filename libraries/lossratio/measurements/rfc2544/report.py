@@ -102,7 +102,7 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
     writer.writeheader()
     for part in run.parts:
         where = {"frame_size": part.frame_size, "test": part.test.value}
-        rows = list(_values(part)) or [{"outcome": "failed", "reason": part.problem}]
+        rows = list(values_of(part)) or [{"outcome": "failed", "reason": part.problem}]
         writer.writerows({**where, **row} for row in rows)
     return Rfc2544Report(page, _as_json(run, requirements), text.getvalue())
 
@@ -373,7 +373,7 @@ _CHAPTERS = (
 )
 
 
-def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
+def values_of(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
     """The quantities of a part, as numbers: rates are aggregates, in frames per second."""
     if part.result is None:
         return
@@ -416,7 +416,7 @@ def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
                 "frame_size": part.frame_size,
                 "test": part.test.value,
                 "problem": part.problem,
-                "values": list(_values(part)),
+                "values": list(values_of(part)),
                 "result": None if part.result is None else part.result.model_dump(mode="json", exclude={"trials"}),
             }
             for part in run.parts
