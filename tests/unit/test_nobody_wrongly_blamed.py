@@ -25,6 +25,7 @@ from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import message
+from lossratio.results.kinds import built_in_kinds
 
 KINDS = {
     "NDR and PDR": (Throughput, {"goals": (NDR, PDR)}),
@@ -36,6 +37,17 @@ KINDS = {
     "soak": (Soak, {"timeout": 60.0}),
     "confirmation": (Confirmation, {"load": 1e5, "loss_ratio": 1e-4}),
 }
+NOT_HERE = {
+    "connection_capacity": "opens connections, which this tester does not",
+    "connection_mrr": "opens connections, which this tester does not",
+    "connection_rate": "opens connections, which this tester does not",
+    "connection_soak": "opens connections, which this tester does not",
+    "connection_teardown": "opens connections, which this tester does not",
+    "latency": "says nothing about losses",
+    "reconfiguration": "needs traffic between trials, which no simulated testbed has",
+    "reset": "loses frames on purpose: the reset is the SUT's",
+}
+"""Kinds that cannot be measured on a perfect SUT whose tester fails, and why."""
 ABOUT_THE_TESTER = {
     DoubtKind.UNSENT,
     DoubtKind.FULL_RINGS,
@@ -111,6 +123,11 @@ def test_a_perfect_sut_is_not_blamed_for_what_its_tester_did(tmp_path, kind, inj
         report = render(report_format, [run])
         texts[report_format.value] = visible(report) if report_format is ReportFormat.HTML else report
     assert {name: said for name, text in texts.items() if (said := blaming(text))} == {}
+
+
+def test_every_kind_is_here_or_says_why_not():
+    here = {kind.name for kind, _ in KINDS.values()}
+    assert {kind.name for kind in built_in_kinds()} - here == NOT_HERE.keys()
 
 
 def test_a_sentence_about_the_sut_is_found():

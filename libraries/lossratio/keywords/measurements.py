@@ -130,7 +130,7 @@ class _Suite:
     def run(self, keyword: str) -> object:
         return run_keyword(keyword)
 
-    def tell(self, text: str) -> None:
+    def show(self, text: str) -> None:
         logger.info(text, also_console=True)
 
 

@@ -101,7 +101,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
     def asked(self, suite: Suite, fields: Mapping[str, Any], load: FrameRate) -> ConfirmationRequest:
         """The request, after saying how many frames it takes."""
         request: ConfirmationRequest = suite.request({"load": load, **fields})
-        suite.tell(request.plan(request.planned_trials))
+        suite.show(request.plan(request.planned_trials))
         return request
 
     def controller(self, request: ConfirmationRequest, loads: LoadRange) -> PlannedTrials:

@@ -182,7 +182,7 @@ class Suite(Protocol):
         """Runs a keyword of the suite."""
         ...
 
-    def tell(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """Shows a text on the console and in the log."""
         ...
 

@@ -7,10 +7,13 @@ import json
 import sys
 
 import pytest
+from every_kind import REFUSED, ask, methods
 from measurement_examples import ROOT
 
 from lossratio import LossRatioError, find_conditional_throughput, open_testbed
 from lossratio.errors import DutError, ReportError
+from lossratio.measurements.mrr import MrrRequest
+from lossratio.measurements.open_testbed import measured_kinds
 from lossratio.results import read_result
 
 SIMULATED = ROOT / "topologies" / "simulated.yaml"
@@ -40,6 +43,32 @@ def test_the_other_measurements_take_one_line(testbed):
     assert testbed.frame_loss("IMIX").kind == "frame_loss"
     soak = testbed.critical_load("64B", timeout=10.0)
     assert soak.target_loss_ratio == 1e-7
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", methods())
+def test_every_kind_of_measurement_is_a_method(testbed, method):
+    if method in REFUSED:
+        with pytest.raises(LossRatioError, match=REFUSED[method]):
+            ask(testbed, method)
+        return
+    result = ask(testbed, method)
+    kind = measured_kinds()[method]
+    assert result.kind == kind.name
+    assert testbed.results[-1] == result
+    assert read_result(testbed._directory.result_path(result.test.full_name)) == result
+
+
+def test_its_methods_are_offered_in_a_notebook_with_what_they_measure(testbed):
+    assert measured_kinds().keys() <= set(dir(testbed))
+    assert testbed.mrr.__doc__ == MrrRequest.__doc__
+    assert {"results", "duts", "close"} <= set(dir(testbed))
+
+
+def test_the_progress_of_latency_is_a_line_for_each_load(testbed):
+    lines = []
+    testbed.latency("64B", points=["10 kfps"], duration=0.5, on_progress=lambda seen: lines.append(seen.line()))
+    assert lines == ["latency at 10.000 kfps per interface, loss 0 %"]
 
 
 def test_after_a_set_up_that_failed_nothing_is_measured_on_the_device_before_it(tmp_path, monkeypatch):
