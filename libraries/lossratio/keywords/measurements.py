@@ -17,12 +17,14 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import ReportError, SearchError
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds
+from lossratio.keywords.live_view import Show
 from lossratio.keywords.session import Doubts, Keywords, Session, describe_profile, measured
-from lossratio.measurements import AfterThroughput, Audience, Request, RequestedKind, warm_up_like
+from lossratio.measurements import AfterThroughput, Audience, Request, RequestedKind, TestPlace, warm_up_like
 from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
 from lossratio.records import docstrings_of_fields
 from lossratio.results import TestResult, installed_kinds
 from lossratio.shipped import did_you_mean
+from lossratio.testbed import Testbed
 from lossratio.traffic import load_profile
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -162,12 +164,12 @@ class _Hook:
             return cls((), {})
         arguments = tuple(inspect.signature(method).parameters.values())[given:]
         hints = get_type_hints(method, include_extras=True)
-        types = {argument.name: _robot_type(hints[argument.name]) for argument in arguments}
+        types = {argument.name: _robot_type(hints.get(argument.name, str)) for argument in arguments}
         return cls(arguments, types)
 
-    def of_kind(self, *kinds: Any) -> list[inspect.Parameter]:
-        """The arguments of some kinds, such as ``inspect.Parameter.KEYWORD_ONLY``."""
-        return [argument for argument in self.arguments if argument.kind in kinds]
+    def of_kind(self, kind: Any) -> list[inspect.Parameter]:
+        """The arguments of a kind, such as ``inspect.Parameter.KEYWORD_ONLY``."""
+        return [argument for argument in self.arguments if argument.kind is kind]
 
     def taken_from(self, given: dict[str, Any]) -> dict[str, Any]:
         """Takes the named arguments out of those that a keyword was given."""
@@ -185,7 +187,8 @@ def measurement_keyword(
         kind: The kind.
         default_profile: The traffic profile where none is named; None: the usual one of the kind's requests.
     """
-    asking, demanding = _Hook.of(kind, "asked", given=3), _Hook.of(kind, "demand", given=2)
+    asking = _Hook.of(kind, "asked", given=3)
+    demanding = _Hook.of(kind, "demand", given=2)
     first = asking.of_kind(inspect.Parameter.POSITIONAL_OR_KEYWORD)
     many = asking.of_kind(inspect.Parameter.VAR_POSITIONAL)
     shared = _shared_arguments(kind, default_profile or kind.request.usual_profile, are_named=bool(many))
@@ -202,20 +205,18 @@ def measurement_keyword(
         self: Keywords = given.pop("self")
         common = {name: given.pop(name, shared[name].default) for name in _OF_MEASUREMENTS}
 
-        positional = [given.pop(argument.name) for argument in first]
-        positional += [value for argument in many for value in given.pop(argument.name, ())]
+        positional = [given.pop(argument.name, argument.default) for argument in first]
+        for argument in many:
+            positional += given.pop(argument.name, ())
         measuring = kind()
         suite = _Suite(self.session, kind.request, common["frame_size"], common["profile"])
         request = measuring.asked(suite, fields, *positional, **asking.taken_from(given))
 
+        def perform(testbed: Testbed, place: TestPlace, show: Show) -> ResultT:
+            return measuring.perform(testbed, request, place, show)
+
         what = f"{kind.title}: {describe_profile(request.profile)}"
-        result = measured(
-            self.session,
-            what,
-            lambda testbed, *place: measuring.perform(testbed, request, *place),
-            common["doubts"],
-            common["resume"],
-        )
+        result = measured(self.session, what, perform, common["doubts"], common["resume"])
         measuring.demand(result, **demanding.taken_from(given))
         return result
 
@@ -247,13 +248,25 @@ def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
     What is wrong with kinds of other packages is in `Keywords.unusable`, as they are no error unless they are used.
     """
     broken: list[ReportError] = []
+    problems = []
     for kind in installed_kinds(broken):
-        if kind.keyword is None:
+        if kind.keyword is None or not isinstance(kind, RequestedKind):
             continue
         name = method_of(kind.keyword)
-        if isinstance(kind, RequestedKind) and not hasattr(library, name):
-            setattr(library, name, measurement_keyword(kind.keyword, type(kind)))
-    library.unusable = tuple(map(str, broken))
+        is_ours = type(kind).__module__.startswith("lossratio.")
+        if not hasattr(library, name):
+            try:
+                setattr(library, name, measurement_keyword(kind.keyword, type(kind)))
+            # The annotations of somebody else may name anything.
+            except Exception as cause:
+                if is_ours:
+                    raise
+                problems.append(f"The keyword of the kind of measurement {kind.name!r} cannot be made: {cause}.")
+        elif not is_ours:
+            problems.append(
+                f"The kind of measurement {kind.name!r} calls its keyword {kind.keyword!r}, as another does."
+            )
+    library.unusable = (*map(str, broken), *problems)
     return library
 
 

@@ -254,8 +254,15 @@ def test_a_suite_has_its_keyword_and_shows_it_on_the_console(our_kinds, tmp_path
 @pytest.mark.long
 def test_a_kind_that_is_broken_has_no_keyword_and_a_warning_says_why(our_kinds, tmp_path):
     install(tmp_path, "no_import", "import nothing_of_that_name", "no_import = no_import:Kind")
+    same_keyword = KIND.replace('"worst"', '"again"')
+    install(tmp_path, "again", same_keyword, "again = again:Worst")
+    unknown_type = KIND_WITH_ARGUMENTS.replace('"worst_of_many"', '"unknown"').replace(": bool", ': "Nothing"')
+    begin = "from typing import Literal\nfrom our_kinds import Worst, WorstResult\n"
+    install(tmp_path, "unknown", begin + unknown_type.replace("Of Many", "Of None"), "unknown = unknown:WorstOfMany")
     answer = robot(our_kinds, tmp_path, SUITE, path=[tmp_path])
     assert answer.returncode == 0, answer.stdout
+    assert "'worst' calls its keyword 'Measure Worst Trial', as another does" in answer.stderr
+    assert "'unknown' cannot be made: name 'Nothing' is not defined." in answer.stderr
     assert "'no_import' of no_import 1.0 (no_import:Kind) cannot be loaded: ModuleNotFoundError" in answer.stderr
     assert "So it has no keyword." in answer.stderr
 
