@@ -39,7 +39,7 @@ from lossratio.measurements.reset import ResetRequest, measure_reset
 from lossratio.measurements.rfc2544 import QUICK, Rfc2544Request, run_rfc2544, write_rfc2544_report
 from lossratio.results import RunDirectory, TestIdentity
 from lossratio.testbed import Ready, Testbed, open_testbed
-from lossratio.traffic import load_profile
+from lossratio.traffic import RFC2544_FRAME_SIZES, load_profile
 from lossratio.trials import Measurer, TrialInput, TrialOutput
 
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"
@@ -53,7 +53,6 @@ RESET_LOAD = 5_000.0
 STOPPED_RATE = 3_000.0
 """Frames per second: some 250 frames wait in the switch's socket, so that short stalls of a busy machine lose none."""
 
-SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 PARTS = ("bursts", "recovery", "reset", "whole")
 
 _CYCLE = """
@@ -251,7 +250,7 @@ def _simulated(directory: Path, **model: object) -> Path:
 
 
 def _whole(directory: Path, simulated: bool) -> None:
-    profiles = [load_profile("ethip4-udp", frame_size=size, bidirectional=False) for size in SIZES]
+    profiles = [load_profile("ethip4-udp", frame_size=size, bidirectional=False) for size in RFC2544_FRAME_SIZES]
     name = "simulated-device.yaml" if simulated else "local.yaml"
     options = {} if simulated else {"police": RATE, "burst": 200}
     began = time.monotonic()

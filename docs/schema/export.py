@@ -15,14 +15,7 @@ from lossratio.measurements.throughput.goals import GoalFile
 from lossratio.records import with_docstrings
 from lossratio.results.kinds import built_in_results
 from lossratio.runs.job import JobFile
-from lossratio.topology import (
-    AfPacketGenerator,
-    GeneratorSettings,
-    SimulatedGenerator,
-    Topology,
-    TrexGenerator,
-    XdpGenerator,
-)
+from lossratio.topology import GeneratorSettings, Topology, generator_settings
 from lossratio.traffic.profile import ProfileFile
 from lossratio.trials import DirectionCounters, StreamCounters
 
@@ -33,9 +26,7 @@ _DIGEST = {
     "type": "string",
 }
 _TABLES: dict[Path, tuple[type[Any], ...]] = {
-    Path("reference", "topology.md"): (
-        *(GeneratorSettings, AfPacketGenerator, XdpGenerator, TrexGenerator, SimulatedGenerator),
-    ),
+    Path("reference", "topology.md"): (GeneratorSettings, *generator_settings().values()),
     Path("glossary.md"): (DirectionCounters, StreamCounters),
 }
 """The pages with tables, and the models or records whose fields are their rows."""
@@ -65,20 +56,34 @@ def pages(docs: Path) -> dict[Path, str]:
     for page, models in _TABLES.items():
         for model in models:
             begin = f"<!-- {model.__name__}, by docs/schema/export.py -->\n"
-            before, _, rest = written[docs / page].partition(begin)
+            before, found, rest = written[docs / page].partition(begin)
+            if not found:
+                raise ValueError(f"{page} has no table of {model.__name__}. Add: {begin.strip()} and <!-- end -->")
             table = settings_table(model) if issubclass(model, GeneratorSettings) else counters_table(model)
             written[docs / page] = before + begin + "\n".join(table) + "\n" + rest[rest.index("<!-- end -->") :]
     return written
 
 
 def settings_table(model: type[GeneratorSettings]) -> list[str]:
-    """The rows of a table of a generator's settings, without those of all generators."""
-    shared = {} if model is GeneratorSettings else GeneratorSettings.model_fields
+    """The rows of a table of a generator's settings, without those that it shares with others that have a table.
+
+    These are the settings of all generators, and those that a generator which is made of another one has not changed.
+    """
+    above = [GeneratorSettings, *generator_settings().values()]
+    shared = {
+        name
+        for base in above
+        if base is not model and issubclass(model, base)
+        for name in base.model_fields
+        if base is GeneratorSettings or name not in vars(model).get("__annotations__", {})
+    }
     described = with_docstrings({"properties": {name: {} for name in model.model_fields}}, model)["properties"]
     rows = ["| field | default | meaning |", "| --- | --- | --- |"]
     for name, field in model.model_fields.items():
         if name != "kind" and name not in shared:
-            default = "" if field.default in (None, ()) else f"`{json.dumps(field.default)}`"
+            default = "required" if field.is_required() else ""
+            if field.default not in (None, ()) and not field.is_required():
+                default = f"`{json.dumps(field.default)}`"
             rows.append(f"| `{name}` | {default} | {_in_one_line(described[name]['description'])} |")
     return rows
 

@@ -15,7 +15,6 @@ from lossratio.commands.main import commands
 from lossratio.measurements.throughput.goals import PRESETS
 from lossratio.simulation import Recorded
 from lossratio.topology import (
-    AfPacketGenerator,
     CountersHook,
     DescribeHook,
     Hook,
@@ -23,13 +22,13 @@ from lossratio.topology import (
     Interface,
     Node,
     Reservation,
-    SimulatedGenerator,
     SnmpAgent,
     Topology,
-    TrexGenerator,
+    generator_settings,
     load_topology,
 )
 from lossratio.traffic import load_profile, profile_names
+from lossratio.traffic.generators import _GENERATORS
 from lossratio.traffic.headers import AddressRange, Headers, Ipv4, Ipv6, PortHeader, VlanTag, Vxlan
 from lossratio.traffic.profile import ProfileFile, Reverse
 
@@ -122,12 +121,18 @@ def test_the_reference_of_traffic_profiles_names_every_profile():
 
 
 @pytest.mark.parametrize(
-    "model", [Topology, Node, Interface, AfPacketGenerator, TrexGenerator, SimulatedGenerator, Reservation]
+    "model", [Topology, Node, Interface, Reservation, *generator_settings().values()], ids=lambda model: model.__name__
 )
 def test_the_topology_reference_names_every_field(model):
     text = (DOCS / "reference" / "topology.md").read_text()
     for field in model.model_fields:
         assert re.search(rf"`{field}`|`{{{field}:", text), f"{model.__name__}.{field} is not documented"
+
+
+def test_the_reference_has_the_settings_of_all_generators():
+    names = {model.__name__ for model in generator_settings().values()}
+    assert {"XdpGenerator", "AutoGenerator", "OtgTester", "TrexGenerator"} <= names
+    assert generator_settings().keys() == {*_GENERATORS.names(), "simulated"}
 
 
 @pytest.mark.parametrize("model", [Hooks, Hook, CountersHook, DescribeHook, SnmpAgent])

@@ -6,7 +6,6 @@ in result files, and its object is a subclass of `Kind`. A kind is loaded only w
 measured or shown.
 """
 
-import re
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -29,7 +28,7 @@ GROUP = "lossratio.measurement"
 """Group of the entry points."""
 
 _HOME = "lossratio.measurements"
-_IS_A_KIND = r'^ +kind: Literal\["{name}"\]'
+_IS_A_KIND = '    kind: Literal["{name}"]'
 """How the result of a kind says its name, which is the name of its module."""
 
 
@@ -37,8 +36,8 @@ def _in_the_house() -> Iterator[EntryPoint]:
     """An entry point for each module or folder of the measurements that has a kind of its name; none is imported."""
     for path in sorted(Path(__file__).parents[1].joinpath(_HOME.rpartition(".")[2]).iterdir()):
         sources = path.glob("*.py") if path.is_dir() else [path]
-        pattern = re.compile(_IS_A_KIND.format(name=re.escape(path.stem)), re.MULTILINE)
-        if any(pattern.search(source.read_text(encoding="utf-8")) for source in sources if source.suffix == ".py"):
+        sign = _IS_A_KIND.format(name=path.stem).encode()
+        if any(sign in source.read_bytes() for source in sources if source.suffix == ".py"):
             yield EntryPoint(path.stem, f"{_HOME}.{path.stem}", GROUP)
 
 

@@ -17,6 +17,7 @@ from lossratio.topology.generators import (
     SimulatedGenerator as SimulatedGenerator,
     TrexGenerator as TrexGenerator,
     XdpGenerator as XdpGenerator,
+    generator_settings as generator_settings,
 )
 from lossratio.topology.hooks import (
     CountersHook as CountersHook,

@@ -311,6 +311,12 @@ _OWN: Mapping[str, type[GeneratorSettings]] = {
 }
 
 
+def generator_settings() -> dict[str, type[GeneratorSettings]]:
+    """The models of the settings of all generators that come with lossratio, by kind: the reference describes them."""
+    ours = [name for name in ADDED_GENERATORS.names() if ADDED_GENERATORS.find(name).value.startswith("lossratio.")]
+    return {**_OWN, **{name: settings_type(name) for name in ours}}
+
+
 def settings_type(kind: str) -> type[GeneratorSettings]:
     """The model of a generator's settings."""
     if kind in _OWN:

@@ -11,7 +11,7 @@ from lossratio.measurements.frame_loss import FrameLoss
 from lossratio.measurements.recovery import RecoveryResult
 from lossratio.measurements.reset import ResetResult
 from lossratio.measurements.rfc2544.modifiers import Modifier
-from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test
+from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test, in_words
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.results import Conditions, TestResult, integrity_of
 from lossratio.traffic import RFC2544_FRAME_SIZES
@@ -288,7 +288,7 @@ _GENERAL: tuple[_Row, ...] = (
     ("8", _S, "frames of Appendix C (UDP echo)", _always(_DIFFERENT, "frames of the traffic profile; see conditions")),
     ("9", _S, "at least 5 frame sizes", lambda f: _met(len(f.sizes) >= 5, f"{len(f.sizes)}: {', '.join(f.sizes)}")),
     ("9", _S, "the smallest and the largest legal frame size", lambda f: _sizes(f, {64, 1518})),
-    ("9.1", _S, "64, 128, 256, 512, 1024, 1280 and 1518 bytes", lambda f: _sizes(f, RFC2544_FRAME_SIZES)),
+    ("9.1", _S, f"{in_words(RFC2544_FRAME_SIZES)} bytes", lambda f: _sizes(f, RFC2544_FRAME_SIZES)),
     ("10", _S, "only test frames count, and their length is checked", _examined("frames have a tag")),
     ("10", _S, "sequence numbers; frames out of order, duplicates and gaps are reported", _examined("in each result")),
     (

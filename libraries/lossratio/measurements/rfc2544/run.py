@@ -251,12 +251,18 @@ def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
     return Forecast(*(sum(getattr(part, each.name) for part in parts) for each in fields(Forecast)))
 
 
+def in_words(numbers: Sequence[int]) -> str:
+    """Some numbers as a list, e.g. ``64, 128 and 256``."""
+    *others, last = map(str, numbers)
+    return f"{', '.join(others)} and {last}"
+
+
 def _check(testbed: Testbed, request: Rfc2544Request) -> None:
     from lossratio.topology import RealGenerator
-    from lossratio.traffic import load_generator
+    from lossratio.traffic import RFC2544_FRAME_SIZES, load_generator
 
     if not request.profiles:
-        raise SearchError("RFC 2544 needs a frame size at least. Its own are 64, 128, 256, 512, 1024, 1280 and 1518.")
+        raise SearchError(f"RFC 2544 needs a frame size at least. Its own are {in_words(RFC2544_FRAME_SIZES)}.")
     goal = request.request_for(Rfc2544Test.THROUGHPUT, request.profiles[0], 1.0).goals[0]
     if goal.loss_ratio > 0.0:
         raise SearchError(f"The throughput of RFC 2544 allows no loss, and {goal} does.")
