@@ -9,6 +9,7 @@ from lossratio.measurements.open_testbed import measured_kinds
 _ASKED = {
     "back_to_back": {"throughput": "150 kfps", "repeats": 2},
     "confirmation": {"load": "100 kfps", "loss_ratio": 1e-3, "longest": 50.0},
+    "connection_rate": {"min_load": "50 kcps"},
     "critical_connection_rate": {"timeout": 10.0},
     "critical_load": {"timeout": 10.0},
     "frame_loss": {"max_load": "149999 fps"},

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 
 from lossratio import measurements
 from lossratio.errors import DutError, TrafficError
-from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput, goals_from
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import TestRun, View, differences, search_name, value_line
@@ -71,7 +71,7 @@ class ReconfigurationRequest(SearchRequest):
         {"ramp", "warm_up", "warm_up_duration", "fail_fast", "hints", "early_verdict", "memory_rest", "goals"}
     )
 
-    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(tuple), measurements.NOT_IN_FILES] = (
+    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), measurements.NOT_IN_FILES] = (
         RECONFIGURATION_GOAL,
     )
     """The search goal."""
