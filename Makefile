@@ -6,9 +6,10 @@ ROBOT_FILES := $(SUITES) tests/chaos resources
 
 CHAOS := --minutes 10
 MUTANTS :=
+CHOSEN :=
 FUZZ_SECONDS := 120
 
-# Tests that wait run beside tests that calculate, and tests that need a quiet machine at last, alone: tests/conftest.py.
+# Tests that wait run beside tests that calculate, and tests that need a quiet machine at last, alone: conftest.py.
 PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
 
 # Images of containers often set it. Each of the hundreds of programs that tests start would compile the library anew.
@@ -16,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Each of those processes would wait with a thread on every core, for matrices that one core multiplies as fast.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test all-tests quick compiled no-netns study chaos mutants lint lowest release-check release docs pictures environment packages clean
+.PHONY: demo test whole all-tests quick compiled no-netns study chaos mutants lint lowest release-check release docs pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -27,8 +28,12 @@ demo:
 test: environment packages
 	$(MAKE) --no-print-directory --jobs=2 lint all-tests
 
+# Also the cases that wait for their day, and laws of chance over all of their searches: each night, and before a release.
+whole: environment packages
+	$(MAKE) --no-print-directory --jobs=2 lint all-tests CHOSEN=--whole
+
 all-tests: compiled
-	$(PYTEST)
+	$(PYTEST) $(CHOSEN)
 
 quick: environment
 	$(MAKE) --no-print-directory --jobs=2 lint no-netns
@@ -47,7 +52,7 @@ study: environment
 chaos: environment packages
 	.venv/bin/python tests/chaos/chaos.py $(CHAOS)
 	.venv/bin/python -m pytest tests/unit/hostile_input/test_fuzzing.py --fuzz-seconds $(FUZZ_SECONDS)
-	$(PYTEST) -m "(long or hypothesis) and not netns" --whole --hypothesis-profile whole
+	$(PYTEST) -m "(long or hypothesis or rotated) and not netns" --whole --hypothesis-profile whole
 
 # Small mistakes in a copy of the library: each must make a test fail.
 mutants: environment packages
@@ -92,7 +97,8 @@ environment:
 
 packages:
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
-	@-tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch chromium=chromium prometheus=prometheus jq=jq
+	@-tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch vtysh=frr clang=clang
+	@-tools/system-packages chromium=chromium prometheus=prometheus jq=jq
 
 clean:
 	rm -rf .venv results build dist libraries/*.egg-info study/build study/libraries/*.egg-info

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import fcntl
 import gc
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,9 +26,15 @@ RERUNS = 2
 """How often a test with real frames or processes runs again after it has failed; one that calculates never does."""
 
 
+THIRDS = 3
+"""In how many parts the cases of a test with the marker `rotated` run, one part each day."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option of tests whose laws of chance take many searches."""
-    parser.addoption("--whole", action="store_true", help="Laws of chance over all of their searches, not over a few.")
+    """Adds what is left out: which cases of the tests with the marker `rotated`, and how many searches."""
+    parser.addoption("--whole", action="store_true", help="All rotated cases, and laws of chance over all searches.")
+    thirds = range(1, THIRDS + 1)
+    parser.addoption("--third", type=int, choices=thirds, help="Which of the rotated cases; otherwise by date.")
 
 
 @pytest.fixture
@@ -36,9 +44,20 @@ def how_many(pytestconfig: pytest.Config) -> Callable[[int, int], int]:
     return lambda few, all_of_them: all_of_them if is_whole else few
 
 
-def pytest_configure() -> None:
-    """Collects no garbage while tests are collected, as all of them stay."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Chooses the day's third, and collects no garbage while tests are collected, as all of them stay."""
+    if config.option.third is None:
+        # The processes of pytest-xdist get it with the options, so midnight does not part them.
+        today = datetime.datetime.now(datetime.timezone.utc).date()
+        config.option.third = today.toordinal() % THIRDS + 1
     gc.disable()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Says which cases run, and how the same ones run again."""
+    if config.option.whole:
+        return "rotated: all cases"
+    return f"rotated: third {config.option.third} of {THIRDS} (again: --third {config.option.third}; all: --whole)"
 
 
 def pytest_collection_finish() -> None:
@@ -68,12 +87,40 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {kind}"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Orders tests: those that wait, then those that calculate, the longest files first, at last those that need quiet.
 
-    So no file is left to the last process while the others have nothing to do.
+    So no file is left to the last process while the others have nothing to do. Cases of another day are left out.
     """
+    if not _asks_for_all_cases(config):
+        _leave_other_thirds_out(config, items)
     items.sort(key=lambda item: item.stash[TURN])
+
+
+def _asks_for_all_cases(config: pytest.Config) -> bool:
+    """Whether all rotated cases run: with ``--whole``, and where files or tests are named."""
+    directory = config.invocation_params.dir
+    names_no_directory = any(not (directory / argument).is_dir() for argument in config.args)
+    return config.option.whole or names_no_directory or bool(config.option.keyword)
+
+
+def _leave_other_thirds_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    cases: Counter[tuple[pytest.Item, str]] = Counter()
+
+    for item in items:
+        if not isinstance(item, pytest.Function) or item.get_closest_marker("rotated") is None:
+            kept.append(item)
+            continue
+        test = (item.parent, item.originalname)
+        is_todays = cases[test] % THIRDS + 1 == config.option.third
+        cases[test] += 1
+        (kept if is_todays else left_out).append(item)
+
+    items[:] = kept
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
 
 
 def _turn(markers: set[str]) -> int:

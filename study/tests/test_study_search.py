@@ -55,6 +55,7 @@ def test_algorithms_take_part_where_they_apply():
     }
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize(
     ("algorithm", "goal_set"),
     [(algorithm, goals) for algorithm in WITH_OLDER for goals in GOAL_SETS.values()

@@ -14,7 +14,7 @@ import pytest
 
 # The tests share the outcome of one run.
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("spread")]
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+CONFTEST = Path(__file__).parents[2] / "conftest.py"
 TESTS = """
 import json, os, pathlib, time
 import pytest
@@ -45,10 +45,11 @@ def runner(directory, tests, status=0):
     """Writes tests, and gives what runs them with what spreads the project's own tests; it returns the output."""
     shutil.copy(CONFTEST, directory)
     (directory / "test_some.py").write_text(tests)
-    (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n    netns\n    quiet\n    acceptance\n")
+    (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n    netns\n    quiet\n    acceptance\n    rotated\n")
 
     def run(*options):
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "."]
+        chosen = () if "test_some.py" in options else (".",)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *chosen]
         done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout
@@ -91,6 +92,33 @@ def test_of_something_broken():
 """
 
 
+ROTATED = """
+import pytest
+
+@pytest.mark.rotated
+@pytest.mark.parametrize("first", range(2))
+@pytest.mark.parametrize("second", range(4))
+def test_a_law(first, second):
+    pass
+
+@pytest.mark.parametrize("number", range(2))
+def test_each_day(number):
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def some_rotated_tests(tmp_path_factory):
+    """Gives the names of the tests that pytest chooses among some that are rotated, and its whole output."""
+    run = runner(tmp_path_factory.mktemp("rotated"), ROTATED)
+
+    def chosen(*options):
+        output = run("--collect-only", *options)
+        return {line.partition("::")[2] for line in output.splitlines() if "::" in line}, output
+
+    return chosen
+
+
 @pytest.fixture(scope="module")
 def notes(some_tests):
     """When each of these tests began and ended, what it was, and the process that ran it."""
@@ -130,3 +158,28 @@ def test_a_stall_decides_no_test_with_real_frames_and_mistakes_still_do(tmp_path
     assert failed == {"of_something_broken", "that_calculates"}
     assert "2 failed, 2 passed, 4 rerun in" in told.splitlines()[-1]
     assert re.search("^RERUN .*test_with_real_frames", told, flags=re.MULTILINE)
+
+
+def test_three_days_run_each_rotated_case_once_and_all_others_each_day(some_rotated_tests):
+    thirds = [some_rotated_tests("--third", str(third))[0] for third in (1, 2, 3)]
+    rotated = [{name for name in third if "law" in name} for third in thirds]
+    assert sorted(map(len, rotated)) == [2, 3, 3]
+    assert len(set().union(*rotated)) == 8
+    assert [len(third) - len(cases) for third, cases in zip(thirds, rotated, strict=True)] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("options", [("--whole",), ("-k", "law or each"), ("test_some.py",)])
+def test_all_rotated_cases_run_where_they_are_asked_for(some_rotated_tests, options):
+    assert len(some_rotated_tests(*options)[0]) == 10
+
+
+def test_a_run_says_which_rotated_cases_it_has_and_runs_the_same_in_all_processes(tmp_path):
+    run = runner(tmp_path, ROTATED)
+    told = run("-vv", "--numprocesses", "2", "--dist", "loadgroup")
+    (third,) = re.findall(
+        r"^rotated: third ([123]) of 3 \(again: --third \1; all: --whole\)$", told, flags=re.MULTILINE
+    )
+    again = run("-vv", "--third", third)
+    names = [{found[1] for found in re.finditer(r"::(test_\w+\[[\d-]+\])", output)} for output in (told, again)]
+    assert names[0] == names[1]
+    assert len(names[0]) in {4, 5}

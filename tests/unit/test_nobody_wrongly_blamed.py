@@ -107,6 +107,7 @@ def measured(kind, directory, injector):
     return failure, read_run(directory / "run")
 
 
+@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize("injector", INJECTORS, ids=lambda injector: injector.__name__)
 @pytest.mark.parametrize("kind", KINDS)

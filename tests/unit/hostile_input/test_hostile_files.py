@@ -94,6 +94,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize(("text", "problem"), BROKEN.values(), ids=BROKEN)
 @KINDS

@@ -36,6 +36,7 @@ GOAL_SETS = {
 }
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
 @pytest.mark.parametrize("capacity", [9100.0, 1e5, 1_234_567.0, 14.8e6])
 @pytest.mark.parametrize("degradation", [0.0, 0.3])
@@ -283,6 +284,7 @@ def test_loads_that_differ_by_rounding_are_one_load(load):
     assert controller.result()[QUICK].relevant_upper_bound == pytest.approx(load)
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("seed", range(20))
 def test_any_trials_that_were_not_asked_for_are_taken_at_loads_that_nearly_meet(seed):
     chance = random.Random(seed)

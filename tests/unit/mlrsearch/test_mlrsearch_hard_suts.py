@@ -90,6 +90,7 @@ def test_a_sut_that_slows_down_ends_with_a_result(rate):
     assert all(result[goal].regular for goal in (NDR, PDR))
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
 @pytest.mark.parametrize("rate", [0.995, 0.99, 0.98, 0.95])
 @pytest.mark.parametrize("capacity", [1e5, 1e6, 1e7])

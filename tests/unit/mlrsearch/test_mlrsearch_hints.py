@@ -48,6 +48,7 @@ def test_an_unchanged_sut_gives_the_same_result_in_no_more_time(goals, sut):
     assert second.elapsed <= first.elapsed
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
 @pytest.mark.parametrize("factor", [0.5, 0.8, 0.99, 1.01, 1.2, 3.0])
 def test_a_changed_sut_gives_the_result_that_it_gives_without_hints(goals, factor):
