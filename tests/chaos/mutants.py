@@ -175,6 +175,13 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "a measurement does not say which field of its frames differs",
+        "traffic/agent/afpacket/examination.py",
+        '"changed": [vars(change) for change in seen.changes[:_MOST_CHANGES]],',
+        '"changed": [],',
+        ("traffic/test_traffic_integrity.py::test_what_differs_in_the_first_faulty_frame_is_said",),
+    ),
+    Mutation(
         "late frames are frames that the SUT lost",
         "trials/causes.py",
         "lost_by_sut=known.lost_by_sut - late",

@@ -17,11 +17,12 @@ from lossratio.errors import ReportError
 from lossratio.records import Rate
 from lossratio.results import doubts
 from lossratio.results.conditions import MaxLoad
-from lossratio.results.frame_integrity import faults_with_sizes, integrity_lines, integrity_of
+from lossratio.results.frame_integrity import changed_fields_in, faults_with_sizes, integrity_lines, integrity_of
 from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL
 from lossratio.results.view import Finding, shown_in
+from lossratio.trials import changes_in_words
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate, trials_counted
 
 _LABEL_WIDTH = len("conditional throughput")
@@ -287,5 +288,6 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[doubt
                 f"of {examined} frames examined before the first trial: {faults_with_sizes(seen)}; in trials frames "
                 "are counted only, and so many copies may make up for lost ones"
             )
-        yield doubts.Doubt(doubts.DoubtKind.INTEGRITY, text)
+        changes = changes_in_words(changed_fields_in(result)).removesuffix(".")
+        yield doubts.Doubt(doubts.DoubtKind.INTEGRITY, f"{text}. {changes}" if changes else text)
     yield from view.doubts(result, results)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from lossratio.results.model import TestResult
-from lossratio.trials import DirectionCounters, read_record
+from lossratio.trials import ChangedField, DirectionCounters, read_record, seen_in_words
 from lossratio.units import format_ratio
 
 _SAFETY = 0.95
@@ -100,7 +100,8 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
             found = f"{faults_with_sizes(integrity)}: {effect}"
         elif integrity.is_sample:
             found += f": fewer than {format_ratio(integrity.most(0))} of all are not"
-        yield f"Frames examined: {integrity.examined:,} {among}. {found}."
+        changes = seen_in_words(changed_fields_in(result))
+        yield f"Frames examined: {integrity.examined:,} {among}. {found}. {changes}".rstrip()
     if integrity is not None and integrity.reordered:
         share = format_ratio(integrity.reordered / integrity.arrived)
         yield f"Frames that came after one sent later (RFC 4737): {integrity.reordered:,} ({share})."
@@ -108,6 +109,16 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
     left_out = facts.get("not_checked") if isinstance(facts, dict) else None
     if isinstance(left_out, list) and left_out:
         yield f"Not checked of frames that came back: {', '.join(map(str, left_out))}."
+
+
+def changed_fields_in(result: TestResult) -> Mapping[str, Sequence[ChangedField]]:
+    """Which fields of single frames differ, by direction; empty: that is not known."""
+    changes: dict[str, Sequence[ChangedField]] = {}
+    for trial in result.trials:
+        for way in trial.directions:
+            if way.changed_fields:
+                changes.setdefault(way.name, way.changed_fields)
+    return changes
 
 
 def faults_with_sizes(seen: FrameIntegrity) -> str:

@@ -16,7 +16,7 @@ from lossratio.testbed.set_up import log_in_on_all, traffic_port
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
 from lossratio.traffic import FCS_BYTES, Configuration, Direction, PortPair, TrafficDirection
-from lossratio.trials import LOOK_AT_DUT
+from lossratio.trials import LOOK_AT_DUT, fields_in_words, ways_to_expect
 
 LISTEN_SECONDS = 0.5
 """Seconds in which nothing is sent, and frames of others are looked for."""
@@ -446,10 +446,10 @@ class _Cabling:
             seen = self._probe.seen[end.name].changes
             changes = [change for change in seen.values() if change.name != traffic.VLAN_TAG]
             if changes:
-                ways = " ".join([*traffic.ways_to_expect(changes), LOOK_AT_DUT])
+                ways = " ".join([*ways_to_expect(changes), LOOK_AT_DUT])
                 self._problems.append(
                     f"{end.name} > {end.peer}: frames do not come out as they were sent: "
-                    f"{traffic.fields_in_words(changes)}. {ways}"
+                    f"{fields_in_words(changes)}. {ways}"
                 )
 
 

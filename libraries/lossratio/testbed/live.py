@@ -20,7 +20,7 @@ from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.inspection import check_link_speeds, check_mtus, check_presence, read_ports, with_names
 from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import find_next_hops
-from lossratio.testbed.path_check import CheckedTraffic, check_hops, check_large_frames
+from lossratio.testbed.path_check import CheckedTraffic, check_hops, check_large_frames, look_at_fields
 from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource, resetting
 from lossratio.testbed.set_up import LiveSetUp, checked_duts, last_wills, log_in_on_all, set_up_link
 from lossratio.testbed.testbed import DEFAULT_RECOVERY, Ready, Recovery, Testbed, TestbedRequest, dut_request
@@ -28,7 +28,7 @@ from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.testbed.undo import ignored_interruption
 from lossratio.topology import Hooks, RealGenerator, Topology, XdpGenerator, load_topology
 from lossratio.traffic import AgentClient, Configuration, TrafficMeasurer, TrafficProfile
-from lossratio.trials import Integrity, LateFrames, Measurer
+from lossratio.trials import ChangedField, Integrity, LateFrames, Measurer
 
 LATE_WAIT = 0.2
 """Seconds to wait for late frames of a measurement's last trial. Those of other trials are counted in the next ones."""
@@ -126,7 +126,17 @@ class LiveTestbed(Testbed):
         late_frames = LateFrames()
 
         def measurer_with(agent: AgentClient) -> TrafficMeasurer:
-            return TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp, forget=forget, late_frames=late_frames)
+            checked = CheckedTraffic(agent, lambda _: None, configuration)
+
+            def look() -> dict[str, tuple[ChangedField, ...]]:
+                return {
+                    name: tuple(ChangedField(change.name, change.before, change.after) for change in fields.values())
+                    for name, fields in look_at_fields(checked).items()
+                }
+
+            return TrafficMeasurer(
+                agent, idle_time=idle_time, ramp=ramp, forget=forget, late_frames=late_frames, look=look
+            )
 
         def forget() -> None:
             for dut in self.duts:

@@ -19,13 +19,11 @@ from lossratio.traffic import (
     changed_fields,
     check_path,
     few_frames,
-    fields_in_words,
     mac_bytes,
     spread_over_flows,
-    ways_to_expect,
     with_room,
 )
-from lossratio.trials import LOOK_AT_DUT, DirectionCounters, IntegrityError
+from lossratio.trials import LOOK_AT_DUT, DirectionCounters, IntegrityError, changes_in_words
 
 
 class DeadDutError(DutError):
@@ -65,15 +63,17 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
             rest=traffic.rest,
         )
     except IntegrityError as error:
+        if error.names_fields:
+            raise
         counted = str(error).removesuffix(LOOK_AT_DUT).strip()
-        raise IntegrityError(f"{counted} {_changes_in_words(look_at_fields(traffic))}") from error
+        raise IntegrityError(f"{counted} {_in_words(look_at_fields(traffic))}") from error
     except DeadPathError as error:
         nodes.check_way()
         changed = look_at_fields(traffic)
         if changed:
             # Frames with other tags are not recognized as frames of the trial.
             raise IntegrityError(
-                f"Frames did not come back as they were sent, in the check of the path. {_changes_in_words(changed)}"
+                f"Frames did not come back as they were sent, in the check of the path. {_in_words(changed)}"
             ) from error
         losses = _locate(agent, links, nodes)
         if not losses:
@@ -150,14 +150,9 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
     return {name: fields for name, fields in changes.items() if fields}
 
 
-def _changes_in_words(changes: Mapping[str, Mapping[str, FieldChange]]) -> str:
+def _in_words(changes: Mapping[str, Mapping[str, FieldChange]]) -> str:
     """Which fields differ in which directions, and what to do about it."""
-    if not changes:
-        return LOOK_AT_DUT
-    seen = "; ".join(f"{name}: {fields_in_words([*fields.values()])}" for name, fields in changes.items())
-    every = {name: change for fields in changes.values() for name, change in fields.items()}
-    ways = ways_to_expect([*every.values()])
-    return f"In single frames: {seen}. {' '.join([*ways, LOOK_AT_DUT])}"
+    return changes_in_words({name: [*fields.values()] for name, fields in changes.items()}) or LOOK_AT_DUT
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,8 @@ from lossratio.traffic.measurer import (
 from lossratio.traffic.probe import (
     Arrival as Arrival,
     Marker as Marker,
-    fields_in_words as fields_in_words,
     smallest_probe as smallest_probe,
     vlans_of as vlans_of,
-    ways_to_expect as ways_to_expect,
     with_room as with_room,
 )
 from lossratio.traffic.profile import (

@@ -65,6 +65,8 @@ class TrafficMeasurer:
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         forget: Makes devices forget all connections, before each attempt to open some.
+        look: Looks at single frames, where a trial has faulty ones and its generator cannot say what differs in them:
+            the fields that come back with other values, by direction. Once is enough.
         late_frames: Where late frames are reported, with the traffic that they are of.
     """
 
@@ -78,9 +80,11 @@ class TrafficMeasurer:
         ramp: float = 0.0,
         forget: Callable[[], None] = lambda: None,
         late_frames: trials.LateFrames | None = None,
+        look: Callable[[], Mapping[str, tuple[trials.ChangedField, ...]]] | None = None,
     ) -> None:
         self._agent = agent
         self._forget = forget
+        self._look = look
         self._idle_time = idle_time
         self._repeats = repeats
         self._output = partial(trials.output_from_counters, tolerance=tolerance)
@@ -165,6 +169,7 @@ class TrafficMeasurer:
                 trial.load, trial.duration, above=trial.certain_above, in_flight=self._in_flight, ramp=self._ramp
             )
             directions = watched.directions
+        directions = self._with_changed_fields(directions)
         ended = self._end_traffic(directions)
         decided_after = watched.certain_after if watched is not None and watched.ended else None
         output = self._output(trial, directions, elapsed=ended - started, decided_after=decided_after)
@@ -173,6 +178,20 @@ class TrafficMeasurer:
             seen = 2.0 * watched.were_in_flight / trial.load
             self._in_flight = max(trials.IN_FLIGHT, seen, change * self._in_flight)
         return output
+
+    def _with_changed_fields(
+        self, directions: Sequence[trials.DirectionCounters]
+    ) -> tuple[trials.DirectionCounters, ...]:
+        """Counters that say what differs in faulty frames, also where the generator cannot say it."""
+        unknown = [way for way in directions if way.faulty > way.duplicated_frames and not way.changed_fields]
+        if self._look is None or not unknown:
+            return tuple(directions)
+        # What comes back changed once is changed in all trials.
+        look, self._look = self._look, None
+        seen = look()
+        return tuple(
+            replace(way, changed_fields=seen.get(way.name, ())) if way in unknown else way for way in directions
+        )
 
     def _measure_in_time(self, trial: trials.TrialInput) -> trials.TrialOutput:
         """Performs a burst or a schedule. Any frame may decide a burst, so it is repeated if it was not one."""
@@ -366,7 +385,7 @@ def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: f
         directions = agent.latency(LOW_RATE_LOAD, LOW_RATE_DURATION).latency
         checked = [asdict(_counters(direction)) for direction in directions if direction.sent_frames]
         # As JSON data; latency frames have no streams of their own, and no traffic before.
-        left_out = ("streams", "earlier_late_frames")
+        left_out = ("streams", "earlier_late_frames", "changed_fields")
         integrity["low_rate_check"] = [
             {name: value for name, value in counters.items() if name not in left_out} for counters in checked
         ]

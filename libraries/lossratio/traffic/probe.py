@@ -1,11 +1,9 @@
 """Frames of a profile for a look at the cabling, with a mark in the payload that rewritten headers keep."""
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from lossratio.traffic.agent.core.comparison import DESTINATION_MAC, DSCP, ECN, VLAN_TAG, FieldChange
 from lossratio.traffic.agent.core.configuration import (
     FCS_BYTES,
     Direction,
@@ -132,41 +130,6 @@ def with_room(frames: FramesSpec) -> FramesSpec:
     """The smallest frames of a kind, in which there is room for a mark."""
     least = frames.tag_offset + MARK_ROOM + FCS_BYTES
     return replace(frames, sizes=((max(least, min(size for size, _ in frames.sizes)), 1),))
-
-
-_MOST_FIELDS = 4
-_WAYS = {
-    DSCP: "For a device that marks frames, give the profile 'is_marked: true' in its 'ipv4' or 'ipv6' header "
-    "(ethip4-ip4base-marked has it): every other byte is compared all the same.",
-    VLAN_TAG: "For a trunk on one side and an access port on the other, give each direction of the profile the tags "
-    "of the port that it leaves from ('reverse' has 'headers'); for another priority, 'is_marked: true' in the tag.",
-    DESTINATION_MAC: "The device must send frames to the address of the port that they come back to: look at its next "
-    "hops; or give the profile 'any_mac: true'.",
-    " address": "For a device that translates addresses, measure with 'integrity=off'.",
-}
-_WAYS[ECN] = _WAYS[DSCP]
-"""How to expect a change, by the end of the name of the field."""
-
-
-def fields_in_words(changes: Sequence[FieldChange]) -> str:
-    """The fields that differ: ``only the IPv4 DSCP differs: 0 before, 10 after``."""
-    if len(changes) == 1:
-        return f"only the {changes[0].name} differs: {changes[0].in_words}"
-    shown = ", ".join(f"{change.name} ({change.in_words})" for change in changes[:_MOST_FIELDS])
-    more = f" and {len(changes) - _MOST_FIELDS} more fields" if len(changes) > _MOST_FIELDS else ""
-    return f"{shown}{more} differ"
-
-
-def ways_to_expect(changes: Sequence[FieldChange]) -> list[str]:
-    """How a measurement is told to expect changes, a sentence for each kind that it can be told to."""
-    found = (_way_to_expect(change.name) for change in changes)
-    return [*dict.fromkeys(way for way in found if way is not None)]
-
-
-def _way_to_expect(name: str) -> str | None:
-    if name in (VLAN_TAG, DESTINATION_MAC):
-        return _WAYS[name]
-    return next((_WAYS[end] for end in (DSCP, ECN, " address") if name.endswith(end)), None)
 
 
 def smallest_probe(direction: Direction) -> int:

@@ -7,9 +7,15 @@ from lossratio.trials.causes import (
     missing_frames as missing_frames,
     sut_loss_ratio as sut_loss_ratio,
 )
+from lossratio.trials.changed_fields import (
+    LOOK_AT_DUT as LOOK_AT_DUT,
+    changes_in_words as changes_in_words,
+    fields_in_words as fields_in_words,
+    seen_in_words as seen_in_words,
+    ways_to_expect as ways_to_expect,
+)
 from lossratio.trials.counters import (
     IN_FLIGHT as IN_FLIGHT,
-    LOOK_AT_DUT as LOOK_AT_DUT,
     START_TOLERANCE as START_TOLERANCE,
     CountersError as CountersError,
     Examination as Examination,
@@ -63,6 +69,7 @@ from lossratio.trials.timeline import (
     Timeline as Timeline,
 )
 from lossratio.trials.trial import (
+    ChangedField as ChangedField,
     Controller as Controller,
     DirectionCounters as DirectionCounters,
     Exchange as Exchange,

@@ -11,8 +11,9 @@ from enum import Enum
 from typing import Any, Literal, get_args
 
 from lossratio.errors import DutError, TrafficError
+from lossratio.trials.changed_fields import LOOK_AT_DUT, changes_in_words
 from lossratio.trials.record import Frames, Microseconds, Observed
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput
+from lossratio.trials.trial import ChangedField, DirectionCounters, TrialInput, TrialOutput
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,16 @@ class Integrity(str, Enum):
 
 
 class IntegrityError(DutError):
-    """A DUT duplicates, corrupts, truncates, pads or misdelivers frames, and the policy is ``fail``."""
+    """A DUT duplicates, corrupts, truncates, pads or misdelivers frames, and the policy is ``fail``.
+
+    Args:
+        message: What happened, and the way out.
+        names_fields: Whether the message says which fields of the frames differ.
+    """
+
+    def __init__(self, message: str, *, names_fields: bool = False) -> None:
+        super().__init__(message)
+        self.names_fields = names_fields
 
 
 @dataclass(frozen=True)
@@ -294,6 +304,8 @@ class Examination(Observed):
     """Frames with another destination MAC address, among all that arrived."""
     strayed: Frames = 0
     """Frames of other directions that arrived here. They are not part of the frames that arrived."""
+    changed: tuple[ChangedField, ...] = ()
+    """Fields of one of the faulty frames that came back with other values, the first few of them."""
     has_foreign: bool = False
     """Whether foreign frames may be among those that arrived, so that surplus ones are not copies."""
 
@@ -317,6 +329,7 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
         corrupted_frames=of_all(examination.corrupted),
         wrong_length_frames=examination.wrong_length,
         misdelivered_frames=of_all(examination.readdressed) + examination.wrong_mac,
+        changed_fields=examination.changed,
     )
     intact = max(0, arrived - counted.faulty)
     surplus = 0 if examination.has_foreign else max(0, intact - counters.sent_frames)
@@ -328,18 +341,14 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
     )
 
 
-LOOK_AT_DUT = (
-    "Look at the DUT; if it changes frames on purpose, have the traffic profile expect that, or measure with "
-    "'integrity=off'."
-)
-"""What to do where frames came back changed, and nobody knows how."""
-
-
 def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None:
     """Checks that each frame came back as it was sent, and once. Raises IntegrityError if some did not."""
     faulty = [f"{direction.name}: {faults_in_words(direction)}" for direction in directions if direction.faulty]
     if faulty:
-        raise IntegrityError(f"Frames did not come back as they were sent, {where}: {'; '.join(faulty)}. {LOOK_AT_DUT}")
+        changes = changes_in_words({direction.name: direction.changed_fields for direction in directions})
+        seen = f"{'; '.join(faulty)}. {changes or LOOK_AT_DUT}"
+        text = f"Frames did not come back as they were sent, {where}: {seen}"
+        raise IntegrityError(text, names_fields=bool(changes))
 
 
 def faults_in_words(counters: DirectionCounters) -> str:

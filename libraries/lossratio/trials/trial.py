@@ -155,6 +155,23 @@ class StreamCounters(Observed):
 
 
 @dataclass(frozen=True)
+class ChangedField(Observed):
+    """A field that a frame came back with another value of."""
+
+    name: str
+    """Its name, with its header's: ``IPv4 DSCP``."""
+    before: str
+    """The value that it must come back with."""
+    after: str
+    """The value that it came back with."""
+
+    @property
+    def in_words(self) -> str:
+        """Its values."""
+        return f"{self.before} before, {self.after} after"
+
+
+@dataclass(frozen=True)
 class DirectionCounters(Observed):
     """The counters of one direction of the traffic in one trial."""
 
@@ -206,6 +223,8 @@ class DirectionCounters(Observed):
     misdelivered_frames: Frames = 0
     """Frames that came back with other addresses, and frames of other directions that arrived here; both do not count
     as received."""
+    changed_fields: tuple[ChangedField, ...] = ()
+    """Fields of a frame that came back otherwise than it must, the first few of them; empty: not known."""
     flows_with_loss: Frames | None = None
     """Flows of which a frame was lost or came back with a fault; None: the generator does not count flows."""
     displacement_frames: Frames | None = None

@@ -49,6 +49,8 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     assert again["test"].pop("long_name") is None
     # And late frames are with the trial that sent them, and those of earlier ones are counted apart.
     assert all(way.pop("earlier_late_frames") == [] for trial in again["trials"] for way in trial["directions"])
+    # And each direction says which fields came back changed.
+    assert all(way.pop("changed_fields") == [] for trial in again["trials"] for way in trial["directions"])
     assert {trial.pop("late_frames") for trial in again["trials"]} <= {0}
     # And each direction has findings of generators that look at every frame.
     directions = [direction for trial in again["trials"] for direction in trial["directions"]]

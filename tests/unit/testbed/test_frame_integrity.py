@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 import time
@@ -33,6 +34,8 @@ pytestmark = [pytest.mark.netns, needs_testbed, pytest.mark.usefixtures("unseen"
 LOSES_AND_REPEATS = """numgen inc mod 100 0 drop
 numgen inc mod 99 50 dup to "dut1" """
 CORRUPTS = 'numgen inc mod 100 0 @th,144,8 set 0x77 comment "a byte of the payload"'
+MARKS = "numgen inc mod 10 0 ip dscp set 10"
+ONLY_DSCP = "In single frames: port0>port1: only the IPv4 DSCP differs: 0 before, 10 after"
 TRANSLATES = "ip saddr 198.18.0.0/16 ip saddr set 198.18.255.1"
 
 
@@ -116,6 +119,34 @@ def test_a_dut_that_corrupts_fails_the_test_where_that_was_asked_for_and_the_tri
     assert (result.outcome, result.guilty) == (Outcome.FAILED, "DUT")
     (trial,) = result.trials
     assert (trial.directions[0].corrupted_frames, trial.lost_frames) == (20, 20)
+
+
+def test_the_field_that_differs_in_trials_is_named_with_the_profile_that_expects_it(faulty, tmp_path):
+    testbed = faulty(MARKS)
+    with pytest.raises(IntegrityError, match=r"at 5.0000 kfps for 0.4 s: port0>port1: \d+ corr") as caught:
+        measure_mrr(testbed, request(integrity=Integrity.FAIL), place(tmp_path / "fail"))
+    assert f"{ONLY_DSCP}. For a device that marks frames, give the profile 'is_marked: true'" in str(caught.value)
+    result = measure_mrr(testbed, request(), place(tmp_path / "doubt"))
+    (reason,) = (doubt.reason for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.INTEGRITY)
+    assert f"{ONLY_DSCP}. For a device that marks frames" in reason
+    assert f"none of these count as received. {ONLY_DSCP}." in message(result)
+    page = render(ReportFormat.HTML, [read_run(tmp_path / "doubt")])
+    assert ONLY_DSCP in html.unescape(page)
+
+
+def test_a_generator_that_only_counts_changed_frames_has_single_ones_looked_at(kernel_generator, tmp_path):
+    with open_testbed(kernel_generator, dut="linux_bridge") as testbed:
+        node = testbed.duts[0].node
+        hook = 'type filter hook ingress device "dut0" priority 0;'
+        node.run("nft", f"table netdev marks {{\nchain west {{\n{hook}\nnumgen inc mod 2 0 ip dscp set 10\n}}\n}}")
+        try:
+            with pytest.raises(IntegrityError) as caught:
+                measure_mrr(testbed, request(integrity=Integrity.FAIL), place(tmp_path))
+        finally:
+            node.run("nft", "delete table netdev marks")
+    # A device that changes all frames would be found before the first trial.
+    assert re.search(r"at 5.0000 kfps for 0.4 s: port0>port1: [\d,]+ corrupted", str(caught.value))
+    assert f"{ONLY_DSCP}. For a device that marks frames" in str(caught.value)
 
 
 def test_a_dut_that_translates_addresses_is_measured_where_nobody_looks(faulty, tmp_path):

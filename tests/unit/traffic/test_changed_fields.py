@@ -9,7 +9,7 @@ from scapy.layers.l2 import Dot1Q, Ether
 from lossratio.traffic import PortPair, TrafficPort, changed_fields, load_profile, make_configuration
 from lossratio.traffic.agent.afpacket.examination import _ExpectedFrames
 from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.probe import fields_in_words, ways_to_expect
+from lossratio.trials import fields_in_words, ways_to_expect
 
 PAIR = PortPair(TrafficPort("west", "tg0"), TrafficPort("east", "tg1"))
 WEST, EAST = b"\2\0\0\0\0\1", b"\2\0\0\0\0\2"

@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import ANY
 
 import faulty_device
 import frame_samples
@@ -149,6 +150,26 @@ def test_frames_that_come_back_otherwise_than_they_were_sent_are_counted_apart_a
     assert east.received_frames == SENT - sum(expected.values())
     assert (west.received_frames, faults(west)) == (SENT, {})
     assert (east.examined_frames, west.examined_frames) == (SENT, SENT)
+
+
+@pytest.mark.parametrize(
+    ("fault", "fields"),
+    [
+        ("none", []),
+        ("lose and duplicate", []),
+        ("class", [("IPv4 DSCP", "0", "46")]),
+        ("addresses", [("IPv4 source address", ANY, ANY), ("IPv4 destination address", ANY, ANY)]),
+        ("mac", [("destination MAC address", ANY, ANY)]),
+        ("truncate", [("length", "60 bytes", "56 bytes")]),
+        ("vlan", [("VLAN tag", "untagged", "VLAN 7 with priority 0")]),
+        # Its number may be another frame's.
+        ("renumber", []),
+    ],
+)
+def test_what_differs_in_the_first_faulty_frame_is_said(through, fault, fields):
+    east, west = through(fault)
+    assert [(change.name, change.before, change.after) for change in east.changed_fields] == fields
+    assert west.changed_fields == ()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.comparison import FieldChange, differing_fields
 from ..core.configuration import DIRECTIONS, FCS_BYTES, TAG_BYTES, Direction
 from ..core.links import Link
 from ..core.protocol import Message
@@ -35,6 +36,7 @@ _MACS, _WORD_BYTES = 12, 8
 _LEAST_LENGTH = 60
 """Bytes of the shortest Ethernet frame, without FCS."""
 _CACHED_BYTES = 1 << 20
+_MOST_CHANGES = 8
 
 Flags = NDArray[np.bool_]
 
@@ -128,6 +130,7 @@ class Examiner:
                 name: -(-int(np.count_nonzero(flags)) * (captured + overlooked) // max(1, captured))
                 for name, flags in of_all.items()
             },
+            "changed": [vars(change) for change in seen.changes[:_MOST_CHANGES]],
         }
         self._stop()
         return answer
@@ -164,6 +167,8 @@ class _Seen:
     """Whether it was chosen, and its IP addresses are others."""
     corrupted: Flags
     """Whether it was chosen, and anything else is different."""
+    changes: tuple[FieldChange, ...] = ()
+    """What differs in the first frame with such a fault, if that is known."""
 
     def of(self, sent: int) -> _Seen:
         """The same where so many frames were sent: the number of any other frame is wrong."""
@@ -177,6 +182,7 @@ class _ExpectedFrames:
 
     def __init__(self, direction: Direction, cycle: FrameCycle) -> None:
         spec = direction.arriving
+        self._direction = direction
         self.growth = direction.growth
         self._tags = None if direction.arriving_tags is None else bytes.fromhex(direction.arriving_tags)
         self._sent_tags = len(direction.frames.vlan_tags)
@@ -245,11 +251,24 @@ class _ExpectedFrames:
             wrong |= folded_sums(word_sums(got[:, start:end])) != 0xFFFF
         return wrong & ~is_readdressed, is_readdressed
 
+    def changes(self, frame: CapturedFrames, number: int, tag: int, first: int, mac: bytes) -> tuple[FieldChange, ...]:
+        """What differs in a single frame with this sequence number; nothing if the number may be another frame's."""
+        wanted, sizes = self.frames(tag, np.array([number]), first)
+        got = frame.contents(self.end, with_tags=self.place.behind_vlan, skipped=self.growth)
+        for start, width in number_parts(self.place):
+            if (got[:, start : start + width] != wanted[:, start : start + width]).any():
+                return ()
+        with_tags = frame.contents(self.end, skipped=self.growth)
+        length = int(frame.lengths[0]) - self.growth
+        expected = wanted[0, : sizes[0]].tobytes()
+        return tuple(differing_fields(self._direction, expected, with_tags[0, :length].tobytes(), mac or None, length))
+
 
 def _joined(parts: Sequence[_Seen]) -> _Seen:
-    return _Seen(
-        **{field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(_Seen)}
-    )
+    columns = [field.name for field in fields(_Seen) if field.name != "changes"]
+    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+    changes = next((part.changes for part in parts if part.changes), ())
+    return _Seen(**joined, changes=changes)
 
 
 def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:
@@ -290,4 +309,9 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     odd = np.flatnonzero(expected.differ(got, wanted, sizes) | (own_lengths != sizes))
     corrupted[rows[odd]], readdressed[rows[odd]] = expected.compare(got[odd], wanted[odd], own_lengths[odd], sizes[odd])
     is_intact = left & ~readdressed & ~corrupted
-    return _Seen(numbers, is_chosen, is_intact, strayed, wrong_length, wrong_mac, readdressed, corrupted)
+    faulty = np.flatnonzero(readdressed | corrupted | wrong_mac | wrong_length)
+    changes: tuple[FieldChange, ...] = ()
+    if len(faulty) and first is not None and expected.place.is_numbered:
+        row = int(faulty[0])
+        changes = expected.changes(captured[row : row + 1], int(numbers[row]), sample.tag, first, sample.mac)
+    return _Seen(numbers, is_chosen, is_intact, strayed, wrong_length, wrong_mac, readdressed, corrupted, changes)

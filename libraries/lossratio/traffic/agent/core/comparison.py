@@ -91,8 +91,19 @@ def changed_fields(
     `got` may be its beginning only; then `length` is the bytes of the whole frame. `mac` is the receiving port's
     address; None: it is not compared.
     """
+    return differing_fields(direction, arrived_frame(direction, sent), got, mac, length, sent)
+
+
+def differing_fields(
+    direction: Direction,
+    wanted: bytes,
+    got: bytes,
+    mac: bytes | None = None,
+    length: int | None = None,
+    sent: bytes | None = None,
+) -> list[FieldChange]:
+    """The same for a frame as it must come back; how it was `sent` is said where its tags differ, if that is known."""
     spec = direction.arriving
-    wanted = arrived_frame(direction, sent)
     changes = []
     if mac is not None and not spec.has_macs and got[:_MAC] != mac:
         changes.append(FieldChange(DESTINATION_MAC, mac.hex(":"), got[:_MAC].hex(":")))
@@ -102,7 +113,7 @@ def changed_fields(
     behind, got_behind = behind_tags(wanted) - 2, behind_tags(got) - 2
     tags, got_tags = (_without(spec.rewritable, frame[:end]) for frame, end in ((wanted, behind), (got, got_behind)))
     if tags[_MACS:] != got_tags[_MACS:]:
-        changes.append(_changed_tags(sent, wanted, got))
+        changes.append(_changed_tags(wanted if sent is None else sent, wanted, got))
     rest = wanted[:behind] + got[got_behind:]
     left, right = (_without(spec.rewritable, frame) for frame in (wanted, rest))
     changes += (

@@ -1,0 +1,71 @@
+"""Fields that frames came back with other values of, in words, and how a measurement is told to expect that."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+LOOK_AT_DUT = (
+    "Look at the DUT; if it changes frames on purpose, have the traffic profile expect that, or measure with "
+    "'integrity=off'."
+)
+"""What to do where frames came back changed, and nobody knows how."""
+_MOST_FIELDS = 4
+_MARKS = (
+    "For a device that marks frames, give the profile 'is_marked: true' in its 'ipv4' or 'ipv6' header "
+    "(ethip4-ip4base-marked has it): every other byte is compared all the same."
+)
+_WAYS = {
+    "DSCP": _MARKS,
+    "ECN": _MARKS,
+    "VLAN tag": "For a trunk on one side and an access port on the other, give each direction of the profile the tags "
+    "of the port that it leaves from ('reverse' has 'headers'); for another priority, 'is_marked: true' in the tag.",
+    "destination MAC address": "The device must send frames to the address of the port that they come back to: look at "
+    "its next hops; or give the profile 'any_mac: true'.",
+    " address": "For a device that translates addresses, measure with 'integrity=off'.",
+}
+"""How to expect a change, by the end of the name of the field; the first one that fits counts."""
+
+
+class Change(Protocol):
+    """A field that a frame came back with another value of."""
+
+    @property
+    def name(self) -> str:
+        """Its name, with its header's."""
+
+    @property
+    def in_words(self) -> str:
+        """Its values."""
+
+
+def fields_in_words(changes: Sequence[Change]) -> str:
+    """The fields that differ: ``only the IPv4 DSCP differs: 0 before, 10 after``."""
+    if len(changes) == 1:
+        return f"only the {changes[0].name} differs: {changes[0].in_words}"
+    shown = ", ".join(f"{change.name} ({change.in_words})" for change in changes[:_MOST_FIELDS])
+    more = " and more fields" if len(changes) > _MOST_FIELDS else ""
+    return f"{shown}{more} differ"
+
+
+def ways_to_expect(changes: Sequence[Change]) -> list[str]:
+    """How a measurement is told to expect changes, a sentence for each kind that it can be told to."""
+    found = (_way_to_expect(change.name) for change in changes)
+    return [*dict.fromkeys(way for way in found if way is not None)]
+
+
+def seen_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
+    """Which fields of single frames differ, by direction, in a sentence; empty if none is known."""
+    seen = "; ".join(f"{name}: {fields_in_words(fields)}" for name, fields in changes.items() if fields)
+    return f"In single frames: {seen}." if seen else ""
+
+
+def changes_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
+    """The same, and what to do about it."""
+    seen = seen_in_words(changes)
+    if not seen:
+        return ""
+    every = {change.name: change for fields in changes.values() for change in fields}
+    return " ".join([seen, *ways_to_expect([*every.values()]), LOOK_AT_DUT])
+
+
+def _way_to_expect(name: str) -> str | None:
+    return next((way for end, way in _WAYS.items() if name.endswith(end)), None)
