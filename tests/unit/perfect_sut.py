@@ -7,9 +7,11 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 from lossratio.testbed.live import open_testbed
 from lossratio.trials.counters import output_from_counters
+from lossratio.trials.late import LateFrames
 from lossratio.trials.trial import DirectionCounters, TrialInput
 
 PERFECT = """\
@@ -47,6 +49,10 @@ class Moment:
     """Random numbers of this testbed."""
     late: int = 0
     """Frames of the trial that came back after the wait for them."""
+    late_by: int = 0
+    """How many trials later they came; 0: before the next one."""
+    stalled: float = 0.0
+    """Seconds by which the clock of the tester stood still, or went ahead."""
 
 
 Injector = Callable[[Moment, DirectionCounters], DirectionCounters]
@@ -154,6 +160,45 @@ def held_up_a_little(moment: Moment, counters: DirectionCounters) -> DirectionCo
     return replace(counters, received_frames=counters.received_frames - late)
 
 
+def held_up_for_long(moment: Moment, counters: DirectionCounters) -> DirectionCounters:
+    """5 % of the frames of some trials come back two or three trials later."""
+    if moment.random.random() < 0.5:
+        return counters
+    late = round(0.05 * counters.sent_frames)
+    moment.late += late
+    moment.late_by = moment.number % 2 + 2
+    return replace(counters, received_frames=counters.sent_frames - late)
+
+
+def starved_at_times(moment: Moment, counters: DirectionCounters) -> DirectionCounters:
+    """The tester's host gets no CPU at times: it sends less, drops some of what came back, and sees the rest late."""
+    if moment.random.random() < 0.6:
+        return counters
+    late = round(0.01 * counters.sent_frames)
+    moment.late += late
+    starving = dropped(unsent(counters, 0.2, lateness_s=0.2 * moment.trial.duration), 0.02)
+    return replace(starving, received_frames=starving.received_frames - late)
+
+
+def clock_stalls(moment: Moment, counters: DirectionCounters) -> DirectionCounters:
+    """The sender's clock stands still for a moment in each third trial, and the controller's goes ahead by 30 s."""
+    if moment.number % 3:
+        return counters
+    moment.stalled = 30.0
+    return unsent(counters, 0.02, lateness_s=0.02 * moment.trial.duration)
+
+
+def only_one_way(_: Moment, counters: DirectionCounters) -> DirectionCounters:
+    """One of the ports sends 10 % less."""
+    return unsent(counters, 0.1) if counters.name.startswith("port0") else counters
+
+
+def drops_only_one_way(moment: Moment, counters: DirectionCounters) -> DirectionCounters:
+    """One of the ports drops 3 % of what came back, for 15 s of each 40 s."""
+    is_there = counters.name.startswith("port1") and moment.began % 40.0 < 15.0
+    return dropped(counters, 0.03) if is_there else counters
+
+
 INJECTORS: tuple[Injector, ...] = (
     steadily,
     starved,
@@ -170,7 +215,36 @@ INJECTORS: tuple[Injector, ...] = (
     drops_always,
     held_up,
     held_up_a_little,
+    held_up_for_long,
+    starved_at_times,
+    clock_stalls,
+    only_one_way,
+    drops_only_one_way,
 )
+
+
+class PerfectTable:
+    """The table of a device that keeps every connection, and forgets all of them when it is told to."""
+
+    safe_rate = None
+    is_one_way = False
+    known_ports = None
+
+    def __init__(self) -> None:
+        self.entries = 0
+
+    def count(self) -> int:
+        return self.entries
+
+    def forget(self) -> float:
+        self.entries = 0
+        return 0.001
+
+    def check(self, established: object) -> None:
+        pass
+
+    def timeout_of(self, state: object = None) -> float:
+        return 120.0
 
 
 class PerfectTestbed:
@@ -181,6 +255,9 @@ class PerfectTestbed:
         file.write_text(PERFECT)
         self._testbed = open_testbed(file, dut=dut)
         self._injector = injector
+        self._table = PerfectTable()
+        self._late_frames = LateFrames()
+        self._late: dict[int, dict[int, int]] = {}
         self._random = random.Random(seed)
         self._measured = 0
         self._seconds = 0.0
@@ -192,21 +269,92 @@ class PerfectTestbed:
     def ready_for(self, profile, **options):
         with self._testbed.ready_for(profile, **options) as ready:
             self._measurer = ready.measurer
-            yield replace(ready, measurer=self)
+            source = PerfectSource(self, ready.source)
+            yield replace(
+                ready,
+                measurer=self,
+                source=source,
+                late_frames=self._late_frames,
+                wait_for_late_frames=lambda: self._late_frames.seen_after(self._late_now(after=True)),
+            )
+
+    def keep_connections(self) -> None:
+        """Puts a device on the path whose table of connections can be looked at."""
+        hop = SimpleNamespace(node_name="DUT1")
+        self.duts = (SimpleNamespace(connections=self._table, hop=hop, kind="perfect", resets=False),)
+
+    def spoil(self, trial: TrialInput, directions, seconds: float) -> tuple[Moment, list[DirectionCounters]]:
+        """The counters of traffic that took so many seconds, as the injector leaves them."""
+        self._measured += 1
+        moment = Moment(self._measured, trial, self._seconds, self._random)
+        self._seconds += seconds
+        if self._injector is None:
+            return moment, list(directions)
+        return moment, [self._injector(moment, direction) for direction in directions]
 
     def measure(self, trial: TrialInput):
         output = self._measurer.measure(trial)
-        self._measured += 1
-        moment = Moment(self._measured, trial, self._seconds, self._random)
-        self._seconds += output.elapsed or trial.duration
+        self._late_frames.begin_traffic()
+        moment, counters = self.spoil(trial, output.directions, output.elapsed or trial.duration)
+        # All frames that left reached the device.
+        self._table.entries = sum(direction.sent_frames for direction in counters)
+        late_now = self._late_now()
+        self._late_frames.seen_since(late_now)
+        counters[0] = replace(counters[0], late_frames=late_now[0], earlier_late_frames=tuple(late_now[1:]))
+        if moment.late_by:
+            self._late.setdefault(moment.number + moment.late_by, {})[moment.number] = moment.late
         if self._injector is None:
             return output
-        counters = [self._injector(moment, direction) for direction in output.directions]
-        spoilt = output_from_counters(trial, counters, elapsed=output.elapsed)
+        spoilt = output_from_counters(trial, counters, elapsed=(output.elapsed or trial.duration) + moment.stalled)
         timelines = tuple(
             _as_counted(timeline, direction) for timeline, direction in zip(output.timelines, counters, strict=False)
         )
-        return replace(spoilt, timelines=timelines, late_frames=moment.late or None)
+        late = 0 if moment.late_by else moment.late
+        return replace(spoilt, timelines=timelines, late_frames=late or None)
+
+    def _late_now(self, *, after: bool = False) -> list[int]:
+        """Late frames that come now: of the trial before, of that before it...; or, after all, of the latest, too."""
+        counts = [0] * 8
+        for due in [due for due in self._late if due <= self._measured or after]:
+            for number, frames in self._late.pop(due).items():
+                age = self._measured - number
+                counts[age if after else age - 1] += frames
+        return counts
+
+
+class PerfectSource:
+    """Latency trials and running traffic of such a testbed."""
+
+    def __init__(self, testbed: PerfectTestbed, source: object) -> None:
+        self._testbed = testbed
+        self._source = source
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._source, name)
+
+    def latency(self, load: float, duration: float):
+        output = self._source.latency(load, duration)
+        _, counters = self._testbed.spoil(TrialInput(duration, load), output.directions, duration)
+        return replace(output, directions=tuple(counters))
+
+    def start_traffic(self, load: float, watch: bool = False) -> None:
+        self._load = load
+        self._source.start_traffic(load, watch=True)
+        if not watch:
+            # On this clock traffic flows while somebody waits, and at no other time.
+            self._source.wait(1.0)
+
+    def stop_traffic(self, late_wait: float):
+        stopped = self._source.stop_traffic(late_wait)
+        seconds = stopped.directions[0].elapsed_s or 1.0
+        asked = TrialInput(seconds, self._load)
+        moment, counters = self._testbed.spoil(asked, stopped.directions, seconds)
+        counted = output_from_counters(asked, counters, negative_loss="csit").directions
+        timelines = tuple(
+            _as_counted(timeline, direction) for timeline, direction in zip(stopped.timelines, counted, strict=False)
+        )
+        late = {each.name: moment.late // len(counted) for each in counted}
+        return replace(stopped, directions=counted, timelines=timelines, late_by_direction=late)
 
 
 def _as_counted(timeline, counters):

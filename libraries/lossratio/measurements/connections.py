@@ -16,7 +16,7 @@ from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.quantities import FrameRate
 from lossratio.records import Rate
 from lossratio.results import Finding
-from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOutput, TrialResult
+from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
 from lossratio.units import Unit
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ LONGER, OF_LONGEST = 2.0, 0.9
 a device forgets."""
 LEAST_MORE = 10.0
 """Connections that it must open beyond those that shorter trials established."""
+_OF_ROOM = 0.95
+"""The share of the connections of a full table that there is room for in any case."""
 _NO_MORE = 0.01
 """The share of them up to which they are none."""
 
@@ -41,13 +43,20 @@ def full_table(trials: Sequence[TrialResult], usual_duration: float) -> float | 
     A device that limits the rate of connections establishes more of them in a longer trial. One whose table is full
     does not.
     """
-    most = max((_established(trial) for trial in trials if trial.duration <= usual_duration), default=0.0)
+    usual = [trial for trial in trials if trial.duration <= usual_duration and not is_spoilt(trial.output)]
+    most = max(map(_established, usual), default=0.0)
     for trial in trials:
         more = trial.load * trial.duration - most
-        is_telling = trial.duration > usual_duration and more >= LEAST_MORE and not trial.output.unsent_frames
+        is_telling = trial.duration > usual_duration and more >= LEAST_MORE and not is_spoilt(trial.output)
         if most and is_telling and abs(_established(trial) - most) <= max(1.0, _NO_MORE * more):
             return most
     return None
+
+
+def is_spoilt(output: TrialOutput) -> bool:
+    """Whether connections are missing for which the device can do nothing: of the tester, or only late."""
+    missing = missing_frames(output)
+    return missing is not None and (missing.by_tester > 0 or missing.late > 0)
 
 
 def _established(trial: TrialResult) -> float:
@@ -214,9 +223,11 @@ def tables_of(testbed: Testbed) -> dict[str, ConnectionTable]:
 
 
 class TableMeasurer:
-    """Performs trials of one duration, and one more after the first that loses connections: is a table full?
+    """Performs trials of one duration, and more after the first that loses connections: is a table full?
 
-    The longer one takes so many seconds at most.
+    A longer one takes so many seconds at most, and opens as many connections. If it establishes as many as the shorter
+    one, the table may be full, or the same share of all connections is lost. So there is a control, which opens as many
+    as were established: a table has room for them.
     """
 
     def __init__(self, measurer: Measurer, longest_trial: float) -> None:
@@ -230,16 +241,27 @@ class TableMeasurer:
         """
         output = self._measurer.measure(trial)
         duration = LONGER * trial.duration
-        is_clear = self._is_answered or output.unsent_frames or duration > OF_LONGEST * self._longest_trial
+        is_clear = self._is_answered or is_spoilt(output) or duration > OF_LONGEST * self._longest_trial
         if is_clear or output.loss_ratio * trial.load * trial.duration < LEAST_MORE:
             return output
         asked = TrialInput(duration, trial.load / LONGER)
         longer = TrialResult(asked, self._measurer.measure(asked))
-        self._is_answered = not longer.output.unsent_frames
+        self._is_answered = not is_spoilt(longer.output)
         entries = full_table((TrialResult(trial, output), longer), trial.duration)
+        elapsed = (output.elapsed or trial.duration) + longer.elapsed
         if entries is not None:
-            raise full_table_error(entries, longer, "take shorter trials (trial_duration)")
-        return replace(output, elapsed=(output.elapsed or trial.duration) + longer.elapsed)
+            room = TrialInput(duration, _OF_ROOM * entries / duration)
+            control = TrialResult(room, self._measurer.measure(room))
+            elapsed += control.elapsed
+            has_room = control.loss_ratio * room.load * duration < LEAST_MORE
+            if has_room and not _came_late(control.output):
+                raise full_table_error(entries, longer, "take shorter trials (trial_duration)")
+        return replace(output, elapsed=elapsed)
+
+
+def _came_late(output: TrialOutput) -> bool:
+    """Whether connections of the trials before were not lost, but late, as is seen in this one."""
+    return any(way.late_frames or any(way.earlier_late_frames) for way in output.directions)
 
 
 class OpeningMeasurer:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from lossratio import measurements
-from lossratio.errors import DutError, TrafficError
-from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput, goals_from
+from lossratio.errors import DutError, SearchError, TesterError, TrafficError
+from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput, goals_from
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import TestRun, View, differences, search_name, value_line
-from lossratio.trials import TrialResult, read_journal
+from lossratio.trials import MissingFrames, TrialResult, read_journal
 from lossratio.units import format_ratio
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def measure_reconfiguration_loss(
 
     searched = replace(place, test=place.test.model_copy(update={"name": search_name(place.test.name)}))
     goal_search = find_conditional_throughput(testbed, request, searched, on_progress)
-    _, load = goal_search.relevant_load(None)
+    load = _found_load(goal_search)
     irregular = [goal.result.reason for goal in goal_search.goals if goal.result and not goal.result.regular]
     found = (f"the load was found by a search that is irregular: {reason}" for reason in irregular)
     about_search = (*goal_search.remarks, *found)
@@ -151,16 +151,22 @@ def measure_reconfiguration_loss(
                 f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); so many "
                 "more could have been lost"
             )
-        dropped = 0 if stopped is None else sum(way.generator_drop_frames for way in stopped.directions)
+        dropped = 0
+        if stopped is not None:
+            drops = sum(way.generator_drop_frames for way in stopped.directions)
+            dropped = max(0, min(drops, stopped.lost))
         if dropped:
             remarks.append(
-                f"the generator dropped {dropped:,} frames that came back; so many of those lost, at most, are its own"
+                f"the generator dropped {dropped:,} frames that came back; they are not among those lost, and so many "
+                "more could have been lost"
             )
         run = TestRun(place.test, span.started, span.end(), goal_search.conditions, tuple(remarks), error)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
         result = ReconfigurationResult(
             **measurements.Measurement(run, None, entries, None).stated(goal_search.max_load),
-            loss=None if stopped is None else reconfiguration_loss(goal_search.conditions.rate(load), stopped.lost),
+            loss=None
+            if stopped is None
+            else reconfiguration_loss(goal_search.conditions.rate(load), stopped.lost - dropped),
         )
         place.directory.write(result)
         return result
@@ -182,6 +188,21 @@ def measure_reconfiguration_loss(
         write(None, measurements.what_stopped(error))
         raise
     return write(stopped, None)
+
+
+def _found_load(searched: ThroughputResult) -> float:
+    """The load that the search found. Raises TesterError if it found none because of the generator."""
+    try:
+        _, load = searched.relevant_load(None)
+    except SearchError as error:
+        missing = sum((trial.missing for trial in searched.trials), MissingFrames())
+        if missing.by_tester <= missing.lost_by_sut + missing.late:
+            raise
+        raise TesterError(
+            f"{error} Of {missing.total:,} missing frames {missing.by_tester:,} were not sent, or were dropped by the "
+            "generator: that is no evidence about the SUT. Look for other work on the TG."
+        ) from error
+    return load
 
 
 class ReconfigurationView(View[ReconfigurationResult]):

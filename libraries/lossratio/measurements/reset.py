@@ -35,6 +35,7 @@ from lossratio.trials import (
     TrialOutput,
     TrialResult,
     output_from_counters,
+    with_late_frames,
 )
 from lossratio.units import format_milliseconds, trials_counted
 
@@ -254,7 +255,7 @@ class ResettingMeasurer:
         flowed = min(timeline.steps[-1].start + timeline.steps[-1].elapsed for timeline in timelines)
         asked = TrialInput(flowed, trial.load)
         output = output_from_counters(asked, stopped.directions, negative_loss="csit", elapsed=elapsed)
-        return replace(output, timelines=timelines)
+        return replace(with_late_frames(output, stopped.late), timelines=timelines)
 
 
 def _with_reset(timeline: Timeline, moment: float) -> Timeline:
@@ -395,10 +396,12 @@ class ResetView(View[ResetResult]):
             yield value_line("resolution", format_milliseconds(result.resolution_s))
 
     def doubts(self, result: ResetResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """The doubt that the resets are not the only cause of loss."""
+        """The doubt that the resets are not the only cause of loss; frames that the SUT did not lose are none."""
         times = () if result.reset is None else result.reset.times
-        beside, lost = (sum(getattr(time, name) for time in times) for name in ("lost_beside_frames", "lost_frames"))
-        if beside > LEAST_BESIDE * lost:
+        lost = sum(time.lost_frames for time in times)
+        not_by_sut = sum(trial.missing.late + trial.missing.generator_drops for trial in result.trials)
+        beside = sum(time.lost_beside_frames for time in times) - not_by_sut
+        if beside > LEAST_BESIDE * lost and beside > 0:
             yield Doubt(
                 DoubtKind.LOSS_BESIDE_RESET,
                 f"{beside:,} frames were lost before the resets or outside of their outages, which lost {lost:,}: "

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lossratio.errors import TrafficError
+from lossratio.errors import TesterError
 from lossratio.plrsearch import why_set_aside
 from lossratio.trials import TrialResult
 
@@ -33,7 +33,7 @@ class OnTrustedTrials:
             reasons.append(self.why_set_aside(trial))
             set_aside = [reason for reason in reasons if reason is not None]
             if len(reasons) >= _LEAST_WATCHED and 2 * len(set_aside) > len(reasons):
-                raise TrafficError(
+                raise TesterError(
                     f"{len(set_aside)} of the last {len(reasons)} trials were set aside (the last of them because "
                     f"{set_aside[-1]}): there is too little evidence about the SUT. Look for other work on the TG, or "
                     "lower the load."

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lossratio.results.doubts import LEAST_UNSENT, Offered, sums_by_load
+from lossratio.results.doubts import LEAST_UNSENT, Offered, offered_in, sums_by_load
 from lossratio.results.kinds import view_of
 from lossratio.results.view import Finding, number_of
-from lossratio.trials import TrialOutput, missing_frames
+from lossratio.trials import MissingFrames, TrialOutput, missing_frames
 from lossratio.units import Unit, format_ratio
 
 
@@ -59,8 +59,30 @@ def unsent_share_of(finding: Finding) -> float:
     """
     if finding.is_at_limit or finding.result.guilty == "TG":
         return 1.0
-    share = max((one.not_by_sut / one.intended for one in _by_load(finding) if one.intended), default=0.0)
+    offered = _by_load(finding)
+    if number_of(finding.value) is None:
+        if _sut_lost_nothing(finding):
+            return 1.0
+        offered = offered or _at_smallest_load(finding)
+    share = max((one.not_by_sut / one.intended for one in offered if one.intended), default=0.0)
     return share if share > LEAST_UNSENT else 0.0
+
+
+def _sut_lost_nothing(finding: Finding) -> bool:
+    """Whether frames are missing in the trials of a result, and the SUT lost none of them."""
+    missing = sum((trial.missing for trial in finding.result.trials), MissingFrames())
+    return missing.total > 0 and not missing.lost_by_sut
+
+
+def _at_smallest_load(finding: Finding) -> list[Offered]:
+    """The frames that decided that there is no value, if the SUT did not lose most of those that are missing."""
+    trials = [trial for trial in finding.result.trials if trial.is_evidence]
+    smallest = min((trial.load_per_interface_fps for trial in trials), default=None)
+    deciding = [trial for trial in trials if trial.load_per_interface_fps == smallest]
+    missing = sum((trial.missing for trial in deciding), MissingFrames())
+    if missing.lost_by_sut > missing.by_tester + missing.late:
+        return []
+    return sums_by_load(offered_in(deciding))
 
 
 def ends_of_trial(rate: float, output: TrialOutput, *, unsent_is_cost: bool = False) -> Ends:

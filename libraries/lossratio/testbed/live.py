@@ -33,7 +33,9 @@ from lossratio.trials import ChangedField, Integrity, LateFrames, Measurer
 LATE_WAIT = 0.2
 """Seconds to wait for late frames of a measurement's last trial. Those of other trials are counted in the next ones."""
 LATE_SECONDS = 2.0
-"""Seconds to wait at most, if a device has held frames for too long before."""
+"""Seconds to wait since the latest of them, if a device has held frames for too long before."""
+MOST_LATE_SECONDS = 30.0
+"""Seconds to wait at most."""
 
 
 class LiveTestbed(Testbed):
@@ -249,13 +251,20 @@ class LiveTestbed(Testbed):
         return resetting(repairing, self.duts)
 
     def _wait_for_late_frames(self, late_frames: LateFrames) -> None:
-        """Waits for late frames of the last trial: for longer if others came late, and as long as some may come."""
-        most = LATE_SECONDS if late_frames.total else LATE_WAIT
+        """Waits for late frames of the last trials: for longer if others came late, and as long as some may come.
+
+        While some come, it goes on, as a device may hold those of the last trial for as long as those of earlier ones.
+        """
         waited = 0.0
+        quiet = 0.0
         try:
-            while self._agent is not None and waited < most and (not waited or late_frames.may_come):
+            while self._agent is not None and waited < MOST_LATE_SECONDS and (not waited or late_frames.may_come):
+                before = late_frames.total
+                if quiet >= (LATE_SECONDS if before else LATE_WAIT):
+                    break
                 late_frames.seen_after(self._agent.late_by_traffic(LATE_WAIT))
                 waited += LATE_WAIT
+                quiet = 0.0 if late_frames.total > before else quiet + LATE_WAIT
         except TrafficError:
             # The trials before stand all the same. The next measurement gets a new agent.
             self._end_agent()

@@ -51,6 +51,7 @@ from lossratio.trials.journal_lines import (
 from lossratio.trials.late import (
     LateFrames as LateFrames,
     late_frames_of_earlier_version as late_frames_of_earlier_version,
+    with_late_frames as with_late_frames,
 )
 from lossratio.trials.record import (
     Frames as Frames,

@@ -9,7 +9,7 @@ import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import SIMULATED, place
 
-from lossratio.errors import DutError, SearchError
+from lossratio.errors import DutError, SearchError, TesterError
 from lossratio.measurements import measure
 from lossratio.measurements.connection_teardown import ConnectionTeardown, TeardownMeasurer, TeardownRequest
 from lossratio.results import findings_of, message
@@ -53,6 +53,29 @@ def test_the_rate_is_connections_over_the_devices_own_time():
 def test_connections_that_are_missing_or_left_are_errors(table, error):
     with pytest.raises(DutError, match=error):
         TeardownMeasurer(table, "DUT1", table).measure(TRIAL)
+
+
+class Unsent:
+    """A generator that leaves some frames unsent, and whose other connections are all established."""
+
+    def measure(self, trial):
+        return TrialOutput(0.002, sent_frames=998, lost_frames=0, unsent_frames=2)
+
+
+class Late:
+    """A generator whose answers come back too late."""
+
+    def measure(self, trial):
+        return TrialOutput(0.1, sent_frames=1000, lost_frames=100)
+
+
+def test_connections_that_the_tester_did_not_open_are_the_testers():
+    with pytest.raises(TesterError, match="Of 1,000 connections 2 were not opened, or not counted, by the generator"):
+        TeardownMeasurer(Unsent(), "DUT1", Table(opened=998)).measure(TRIAL)
+
+
+def test_a_device_that_has_all_connections_is_measured_though_answers_are_missing():
+    assert TeardownMeasurer(Late(), "DUT1", Table()).measure(TRIAL).forgotten == 0.001
 
 
 def test_a_simulated_device_has_no_table_that_could_be_emptied(tmp_path):
