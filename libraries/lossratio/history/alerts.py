@@ -1,4 +1,4 @@
-"""Alerts about trends: by a webhook, by e-mail, or by a command, as a YAML file says.
+"""Alerts about trends, as a YAML file says: by a webhook, by e-mail, by a command, or by another sink.
 
 An alert says what changed, where, and how sure that is; and later who explained it, and why. It is sent once: a memory
 beside the file has the alerts that were sent, and the next night sends no second one for the same change. An alert that
@@ -7,24 +7,17 @@ could not be sent is tried again.
 
 import json
 import os
-import re
-import shlex
-import smtplib
-import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from email.message import EmailMessage
-from email.utils import formatdate, make_msgid
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import numpy as np
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, create_model, model_validator
 
-from lossratio import callouts
 from lossratio.errors import ReportError, StorageError
+from lossratio.history.sinks import SINKS, Message, NotSentError, Sink, load_sink
 from lossratio.history.trend import ALARMS, LOOK_AT, Trend, TrendVerdict, describe_trend, missing_in_a_row
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.records import FileModel
@@ -32,78 +25,13 @@ from lossratio.report import write_report
 from lossratio.yaml_file import load_yaml_file
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
-_VARIABLE_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
-_TEXT = "{text}"
-_HERE = ("localhost", "127.0.0.1", "::1")
-_SHOWN = 200
-_MOST_OUTPUT = 1_000_000
-_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
-
-Address = Annotated[str, Field(pattern=r"^[^@\s<>,;]+@[^@\s<>,;]+$")]
-
-
-class Webhook(FileModel):
-    """An HTTP request with the alert as JSON."""
-
-    url: str
-    """Its address; ``$NAME`` is taken from the environment, as addresses of chats are secrets."""
-    headers: dict[str, str] = Field(default_factory=dict)
-    """Headers; ``$NAME`` in a value is taken from the environment."""
-    body: JsonValue = None
-    """The JSON to send; ``{text}`` in its texts is the alert. Left out: ``text`` and ``trends``."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_address(cls, url: str) -> str:
-        if not re.match(r"^(https?://\S+|\$\S+)$", url):
-            raise ValueError("an address begins with http://, https:// or the $NAME of a variable")
-        if urlsplit(url).password:
-            raise ValueError("a password does not belong in a file; use headers: {Authorization: $NAME}")
-        return url
-
-
-class Email(FileModel):
-    """A mail by SMTP."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    host: str = Field(min_length=1)
-    """The mail server."""
-    port: int = Field(default=587, ge=1, le=65535)
-    """Its port."""
-    security: Literal["starttls", "tls", "none"] = "starttls"
-    """``none`` sends no password, except to this machine."""
-    sender: Address = Field(alias="from")
-    """The sender."""
-    to: tuple[Address, ...]
-    """The receivers."""
-    user: str | None = None
-    """Name to log in with; left out: no log-in."""
-    password_from: str | None = Field(default=None, pattern=_VARIABLE_NAME)
-    """Name of the environment variable with the password."""
-
-    @model_validator(mode="after")
-    def _is_safe(self) -> "Email":
-        if not self.to:
-            raise ValueError("a mail needs a receiver in 'to'")
-        if (self.user is None) != (self.password_from is None):
-            raise ValueError("a log-in needs both, 'user' and 'password_from', the name of an environment variable")
-        if self.user is not None and self.security == "none" and self.host not in _HERE:
-            raise ValueError("a password is not sent without encryption; use security: starttls")
-        return self
 
 
 class Alert(FileModel):
-    """An alert: a way to send it, and which trends it is for."""
+    """An alert: a way to send it, by one of the sinks, and which trends it is for."""
 
     name: str = Field(min_length=1, max_length=100)
     """Its name in messages and in the memory."""
-    webhook: Webhook | None = None
-    """An HTTP request."""
-    email: Email | None = None
-    """A mail."""
-    command: str | tuple[str, ...] | None = Field(default=None, min_length=1)
-    """A command of this machine, as one text or as a list; it reads the text from its standard input."""
     input: Literal["text", "json"] = "text"
     """What the command reads."""
     timeout: float = Field(default=20.0, gt=0.0, le=600.0)
@@ -117,30 +45,49 @@ class Alert(FileModel):
 
     @model_validator(mode="after")
     def _has_one_way(self) -> "Alert":
-        ways = [way for way in ("webhook", "email", "command") if getattr(self, way) is not None]
-        if len(ways) != 1:
-            raise ValueError(f"an alert is one of webhook, email and command, and this one has {len(ways)} of them")
-        if self.command is not None and not self.words:
-            raise ValueError("the command is empty")
+        count = len(self._sinks())
+        if count != 1:
+            known = SINKS.names()
+            ways = f"{', '.join(known[:-1])} and {known[-1]}"
+            raise ValueError(f"an alert is one of {ways}, and this one has {count} of them")
         return self
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The command with its arguments."""
-        return tuple(shlex.split(self.command)) if isinstance(self.command, str) else tuple(self.command or ())
+    def _sinks(self) -> list[Sink]:
+        values = (getattr(self, name, None) for name in SINKS.names())
+        return [value for value in values if isinstance(value, Sink)]
 
-    def variables(self) -> Iterator[str]:
-        """Names of the environment variables that it needs."""
-        if self.webhook is not None:
-            yield from callouts.variables_in(self.webhook.url, *self.webhook.headers.values())
-        if self.email is not None and self.email.password_from is not None:
-            yield self.email.password_from
+    @property
+    def sink(self) -> Sink:
+        """The way to send it."""
+        (sink,) = self._sinks()
+        return sink
 
 
 class _AlertsFile(FileModel):
     alerts: tuple[Alert, ...]
     memory: Path | None = None
     """File of the alerts that were sent; relative to this file. Left out: beside it, ``NAME.sent.json``."""
+
+
+def _file_model() -> type[_AlertsFile]:
+    """The class of files, whose alerts have a field for each sink."""
+    fields: dict[str, Any] = {name: (_sink_type(name), None) for name in SINKS.names()}
+    alert: Any = create_model("Alert", __base__=Alert, **fields)
+    file: type[_AlertsFile] = create_model("AlertsFile", __base__=_AlertsFile, alerts=(tuple[alert, ...], ...))
+    return file
+
+
+def _sink_type(name: str) -> Any:
+    """The type of a sink's field. A sink that is broken is an error for those who use it, and for nobody else."""
+    try:
+        return load_sink(name) | None
+    except ReportError as error:
+        problem = str(error)
+
+    def refuse(_: object) -> object:
+        raise ValueError(problem)
+
+    return Annotated[Any, BeforeValidator(refuse)]
 
 
 @dataclass(frozen=True)
@@ -161,7 +108,7 @@ class Alerts:
         Raises:
             ReportError: If the file is wrong, a variable of the environment is missing, or the memory cannot be read.
         """
-        loaded = load_yaml_file(path, _AlertsFile, ReportError, check=_problems)
+        loaded = load_yaml_file(path, _file_model(), ReportError, check=_problems)
         memory = path.parent / (loaded.memory or f"{path.stem}.sent.json")
         if not memory.exists():
             return cls(loaded.alerts, memory, {})
@@ -186,14 +133,8 @@ class Alerts:
             if not news:
                 continue
             try:
-                text = "\n\n".join("\n".join(_paragraph(trend)) for trend in news)
-                if alert.webhook is not None:
-                    _request(alert.webhook, text, news, alert.timeout)
-                elif alert.email is not None:
-                    _mail(alert.email, alert_subject(news), text, alert.timeout)
-                else:
-                    _command(alert, text, news)
-            except _NotSentError as error:
+                alert.sink.send(_message(alert, news), alert.timeout)
+            except NotSentError as error:
                 yield f"Alert {alert.name!r} was not sent, and is tried again next time: {error}."
                 continue
             yield f"Alert {alert.name!r} was sent: {len(news)} {'change' if len(news) == 1 else 'changes'}."
@@ -277,18 +218,23 @@ def _problems(loaded: _AlertsFile) -> Iterator[tuple[tuple[str | int, ...], str]
     for index, alert in enumerate(loaded.alerts):
         if alert.name in names[:index]:
             yield ("alerts", index, "name"), f"another alert is called {alert.name!r}"
-        for variable in alert.variables():
-            if variable not in os.environ:
-                yield ("alerts", index), f"the environment variable {variable} is not set; export it before"
+        missing = [variable for variable in alert.sink.variables() if variable not in os.environ]
+        for variable in missing:
+            yield ("alerts", index), f"the environment variable {variable} is not set; export it before"
+        problem = None if missing else alert.sink.problem()
+        if problem is not None:
+            yield ("alerts", index), problem
 
 
-class _NotSentError(Exception):
-    """An alert could not be sent."""
+def _message(alert: Alert, trends: Sequence[Trend]) -> Message:
+    subject = alert_subject(trends)
+    text = "\n\n".join("\n".join(_paragraph(trend)) for trend in trends)
+    return Message(subject, text, _as_data(f"{subject}\n\n{text}", trends), alert.input)
 
 
 def _as_data(text: str, trends: Sequence[Trend]) -> dict[str, Any]:
     return {
-        "text": f"{alert_subject(trends)}\n\n{text}",
+        "text": text,
         "trends": [
             {
                 **asdict(trend.series.key),
@@ -300,73 +246,3 @@ def _as_data(text: str, trends: Sequence[Trend]) -> dict[str, Any]:
             for trend in trends
         ],
     }
-
-
-def _request(webhook: Webhook, text: str, trends: Sequence[Trend], timeout: float) -> None:
-    data = _as_data(text, trends)
-    url = callouts.with_variables(webhook.url)
-    if not _ADDRESS.match(url):
-        raise _NotSentError("the address of the webhook begins with neither http:// nor https://")
-    headers = {name: callouts.with_variables(value) for name, value in webhook.headers.items()}
-    try:
-        callouts.http_request(
-            url,
-            method="POST",
-            body=json.dumps(data if webhook.body is None else _filled(webhook.body, data["text"])).encode(),
-            headers={"Content-Type": "application/json"} | headers,
-            timeout=timeout,
-            most=_SHOWN,
-        )
-    except callouts.CallError as error:
-        place = callouts.without_secrets(url).split("/")[2] or "the webhook"
-        said = f" answered with {error}" if isinstance(error, callouts.AnswerError) else f": {error}"
-        raise _NotSentError(f"{place.partition(':')[0]}{said}") from error
-
-
-def _mail(email: Email, subject: str, text: str, timeout: float) -> None:
-    message = EmailMessage()
-    message["Subject"] = " ".join(subject.split())
-    message["From"], message["To"] = email.sender, ", ".join(email.to)
-    message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain="lossratio")
-    message.set_content(text + "\n")
-    password = "" if email.password_from is None else os.environ[email.password_from]
-    context = ssl.create_default_context()
-    try:
-        with (
-            smtplib.SMTP_SSL(email.host, email.port, timeout=timeout, context=context)
-            if email.security == "tls"
-            else smtplib.SMTP(email.host, email.port, timeout=timeout)
-        ) as server:
-            if email.security == "starttls":
-                server.starttls(context=context)
-            if email.user is not None:
-                server.login(email.user, password)
-            refused = server.send_message(message)
-    except (OSError, smtplib.SMTPException, ValueError) as error:
-        # A server may repeat the password in its answer.
-        said = str(error) if not password else str(error).replace(password, "***")
-        raise _NotSentError(
-            f"{email.host}, port {email.port}: {callouts.shown(said or type(error).__name__)}"
-        ) from error
-    if refused:
-        raise _NotSentError(f"{email.host} refused {', '.join(refused)}; others got it")
-
-
-def _command(alert: Alert, text: str, trends: Sequence[Trend]) -> None:
-    words = alert.words
-    given = json.dumps(_as_data(text, trends)) if alert.input == "json" else text
-    try:
-        done = callouts.run_program(words, stdin=f"{given}\n".encode(), timeout=alert.timeout, most=_MOST_OUTPUT)
-    except callouts.CallError as error:
-        raise _NotSentError(f"{words[0]} {error}") from error
-    if done.returncode != 0:
-        said = callouts.shown((done.stderr or done.stdout).decode(errors="replace").strip() or "it printed nothing")
-        raise _NotSentError(f"{words[0]} ended with exit status {done.returncode}: {said}")
-
-
-def _filled(data: Any, text: str) -> Any:
-    if isinstance(data, str):
-        return data.replace(_TEXT, text)
-    if isinstance(data, list):
-        return [_filled(item, text) for item in data]
-    return {key: _filled(value, text) for key, value in data.items()} if isinstance(data, dict) else data

@@ -18,11 +18,13 @@ from history_examples import entry
 
 from lossratio.commands.trend import ack, trend
 from lossratio.history.alerts import Alerts
+from lossratio.history.sinks import SINKS
 from lossratio.history.store import History
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 FALLEN = [*STEADY, 90e3, 90.1e3]
 PASSWORD = "correct horse"
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "get-alerts.md").read_text()
 
 
 @pytest.fixture
@@ -295,7 +297,7 @@ def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_
     ("text", "problem"),
     [
         ("alerts: []", r"alerts\.yaml:1: alerts: there is no alert"),
-        ("alerts:\n- {name: a}", "one of webhook, email and command, and this one has 0"),
+        ("alerts:\n- {name: a}", "one of apprise, command, email and webhook, and this one has 0"),
         ("alerts:\n- {name: a, command: x, webhook: {url: 'http://h'}}", "this one has 2 of them"),
         ("alerts:\n- {name: a, command: ''}", "command"),
         ("alerts:\n- {name: a, command: x, colour: red}", r"alerts\.yaml:2: alerts\.0\.colour: unknown field$"),
@@ -337,9 +339,104 @@ def test_a_memory_that_cannot_be_written_hides_no_result(night, tmp_path):
 
 
 def test_the_file_in_the_how_to_can_be_read(monkeypatch, tmp_path):
-    page = (Path(__file__).parents[3] / "docs" / "how-to" / "get-alerts.md").read_text()
+    pytest.importorskip("apprise")
     file = tmp_path / "alerts.yaml"
-    file.write_text(page.split("```yaml\n")[1].split("```")[0])
+    file.write_text(example("yaml"))
     for variable in ("CHAT_URL", "MAIL_PASSWORD"):
         monkeypatch.setenv(variable, "https://chat.example/hook")
-    assert [alert.name for alert in Alerts.load(file).alerts] == ["chat", "mail", "pager"]
+    monkeypatch.setenv("TEAM_CHAT", "ntfy://lossratio-alerts")
+    assert [alert.name for alert in Alerts.load(file).alerts] == ["chat", "mail", "pager", "team"]
+
+
+def example(language):
+    return PAGE.split(f"```{language}\n")[1].split("```")[0]
+
+
+def test_the_page_has_every_sink_and_a_file_can_have_every_one():
+    assert [name for name in SINKS.names() if f"| `{name}` |" not in PAGE] == []
+
+
+@pytest.fixture
+def service(monkeypatch, webhook):
+    """An alert by apprise to the web server; its address has a secret."""
+    pytest.importorskip("apprise")
+    address = webhook.url.replace("http://", "json://lab:s3cret@").replace("/hook", "/t0ken")
+    monkeypatch.setenv("TEAM_CHAT", address)
+    return {"name": "team", "apprise": "$TEAM_CHAT"}
+
+
+def test_apprise_gets_subject_and_text(night, webhook, service):
+    answer = night(FALLEN, service)
+    assert "Alert 'team' was sent: 1 change." in answer.stderr
+    ((path, _, body),) = webhook.posted
+    assert path == "/t0ken"
+    assert body["title"].startswith("lossratio: regression of")
+    assert "How sure: " in body["message"]
+
+
+@pytest.mark.parametrize(("status", "said"), [(403, "JSON answered with 403 Forbidden"), (302, "answered with 302 ")])
+def test_what_apprise_could_not_send_is_one_line_without_its_address(night, webhook, service, status, said):
+    webhook.answer = status
+    answer = night(FALLEN, service)
+    assert f"Alert 'team' was not sent, and is tried again next time: apprise: JSON {said.removeprefix('JSON ')}" in (
+        answer.stderr
+    )
+    assert "s3cret" not in answer.output
+    assert "t0ken" not in answer.output
+    assert len(webhook.posted) == 1
+
+
+def test_apprise_has_its_seconds_as_a_whole(night, service, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("TEAM_CHAT", f"json://127.0.0.1:{silent.getsockname()[1]}/t0ken")
+        answer = night(FALLEN, service | {"timeout": 0.5})
+    assert "apprise took longer than 0.5 s" in answer.stderr
+
+
+@pytest.mark.parametrize("address", ["nowhere://s3cret", "s3cret", "json://"])
+def test_an_address_that_apprise_does_not_understand_is_an_error_before_anything_is_read(
+    night, service, monkeypatch, address
+):
+    monkeypatch.setenv("TEAM_CHAT", address)
+    answer = night(FALLEN, service)
+    assert "alerts.0: apprise does not understand this address" in str(answer.exception)
+    assert "s3cret" not in str(answer.exception)
+
+
+def test_apprise_that_is_not_installed_is_an_error_with_the_way_to_get_it(night, monkeypatch):
+    monkeypatch.setattr("lossratio.history.sinks.service.find_spec", lambda name: None)
+    answer = night(FALLEN, {"name": "team", "apprise": "ntfy://alerts"})
+    assert "apprise is not installed: pip install 'robotframework-lossratio[alerts]'" in str(answer.exception)
+
+
+def test_another_package_adds_a_sink(night, install_package, tmp_path):
+    header, entry = example("toml").strip().splitlines()
+    assert header == '[project.entry-points."lossratio.alert_sink"]'
+    install_package("our_sinks", {"lossratio.alert_sink": [entry.replace('"', "")]}, our_sinks=example("python"))
+    answer = night(FALLEN, {"name": "a", "spool": {"folder": str(tmp_path)}})
+    assert "Alert 'a' was sent: 1 change." in answer.stderr
+    assert (tmp_path / "alert.txt").read_text().startswith("lossratio: regression of")
+    answer = night(FALLEN, {"name": "b", "spool": {"folder": str(tmp_path / "missing")}})
+    assert "Alert 'b' was not sent, and is tried again next time" in answer.stderr
+    assert "No such file or directory" in answer.stderr
+    answer = night(FALLEN, {"name": "c", "spool": {}})
+    assert "alerts.0.spool.folder: " in str(answer.exception)
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("no_such_module:Any", "cannot be loaded: ModuleNotFoundError"),
+        ("broken_sinks:number", "is not a pydantic model that is a lossratio.history.sinks.Sink"),
+        ("broken_sinks:Nothing", "lacks send"),
+    ],
+)
+def test_a_broken_sink_is_an_error_for_those_who_use_it_only(night, install_package, tmp_path, target, problem):
+    source = (
+        "import pydantic\nfrom lossratio.history.sinks import Sink\nnumber = 1\n"
+        "class Nothing(pydantic.BaseModel, Sink):\n    pass\n"
+    )
+    install_package("broken_sinks", {"lossratio.alert_sink": [f"spool = {target}"]}, broken_sinks=source)
+    assert "Alert 'note' was sent" in night(FALLEN, command(tmp_path / "sent")).stderr
+    answer = night(FALLEN, {"name": "a", "spool": {}})
+    assert f"the way to send alerts 'spool' of broken_sinks 1.0 ({target}) {problem}" in str(answer.exception)

@@ -1,0 +1,38 @@
+"""Alerts by commands of this machine."""
+
+import shlex
+from typing import Annotated
+
+from pydantic import Field, RootModel, model_validator
+
+from lossratio import callouts
+from lossratio.history.sinks.sink import Message, NotSentError, Sink
+
+_MOST_OUTPUT = 1_000_000
+
+
+class Command(RootModel[Annotated[str | tuple[str, ...], Field(min_length=1)]], Sink):
+    """A command of this machine, as one text or as a list; it reads the alert from its standard input."""
+
+    @model_validator(mode="after")
+    def _has_words(self) -> "Command":
+        if not self.words:
+            raise ValueError("the command is empty")
+        return self
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command with its arguments."""
+        return tuple(shlex.split(self.root)) if isinstance(self.root, str) else self.root
+
+    def send(self, message: Message, timeout: float) -> None:
+        """Runs the command."""
+        name = self.words[0]
+        try:
+            done = callouts.run_program(self.words, stdin=message.as_input, timeout=timeout, most=_MOST_OUTPUT)
+        except callouts.CallError as error:
+            raise NotSentError(f"{name} {error}") from error
+        if done.returncode != 0:
+            printed = (done.stderr or done.stdout).decode(errors="replace").strip()
+            said = callouts.shown(printed or "it printed nothing")
+            raise NotSentError(f"{name} ended with exit status {done.returncode}: {said}")

@@ -1,0 +1,54 @@
+"""What a sink of alerts is: a way to send them."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+VARIABLE_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
+"""Regular expression of the name of an environment variable."""
+
+
+class NotSentError(Exception):
+    """An alert could not be sent. Its text has no secret."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """An alert as it is sent."""
+
+    subject: str
+    """What it is about, in one line."""
+    text: str
+    """What changed, where, and how sure that is."""
+    data: dict[str, Any]
+    """The same as JSON data, with subject and text as ``text``."""
+    input: Literal["text", "json"] = "text"
+    """What a program reads: the text, or the data."""
+
+    @property
+    def as_input(self) -> bytes:
+        """What a program reads from its standard input."""
+        given = json.dumps(self.data) if self.input == "json" else self.text
+        return f"{given}\n".encode()
+
+
+class Sink(ABC):
+    """A way to send alerts: a pydantic model of what the file of alerts says about it."""
+
+    def variables(self) -> Iterable[str]:
+        """Names of the environment variables that it needs."""
+        return ()
+
+    def problem(self) -> str | None:
+        """The reason why it cannot be used, with all variables set; None: it can. Nothing is sent."""
+        return None
+
+    @abstractmethod
+    def send(self, message: Message, timeout: float) -> None:
+        """Sends a message in at most `timeout` seconds.
+
+        Raises:
+            NotSentError: If it could not be sent.
+        """

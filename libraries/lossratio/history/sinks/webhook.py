@@ -1,0 +1,71 @@
+"""Alerts by HTTP requests."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import Field, JsonValue, field_validator
+
+from lossratio import callouts
+from lossratio.history.sinks.sink import Message, NotSentError, Sink
+from lossratio.records import FileModel
+
+_TEXT = "{text}"
+_SHOWN = 200
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+
+
+class Webhook(FileModel, Sink):
+    """An HTTP request with the alert as JSON."""
+
+    url: str
+    """Its address; ``$NAME`` is taken from the environment, as addresses of chats are secrets."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Headers; ``$NAME`` in a value is taken from the environment."""
+    body: JsonValue = None
+    """The JSON to send; ``{text}`` in its texts is the alert. Left out: ``text`` and ``trends``."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        if not re.match(r"^(https?://\S+|\$\S+)$", url):
+            raise ValueError("an address begins with http://, https:// or the $NAME of a variable")
+        if urlsplit(url).password:
+            raise ValueError("a password does not belong in a file; use headers: {Authorization: $NAME}")
+        return url
+
+    def variables(self) -> Iterable[str]:
+        """Those in its address and its headers."""
+        return callouts.variables_in(self.url, *self.headers.values())
+
+    def send(self, message: Message, timeout: float) -> None:
+        """Posts the data, or the body with the text in it."""
+        url = callouts.with_variables(self.url)
+        if not _ADDRESS.match(url):
+            raise NotSentError("the address of the webhook begins with neither http:// nor https://")
+
+        headers = {name: callouts.with_variables(value) for name, value in self.headers.items()}
+        body = message.data if self.body is None else _filled(self.body, message.data["text"])
+        try:
+            callouts.http_request(
+                url,
+                method="POST",
+                body=json.dumps(body).encode(),
+                headers={"Content-Type": "application/json"} | headers,
+                timeout=timeout,
+                most=_SHOWN,
+            )
+        except callouts.CallError as error:
+            place = callouts.without_secrets(url).split("/")[2] or "the webhook"
+            said = f" answered with {error}" if isinstance(error, callouts.AnswerError) else f": {error}"
+            raise NotSentError(f"{place.partition(':')[0]}{said}") from error
+
+
+def _filled(data: Any, text: str) -> Any:
+    if isinstance(data, str):
+        return data.replace(_TEXT, text)
+    if isinstance(data, list):
+        return [_filled(item, text) for item in data]
+    return {key: _filled(value, text) for key, value in data.items()} if isinstance(data, dict) else data
