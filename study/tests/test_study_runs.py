@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import subprocess
+import sys
 
 import pytest
 from study_examples import small_study
@@ -10,7 +14,11 @@ from study_examples import small_study
 from lossratio_study.algorithms import ALGORITHMS, OURS
 from lossratio_study.families import FAMILIES
 from lossratio_study.search import GOAL_SETS
-from lossratio_study.study import OVERHEADS, SEEDS_PER_CELL, Store, code_digest, run_study
+from lossratio_study.study import OVERHEADS, SEEDS_PER_CELL, Cell, Store, code_digest, run_study
+
+WORKERS = 2
+LIMIT = 300
+"""Seconds in which a cluster begins or ends, however busy the machine is."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -128,13 +136,41 @@ def test_searches_repeat_exactly(tmp_path):
     assert str(one) == str(two)
 
 
-def test_a_dask_cluster_gives_the_same_numbers(tmp_path):
-    distributed = pytest.importorskip("distributed")
+@pytest.fixture
+def scheduler(tmp_path, monkeypatch):
+    """The address of a scheduler of Dask with two workers, each a program of its own as the how-to starts them."""
+    from distributed import Client
+
+    with contextlib.ExitStack() as running:
+        file = tmp_path / "scheduler.json"
+
+        def start(*command):
+            program = subprocess.Popen([sys.executable, "-m", "dask", *command, "--scheduler-file", str(file)])
+            running.callback(program.wait, LIMIT)
+            running.callback(program.terminate)
+
+        # Workers of a checkout that is not installed find its packages, too.
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        for _ in range(WORKERS):
+            start("worker", "--nthreads", "1", "--no-dashboard", "--no-nanny")
+        with Client(scheduler_file=str(file), timeout=LIMIT) as client:
+            client.wait_for_workers(WORKERS, timeout=LIMIT)
+            address = client.scheduler.address
+        yield address
+
+
+@pytest.mark.long
+def test_a_dask_cluster_of_two_workers_gives_the_same_numbers(tmp_path, scheduler, monkeypatch):
     cells = list(small_study(algorithms=(OURS,)).cells())
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     run_study(cells, here, jobs=1)
-    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
-        run_study(cells, there, jobs=-1, scheduler=cluster.scheduler_address)
+
+    def refuse(cell):
+        raise AssertionError(f"{cell} is searched here, and not on a worker")
+
+    monkeypatch.setattr(Cell, "rows", refuse)
+    run_study(cells, there, jobs=-1, scheduler=scheduler)
     assert numbers(here.load(cells)).equals(numbers(there.load(cells)))
 
 
