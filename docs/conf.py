@@ -1,7 +1,8 @@
-"""The documentation site: `make docs` builds it from the Markdown pages here, with tables of keywords and commands."""
+"""The documentation site: `make docs` builds it from the pages here, with tables of keywords, commands and classes."""
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
@@ -12,18 +13,26 @@ from sphinx.application import Sphinx
 
 import lossratio
 from lossratio.commands.main import first_line, sections
+from lossratio.records import docstrings_of_fields
+from lossratio.results import installed_kinds
 
 LIBRARY = "lossratio.keywords.LossRatio"
 KEYWORD_PAGE = "reference/keywords"
 COMMAND_PAGE = "reference/commands"
+PYTHON_PAGE = "reference/python"
 LIBDOC = "libdoc.html"
 
 project = "lossratio"
 author = "the lossratio developers"
 version = release = lossratio.__version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["**/*.robot"]
 nitpicky = True
+# Types of other packages, and those that only type checkers see, have no page here.
+nitpick_ignore_regex = [("py:.*", ".*")]
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "inherited-members": "BaseModel,Generic,object,dict,Exception"}
+python_use_unqualified_type_names = True
 suppress_warnings = ["misc.highlighting_failure"]  # Pygments knows "Force Tags" only, and not "Test Tags".
 # Headings are targets of links, as on the pages of a repository's web site.
 myst_heading_anchors = 4
@@ -58,6 +67,45 @@ def list_commands(_app: Sphinx, page: str, source: list[str]) -> None:
         source[0] += "\n" + "\n".join(rows) + "\n"
 
 
+def list_python(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Appends the names of the Python API, by the rooms that they come from, and the fields of all results."""
+    if page != PYTHON_PAGE:
+        return
+    by_room: dict[str, list[str]] = {}
+    for name in lossratio.__all__:
+        rooms = getattr(getattr(lossratio, name), "__module__", "").split(".")[1:]
+        if rooms:
+            by_room.setdefault(rooms[0], []).append(name)
+
+    for room, names in sorted(by_room.items()):
+        source[0] += f"\n## From `lossratio.{room}`\n"
+        for name in names:
+            source[0] += described(name)
+    source[0] += "\n## Results\n"
+    for kind in installed_kinds():
+        source[0] += f"\n### {kind.result.__name__}\n\n{fields_table(kind.result)}\n"
+
+
+def described(name: str) -> str:
+    """The part of a page that autodoc makes of a name of `lossratio`."""
+    described = getattr(lossratio, name)
+    if inspect.isclass(described):
+        directive = "autoclass"
+    elif inspect.isfunction(described):
+        directive = "autofunction"
+    else:
+        directive = "autodata"
+    return f"\n### {name}\n\n```{{eval-rst}}\n.. {directive}:: lossratio.{name}\n   :no-index:\n```\n"
+
+
+def fields_table(result: type) -> str:
+    """The fields of a class of results, with what each of them is."""
+    rows = ["| field | what it is |", "| --- | --- |"]
+    for field, text in docstrings_of_fields(result).items():
+        rows.append(f"| `{field}` | {' '.join(text.split())} |")
+    return "\n".join(rows)
+
+
 def write_libdoc(app: Sphinx, error: Exception | None) -> None:
     """Writes Robot Framework's own page of the keywords beside the page that lists them."""
     if error is None and app.builder.format == "html":
@@ -71,4 +119,5 @@ def setup(app: Sphinx) -> None:
     """Connects the functions above to the build."""
     app.connect("source-read", list_keywords)
     app.connect("source-read", list_commands)
+    app.connect("source-read", list_python)
     app.connect("build-finished", write_libdoc)

@@ -41,6 +41,14 @@ class Record(FileModel):
 
     model_config = ConfigDict(allow_inf_nan=False)
 
+    def __dir__(self) -> list[str]:
+        """The names that an editor or a notebook completes: what was measured, and not pydantic's tools."""
+        return sorted(set(super().__dir__()) - _OF_PYDANTIC)
+
+
+_OF_PYDANTIC = frozenset(dir(BaseModel)) - frozenset(dir(object)) - {"model_dump", "model_dump_json"}
+"""The names of every model of pydantic, but for the two that write it."""
+
 
 def left_out_if_empty(name: str) -> Any:
     """Leaves a field out of files where it is empty: then files of earlier versions, which are continued, are alike."""

@@ -39,3 +39,12 @@ def test_a_name_that_the_face_lacks_is_an_error_that_names_it():
 def test_the_face_alone_imports_no_library():
     code = "import sys, lossratio; print({'numpy', 'scipy', 'pydantic', 'paramiko'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_an_editor_completes_what_a_result_has_and_not_what_pydantic_has(tmp_path):
+    with lossratio.open_testbed("simulated", results=tmp_path) as testbed:
+        result = testbed.mrr("64B")
+    names = {name for name in dir(result) if not name.startswith("_")}
+    assert {"mrr", "max_load", "trials", "plot", "to_frame", "model_dump"} <= names
+    assert not {name for name in names if name.startswith("model_")} - {"model_dump", "model_dump_json"}
+    assert not names & {"construct", "copy", "dict", "json", "parse_obj", "schema"}

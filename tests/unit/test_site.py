@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import lossratio
+from lossratio.records import docstrings_of_fields
+from lossratio.results import installed_kinds
+
 pytestmark = pytest.mark.long
 
 pytest.importorskip("sphinx", reason="the documentation site needs the extra docs")
@@ -42,6 +46,16 @@ def test_the_page_of_keywords_leads_to_the_arguments_of_each(site):
     text = (site / "reference" / "keywords.html").read_text()
     assert 'href="libdoc.html#Find%20NDR%20And%20PDR"' in text
     assert "frame_size" in (site / "reference" / "libdoc.html").read_text()
+
+
+def test_the_page_of_python_has_every_name_with_its_errors_and_every_field_of_results(site):
+    text = (site / "reference" / "python.html").read_text()
+    assert not [name for name in lossratio.__all__ if name != "__version__" and f"<h3>{name}<" not in text]
+    assert "Raises" in text
+    for kind in installed_kinds():
+        fields = docstrings_of_fields(kind.result)
+        assert fields
+        assert not [field for field in fields if f"{field}<" not in text]
 
 
 def test_no_page_fetches_anything_from_another_host(site):

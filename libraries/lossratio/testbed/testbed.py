@@ -73,11 +73,17 @@ class TestbedRequest:
     file: Path
     """The topology file."""
     dut: DutRequest | None = None
+    """The kind of DUT to set up, with its options; None: the DUTs are measured as somebody else set them up."""
     credentials: Credentials = NO_CREDENTIALS
+    """Secrets of nodes that the topology file does not hold."""
     duts: int | None = None
+    """Number of DUTs on the path; None: as many as the topology has."""
     nic: str | None = None
+    """Model of the cards on the path; None: any."""
     recovery: Recovery = DEFAULT_RECOVERY
+    """What is done about nodes and generators that fail during a measurement."""
     links: int = 1
+    """Number of parallel links between each pair of neighbours."""
 
     @property
     def paths(self) -> tuple[TrafficPath, ...]:
