@@ -72,10 +72,8 @@ def list_python(_app: Sphinx, page: str, source: list[str]) -> None:
     if page != PYTHON_PAGE:
         return
     by_room: dict[str, list[str]] = {}
-    for name in lossratio.__all__:
-        rooms = getattr(getattr(lossratio, name), "__module__", "").split(".")[1:]
-        if rooms:
-            by_room.setdefault(rooms[0], []).append(name)
+    for name, module in lossratio._ROOM_OF.items():
+        by_room.setdefault(module.split(".")[1], []).append(name)
 
     for room, names in sorted(by_room.items()):
         source[0] += f"\n## From `lossratio.{room}`\n"
@@ -91,7 +89,7 @@ def described(name: str) -> str:
     described = getattr(lossratio, name)
     if inspect.isclass(described):
         directive = "autoclass"
-    elif inspect.isfunction(described):
+    elif callable(described):
         directive = "autofunction"
     else:
         directive = "autodata"
