@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import lossratio
+from lossratio import keywords
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,3 +50,20 @@ def test_an_editor_completes_what_a_result_has_and_not_what_pydantic_has(tmp_pat
     assert {"mrr", "max_load", "trials", "plot", "to_frame", "model_dump"} <= names
     assert not {name for name in names if name.startswith("model_")} - {"model_dump", "model_dump_json"}
     assert not names & {"construct", "copy", "dict", "json", "parse_obj", "schema"}
+
+
+def test_the_face_of_the_keywords_imports_a_name_when_it_is_asked_for():
+    code = "import sys, lossratio.keywords as face; print({'numpy', 'paramiko', 'robot'} & sys.modules.keys(), face)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("set()")
+    tree = ast.parse(Path(keywords.__file__).read_text())
+    named = [
+        node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module.startswith("lossratio.")
+    ]
+    modules = {alias.name: node.module.rpartition(".")[2] for node in named for alias in node.names}
+    assert modules == keywords._MODULE_OF
+    for name in modules:
+        assert getattr(keywords, name).__name__ == name
+        assert name in dir(keywords)
+    with pytest.raises(AttributeError, match="no attribute 'LostRatio'"):
+        keywords.LostRatio  # noqa: B018

@@ -1,6 +1,35 @@
-"""Robot Framework keywords; import them with ``Library    lossratio.keywords.LossRatio``."""
+"""Robot Framework keywords; import them with ``Library    lossratio.keywords.LossRatio``.
 
-from lossratio.keywords.catalogue import Catalogue as Catalogue, SuiteExpander as SuiteExpander
-from lossratio.keywords.library import LossRatio as LossRatio
-from lossratio.keywords.measurements import measurement_keyword as measurement_keyword
-from lossratio.keywords.session import measured as measured
+Each name is imported when it is asked for: the library needs every kind of measurement, and a package with a kind of
+its own may import this face.
+"""
+
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lossratio.keywords.catalogue import Catalogue as Catalogue, SuiteExpander as SuiteExpander
+    from lossratio.keywords.library import LossRatio as LossRatio
+    from lossratio.keywords.measurements import measurement_keyword as measurement_keyword
+    from lossratio.keywords.session import measured as measured
+
+_MODULE_OF = MappingProxyType(
+    {
+        "Catalogue": "catalogue",
+        "SuiteExpander": "catalogue",
+        "LossRatio": "library",
+        "measurement_keyword": "measurements",
+        "measured": "session",
+    }
+)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})
