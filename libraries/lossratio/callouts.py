@@ -47,7 +47,9 @@ def with_variables(text: str) -> str:
 def shown(answer: object) -> str:
     """An answer for an error: in one line, of which the first 200 characters are kept."""
     text = " ".join(str(answer).split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[:_SHOWN]}..."
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -26,7 +26,9 @@ class Quantity:
 def _seconds(value: object) -> object:
     if isinstance(value, timedelta):
         return value.total_seconds()
-    return parse_duration(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return parse_duration(value)
+    return value
 
 
 def _parsed(parse: Callable[[str], float]) -> BeforeValidator:

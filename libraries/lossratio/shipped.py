@@ -56,7 +56,9 @@ SUITES = Shipped("suites", ".robot", os.path.exists)
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """The question whether the nearest of some names is meant, behind a blank; empty if none is near."""
     close = get_close_matches(name, list(names), n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    if close:
+        return f" Did you mean {close[0]!r}?"
+    return ""
 
 
 def names_near(name: str, names: Iterable[str]) -> str:

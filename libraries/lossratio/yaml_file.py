@@ -196,7 +196,9 @@ def _describe(path: Path, lines: dict[Location, int], location: Location, text: 
 def _message(item: Any, model: type[BaseModel]) -> str:
     if item["type"] == "extra_forbidden":
         meant = did_you_mean(str(item["loc"][-1]), _fields(model, item["loc"]))
-        return f"unknown field.{meant}" if meant else "unknown field"
+        if meant:
+            return f"unknown field.{meant}"
+        return "unknown field"
     message = _shortened(str(item["msg"]).removeprefix("Value error, "), _LONGEST_MESSAGE)
     shown = item["input"]
     is_said = isinstance(shown, (dict, list)) or item["type"] in ("missing", "value_error")

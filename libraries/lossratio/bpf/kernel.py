@@ -452,7 +452,9 @@ def _missing_capabilities() -> str:
 def _lockdown() -> str | None:
     with suppress(OSError), open(_LOCKDOWN, encoding="ascii") as file:
         chosen = file.read().partition("[")[2].partition("]")[0]
-        return chosen if chosen not in ("", "none") else None
+        if chosen not in ("", "none"):
+            return chosen
+        return None
     return None
 
 

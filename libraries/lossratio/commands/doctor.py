@@ -58,10 +58,12 @@ def _lines() -> Iterator[_Line]:
     for program, about in _TOOLS.items():
         yield (f"{program}: {about}", None if _has(program) else "not installed")
     yield ("TREX_HOME: the traffic generator TRex", _home_lacks("TREX_HOME", "_t-rex-64"))
+
     for extra, modules in _EXTRAS.items():
         missing = [module for module in modules if find_spec(module) is None]
         way_out = f"{', '.join(missing)}: in a checkout, {Path(sys.executable).name} -m pip install '.[{extra}]'"
         yield (f"extra {extra}", way_out if missing else None)
+
     there = find_spec("lossratio_study") is not None
     way_out = f"not installed: in a checkout, {Path(sys.executable).name} -m pip install ./study"
     yield ("lossratio-study: search algorithms side by side", None if there else way_out)
@@ -93,4 +95,6 @@ def _home_lacks(variable: str, program: str) -> str | None:
     home = os.environ.get(variable)
     if not home:
         return "the variable is not set on this machine"
-    return None if os.access(Path(home, program), os.X_OK) else f"{home} has no program {program}"
+    if os.access(Path(home, program), os.X_OK):
+        return None
+    return f"{home} has no program {program}"

@@ -162,6 +162,7 @@ def run_command(command: click.Command) -> None:
     heard = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
     for number in heard:
         signal.signal(number, _stop)
+
     try:
         command(standalone_mode=False)
     except click.exceptions.Abort as abort:

@@ -108,6 +108,7 @@ class Overview(Generic[RowT]):
                 "rows": packed({"rows": rows, "sections": [(name, heading) for name, heading, _ in sections]}),
                 "sections": packed({"texts": list(texts), "sections": places}),
             }
+
         return html_fragment(
             package,
             template,

@@ -97,7 +97,9 @@ _SERIES_COLOURS = ("#009E73", "#CC79A7", "#56B4E9", "#D9A400", "#777777")
 def mark_of(trial: Trial) -> Mark:
     """The mark of a trial."""
     if not trial.is_evidence:
-        return WARM_UP if trial.set_aside is None else SET_ASIDE
+        if trial.set_aside is None:
+            return WARM_UP
+        return SET_ASIDE
     if trial.loss_ratio == 0.0:
         return LOSSLESS
     if trial.lost_frames == 0 and trial.unsent_frames:

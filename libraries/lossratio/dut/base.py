@@ -51,7 +51,9 @@ class DutOptions(FileModel):
     @property
     def filters(self) -> int | None:
         """Number of rules that each frame passes; None: it is not known."""
-        return getattr(self, self.filter_option) or 0 if self.filter_option else 0
+        if self.filter_option:
+            return getattr(self, self.filter_option) or 0
+        return 0
 
     @property
     def kernel_cpus(self) -> tuple[int, ...]:
@@ -104,7 +106,9 @@ class Tool:
     @property
     def ask_version(self) -> tuple[str, ...]:
         """The command that prints its version, or its path."""
-        return (self.program, self.version) if self.version else ("sh", "-c", 'command -v "$1"', "which", self.program)
+        if self.version:
+            return (self.program, self.version)
+        return ("sh", "-c", 'command -v "$1"', "which", self.program)
 
 
 @dataclass(frozen=True)

@@ -407,4 +407,6 @@ class OpenVswitch(ProgramDut[OvsOptions]):
 
     @property
     def _ports(self) -> tuple[str, str]:
-        return SIDES if self.uses_cards else (self.west, self.east)
+        if self.uses_cards:
+            return SIDES
+        return (self.west, self.east)

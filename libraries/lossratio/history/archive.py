@@ -309,19 +309,23 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
     run = directory / f"{day.removeprefix('date=')}-{file.removesuffix('.tar.gz')}"
     if run.exists():
         return run
+
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory, prefix=".") as temporary:
         packed = Path(temporary) / file
         unpacked = Path(temporary) / "run"
         store.get(name, packed)
         unpacked.mkdir()
+
         try:
             with tarfile.open(packed) as archive:
                 archive.extractall(unpacked, filter="data")
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
             raise ArchiveError(f"{store}: {name} is damaged: {error}.") from error
+
         runs = [*unpacked.iterdir()]
         if len(runs) != 1 or not runs[0].is_dir():
             raise ArchiveError(f"{store}: {name} is damaged: it does not hold the directory of one run.")
         runs[0].rename(run)
+
     return run

@@ -27,16 +27,19 @@ def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRu
         if trend.series.has_no_device:
             judged.append(replace(trend, verdict=TrendVerdict.TESTER) if trend.is_alarm else trend)
             continue
+
         twin = _guilty(trend, twins, rules)
         if twin is None:
             judged.append(trend)
         else:
             explains = _explains(twin, trend, rules)
             judged.append(replace(trend, tester=twin, verdict=TrendVerdict.TESTER if explains else trend.verdict))
+
     followers: dict[object, list[Trend]] = {}
     for trend in judged:
         if trend.verdict is TrendVerdict.TESTER and trend.tester is not None:
             followers.setdefault(trend.tester.series.key, []).append(trend)
+
     return [replace(trend, followers=tuple(followers.get(trend.series.key, ()))) for trend in judged]
 
 
@@ -69,7 +72,9 @@ def _is_worse(twin: Trend, rules: TrendRules) -> bool:
 
 def _size(trend: Trend) -> float:
     """The relative size of a change; infinite: there is no value any more."""
-    return float("inf") if trend.change is None else abs(trend.change.ratio)
+    if trend.change is None:
+        return float("inf")
+    return abs(trend.change.ratio)
 
 
 def _explains(twin: Trend, trend: Trend, rules: TrendRules) -> bool:
@@ -91,4 +96,6 @@ def _gap_before(trend: Trend) -> timedelta:
     """The time from the last result before a change to the first one since."""
     times = trend.series.times
     index = times.index(trend.began)
-    return times[index] - times[index - 1] if index else timedelta()
+    if index:
+        return times[index] - times[index - 1]
+    return timedelta()

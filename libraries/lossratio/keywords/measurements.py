@@ -73,6 +73,7 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
         ]
         table = "\n".join(("| =Argument= | =What it is= |", *rows))
         method.__doc__ = f"{text.rstrip()}\n\n{table}\n\n{_OTHERS}\n{bar}{examples}"
+
         return method
 
     return mark
@@ -252,6 +253,7 @@ def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
     for kind in installed_kinds(broken):
         if kind.keyword is None or not isinstance(kind, RequestedKind):
             continue
+
         name = method_of(kind.keyword)
         is_ours = type(kind).__module__.startswith("lossratio.")
         if not hasattr(library, name):
@@ -266,6 +268,7 @@ def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
             problems.append(
                 f"The kind of measurement {kind.name!r} calls its keyword {kind.keyword!r}, as another does."
             )
+
     library.unusable = (*map(str, broken), *problems)
     return library
 

@@ -79,7 +79,9 @@ class Session:
     def goals(self) -> GoalSet:
         """The goals that NDR and PDR are searched with, unless a keyword says otherwise."""
         # Wrong goals are an error here, as a library that cannot be imported would leave the suite without keywords.
-        return goal_set_from(self._goals) if isinstance(self._goals, str) else self._goals
+        if isinstance(self._goals, str):
+            return goal_set_from(self._goals)
+        return self._goals
 
     @property
     def doubts(self) -> Doubts:
@@ -201,6 +203,7 @@ class Session:
         earlier = resume or self._resume
         if earlier is not None and not earlier.is_dir():
             raise SearchError(f"There is no run to be continued in {earlier}. Correct 'resume', or leave it out.")
+
         variables = BuiltIn().get_variables(no_decoration=True)
         test = self.test_name
         self._measurements[test] += 1
@@ -220,6 +223,7 @@ class Session:
         if earlier is None or earlier.resolve() != self.directory.path.resolve():
             # So that nobody takes an earlier run's files of this test for this run's.
             self.directory.keep_earlier(identity.full_name)
+
         forced = variables.get("RESUME_FORCED") or None
         return TestPlace(identity, self.directory, None if earlier is None else results.RunDirectory(earlier), forced)
 
@@ -263,21 +267,25 @@ def show_result(session: Session, result: results.TestResult, directory: results
     text = str(result)
     view = results.view_of(result)
     name = result.test.full_name
+
     for entry in view.log(result):
         if isinstance(entry, str):
             logger.info(entry)
         else:
             logger.info(entry.svg, html=True)
+
     for warning in view.warnings(result):
         logger.warn(f"{name}: {warning}")
     for remark in result.remarks:
         if remark.startswith(MAX_LOAD_REMARK):
             logger.warn(f"{name}: {remark}")
+
     session.show_doubts(result)
     files = {"result": directory.result_path(name), "journal of trials": directory.journal_path(name)}
     # As seen from the run's directory, where the log is.
     links = {what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()}
     logger.info("Files: " + ", ".join(f'<a href="{link}">{what}</a>' for what, link in links.items()), html=True)
+
     if BuiltIn().get_variable_value("${TEST NAME}") is None:
         logger.info(text)
     else:

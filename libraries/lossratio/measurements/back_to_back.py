@@ -196,7 +196,9 @@ class BurstSearch(RepeatedSearch[BurstFound]):
         return Forecast(left, left, left)
 
     def _next_size(self) -> int:
-        return self._most if self._lossy is None else (self._lossless + self._lossy) // 2
+        if self._lossy is None:
+            return self._most
+        return (self._lossless + self._lossy) // 2
 
     def _is_lossless(self, result: TrialResult) -> bool | None:
         lossless = is_lossless(result)
@@ -322,6 +324,7 @@ class BackToBackView(View[BackToBackResult]):
         values = result.back_to_back
         if values is None:
             return
+
         yield value_line(values.prefix.strip() or "average", values.average_frames, FRAMES)
         spread = f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g} frames"
         yield value_line("min, max, stddev", spread)

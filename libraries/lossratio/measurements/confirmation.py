@@ -188,6 +188,7 @@ class ConfirmationView(View[ConfirmationResult]):
         asked, statement = result.loss_ratio, result.statement
         if statement is None:
             return
+
         evidence = (trial for trial in result.trials if trial.is_evidence and trial.sent_frames)
         counted = [(float(trial.sent_frames or 0), float(trial.lost_frames or 0)) for trial in evidence]
         bounds = [LossBounds.of(np.full(1, sent), np.full(1, lost)) for sent, lost in counted]
@@ -200,9 +201,11 @@ class ConfirmationView(View[ConfirmationResult]):
         plot.bands([(x.low, x.high, low, high)], _COLOUR, 0.15)
         plot.line([(x.low, asked), (x.high, asked)], "#777777", dash="6 3")
         marks = []
+
         for number, ((sent, lost), one) in enumerate(zip(counted, bounds, strict=True), start=1):
             plot.line([(float(number), max(one.least, floor)), (float(number), one.most)], _COLOUR)
             marks.append((float(number), max(lost / sent, floor), f"{lost:,.0f} lost"))
+
         plot.marks(MARKS[0], marks)
         plot.titles("trial", "loss ratio", below=38.0)
         yield Picture(

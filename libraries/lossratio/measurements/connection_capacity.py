@@ -223,4 +223,6 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
     def values(self, result: ConnectionCapacityResult) -> Mapping[str, Any]:
         """The median; only a lower bound where no connection was lost."""
         values = result.capacity
-        return {} if values is None else {"lower_bound" if values.is_at_limit else "value": values.median_connections}
+        if values is None:
+            return {}
+        return {"lower_bound" if values.is_at_limit else "value": values.median_connections}

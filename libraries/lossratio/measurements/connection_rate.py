@@ -177,7 +177,9 @@ class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
         """The result of a finished search, from its journal alone; None, too, where a table was full."""
         result = super().rebuilt(journal)
         longest = 0.0 if result is None else max(report.goal.final_trial_duration_s for report in result.goals)
-        return result if connections.full_table(journal.results, longest) is None else None
+        if connections.full_table(journal.results, longest) is None:
+            return result
+        return None
 
     def inputs(self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
         """Goals, loads and settings, with the unit of the loads."""
@@ -199,12 +201,14 @@ class ConnectionRateView(ThroughputView):
             found = report.result
             if found is None:
                 continue
+
             bound = connections.per_second(found.relevant_lower_bound)
             yield value_line("relevant lower bound", bound, self.measured_in)
             yield value_line(
                 "relevant upper bound", connections.per_second(found.relevant_upper_bound), self.measured_in
             )
             yield value_line("connection rate", connections.per_second(found.conditional_throughput), self.measured_in)
+
             if bound is not None:
                 seconds = report.goal.final_trial_duration_s
                 yield f"  a trial of {seconds:g} s at the lower bound opened {bound * seconds:,.0f} connections"

@@ -103,6 +103,7 @@ class TeardownMeasurer:
                 f"{self._name} has {opened:,} of {wanted:,} connections, and {output.lost_frames or 0:,} were lost, so "
                 "nothing can be said about their tear-down. Open fewer (connections), or at a lower rate (max_load)."
             )
+
         seconds = self._table.forget()
         left = self._table.count()
         if left:

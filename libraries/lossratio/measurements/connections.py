@@ -75,7 +75,9 @@ def full_table_error(entries: float, longer: TrialResult, way_out: str) -> DutEr
 
 def per_second(rate: Rate | float | None) -> float | None:
     """Connections per second of a rate whose frames open one each."""
-    return rate.per_interface_fps if isinstance(rate, Rate) else rate
+    if isinstance(rate, Rate):
+        return rate.per_interface_fps
+    return rate
 
 
 def in_connections(finding: Finding) -> Finding:
@@ -132,7 +134,9 @@ class OpeningRequest(Request):
     @property
     def most_load(self) -> float:
         """The rate whose longest trial opens all connections that the traffic has."""
-        return self.profile.flows // self.longest_trial if self.longest_trial else math.inf
+        if self.longest_trial:
+            return self.profile.flows // self.longest_trial
+        return math.inf
 
     def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
         """Checks that the traffic has enough connections for the longest trial at the largest rate."""
@@ -150,6 +154,7 @@ class OpeningRequest(Request):
                 f"Connections are opened one way, and {self.profile.name} sends both ways. Take "
                 "profile=ethip4-udp-connections, or bidirectional=False."
             )
+
         duts = testbed.duts
         if not self.stateless and duts and not any(dut.connections is not None or dut.resets for dut in duts):
             names = ", ".join(dict.fromkeys(f"{dut.hop.node_name} ({dut.kind})" for dut in duts))
@@ -173,7 +178,9 @@ class OpeningRequest(Request):
         """Opens connections, and checks before each trial that no device forgets them meanwhile."""
         opening = OpeningMeasurer(measurer, self, testbed)
         # Trials of one duration show only by a longer one whether a table is full.
-        return TableMeasurer(opening, self.longest_trial_of(testbed)) if hasattr(self, "trial_duration") else opening
+        if hasattr(self, "trial_duration"):
+            return TableMeasurer(opening, self.longest_trial_of(testbed))
+        return opening
 
     def longest_trial_of(self, testbed: Testbed) -> float:
         """Seconds of a trial after which a device that is known to keep connections forgets the first of them."""
@@ -244,11 +251,13 @@ class TableMeasurer:
         is_clear = self._is_answered or is_spoilt(output) or duration > OF_LONGEST * self._longest_trial
         if is_clear or output.loss_ratio * trial.load * trial.duration < LEAST_MORE:
             return output
+
         asked = TrialInput(duration, trial.load / LONGER)
         longer = TrialResult(asked, self._measurer.measure(asked))
         self._is_answered = not is_spoilt(longer.output)
         entries = full_table((TrialResult(trial, output), longer), trial.duration)
         elapsed = (output.elapsed or trial.duration) + longer.elapsed
+
         if entries is not None:
             room = TrialInput(duration, _OF_ROOM * entries / duration)
             control = TrialResult(room, self._measurer.measure(room))
@@ -256,6 +265,7 @@ class TableMeasurer:
             has_room = control.loss_ratio * room.load * duration < LEAST_MORE
             if has_room and not _came_late(control.output):
                 raise full_table_error(entries, longer, "take shorter trials (trial_duration)")
+
         return replace(output, elapsed=elapsed)
 
 
@@ -287,6 +297,7 @@ class OpeningMeasurer:
                     f"{seconds:.3g} s, and {name} forgets one after {timeout:g} s. Raise its time-out (udp_timeout), "
                     "open them faster (max_load), or try fewer (most)."
                 )
+
         output = self._measurer.measure(replace(trial, exchange=self._exchange, certain_above=None))
         established = sum(direction.received_frames for direction in output.directions)
         if established and self._unseen and self._exchange.closing is None:
@@ -299,5 +310,7 @@ class OpeningMeasurer:
                         "it forwards without state. Look for rules that exempt this traffic (notrack), or measure it "
                         "as a device without state, with stateless=True."
                     )
+
             self._unseen = {}
+
         return output

@@ -167,12 +167,14 @@ class FrameLossView(View[FrameLossResult]):
         """The graph: the loss rate over the load in per cent of the maximum load."""
         if result.frame_loss is None:
             return
+
         points = []
         for loss in result.frame_loss.loads:
             load = format_frame_rate(loss.load.per_interface_fps)
             ratio = loss.frame_loss_ratio
             hint = f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(ratio)}"
             points.append((100.0 * loss.share_of_max_load_ratio, 100.0 * ratio, hint))
+
         highest = max(_LEAST, *(loss.frame_loss_ratio for loss in result.frame_loss.loads)) * _ROOM
         plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
         plot.frame(plot.x.ticks(10), plot.y.ticks(6), "{:.4g}".format, "{:.4g}".format)

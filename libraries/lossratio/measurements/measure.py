@@ -352,11 +352,15 @@ class PlannedTrials:
     def remaining(self) -> int:
         """Largest number of trials still to come."""
         is_enough = self._are_enough is not None and self._are_enough(self._results)
-        return 0 if is_enough else len(self._trials) - self._counting
+        if is_enough:
+            return 0
+        return len(self._trials) - self._counting
 
     def next_trial(self) -> TrialInput | None:
         """The next trial; None when there were enough."""
-        return self._trials[self._counting] if self.remaining > 0 else None
+        if self.remaining > 0:
+            return self._trials[self._counting]
+        return None
 
     def record(self, result: TrialResult) -> None:
         """Records a trial's result."""

@@ -104,6 +104,7 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
     loads = sorted({trial.load for trial in trials})
     if len(loads) != 1:
         raise SearchError(f"A maximum receive rate needs trials, all at one load; these have the loads {loads}.")
+
     values = []
     factor = conditions.load.aggregate_factor
     for trial in trials:
@@ -113,10 +114,12 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
         measured_time = max(times.values(), default=trial.duration)
         # Frames forwarded in all directions, as exactly as the measurer counts them.
         forwarded = trial.forwarding_rate * trial.duration * factor
+
         if directions:
             forwarded = sum(direction.received_frames for direction in directions)
         elif output.sent_frames is not None and output.lost_frames is not None:
             forwarded = max(0, output.sent_frames - output.lost_frames)
+
         values.append(
             MrrValue(
                 forwarding_rate=conditions.rate(forwarded / measured_time / factor),
@@ -124,6 +127,7 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
                 measured_time_s=measured_time,
             )
         )
+
     rates = [value.forwarding_rate.per_interface_fps for value in values]
     counts = [(one.sent_frames, one.lost_frames, one.unsent_frames) for one in (trial.output for trial in trials)]
     sent, lost, unsent = (None if None in count else sum(map(int, count)) for count in zip(*counts, strict=True))
@@ -158,7 +162,9 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
         """The maximum receive rate, with a remark if the SUT did not limit it."""
         result = super().build(measured, request, inputs, max_load)
         is_whole = result.mrr is not None and result.mrr.lost_frames == 0
-        return result.model_copy(update={"remarks": (*result.remarks, NOTHING_LOST)}) if is_whole else result
+        if is_whole:
+            return result.model_copy(update={"remarks": (*result.remarks, NOTHING_LOST)})
+        return result
 
     def found_in(self, result: MrrResult, trials: Sequence[TrialResult]) -> Mrr:
         """The maximum receive rate of the trials."""
@@ -183,6 +189,7 @@ class MrrView(View[MrrResult]):
         """Mean, standard deviation, all values, and the loss."""
         if result.mrr is None:
             return
+
         trials = f"{trials_counted(len(result.mrr.values))} at maximum load, {load_per_interface(result.max_load)}"
         yield f"MRR ({trials}): frames forwarded over the time really spent"
         yield value_line("mean", result.mrr.mean)
@@ -191,11 +198,13 @@ class MrrView(View[MrrResult]):
         yield value_line("values", f"{values} fps per interface")
         loss = "not counted"
         unsent = result.mrr.unsent_frames
+
         if result.mrr.loss_ratio_of_sent is not None:
             beside = "" if unsent is None else f"; {unsent:,} frames unsent, which is no loss"
             late = sum(trial.missing.late for trial in result.trials if trial.is_evidence)
             of_these = f"; {late:,} of them were only late, and not lost" if late else ""
             loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent{of_these}{beside}"
+
         yield value_line("loss", loss)
 
     def aspects(self, result: MrrResult, finding: Finding) -> Mapping[str, JsonValue]:
@@ -213,11 +222,13 @@ class MrrView(View[MrrResult]):
         offered = result.max_load.rate.per_interface_fps
         if mrr is None:
             return
+
         # What the generator did not send is no degradation of the SUT.
         sent_share = 1.0 - unsent_share(offered_in(result.trials))
         most = mrr.mean.per_interface_fps + mrr.stdev.per_interface_fps
         others = [other for other in results if _setup(other) == _setup(result)]
         below = [rate for other in others for rate in kind_of(other.kind).rates_below(other)]
+
         for name, throughput in below:
             # At a load below the throughput, the forwarding rate cannot reach the throughput.
             if throughput <= offered and most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput * sent_share:

@@ -151,15 +151,18 @@ def measure_reconfiguration_loss(
                 f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); so many "
                 "more could have been lost"
             )
+
         dropped = 0
         if stopped is not None:
             drops = sum(way.generator_drop_frames for way in stopped.directions)
             dropped = max(0, min(drops, stopped.lost))
+
         if dropped:
             remarks.append(
                 f"the generator dropped {dropped:,} frames that came back; they are not among those lost, and so many "
                 "more could have been lost"
             )
+
         run = TestRun(place.test, span.started, span.end(), goal_search.conditions, tuple(remarks), error)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
         result = ReconfigurationResult(
@@ -169,6 +172,7 @@ def measure_reconfiguration_loss(
             else reconfiguration_loss(goal_search.conditions.rate(load), stopped.lost - dropped),
         )
         place.directory.write(result)
+
         return result
 
     try:

@@ -93,7 +93,9 @@ class RecoveryRequest(AfterThroughput):
     def overload_below(self, max_load: float) -> float:
         """The load of the overload, frames per second per interface; 0: there is none below the maximum load."""
         throughput = self.known_throughput
-        return 0.0 if throughput >= max_load * (1.0 - _SAME) else min(self.overload * throughput, max_load)
+        if throughput >= max_load * (1.0 - _SAME):
+            return 0.0
+        return min(self.overload * throughput, max_load)
 
 
 class RecoveryResult(FoundResult):
@@ -169,12 +171,15 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
         """The times of the trials, or of a result that was read, with their averages; none without an overload."""
         read = result.recovery
         times = read.times if read else tuple(_repetition(trial.output) for trial in trials)
-        return RecoveryValues(times=times, **Spread.of([time.recovery_s for time in times])) if times else None
+        if times:
+            return RecoveryValues(times=times, **Spread.of([time.recovery_s for time in times]))
+        return None
 
     def irregular(self, result: RecoveryResult, found: RecoveryValues | None) -> str | None:
         """There was no overload, or no recovery within the limit."""
         if found is None:
             return "not overloaded: the throughput is the maximum load"
+
         dropped = sum(time.generator_drop_frames for time in found.times)
         if dropped:
             return (
@@ -188,6 +193,7 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
             )
         if any(time.overload_lost_frames == 0 for time in found.times):
             return "not overloaded: a repetition lost no frame in the overload. Is the throughput too low?"
+
         return None
 
 
@@ -219,7 +225,9 @@ class RecoveryView(View[RecoveryResult]):
 
     def values(self, result: RecoveryResult) -> Mapping[str, Any]:
         """The average; only a lower bound where the DUT did not recover."""
-        return {} if result.recovery is None else result.recovery.values(result.settings.limit_s)
+        if result.recovery is None:
+            return {}
+        return result.recovery.values(result.settings.limit_s)
 
     def aspects(self, result: RecoveryResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The overload, and its time."""

@@ -190,7 +190,9 @@ def settings_model(request: type[Request]) -> type[Settings]:
 def name_in_files(name: str, field: FieldInfo) -> str:
     """The name of a field of a request in files: the unit is at its end."""
     quantity = quantity_of(field.annotation, field.metadata)
-    return name if quantity is None or name.endswith(quantity.suffix) else name + quantity.suffix
+    if quantity is None or name.endswith(quantity.suffix):
+        return name
+    return name + quantity.suffix
 
 
 def _in_files(request: type[Request]) -> list[tuple[str, FieldInfo]]:
@@ -207,6 +209,7 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
     field = request.model_fields.get(name)
     if field is None:
         return f"{request.__name__} has no {name!r}; it has {names_near(name, request.model_fields)}"
+
     quantity = quantity_of(field.annotation, field.metadata)
     write = repr if quantity is None else quantity.write
     value = value.total_seconds() if isinstance(value, timedelta) else value
@@ -221,4 +224,5 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
     about = f" {text}" if text else ""
     if wrong["type"] in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
         return f"{name} must be {bounds}, not {given}.{about}"
+
     return f"{name}: {wrong['msg']}, and not {given}.{about}"

@@ -243,6 +243,7 @@ class ResettingMeasurer:
         stopped = source.stop_traffic(LATE_WAIT)
         elapsed = source.now() - begun
         timelines = tuple(_with_reset(timeline, moment) for timeline in stopped.timelines)
+
         if not self._request.hitless and not reset_time(timelines).outages:
             quiet = max((silence.duration for line in timelines for silence in line.silences), default=0.0)
             kept = f", or kept frames in the {format_milliseconds(quiet)} without any" if quiet else ""
@@ -251,6 +252,7 @@ class ResettingMeasurer:
                 f"forwarded through it{kept}. Look whether the reset reaches the device. If it forwards through "
                 "resets, say hitless=True: then the result is 'no loss'."
             )
+
         # The traffic flowed as long as it flowed: no direction was to send until the last one ended.
         flowed = min(timeline.steps[-1].start + timeline.steps[-1].elapsed for timeline in timelines)
         asked = TrialInput(flowed, trial.load)
@@ -410,7 +412,9 @@ class ResetView(View[ResetResult]):
 
     def values(self, result: ResetResult) -> Mapping[str, Any]:
         """The average by time stamps; only a lower bound where the DUT did not come back."""
-        return {} if result.reset is None else result.reset.values(result.settings.limit_s)
+        if result.reset is None:
+            return {}
+        return result.reset.values(result.settings.limit_s)
 
     def aspects(self, result: ResetResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The reset."""

@@ -99,7 +99,9 @@ class Tally:
         pessimistic = (whole - full_low) * q <= whole * p
         if pessimistic:
             return Bound.LOWER
-        return Bound.UNDECIDED if optimistic else Bound.UPPER
+        if optimistic:
+            return Bound.UNDECIDED
+        return Bound.UPPER
 
 
 def conditional_throughput(goal: SearchGoal, load: float, results: Iterable[TrialResult]) -> float:

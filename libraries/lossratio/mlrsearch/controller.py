@@ -169,7 +169,9 @@ class MLRsearch:
     def purpose(self) -> Purpose | None:
         """Why the trial that `next_trial` gives was chosen; None if it gives none."""
         self.next_trial()
-        return None if self._next is None else self._next[1]
+        if self._next is None:
+            return None
+        return self._next[1]
 
     @property
     def evidence(self) -> tuple[TrialResult, ...]:
@@ -191,7 +193,9 @@ class MLRsearch:
         if not self._decided:
             self._next = self._decide()
             self._decided = True
-        return None if self._next is None else self._next[0]
+        if self._next is None:
+            return None
+        return self._next[0]
 
     def record(self, result: TrialResult) -> None:
         """Takes in any trial's result, also of one it did not ask for.

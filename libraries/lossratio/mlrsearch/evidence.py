@@ -78,7 +78,9 @@ class Evidence:
         """The smallest upper bound above a load; None if there is none."""
         uppers = self._sorted[Bound.UPPER]
         index = bisect_right(uppers, load)
-        return uppers[index] if index < len(uppers) else None
+        if index < len(uppers):
+            return uppers[index]
+        return None
 
     def lower_below(self, load: float) -> float | None:
         """The largest lower bound below a load; None if there is none."""

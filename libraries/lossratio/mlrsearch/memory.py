@@ -75,7 +75,9 @@ def usual_rest(goals: Iterable[SearchGoal], *, is_black_box: bool = False) -> fl
 
     A black box, of which nothing is known, is always asked.
     """
-    return LONG_REST if is_black_box or any(goal.duration_sum >= LEAST_EVIDENCE for goal in goals) else 0.0
+    if is_black_box or any(goal.duration_sum >= LEAST_EVIDENCE for goal in goals):
+        return LONG_REST
+    return 0.0
 
 
 class Memory:
@@ -202,7 +204,9 @@ def _passes(result: TrialResult, upper: float, allowed: float) -> bool | None:
         return False
     if result.is_early:
         return None
-    return True if result.loss_ratio <= allowed or offered_load(result) > upper else None
+    if result.loss_ratio <= allowed or offered_load(result) > upper:
+        return True
+    return None
 
 
 class Rested:
@@ -230,7 +234,9 @@ class Rested:
 
     def time_left(self, pace: Pace) -> float:
         """Seconds of the one trial that most SUTs are asked, if it is still to come."""
-        return self._rest + pace.elapsed(self._duration) if self._rest and not self._trials else 0.0
+        if self._rest and not self._trials:
+            return self._rest + pace.elapsed(self._duration)
+        return 0.0
 
     def add(self, result: TrialResult) -> None:
         """Takes in a trial."""
@@ -248,7 +254,9 @@ class Rested:
         if not self._rest:
             return None
         trial = self._next_input(bound, _each_answer(self._trials, upper, loss_ratio))
-        return None if trial is None else (trial, Bound.UPPER)
+        if trial is None:
+            return None
+        return (trial, Bound.UPPER)
 
     def _next_input(self, bound: float, found: Sequence[tuple[float, RestAnswer]]) -> TrialInput | None:
         answers = dict(found)
@@ -265,7 +273,9 @@ class Rested:
         if answers[last] is not RestAnswer.OPEN:
             return self._next_question(bound, found)
         attempts = [number for number in rested if self._trials[number].load == last]
-        return TrialInput(self._duration, last, rest=self._rest) if len(attempts) < MOST_ATTEMPTS else None
+        if len(attempts) < MOST_ATTEMPTS:
+            return TrialInput(self._duration, last, rest=self._rest)
+        return None
 
     def _next_question(self, bound: float, found: Sequence[tuple[float, RestAnswer]]) -> TrialInput | None:
         """The next load to ask after a rest: a new one, or again one of enough loads that are remembered."""
@@ -284,7 +294,9 @@ class Rested:
         return TrialInput(self._duration, load, rest=self._rest)
 
     def _after_rest(self, index: int | None) -> TrialInput | None:
-        return None if index is None else TrialInput(self._duration, self._grid.load(index), rest=self._rest)
+        if index is None:
+            return None
+        return TrialInput(self._duration, self._grid.load(index), rest=self._rest)
 
     def _control(self, load: float, since: Sequence[TrialResult]) -> TrialInput | None:
         """The control of a load, or the overload before it, after the trials since that after the rest."""
@@ -320,7 +332,9 @@ class Rested:
             return None
         marks = [low, *(index for index in remembered if low < index < high), high]
         first, last = max(pairwise(marks), key=lambda gap: gap[1] - gap[0])
-        return (first + last) // 2 if last - first > 1 else None
+        if last - first > 1:
+            return (first + last) // 2
+        return None
 
 
 def _by_chance(easy: Sequence[int], remembered: Sequence[int], hard: Sequence[int]) -> bool:

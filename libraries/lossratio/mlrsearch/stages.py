@@ -104,7 +104,9 @@ class GoalBounds:
     @property
     def shown(self) -> RelevantBounds:
         """The proved bounds, or those that the trials so far point at while one is not proved."""
-        return self.leaning if None in self.proved else self.proved
+        if None in self.proved:
+            return self.leaning
+        return self.proved
 
 
 @dataclass(frozen=True)

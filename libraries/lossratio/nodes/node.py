@@ -68,7 +68,9 @@ class DutNode:
         """Runs a command that must succeed and writes JSON, and returns the data; None if it writes nothing."""
         text = self.run(*command)
         try:
-            return json.loads(text) if text.strip() else None
+            if text.strip():
+                return json.loads(text)
+            return None
         except ValueError as cause:
             raise self.error(f"{shown(command)} did not write JSON: {cause}.") from cause
 

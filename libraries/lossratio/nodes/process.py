@@ -90,7 +90,9 @@ def ending(exit_status: int) -> str:
 def quoted_tail(stderr: str) -> str:
     """The end of an error message: the last lines of standard error, or a full stop."""
     lines = stderr.strip().splitlines()[-5:]
-    return f": {' | '.join(lines).rstrip('.')}." if lines else "."
+    if lines:
+        return f": {' | '.join(lines).rstrip('.')}."
+    return "."
 
 
 _STDERR_TAIL = 8192

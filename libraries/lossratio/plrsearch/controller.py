@@ -111,6 +111,7 @@ class PLRsearch:
             raise SearchError(f"A precision is a share of the load, between 0 and 1, not {precision!r}.")
         if initial_duration is not None and not 0.0 < initial_duration < math.inf:
             raise SearchError(f"A trial's duration must be a positive number of seconds, not {initial_duration!r}.")
+
         self._timeout = timeout
         self._precision = precision
         self._stop_on_misfit = stop_on_misfit
@@ -123,6 +124,7 @@ class PLRsearch:
         loads = [float(load) for load in warm_start]
         if not all(load > 0.0 for load in loads):
             raise SearchError(f"A warm start needs positive loads in frames per second, not {loads!r}.")
+
         self._warm_loads = sorted({clamped(load, self._question) for load in loads}, reverse=True)
         self.elapsed = 0.0
         self.history: tuple[IntervalPoint, ...] = ()
@@ -143,7 +145,9 @@ class PLRsearch:
     @property
     def purpose(self) -> str | None:
         """Why the trial that `next_trial` gives was chosen; None if it gives none."""
-        return None if self._next is None else self._next[1].purpose
+        if self._next is None:
+            return None
+        return self._next[1].purpose
 
     def next_trial(self) -> TrialInput | None:
         """See `Controller.next_trial`."""
@@ -152,7 +156,9 @@ class PLRsearch:
         if self._next is None and self._stopped_by is None:
             self._decide(len(self._rows) - self._given)
             self._usable = len(self._rows)
-        return None if self._next is None else self._next[0]
+        if self._next is None:
+            return None
+        return self._next[0]
 
     def meanwhile(self) -> None:
         """Describes the trials so far while the next one runs: the choice after that is based on them.
@@ -278,7 +284,9 @@ class PLRsearch:
         low, high = estimate.interval(0.95)
         inside = self._question.min_load < low and high < self._question.max_load
         precise = self._precision is not None and high - low <= self._precision * estimate.median
-        return StopReason.PRECISION if inside and precise else None
+        if inside and precise:
+            return StopReason.PRECISION
+        return None
 
     def _stopping_factor(self, trials: int) -> float:
         """How much wider the interval is for being looked at after each trial."""

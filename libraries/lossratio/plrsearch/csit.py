@@ -137,12 +137,14 @@ class _Focus:
         if self.log_weight == -math.inf:
             self.log_weight, self.mean = log_weight, point
             return distance
+
         total = _log_sum(self.log_weight, log_weight)
         rest = math.exp(self.log_weight - total)
         share = math.exp(log_weight - total)
         self.mean = self.mean[0] + x * share, self.mean[1] + y * share
         self.covariance = (xx + x * x * share) * rest, (xy + x * y * share) * rest, (yy + y * y * share) * rest
         self.log_weight = total
+
         return distance
 
 
@@ -195,6 +197,7 @@ class CsitIntegration:
         every = _Scalar()
         others = _Scalar()
         heaviest = -math.inf
+
         for _ in range(self._samples):
             point = focus.drawn(random)
             mrr = self._question.max_load * (1.0 / (point[0] + 1.0) - 0.5) + 1.0
@@ -202,12 +205,15 @@ class CsitIntegration:
             log_weight = self._log_likelihood(function, mrr, spread)
             value = math.log(_critical_load(function, self._question, mrr, spread))
             importance = log_weight + focus.add(point, log_weight) / 2.0 / _WIDENING
+
             if importance >= heaviest:
                 heaviest = importance
                 others = replace(every)
             else:
                 others.add(value, importance)
+
             every.add(value, importance)
+
         half = (every.mean - others.mean) / 2.0
         return every.mean, (math.exp(every.log_variance) + math.exp(others.log_variance)) / 2.0 + half * half
 
@@ -323,6 +329,7 @@ class CsitSelection:
         if lost >= intended * target:
             self._lossy_loads = sorted(self._lossy_loads + [result.load] * (4 * self._quiet))
             self._quiet = 0
+
         if self._trials == 1:
             self._next = Choice(self._question.max_load, "the maximum load")
         elif self._trials <= 3:

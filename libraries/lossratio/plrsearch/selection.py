@@ -113,6 +113,7 @@ class Guarding:
         self.load = None
         if share > _KNOWN:
             return
+
         shown = (known, replace(known, bursts=None))
         with_bursts, without = (float(each.mixed(self._weighting).rough_quantiles([0.5])[0]) for each in shown)
         self.load = with_bursts if with_bursts > self._question.min_load else without
@@ -180,16 +181,19 @@ class PosteriorSelection:
         if known is None:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
             return Choice(_in_whole_frames(load, duration, question), "the forwarding rate of the last trial")
+
         best = known.best
         constant = known.lack_of_fit is not None and known.unexplored is None
         guard = self._guarding.wanted(known, watching=constant)
         if guard is not None:
             return Choice(_in_whole_frames(guard, duration, question), f"guard of {self._guarding.load:,.0f} frames/s")
+
         share, run = (_IF_VARYING, _RUN) if known.replicates.differ else (_IN_OVERLOAD, 0.0)
         if known.after_overload is not None:
             run = _RUN
         elif known.lack_of_fit is not None:
             share = _IF_CONSTANT
+
         late = share * self._trials - self._overloads
         self._overloading = late > (-run if self._overloading else run)
         if self._varies and self._overloading:
@@ -200,6 +204,7 @@ class PosteriorSelection:
             step = 2.0 ** np.floor(np.log2(_OVERLOAD_STEP * load))
             self._overload = clamped(float(step * np.ceil(load / step)), question)
             return Choice(self._overload, "overload, to see how much the capacity varies")
+
         load = _in_whole_frames(self._most_informative(known, duration), duration, question)
         return Choice(load, f"most informative about {best.mean:,.0f} frames/s")
 
@@ -247,13 +252,16 @@ def _gains(known: Description, loads: Array, duration: float, own_noise: float) 
     scatter = (loss.slope * curves.deviation).mean(axis=1) ** 2
     log_mean = loss.log_rate.mean(axis=1)
     noise = np.exp(np.clip(-log_mean, -300.0, 300.0)) / duration + scatter + own_noise + _MODEL_ERROR**2
+
     if known.below is not None:
         distance = log_mean - np.log(loads * posterior.question.target_loss_ratio)
         there = posterior.mode.log_loss_rate(known.counts.load)
         trials = np.sum(np.abs(there - log_mean[:, None]) < _ALIKE, axis=1)
         noise = (noise + trials * (_LOCAL_ERROR * distance) ** 2) ** 2 / noise
+
     centred = loss.log_rate - log_mean[:, None]
     log_load = np.log(posterior.critical_load[at])
     covariance = centred @ (log_load - log_load.mean()) / _POINTS
     gains = covariance**2 / np.maximum(np.mean(centred**2, axis=1) + noise, 1e-300)
+
     return np.where(scatter > 1.0, 0.0, gains)

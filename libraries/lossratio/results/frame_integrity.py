@@ -100,11 +100,14 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
             found = f"{faults_with_sizes(integrity)}: {effect}"
         elif integrity.is_sample:
             found += f": fewer than {format_ratio(integrity.most(0))} of all are not"
+
         changes = seen_in_words(changed_fields_in(result))
         yield f"Frames examined: {integrity.examined:,} {among}. {found}. {changes}".rstrip()
+
     if integrity is not None and integrity.reordered:
         share = format_ratio(integrity.reordered / integrity.arrived)
         yield f"Frames that came after one sent later (RFC 4737): {integrity.reordered:,} ({share})."
+
     facts = result.conditions.generator.get("integrity")
     left_out = facts.get("not_checked") if isinstance(facts, dict) else None
     if isinstance(left_out, list) and left_out:

@@ -210,14 +210,17 @@ def kind_of(name: str) -> Kind[Any]:
     if name not in _KINDS.names():
         hint = f"Install the package with the entry point {name!r} of the group {GROUP!r}."
         raise ReportError(f"{_KINDS.unknown(name, _KINDS.names())} {hint}")
+
     loaded, entry = _KINDS.load(name), _KINDS.find(name)
     if isinstance(loaded, ModuleType):
         loaded = _kind_in_module(loaded, name)
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
         raise _KINDS.broken(entry, "is not a subclass of lossratio.results.Kind")
+
     missing = [field for field in ("name", "result") if not hasattr(loaded, field)] or loaded.lacks()
     if missing:
         raise _KINDS.broken(entry, f"cannot be used: it lacks {', '.join(missing)}")
+
     fields = getattr(loaded.result, "model_fields", {})
     if not issubclass(loaded.result, TestResult) or "max_load" not in fields or "kind" not in fields:
         raise _KINDS.broken(

@@ -180,7 +180,9 @@ def _names_of(test: TestIdentity) -> tuple[str, ...]:
 
 def result_name(test_name: str, number: int) -> str:
     """The name of a test's first, second or later result."""
-    return test_name if number == 1 else f"{test_name} ({number})"
+    if number == 1:
+        return test_name
+    return f"{test_name} ({number})"
 
 
 def search_name(name: str) -> str:

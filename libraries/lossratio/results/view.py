@@ -65,7 +65,9 @@ class Finding:
             value = self.unit.format(self.value)
         else:
             return self.outcome.value
-        return value if self.outcome is Outcome.MEASURED else f"{value} ({self.outcome.value})"
+        if self.outcome is Outcome.MEASURED:
+            return value
+        return f"{value} ({self.outcome.value})"
 
     @property
     def theoretical_share(self) -> float | None:
@@ -185,7 +187,9 @@ def csit_rate(rate: Rate) -> dict[str, Any]:
 
 def number_of(value: Rate | float | None) -> float | None:
     """The number that is compared and followed: of a rate the aggregate, in frames per second; None: no value."""
-    return value.aggregate_fps if isinstance(value, Rate) else value
+    if isinstance(value, Rate):
+        return value.aggregate_fps
+    return value
 
 
 class View(Generic[ResultT]):
@@ -215,7 +219,9 @@ class View(Generic[ResultT]):
     def head(self, result: ResultT, words: str) -> str:
         """The first line of a result, with the reason if it is irregular."""
         reason = getattr(result, "reason", None)
-        return words if reason is None else f"{words}, irregular: {reason}"
+        if reason is None:
+            return words
+        return f"{words}, irregular: {reason}"
 
     def pictures(self, result: ResultT) -> Iterator[Picture]:
         """The pictures on the page, in their order."""
@@ -257,7 +263,9 @@ class View(Generic[ResultT]):
     def values(self, result: ResultT) -> Mapping[str, Any]:
         """Value, bounds and deviation of the only quantity, as far as there are any: fields of `Finding`."""
         numbers = getattr(result, result.found or "", None)
-        return {} if numbers is None else {part: getattr(numbers, name) for part, name in self.value_fields.items()}
+        if numbers is None:
+            return {}
+        return {part: getattr(numbers, name) for part, name in self.value_fields.items()}
 
     def unit(self, quantity: str) -> Unit:
         """The unit of a quantity of this kind."""

@@ -234,7 +234,9 @@ class ConstantLoss:
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """Infinite or 0. For a goal without loss, the load with so few frames that enough trials lose none."""
         if self.loss_ratio in (0.0, 1.0):
-            return math.inf if self.loss_ratio <= loss_ratio else 0.0
+            if self.loss_ratio <= loss_ratio:
+                return math.inf
+            return 0.0
         return _truth(self.loss_ratio, math.inf, GRACEFUL, (loss_ratio, duration, exceed_ratio))
 
 

@@ -89,7 +89,9 @@ def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> 
     """The loss ratio of a trial between two loads, so far from the lower to the upper one; 0: less than a frame."""
     first, second = (np.log(sequence[:, number % sequence.shape[1]]) for sequence in (below, above))
     lost, sent = np.exp(first + share * (second - first))
-    return float(lost / sent) if lost >= 1.0 - _ROUNDING else 0.0
+    if lost >= 1.0 - _ROUNDING:
+        return float(lost / sent)
+    return 0.0
 
 
 @lru_cache

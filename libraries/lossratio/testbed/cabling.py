@@ -89,6 +89,7 @@ def probe_cabling(
         tg_name = topology.tg_name
         if topology.end_name != tg_name:
             raise TopologyError("The cabling is probed between two ports of the TG, and this path ends at a reflector.")
+
         tester = topology.nodes[tg_name]
         generator = tester.generator
         if not isinstance(generator, RealGenerator) or (
@@ -98,6 +99,7 @@ def probe_cabling(
                 f"{tg_name}: the cabling is probed with ports that the kernel has, and does not have those of this "
                 "generator. Probe with 'generator: {kind: afpacket}' on the same ports."
             )
+
         paths = topology.paths(links, duts=duts, nic=nic)
         sessions, _ = log_in_on_all(topology, paths[0], undo, purpose="probing the cabling")
         tg = sessions[tg_name]
@@ -108,6 +110,7 @@ def probe_cabling(
         interfaces = {str(port): str(port.interface.name) for port in tg_ports}
         macs = {str(state.port): state.state.mac_address for state in states}
         through = None
+
         if takes_cards(tester):
             node = traffic.GeneratorNode(tg, agent.facts.interfaces, agent.facts.cpus)
             opened = traffic.open_generator(generator, node, tg_ports)
@@ -116,10 +119,12 @@ def probe_cabling(
             interfaces = {str(port): opened.port_name(port) for port in tg_ports}
             macs = {str(port): opened.mac_address(port) for port in tg_ports}
             through = opened.single_frames()
+
         ends = _ends(paths, interfaces, macs)
         traffics = [traffic.load_profile(profile, frame_size=size, bidirectional=True) for size in frame_sizes]
         others = {} if takes_cards(tester) else _other_ports(topology, tg, {end.interface for end in ends})
         probe = _Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
+
         return _Cabling(probe, traffics[-1].directions, sessions).report()
 
 
@@ -215,6 +220,7 @@ class _Probe:
             [*names], sends, seconds, networks=networks, speakers=speakers, listen=others, through=own
         )
         self.is_storm = self.is_storm or answer.is_storm
+
         for arrival in answer.arrivals:
             mark = self._marker.mark_in(arrival.head)
             if mark is None:
@@ -223,21 +229,25 @@ class _Probe:
                 elif arrival.port in names and arrival.head[6:12].hex(":") not in {end.mac for end in self.ends}:
                     self.foreign[names[arrival.port], arrival.in_words] += arrival.count
                 continue
+
             seen = self.seen[self.ends[mark[0]].name]
             name = (names | self.others)[arrival.port]
             seen.copies.setdefault(name, Counter())[mark[1]] += arrival.count
             seen.vlans.setdefault(name, set()).add(traffic.vlans_of(arrival.head))
+
             if name == self.ends[mark[0]].peer and mark in self._sent:
                 mac = traffic.mac_bytes(self.by_name[name].mac)
                 direction, frame = self._sent[mark]
                 for change in traffic.changed_fields(direction, frame, arrival.head, mac, arrival.length):
                     seen.changes.setdefault(change.name, change)
+
         for interface, length, reason in dict.fromkeys(answer.unsent):
             self.unsent.add((names[interface], length + FCS_BYTES))
             self.problems.append(
                 f"{names[interface]}: {interface} does not send frames of {length + FCS_BYTES} bytes ({reason}): its "
                 "MTU, or that at the other end of its link, is too small for the sizes asked."
             )
+
         if answer.is_storm:
             self.problems.append(
                 "A loop: more frames come back than anybody could count. Look for a second way between the ports, and "
@@ -265,6 +275,7 @@ class _Cabling:
         (smallest, first), *larger = self._probe.configurations.items()
         # One frame first: it teaches addresses to bridges, and shows a loop before more frames go round in it.
         self._probe.send_from(self._probe.ends, first, 1)
+
         if not self._probe.is_storm:
             numbers = {end.name: self._count_around(end, first) for end in self._probe.ends}
             for end in self._probe.ends:
@@ -273,6 +284,7 @@ class _Cabling:
                 self._try_size(size, configuration)
             self._check_tags(first)
             self._check_fields()
+
         through = [end for end in self._probe.ends if self._largest.get(end.name)]
         sizes = {end.name: " and ".join(map(str, sorted(self._largest[end.name]))) for end in through}
         works = (f"{end.name} > {end.peer}: frames of {sizes[end.name]} bytes come out" for end in through)
@@ -283,9 +295,11 @@ class _Cabling:
         # The most frequent frame of somebody else at each port is the example.
         totals: Counter[str] = Counter()
         examples: dict[str, str] = {}
+
         for (name, what), count in self._probe.foreign.most_common():
             totals[name] += count
             examples.setdefault(name, what)
+
         foreign = (
             f"{name}: foreign traffic: {count} frames of somebody else, such as {examples[name]}. They take capacity "
             "of the device; find out who sends them."
@@ -299,8 +313,10 @@ class _Cabling:
             question = gateway_question(end.port, self._directions[end.number % 2], end.interface)
             if question is not None:
                 asked.append((end, question))
+
         if not asked:
             return
+
         answers = self._probe.agent.resolve([each for _, each in asked], through=self._probe.through)
         for (end, question), macs in zip(asked, answers, strict=True):
             if macs:
@@ -311,6 +327,7 @@ class _Cabling:
                         f"{', '.join(macs)}."
                     )
                 continue
+
             others = [other for other in self._probe.ends if other is not end]
             moved = [replace(question, port=other.interface) for other in others]
             elsewhere = self._probe.agent.resolve(moved, 1.0, through=self._probe.through)
@@ -341,18 +358,21 @@ class _Cabling:
         others = [name for name in places if name not in (end.name, end.peer)]
         if self._link_is_swapped(end):
             return
+
         if arrived[end.name]:
             self._problems.append(f"{end.name}: a loop: frames that it sends come back to it, on the same port.")
         if copies >= _MOST_COPIES:
             self._problems.append(
                 f"{end.name}: a loop: each frame that it sends comes out {copies} times. Look for a second way."
             )
+
         if arrived[end.peer]:
             if others:
                 self._problems.append(
                     f"{end.name}: frames to {end.peer} come out of {', '.join(others)} as well: a hub, or a switch "
                     "that does not learn. The ports of different paths must not share a segment."
                 )
+
             if arrived[end.peer] < len(numbers):
                 self._problems.append(
                     f"{end.name} > {end.peer}: only {arrived[end.peer]} of {len(numbers)} frames come out, at a "
@@ -384,6 +404,7 @@ class _Cabling:
         back = any(self._probe.seen[end.peer].copies.get(end.name, Counter()).values())
         counted = self._counted.get(end.name, {})
         here = str(end.neighbour)
+
         if here in counted and counted[here] < _FRAMES:
             self._problems.append(
                 f"{end.name}: it sends, and nothing arrives at {here}. Look at the link between them."
@@ -408,6 +429,7 @@ class _Cabling:
         ends = [end for end in self._probe.ends if self._largest[end.name]]
         if not ends:
             return
+
         numbers = self._probe.send_from(ends, configuration, _FRAMES)
         for end in ends:
             if self._probe.seen[end.name].numbers(end.peer, numbers[end.name]):
@@ -415,6 +437,7 @@ class _Cabling:
                 continue
             if (end.name, size) in self._probe.unsent:
                 continue
+
             largest = max(self._largest[end.name])
             self._problems.append(
                 f"{end.name} > {end.peer}: frames of {size} bytes do not come out, and frames of {largest} bytes do: "
@@ -430,6 +453,7 @@ class _Cabling:
             for vlans in sorted(self._probe.seen[end.name].vlans.get(end.peer, set())):
                 if vlans == wanted:
                     continue
+
                 what = (
                     f"the VLAN is stripped: frames are sent {_in_vlans(own)} and come out untagged"
                     if not vlans
@@ -460,7 +484,9 @@ def _received(session: NodeSession, ports: Sequence[Port]) -> dict[str, int]:
 
 
 def _in_vlans(vlans: tuple[int, ...]) -> str:
-    return f"in VLAN {' and '.join(map(str, vlans))}" if vlans else "untagged"
+    if vlans:
+        return f"in VLAN {' and '.join(map(str, vlans))}"
+    return "untagged"
 
 
 def describe_cabling(report: CablingReport) -> Iterator[str]:

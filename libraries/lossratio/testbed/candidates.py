@@ -33,7 +33,9 @@ class Candidate:
     @property
     def token(self) -> str | None:
         """The lease's token; None: there is no lease, or it is borrowed."""
-        return None if self.claim is None else self.claim.token
+        if self.claim is None:
+            return None
+        return self.claim.token
 
     def succeeding(self, token: str | None) -> "Candidate":
         """The same testbed, with a claim that takes over the lease with this token."""

@@ -74,6 +74,7 @@ class LiveTestbed(Testbed):
         """
         if self._is_in_use:
             raise TrafficError("Traffic flows on this testbed. Stop it before the next measurement.")
+
         self._restore()
         self._verify_duts()
         try:
@@ -301,18 +302,22 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         tg_ports = [port for path in paths for port in path.tg_ports]
         node = traffic.GeneratorNode(tg, facts.interfaces, facts.cpus, device_cpus(request))
         opened = traffic.open_generator(generator, node, tg_ports)
+
         if takes_cards(tester):
             undo.enter_context(taken_cards(tg, tester, tg_ports))
             # What the kernel reported about interfaces that it does not have any more.
             ports = tuple(state for state in ports if state.port.node_name != topology.tg_name)
+
         undo.callback(opened.close)
         macs = {str(state.port): state.state.mac_address for state in ports if state.port not in tg_ports}
         macs.update((str(port), opened.mac_address(port)) for port in tg_ports)
+
         with _naming_links_that_are_down(sessions, Way.of(paths)):
             links = tuple(
                 set_up_link(path, own, sessions, (macs[str(path.west)], macs[str(path.east)]), undo)
                 for path, own in zip(paths, duts, strict=True)
             )
+
         set_up = LiveSetUp(
             links,
             ports,
@@ -356,7 +361,9 @@ def beside_the_dut(request: TestbedRequest, generator: RealGenerator) -> RealGen
 def device_cpus(request: TestbedRequest) -> tuple[int, ...]:
     """The CPUs of the TG on which devices under test forward, as far as their options say so: of a local testbed."""
     is_local = request.topology.testbed == "local"
-    return request.dut.options.kernel_cpus if is_local and request.dut is not None else ()
+    if is_local and request.dut is not None:
+        return request.dut.options.kernel_cpus
+    return ()
 
 
 def open_testbed(

@@ -75,9 +75,11 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
             raise IntegrityError(
                 f"Frames did not come back as they were sent, in the check of the path. {_in_words(changed)}"
             ) from error
+
         losses = _locate(agent, links, nodes)
         if not losses:
             raise
+
         guilty = "DUT" if any(loss.is_in_dut for loss in losses) else "wire"
         kind = DeadDutError if guilty == "DUT" else DeadPathError
         sentences = " ".join(loss.sentence for loss in losses)
@@ -120,6 +122,7 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
     ]
     frames: dict[tuple[int, int], bytes] = {}
     sends: list[tuple[str, bytes]] = []
+
     for place, direction in enumerate(directions):
         source = direction.source_mac or macs[direction.transmit]
         destination = direction.destination_mac or macs[direction.receive]
@@ -129,14 +132,17 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
             frame = marker.frame(sized, source, destination, place, number, flow=number * step)
             frames[place, number] = frame
             sends.append((direction.transmit, frame))
+
     if not sends:
         return {}
+
     ports = dict.fromkeys(port for direction in directions for port in (direction.transmit, direction.receive))
     seconds = min(_MOST_LOOK_SECONDS, _LOOK_SECONDS + agent.settle_time)
     try:
         answer = agent.probe([*ports], sends, seconds, networks=checked.configuration.networks)
     except TrafficError:
         return {}
+
     changes: dict[str, dict[str, FieldChange]] = {}
     for arrival in answer.arrivals:
         mark = marker.mark_in(arrival.head)
@@ -147,6 +153,7 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
         of_direction = changes.setdefault(direction.name, {})
         for change in changed_fields(direction, frames[mark], arrival.head, mac=mac, length=arrival.length):
             of_direction.setdefault(change.name, change)
+
     return {name: fields for name, fields in changes.items() if fields}
 
 
@@ -228,16 +235,20 @@ def _follow(
         if entry not in counted.received or leaving not in counted.transmitted:
             # All links have a carrier, so repeating would not help: blame the DUT (status 1), not the link (69).
             return _Loss(True, f"{last} sends {sent} frames, its link is up, and {name} has no counters for them.")
+
         if 2 * counted.received[entry] < sent:
             or_filter = " and at the destination MAC addresses" if isinstance(hop, _BlackBox) else ""
             some = counted.received[entry]
             few = f"only {some} of {sent} frames arrive" if some else "nothing arrives"
             return _Loss(False, f"{last} sends, and {few} at {name}; look at the link between them{or_filter}.")
+
         if 2 * counted.transmitted[leaving] < sent:
             places = ", ".join(f"{count} at {place}" for place, count in counted.dropped.items() if count)
             arrived = counted.received[entry]
             dropped = f"(dropped: {places or 'no counter shows where'})"
             out = f"only {counted.transmitted[leaving]} of them" if counted.transmitted[leaving] else "none"
             return _Loss(True, f"{name} receives {arrived} frames and lets {out} out {dropped}.")
+
         last = name
+
     return _Loss(False, f"{last} sends {sent} frames on, and nothing arrives at {end}; look at the link between them.")

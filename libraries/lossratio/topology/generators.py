@@ -279,11 +279,13 @@ class TrexGenerator(RealGenerator):
             yield "'pin_cores' needs two or more cores for each pair of ports: TRex refuses to send with one"
         if not self.software and CORES_ARGUMENT in self.arguments:
             yield f"the number of cores is 'cores_per_pair' (or 'cores'), and no {CORES_ARGUMENT} in 'arguments'"
+
         if self.software and chooses:
             yield (
                 "in software mode TRex has one core of its own choice, or 'cores': leave 'cores_per_pair' and "
                 "'hyper_threads' out"
             )
+
         if self.software and self.hugepages is not None:
             yield "in software mode TRex needs no 'hugepages'"
         if self.mbuf_factor is not None and "--mbuf-factor" in self.arguments:
@@ -321,14 +323,17 @@ def settings_type(kind: str) -> type[GeneratorSettings]:
     """The model of a generator's settings."""
     if kind in _OWN:
         return _OWN[kind]
+
     names = ADDED_GENERATORS.names()
     if kind not in names:
         raise TopologyError(ADDED_GENERATORS.unknown(kind[:_LONGEST_SHOWN], sorted((*_OWN, *names))))
+
     added = ADDED_GENERATORS.load(kind)
     settings = getattr(added, "settings_type", None)
     if not (isinstance(settings, type) and issubclass(settings, RealGenerator)):
         problem = "has no 'settings_type' that is a subclass of lossratio.topology.RealGenerator"
         raise ADDED_GENERATORS.broken(ADDED_GENERATORS.find(kind), problem)
+
     missing = getattr(added, "__abstractmethods__", ())
     if missing:
         problem = f"lacks what every generator has: {', '.join(sorted(missing))}"

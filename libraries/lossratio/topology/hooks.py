@@ -18,7 +18,9 @@ Side = Literal["west", "east"]
 
 
 def _words(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return value
 
 
 def _checked_place(place: str) -> str:

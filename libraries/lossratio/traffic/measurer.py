@@ -104,6 +104,7 @@ class TrafficMeasurer:
         """
         if trial.has_timelines:
             return self._measure_in_time(trial)
+
         started = time.monotonic()
         beyond = 0
         for repeats in range(self._repeats):
@@ -111,9 +112,11 @@ class TrafficMeasurer:
                 output = self._measure_once(trial, started)
             except trials.NegativeLossError:
                 continue
+
             if output.decided_after is not None and output.loss_ratio <= (trial.certain_above or 0.0):
                 # More frames were on their way than expected, so nothing was certain.
                 continue
+
             missing = output.unsent_frames or 0
             unsent = missing / max(1, (output.sent_frames or 0) + missing)
             beyond += unsent > FALTERING
@@ -122,6 +125,7 @@ class TrafficMeasurer:
                 self._limit = min(self._limit, trial.load)
             if is_limit or not unsent:
                 return replace(output, repeats=repeats)
+
         try:
             return replace(self._measure_once(replace(trial, certain_above=None), started), repeats=self._repeats)
         except trials.NegativeLossError as error:
@@ -169,14 +173,17 @@ class TrafficMeasurer:
                 trial.load, trial.duration, above=trial.certain_above, in_flight=self._in_flight, ramp=self._ramp
             )
             directions = watched.directions
+
         directions = self._with_changed_fields(directions)
         ended = self._end_traffic(directions)
         decided_after = watched.certain_after if watched is not None and watched.ended else None
         output = self._output(trial, directions, elapsed=ended - started, decided_after=decided_after)
+
         if watched is not None and watched.ended:
             change = _IN_FLIGHT_DECAY if output.loss_ratio > (trial.certain_above or 0.0) else 2.0
             seen = 2.0 * watched.were_in_flight / trial.load
             self._in_flight = max(trials.IN_FLIGHT, seen, change * self._in_flight)
+
         return output
 
     def _with_changed_fields(
@@ -210,14 +217,17 @@ class TrafficMeasurer:
                     "at a lower rate, which it can keep, and state that this is not the maximum rate of the link.",
                     rate,
                 )
+
             try:
                 output = self._output(trial, directions, elapsed=ended - started)
             except trials.NegativeLossError:
                 if is_last:
                     raise
                 continue
+
             if not slow:
                 return replace(output, repeats=attempt, timelines=timelines)
+
         raise AssertionError("The last attempt ends the loop.")
 
     def _begin_traffic(self, rest: float = 0.0) -> None:
@@ -289,6 +299,7 @@ def check_path(
         dead = _dead(counters)
         if not dead:
             return counters
+
     if spread is not None and not agent.has_connections:
         spread()
     # Connections that nobody closes would fill the tables of a device.
@@ -302,6 +313,7 @@ def check_path(
             return counters
         if any(direction.faulty for direction in dead):
             break
+
     trials.check_integrity(dead, "in the check of the path")
     _check_late(agent, {direction.name: direction.sent_frames for direction in dead})
     sent = ", ".join(_lost_in_words(agent, direction, flows[direction.name]) for direction in dead)
@@ -350,6 +362,7 @@ def _slowly_alive(
     held = ""
     if late:
         held = f" {late:,} frames came back too late: measure a device that holds frames with the option 'hold'."
+
     return (
         f"Node {agent.node_name}: the path let nothing through at first in direction {seen}. A device may begin "
         f"slowly, lose nearly all frames, or drop some flows; it is measured.{held}"

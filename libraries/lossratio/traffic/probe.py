@@ -118,7 +118,9 @@ class Marker:
         """Numbers of the port and the frame, whatever was done to its headers; None: it is somebody else's frame."""
         place = head.find(self._id)
         mark = head[place + len(self._id) : place + _MARK_BYTES]
-        return (mark[0], mark[1]) if place >= 0 and len(mark) == 2 else None
+        if place >= 0 and len(mark) == 2:
+            return (mark[0], mark[1])
+        return None
 
 
 def vlans_of(frame: bytes) -> tuple[int, ...]:

@@ -221,7 +221,9 @@ class TrexServer:
     def _status(self) -> int | None:
         """The server's exit status, as a shell reports it; None while it runs, or if its shell was killed, too."""
         status = self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self.program.status).stdout
-        return int(status) if status.strip().isdecimal() else None
+        if status.strip().isdecimal():
+            return int(status)
+        return None
 
     def _look(self) -> "_Server":
         port = f"{self._settings.rpc_port:04X}"

@@ -142,6 +142,7 @@ def output_from_counters(
         raise CountersError(
             "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
         )
+
     is_early = decided_after is not None
     due = (each.sent_frames + each.unsent_frames for each in directions)
     least = due if is_early else (_least_expected(trial, each, tolerance) for each in directions)
@@ -155,6 +156,7 @@ def output_from_counters(
             f"({in_words}). Look for foreign or duplicated frames on these links, and for a device that holds frames "
             "of one trial until the next one."
         )
+
     return TrialOutput(
         loss_ratio=total.loss_ratio,
         effective_duration=effective_duration,
@@ -179,6 +181,7 @@ def contradictions(output: TrialOutput) -> Iterator[str]:
     if output.late_frames and lost is not None and output.late_frames > lost:
         yield f"late_frames is {output.late_frames}, and {lost} frames were lost"
     is_early = output.decided_after is not None
+
     if output.directions:
         total = _Total.of(output.directions, is_early=is_early)
         for name, summed in zip(given, (total.sent, total.lost, total.unsent), strict=True):
@@ -189,6 +192,7 @@ def contradictions(output: TrialOutput) -> Iterator[str]:
         total = _Total(output.sent_frames, output.lost_frames, unsent, output.sent_frames + unsent)
     else:
         return
+
     if total.whole > 0 and not math.isclose(output.loss_ratio, total.loss_ratio, rel_tol=1e-9, abs_tol=_ROUNDING):
         yield f"loss_ratio is {output.loss_ratio}, and the frames counted make {total.loss_ratio}"
 
@@ -245,6 +249,7 @@ def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCoun
             f"The generator was to send {direction.intended_frames} frames in direction {direction.name}, and sent "
             f"{direction.sent_frames}: the load was higher than intended. Look for other traffic on this port."
         )
+
     expected = max(direction.sent_frames, least_expected)
     if expected == 0:
         raise CountersError(
@@ -319,7 +324,9 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
     arrived, examined = counters.received_frames, examination.examined
 
     def of_all(faults: int) -> int:
-        return -(-faults * max(arrived - examination.latency_copies, examined) // examined) if examined else faults
+        if examined:
+            return -(-faults * max(arrived - examination.latency_copies, examined) // examined)
+        return faults
 
     counted = replace(
         counters,

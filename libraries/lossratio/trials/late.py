@@ -85,7 +85,9 @@ def with_late_frames(output: TrialOutput, frames: int) -> TrialOutput:
     late = (output.late_frames or 0) + frames
     if output.lost_frames is not None:
         late = min(late, output.lost_frames)
-    return replace(output, late_frames=late) if late else output
+    if late:
+        return replace(output, late_frames=late)
+    return output
 
 
 class Counted(Protocol):

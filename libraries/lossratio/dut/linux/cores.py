@@ -118,7 +118,9 @@ def cores_of_path(node: DutNode, hop: Hop, count: int, *, halves: bool, taken: C
     else:
         choice = choose_cores(cores, count, west, where=node.name)
     name = (hop.east.interface.pci_address if are_cards else hop.east.interface.name) or hop.east.name
-    return choice if choice.of_east else replace(choice, far=(name,))
+    if choice.of_east:
+        return choice
+    return replace(choice, far=(name,))
 
 
 _COUNTS = (1, 2, 4)

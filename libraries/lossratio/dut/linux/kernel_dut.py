@@ -66,7 +66,9 @@ class PolicedOptions(DutOptions):
     @property
     def policed_rate(self) -> float | None:
         """The exact rate of the policer in frames per second."""
-        return None if self.police is None else float(self.police)
+        if self.police is None:
+            return None
+        return float(self.police)
 
     @property
     def bucket(self) -> int | None:

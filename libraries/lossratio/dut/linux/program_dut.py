@@ -93,7 +93,9 @@ class ProgramDut(NodeDut[OptionsT_co]):
     @property
     def settle_time(self) -> float:
         """Seconds that frames may wait in front of it."""
-        return 0.01 if self.uses_cards else self.socket_settle_time
+        if self.uses_cards:
+            return 0.01
+        return self.socket_settle_time
 
     @property
     def program_files(self) -> tuple[str, ...]:
@@ -113,7 +115,9 @@ class ProgramDut(NodeDut[OptionsT_co]):
     @property
     def kernel_interfaces(self) -> tuple[str, ...]:
         """Both interfaces, or none where cards are taken from the kernel."""
-        return () if self.uses_cards else (self.west, self.east)
+        if self.uses_cards:
+            return ()
+        return (self.west, self.east)
 
     def port_name(self, port: Port) -> str:
         """Name of the Linux interface of a port, or the PCI address of its card."""
@@ -289,7 +293,9 @@ def bound_driver(node: DutNode, address: str) -> str | None:
 def pci_interfaces(node: DutNode, address: str) -> Sequence[str]:
     """Names of the Linux interfaces of a card; none if the kernel does not have the card."""
     names = node.attempt("ls", f"{_DEVICES}/{address}/net")
-    return names.stdout.split() if names.exit_status == 0 else ()
+    if names.exit_status == 0:
+        return names.stdout.split()
+    return ()
 
 
 def pci_facts(node: DutNode, address: str) -> dict[str, Any]:

@@ -299,7 +299,9 @@ class Vpp(ProgramDut[VppOptions]):
     def connections(self) -> Sessions | None:
         """The sessions of its NAT, or of SFDP."""
         table = self.options.table
-        return None if table is None else Sessions(self.node.name, table, lambda command: self._control.ask(command))
+        if table is None:
+            return None
+        return Sessions(self.node.name, table, lambda command: self._control.ask(command))
 
     def reset(self) -> None:
         """Undoes what trials leave behind, such as policers' empty buckets."""
@@ -384,7 +386,9 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def _vpp_names(self) -> tuple[str, str]:
-        return ("west", "east") if self.uses_cards else (f"host-{self.west}", f"host-{self.east}")
+        if self.uses_cards:
+            return ("west", "east")
+        return (f"host-{self.west}", f"host-{self.east}")
 
     def _vpp_cards(self, cores: CoreChoice) -> tuple[Card, ...]:
         if not self.uses_cards:

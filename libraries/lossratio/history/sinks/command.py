@@ -23,7 +23,9 @@ class Command(RootModel[Annotated[str | tuple[str, ...], Field(min_length=1)]], 
     @property
     def words(self) -> tuple[str, ...]:
         """The command with its arguments."""
-        return tuple(shlex.split(self.root)) if isinstance(self.root, str) else self.root
+        if isinstance(self.root, str):
+            return tuple(shlex.split(self.root))
+        return self.root
 
     def send(self, message: Message, timeout: float) -> None:
         """Runs the command."""

@@ -51,7 +51,9 @@ class Email(FileModel, Sink):
 
     def variables(self) -> Iterable[str]:
         """That of the password."""
-        return () if self.password_from is None else (self.password_from,)
+        if self.password_from is None:
+            return ()
+        return (self.password_from,)
 
     def send(self, message: Message, timeout: float) -> None:
         """Sends one mail to all receivers."""
@@ -64,6 +66,7 @@ class Email(FileModel, Sink):
         mail.set_content(message.text + "\n")
         password = "" if self.password_from is None else os.environ[self.password_from]
         context = ssl.create_default_context()
+
         try:
             with (
                 smtplib.SMTP_SSL(self.host, self.port, timeout=timeout, context=context)
@@ -81,5 +84,6 @@ class Email(FileModel, Sink):
             raise NotSentError(
                 f"{self.host}, port {self.port}: {callouts.shown(said or type(error).__name__)}"
             ) from error
+
         if refused:
             raise NotSentError(f"{self.host} refused {', '.join(refused)}; others got it")

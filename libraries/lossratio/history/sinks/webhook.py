@@ -68,4 +68,6 @@ def _filled(data: Any, text: str) -> Any:
         return data.replace(_TEXT, text)
     if isinstance(data, list):
         return [_filled(item, text) for item in data]
-    return {key: _filled(value, text) for key, value in data.items()} if isinstance(data, dict) else data
+    if isinstance(data, dict):
+        return {key: _filled(value, text) for key, value in data.items()}
+    return data

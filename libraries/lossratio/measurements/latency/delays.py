@@ -44,15 +44,21 @@ class Delays:
 
 def delays_of(result: LatencyResult) -> tuple[Delays, ...]:
     """The delays of a result; none if nothing was measured."""
-    return (Delays(result),) if any(at_load.is_measured for at_load in result.latency) else ()
+    if any(at_load.is_measured for at_load in result.latency):
+        return (Delays(result),)
+    return ()
 
 
 def _above_least(direction: DirectionLatency, value: float | None) -> float | None:
     """How much a latency is above the least one of its direction, microseconds; None: not known."""
-    return None if value is None else value - (direction.least_us or 0.0)
+    if value is None:
+        return None
+    return value - (direction.least_us or 0.0)
 
 
 def _of_all(values: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
     """What is made of all values; None: one of them is not known."""
     known = [value for value in values if value is not None]
-    return combine(known) if known and len(known) == len(values) else None
+    if known and len(known) == len(values):
+        return combine(known)
+    return None

@@ -153,6 +153,7 @@ def points_of(
         )
     if not all(0.0 < share <= 1.0 for share in shares):
         raise SearchError(f"Shares of {report.goal.name} are above 0 and at most 1, unlike {list(shares)}.")
+
     least = result.min_load.per_interface_fps
     return tuple(
         LatencyPoint(max(least, load), report.goal.name, share, is_raised=0.0 < load < least)
@@ -179,6 +180,7 @@ def add_latency(
     span = Span()
     latency = []
     asked = [request.asked(point) for point in request.all_points]
+
     with Additions(place, "latency", asked, None if result.latency else 1) as additions:
         for index, point in enumerate(request.all_points):
             at_load = additions.known(index, LatencyAtLoad)
@@ -188,6 +190,7 @@ def add_latency(
             latency.append(at_load)
             if on_latency is not None:
                 on_latency(at_load)
+
     whole = result.model_copy(update={"latency": tuple(latency), "ended": span.later_than(result.ended)})
     place.directory.write(whole)
     return whole
@@ -206,23 +209,28 @@ def measure_latency(
     span = Span()
     if not request.points:
         raise SearchError("Say at which loads to measure latency; no search has found any.")
+
     offered = [point.load for point in request.points]
     loads = load_range(load_limits(testbed, request.profile), min_load=min(offered), max_load=max(offered))
     conditions: Conditions | None = None
     all_measured = []
+
     for point in request.all_points:
         measured = _measure_point(testbed, request, point)
         all_measured.append(measured)
         conditions = conditions or measured.conditions
         if on_latency is not None and conditions is not None:
             on_latency(measured.at_load(conditions, request.duration))
+
     if conditions is None:
         raise TrafficError(f"No latency could be measured at any load. {all_measured[0].outcome}")
+
     run = TestRun(place.test, span.started, span.end(), conditions, loads.remarks)
     latency = [measured.at_load(conditions, request.duration) for measured in all_measured]
     trials = [measured.trial for measured in all_measured if measured.trial is not None]
     result = latency_result(run, loads.describe(conditions), latency, trials)
     place.directory.write(result)
+
     return result
 
 
@@ -284,6 +292,7 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
     conditions: Conditions | None = None
     trial = TrialInput(request.duration, point.load).sendable(testbed.load_step(request.profile))
     point = replace(point, load=trial.load)
+
     try:
         # Made ready for each load, so that an agent that failed at one load is replaced for the next one.
         with testbed.ready_for(request.profile, rest=request.rest, integrity=request.integrity) as ready:
@@ -299,4 +308,5 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
             # No other load would do either.
             raise
         return Measured(point, str(error), None, conditions)
+
     return Measured(point, output, TrialResult(trial, counted), conditions)

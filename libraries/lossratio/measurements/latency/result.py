@@ -265,7 +265,9 @@ def format_microseconds(value: float) -> str:
     """A latency with as many digits as matter, e.g. ``9.3 µs``, ``135 µs`` or ``12.4 ms``."""
     if value >= 10_000:
         return f"{value / 1000:.3g} ms"
-    return f"{value:.1f} µs" if value < 100 else f"{value:.0f} µs"
+    if value < 100:
+        return f"{value:.1f} µs"
+    return f"{value:.0f} µs"
 
 
 def _numbers(direction: DirectionLatency) -> str:

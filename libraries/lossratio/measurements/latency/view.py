@@ -98,6 +98,7 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
     ]
     if not curves:
         return Picture("Latency", "", _ABOUT, table)
+
     heights = [height for curve in curves for _, height in curve.points]
     x = Axis(1.0, max(place for curve in curves for place, _ in curve.points), _LEFT, _RIGHT, is_logarithmic=True)
     low = max(min(heights), 1e-3) / _ROOM
@@ -106,6 +107,7 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
     ticks = [place for place in (1.0, 2.0, *(10.0**power for power in range(1, 8))) if x.holds(place)]
     plot.frame(ticks, plot.y.ticks(8), lambda place: f"{100.0 * (1.0 - 1.0 / place):.7g} %", "{:g}".format)
     drawn = _drawn(plot, curves, "percentile", f"Latency by percentile of {test_name}.")
+
     return Picture("Latency", drawn, _ABOUT, table)
 
 
@@ -123,18 +125,22 @@ def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence
                 value = direction.percentiles_us.get(f"{percent:g}")
                 if direction.direction == name and value is not None:
                     by_load.setdefault(at_load.load.per_interface_fps, []).append(value)
+
         means = [(load, fmean(values)) for load, values in sorted(by_load.items())]
         if len(means) > 1:
             curves.append(_Curve(f"{percent:g} %, {name}", series_colour(index), _DASHES[way % len(_DASHES)], means))
+
     marks: dict[Mark, list[tuple[float, float, str]]] = {}
     for (mark, field), trial in product(((_MEDIAN, "latency_median_us"), (_OF_99, "latency_99_us")), trials):
         known = [value for one in trial.directions if (value := getattr(one, field)) is not None]
         if known and trial.is_evidence:
             # The slower direction.
             marks.setdefault(mark, []).append((trial.load_per_interface_fps, max(known), trial_hint(trial)))
+
     loads = {load for curve in curves for load, _ in curve.points} | {load for load, *_ in chain(*marks.values())}
     if len(loads) < 2:
         return Picture("Latency over load", "", _ABOUT_LOAD)
+
     heights = [height for curve in curves for _, height in curve.points]
     heights += [height for _, height, _ in chain(*marks.values())]
     about, in_words = rates_axis("load per interface", max(loads))
@@ -145,6 +151,7 @@ def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence
     for mark, points in marks.items():
         plot.marks(mark, points)
     drawn = _drawn(plot, curves, about, f"Latency by load of {test_name}.", marks)
+
     return Picture("Latency over load", drawn, _ABOUT_LOAD)
 
 
@@ -164,20 +171,24 @@ def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
     """Points of the curve: one over the share of slower frames, and the latency; no more points than can be seen."""
     if direction.histogram is None:
         return []
+
     histogram = Histogram.decode(direction.histogram, direction.histogram_unit_us)
     if not histogram.count:
         return []
+
     # The slowest frame stands for the half of a frame beyond it.
     beyond = 50.0 / histogram.count
     step = math.log(100.0 / beyond) / _STEPS
     curve = histogram.curve()
     points = [(1.0, curve[0][1])]
     last = 0.0
+
     for percentile, value in curve:
         place = 100.0 / max(100.0 - percentile, beyond)
         if math.log(place) - last >= step or percentile >= 100.0:
             last = math.log(place)
             points.append((place, value))
+
     return points
 
 
@@ -207,6 +218,7 @@ def _at(latency: Sequence[LatencyAtLoad], share: float, directions: Sequence[str
     histograms = [Histogram.decode(one.histogram, one.histogram_unit_us) for one in links if one.histogram is not None]
     if not whole or not len(whole) == len(histograms) == len(directions):
         return None
+
     least, means, most = zip(*whole, strict=True)
     frames = [histogram.count for histogram in histograms]
     is_as_it_is = len(whole) == 1 and histograms[0].unit == 1.0

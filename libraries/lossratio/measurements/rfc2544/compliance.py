@@ -75,7 +75,9 @@ def verdict_of(requirements: tuple[Requirement, ...]) -> str:
     different = {item.level for item in requirements if item.status is Status.DIFFERENT}
     if "MUST" in different:
         return "not compliant"
-    return "conditionally compliant" if different else "unconditionally compliant"
+    if different:
+        return "conditionally compliant"
+    return "unconditionally compliant"
 
 
 class _Facts:
@@ -96,18 +98,23 @@ class _Facts:
         self.losses: list[FrameLoss] = [found for found in losses if found is not None]
         self.bursts: Sequence[BackToBackResult] = run.results_of(Rfc2544Test.BACK_TO_BACK)
         self.recoveries: Sequence[RecoveryResult] = run.results_of(Rfc2544Test.RECOVERY)
+
         self.resets: Sequence[ResetResult] = run.results_of(Rfc2544Test.RESET)
 
     @property
     def routes(self) -> bool | None:
         """Whether a DUT routes; None: not known."""
         routed = [dut.get("is_router") for dut in self.duts.values()]
-        return None if None in routed or not routed else any(routed)
+        if None in routed or not routed:
+            return None
+        return any(routed)
 
 
 def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
     """Done or different, with the reason of each; without another reason it is the same."""
-    return (_DONE, why) if is_met else (_DIFFERENT, why if otherwise is None else otherwise)
+    if is_met:
+        return (_DONE, why)
+    return (_DIFFERENT, why if otherwise is None else otherwise)
 
 
 def _always(status: Status, why: str) -> Judge:
@@ -227,7 +234,9 @@ def _settle(f: _Facts) -> Verdict:
 
 def _burst_repeats(f: _Facts) -> Verdict:
     found = [len(one.back_to_back.searches) for one in f.bursts if one.back_to_back is not None]
-    return (_DONE, f"N = {min(found)}") if found else (_NO_CASE, "there is no burst: no buffer fills")
+    if found:
+        return (_DONE, f"N = {min(found)}")
+    return (_NO_CASE, "there is no burst: no buffer fills")
 
 
 def _at_limit(f: _Facts) -> Verdict:
@@ -250,7 +259,9 @@ def _overload(f: _Facts) -> Verdict:
 
 def _recoveries(f: _Facts) -> Verdict:
     repeats = [len(one.recovery.times) for one in f.recoveries if one.recovery is not None]
-    return _met(min(repeats) > 1, f"{min(repeats)}") if repeats else (_NO_CASE, "there is no overload")
+    if repeats:
+        return _met(min(repeats) > 1, f"{min(repeats)}")
+    return (_NO_CASE, "there is no overload")
 
 
 def _lead(f: _Facts) -> Verdict:

@@ -100,10 +100,12 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
     writer.writeheader()
+
     for part in run.parts:
         where = {"frame_size": part.frame_size, "test": part.test.value}
         rows = list(values_of(part)) or [{"outcome": "failed", "reason": part.problem}]
         writer.writerows({**where, **row} for row in rows)
+
     return Rfc2544Report(page, _as_json(run, requirements), text.getvalue())
 
 
@@ -152,13 +154,16 @@ def draw_throughput(run: Rfc2544Run) -> str:
     theoretical: list[tuple[float, float]] = []
     measured: list[tuple[float, float]] = []
     results: Sequence[ThroughputResult] = run.results_of(Rfc2544Test.THROUGHPUT)
+
     for result in results:
         size = result.conditions.traffic.average_frame_size_bytes
         theoretical.append((size, theoretical_rate(result.max_load)))
         rate = throughput_of(result)
         measured += [] if rate is None else [(size, rate)]
+
     if len(theoretical) < 2:
         return ""
+
     known = all(result.max_load.theoretical_maximum is not None for result in results)
     upper = (
         "theoretical maximum of the links" if known else "theoretical maximum, or maximum load where it is not known"
@@ -170,6 +175,7 @@ def draw_throughput(run: Rfc2544Run) -> str:
     plot.line(measured, series_colour(0))
     _dots(plot, measured, series_colour(0), "{0:g} bytes: {1:,.0f} fps")
     names = ((upper, series_colour(1), "6 3"), ("throughput", series_colour(0), None))
+
     return _finish(plot, names, "frame rate, frames per second per interface", "frame size, bytes", "Throughput")
 
 
@@ -185,18 +191,22 @@ def draw_loss(run: Rfc2544Run) -> str:
                 for loss in result.frame_loss.loads
             ]
             lines.append((part.frame_size, points))
+
     if not lines:
         return ""
+
     plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0, _BOTTOM, _TOP))
     plot.frame(plot.x.ticks(11), plot.y.ticks(11), in_unit(1), in_unit(1))
     dashes = (None, "6 3", "2 3", "8 3 2 3")
     names = []
+
     for index, (name, points) in enumerate(lines):
         colour = series_colour(index)
         dash = dashes[index % len(dashes)]
         plot.line(points, colour, dash=dash)
         _dots(plot, points, colour, f"{name}: {{1:.4g}} % lost at {{0:.4g}} % load")
         names.append((name, colour, dash))
+
     known = all(result.max_load.theoretical_maximum is not None for result in run.results_of(Rfc2544Test.FRAME_LOSS))
     load = "load, % of the theoretical maximum" if known else "load, % of the maximum load"
     return _finish(plot, names, "frame loss rate, %", load, "Frame loss rate")
@@ -217,7 +227,9 @@ def _finish(plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x:
 
 
 def _fps(rate: Rate | None, unit: str = "per_interface_fps") -> str:
-    return "" if rate is None else f"{getattr(rate, unit):,.0f}"
+    if rate is None:
+        return ""
+    return f"{getattr(rate, unit):,.0f}"
 
 
 _WHOLE = 1.0 - 1e-9
@@ -235,15 +247,23 @@ def _throughput_state(result: ThroughputResult) -> str:
     rate, outcome = result.goals[0].throughput, result.goals[0].result
     if rate is not None and rate.per_interface_fps >= result.max_load.rate.per_interface_fps * _WHOLE:
         return "the maximum load"
-    return "measured" if outcome is None or outcome.reason is None else f"irregular: {outcome.reason}"
+    if outcome is None or outcome.reason is None:
+        return "measured"
+    return f"irregular: {outcome.reason}"
 
 
 def _microseconds(value: float | None) -> str:
-    return "not known" if value is None else f"{value:,.1f}"
+    if value is None:
+        return "not known"
+    return f"{value:,.1f}"
 
 
 def _times(values: Spread | None) -> str:
-    return "" if values is None else "none" if values.average_s is None else format_milliseconds(values.average_s)
+    if values is None:
+        return ""
+    if values.average_s is None:
+        return "none"
+    return format_milliseconds(values.average_s)
 
 
 def _burst(value: Callable[[BackToBackValues], str], is_least: bool = False) -> Callable[[BackToBackResult], str]:
@@ -251,7 +271,9 @@ def _burst(value: Callable[[BackToBackValues], str], is_least: bool = False) -> 
 
     def cell(result: BackToBackResult) -> str:
         values = result.back_to_back
-        return "" if values is None else (values.prefix if is_least else "") + value(values)
+        if values is None:
+            return ""
+        return (values.prefix if is_least else "") + value(values)
 
     return cell
 
@@ -377,6 +399,7 @@ def values_of(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
     """The quantities of a part, as numbers: rates are aggregates, in frames per second."""
     if part.result is None:
         return
+
     for finding in findings_of([part.result]):
         yield {
             "quantity": finding.quantity,
@@ -388,6 +411,7 @@ def values_of(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
             "upper_bound": number_of(finding.upper_bound),
             "reason": finding.reason,
         }
+
     # Of results that have no single value.
     for row in view_of(part.result).rfc2544_rows(part.result):
         yield {

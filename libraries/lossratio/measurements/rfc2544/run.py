@@ -194,12 +194,14 @@ def run_rfc2544(
         on_forecast(len(planned), forecast)
     parts: list[Rfc2544Part] = []
     throughput: float | None = None
+
     with modifier:
         for profile, test in planned:
             name = profile.frame_size if isinstance(profile.frame_size, str) else f"{profile.frame_size}B"
             identity = place.test.model_copy(update={"name": f"{place.test.name} {name} {test.value}"})
             result: Any = None
             problem = None
+
             try:
                 if test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS) and throughput is None:
                     raise SearchError("the throughput is not known")
@@ -209,11 +211,13 @@ def run_rfc2544(
             except LossRatioError as error:
                 # The other tests go on: hours of measurements must not be lost for one of them.
                 problem = str(error)
+
             parts.append(Rfc2544Part(name, test, result, problem))
             if test is Rfc2544Test.THROUGHPUT:
                 throughput = None if result is None else throughput_of(result)
             if on_part is not None:
                 on_part(parts[-1])
+
     return Rfc2544Run(
         test=place.test,
         requests={test: request.request_for(test, profile, throughput or 1.0) for profile, test in reversed(planned)},
@@ -229,7 +233,9 @@ def run_rfc2544(
 def throughput_of(result: ThroughputResult) -> float | None:
     """The throughput without loss, frames per second per interface; None: there is none."""
     found = result.goals[0].throughput
-    return None if found is None else found.per_interface_fps
+    if found is None:
+        return None
+    return found.per_interface_fps
 
 
 def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
@@ -263,25 +269,30 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
 
     if not request.profiles:
         raise SearchError(f"RFC 2544 needs a frame size at least. Its own are {in_words(RFC2544_FRAME_SIZES)}.")
+
     goal = request.request_for(Rfc2544Test.THROUGHPUT, request.profiles[0], 1.0).goals[0]
     if goal.loss_ratio > 0.0:
         raise SearchError(f"The throughput of RFC 2544 allows no loss, and {goal} does.")
+
     sizes = [profile.average_frame_size for profile in request.profiles]
     if sizes != sorted(set(sizes)):
         listed = ", ".join(f"{size:g}" for size in sizes)
         raise SearchError(f"Give each frame size once, from the smallest to the largest, not {listed}.")
+
     generator = testbed.request.topology.generator
     impossible = []
     if isinstance(generator, RealGenerator):
         able = load_generator(generator.kind)
         needs = {Rfc2544Test.RECOVERY: able.runs_schedules, Rfc2544Test.RESET: able.locates_running_losses}
         impossible = [test.value for test, is_able in needs.items() if not is_able and test in request.tests]
+
     if generator is not None and impossible:
         possible = "    ".join(test.value for test in request.tests if test.value not in impossible)
         raise SearchError(
             f"The generator {generator.kind} cannot locate losses in time as {' and '.join(impossible)} need it. Leave "
             f"out what is impossible: Run RFC 2544    {possible}; or take 'kind: afpacket'."
         )
+
     is_simulated = testbed.request.topology.testbed == "simulated"
     if Rfc2544Test.RESET in request.tests and request.reset is None and not testbed.duts and not is_simulated:
         raise DutError(

@@ -42,7 +42,9 @@ def limit_in_words(guard: GuardStatement, stated_fps: float) -> str:
     rare = f" losses in fewer than one of {guard.unseen_burst_trials:.2g} trials" if guard.unseen_burst_trials else ""
     if guard.verdict is Verdict.EXTRAPOLATED:
         line = "extrapolated: the frames or trials at the critical load do not verify it"
-        return f"{line}, and{rare} are open" if rare else line
+        if rare:
+            return f"{line}, and{rare} are open"
+        return line
     line = f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
     if guard.load_per_interface_fps < stated_fps:
         line += f" ({100.0 - 100.0 * guard.load_per_interface_fps / stated_fps:.2g} % below the number)"

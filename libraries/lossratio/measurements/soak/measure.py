@@ -136,7 +136,9 @@ class SoakProgress:
             # Choices rest on it: it is coarser than the estimate at the end, and of few trials by another likelihood.
             found = "critical load about {} {unit} (roughly {} to {})".format(*shown, unit=self.unit.name)
         line = f"{trial_in_words(self.number, self.trial)}  {found}  at most {seconds_in_words(self.time_left)} left"
-        return line if self.set_aside is None else f"{line}  (set aside: {self.set_aside})"
+        if self.set_aside is None:
+            return line
+        return f"{line}  (set aside: {self.set_aside})"
 
 
 SoakRequestT = TypeVar("SoakRequestT", bound=SoakRequest)
@@ -218,7 +220,9 @@ class Soak(SoakSearch[SoakRequest]):
         request: SoakRequest = suite.request(fields)
         if warm_start:
             request = request.but(warm_start=warm_start_from(suite.last_result, request.profile))
-        return request if preset is None else request.preset(preset)
+        if preset is None:
+            return request
+        return request.preset(preset)
 
 
 find_critical_load = partial(measure, Soak())
@@ -246,4 +250,6 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
 
 def _digits(width: float) -> int:
     """Digits behind the point that loads need so that an interval of this width shows two significant digits."""
-    return 0 if width >= 10.0 else min(3, 1 - math.floor(math.log10(max(width, 1e-3))))
+    if width >= 10.0:
+        return 0
+    return min(3, 1 - math.floor(math.log10(max(width, 1e-3))))

@@ -121,7 +121,9 @@ class CriticalLoad(Record):
     @property
     def stated_as(self) -> str:
         """What the stated load is, in a word."""
-        return "mean" if self.median is None else "median"
+        if self.median is None:
+            return "mean"
+        return "median"
 
     @property
     def reason(self) -> str | None:
@@ -130,7 +132,9 @@ class CriticalLoad(Record):
             return _LIMITS[self.limit]
         if self.misfit:
             return f"do not rely on the number: {'; '.join(self.misfit)}"
-        return None if self.limit is None else _LIMITS[self.limit]
+        if self.limit is None:
+            return None
+        return _LIMITS[self.limit]
 
 
 _LIMITS = {

@@ -103,7 +103,9 @@ def bounds_history(result: GoalsResult) -> dict[int, tuple[GoalBounds, ...]]:
 
 def warm_ups_in(settings: Mapping[str, Any]) -> int:
     """Number of first trials that are a warm-up, by the settings in a journal or a result."""
-    return 0 if settings.get("warm_up_duration_s") is None else 1
+    if settings.get("warm_up_duration_s") is None:
+        return 0
+    return 1
 
 
 def search_fields(
@@ -128,7 +130,9 @@ def search_fields(
         run = replace(run, remarks=(*run.remarks, *_remark_on_rest(evidence, bounds)))
 
     def rate(load: float | None) -> Rate | None:
-        return None if load is None else run.conditions.rate(load)
+        if load is None:
+            return None
+        return run.conditions.rate(load)
 
     outcomes: list[GoalOutcome | None] = []
     for result in found.values() if run.error is None else ():
@@ -162,7 +166,9 @@ def rest_answers_in(
 ) -> dict[float, RestAnswer]:
     """What the trials after a rest say, by each goal's upper bound (None: it has none) and loss ratio."""
     upper, allowed = max(((upper, allowed) for upper, allowed in bounds if upper is not None), default=(None, 0.0))
-    return {} if upper is None else rest_answers(evidence, upper, allowed)
+    if upper is None:
+        return {}
+    return rest_answers(evidence, upper, allowed)
 
 
 def _remark_on_rest(evidence: Sequence[TrialResult], bounds: Iterable[tuple[float | None, float]]) -> Iterator[str]:
@@ -171,6 +177,7 @@ def _remark_on_rest(evidence: Sequence[TrialResult], bounds: Iterable[tuple[floa
     if not asked:
         yield "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest"
         return
+
     answers = rest_answers_in(evidence, bounds)
     remembered, easy, hard = (
         [load for load, answer in answers.items() if answer is wanted]
@@ -178,6 +185,7 @@ def _remark_on_rest(evidence: Sequence[TrialResult], bounds: Iterable[tuple[floa
     )
     if len(remembered) >= ENOUGH:
         return
+
     first = asked[0]
     rest = f"after a rest of {first.input.rest:g} s"
     no_memory = f"nothing shows that the SUT remembers a loss; a memory of more than {first.input.rest:g} s is not seen"
@@ -238,6 +246,7 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
         field = str(error.errors()[0]["loc"][0])
         lacking = "what its goals are" if field == "goals" else field
         raise SearchError(f"{name} does not say {lacking}: {error.errors()[0]['msg']}.") from error
+
     controller = MLRsearch(
         [search_goal(goal) for goal in searched.goals],
         searched.min_load_fps,
@@ -270,7 +279,9 @@ def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin:
     and the generator cannot send more.
     """
     if not _is_generator_limit(result, trials, max_load_origin):
-        return None if result.reason is None else str(result.reason)
+        if result.reason is None:
+            return None
+        return str(result.reason)
     if result.reason is None or result.reason in _ALSO_DUE_TO_THE_GENERATOR:
         return GENERATOR_LIMIT
     return f"{GENERATOR_LIMIT}; {result.reason}"
@@ -314,6 +325,7 @@ def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_e
     failed = [loss_ratio <= goal.loss_ratio < trial.loss_ratio for goal in goals]
     if not (any(failed) if is_one_enough else all(failed)):
         return
+
     output = trial.output
     missing = missing_frames(output) or MissingFrames()
     unsent = missing.unsent + missing.refused
@@ -345,6 +357,7 @@ class SearchKind(results.Kind[ResultT]):
         for place, trial in enumerate(trials, start=1):
             if not least * (1.0 - results.ROUNDING) <= trial.load <= most * (1.0 + results.ROUNDING):
                 yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
+
         evidence = trials[warm_ups_in(result.settings) :]
         uncounted = [
             replace(trial, output=replace(trial.output, lost_frames=None, directions=())) for trial in evidence
@@ -355,12 +368,14 @@ class SearchKind(results.Kind[ResultT]):
             searched = search_goal(report.goal)
             if said is None:
                 continue
+
             made = goal_result(searched, evidence, min_load=least, max_load=most)
             for field in _RATES:
                 rate, load = getattr(said, field), getattr(made, field)
                 given = None if rate is None else rate.per_interface_fps
                 if not results.same_value(given, load):
                     yield f"goal {name}: {field}.per_interface_fps is {given!r}, and the trials make {load!r}"
+
             # Earlier versions called a trial lossy that lacked frames which were not sent.
             counts, *made_counts = (
                 [(share.trials, share.lossy, share.longest_run) for share in (zone.shares if zone else ())]
@@ -374,12 +389,14 @@ class SearchKind(results.Kind[ResultT]):
             # The trials do not show why a search ended early.
             elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != reason:
                 yield f"goal {name}: reason is {said.reason!r}, and the trials make {reason!r}"
+
         for spread in result.spread:
             throughput = next((report.throughput for report in result.goals if report.goal.name == spread.goal), None)
             if not results.same_value(
                 spread.values_fps[-1], None if throughput is None else throughput.per_interface_fps
             ):
                 yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
+
         for place, at_load in enumerate(result.latency):
             yield from latency_contradictions(at_load, f"latency[{place}]")
 
@@ -405,11 +422,13 @@ class SearchKind(results.Kind[ResultT]):
                     telemetry[addition.measurement] = TelemetryTrial.model_validate_json(text, strict=True)
         except (ValueError, KeyError):
             return None
+
         measured = [tuple(latency[number][place] for place in sorted(latency[number])) for number in sorted(latency)]
         trials = tuple(telemetry[number] for number in sorted(telemetry))
         is_known = not result.latency or result.latency in measured
         if not is_known or result.telemetry != trials[: len(result.telemetry)]:
             return None
+
         newest = result.latency or next(reversed(measured), ())
         return result.model_copy(update={"latency": newest, "telemetry": trials})
 
@@ -425,10 +444,12 @@ class SearchKind(results.Kind[ResultT]):
             controller = replayed(journal)
         except (ValueError, SearchError):
             return None
+
         # With this setting a last trial may have ended the measurement, which is not seen from its counts alone.
         is_checked = journal.search.get("integrity") == Integrity.FAIL.value
         if is_checked or not journal.entries or controller.next_trial() is not None:
             return None
+
         ended = created + timedelta(seconds=sum(trial.elapsed for trial in journal.results))
         run = results.TestRun(about.test, created, ended, about.conditions, about.remarks)
         fields = search_fields(run, about.max_load, journal.search, controller.result(), journal.entries)

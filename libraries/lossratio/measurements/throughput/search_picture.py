@@ -170,7 +170,9 @@ def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
 def _digits(value: float, digits: int) -> float | int:
     """A number with so many digits, in the shortest form."""
     rounded = float(f"{value:.{digits}g}")
-    return int(rounded) if rounded.is_integer() else rounded
+    if rounded.is_integer():
+        return int(rounded)
+    return rounded
 
 
 def _by_rule(trials: Sequence[Trial]) -> str:

@@ -122,6 +122,7 @@ class ThroughputView(View[GoalsResult]):
                     load = f"{share.load.per_interface_fps:>12,.0f} fps per interface"
                     yield value_line("zone of chance", f"{load}: {lossy}")
                 yield from _latency_at(report.result.relevant_lower_bound, result.trials)
+
         yield from latency_lines(result.latency)
         yield from spread_lines(result.spread)
 
@@ -220,6 +221,7 @@ class ThroughputView(View[GoalsResult]):
         yield from (doubt for doubt in _constancy_doubts(result.trials) if not rested or doubt.kind is not rested.kind)
         if rested:
             yield rested
+
         for report in result.goals:
             if report.result is not None and report.result.zone is not None:
                 here = format_interval(*report.bounds)
@@ -230,6 +232,7 @@ class ThroughputView(View[GoalsResult]):
                     f"bounds are {here} by this search, and another search may find any load in there; repeatability "
                     "is promised only outside of the zone",
                 )
+
         yield from telemetry_doubts(result.telemetry)
         yield from doubts_of_later_trials(result)
 
@@ -292,6 +295,7 @@ def _rested(result: GoalsResult) -> Doubt | None:
     passed = [load for load, answer in answers.items() if answer is wanted]
     if len(passed) < mlrsearch.ENOUGH:
         return None
+
     rest = next(trial.rest_s for trial in result.trials if trial.rest_s)
     above = format_ratio(max(passed) / max(bounds)[0] - 1.0)
     control, causes = ", and the same loads failed right after a loss", "it remembers a loss"
@@ -301,6 +305,7 @@ def _rested(result: GoalsResult) -> Doubt | None:
     if result.settings.get(EARLY_VERDICT):
         causes += ", or is slow at the beginning of trials"
         way_out += ", or early_verdict=off"
+
     return Doubt(
         DoubtKind.MEMORY,
         f"whole trials at {len(passed)} loads passed after a rest of {rest:g} s, at up to "
@@ -340,6 +345,7 @@ def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
     timing = (f"the trial departs from section 23: {', '.join(steps)}",) if steps else ()
     early = ("high-loss trials end early",) if result.settings.get(EARLY_VERDICT) else ()
     statements = []
+
     for goal in (report.goal for report in result.goals):
         reasons = []
         if goal.sequential is not None:
@@ -349,12 +355,15 @@ def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
         if goal.exceed_ratio > 0.0:
             reasons.append(f"{goal.exceed_ratio:g} of the trials' time may lose more")
         compliance = Compliance.NONE
+
         if not reasons:
             durations = {"final trial": goal.final_trial_duration_s, "duration sum": goal.duration_sum_s}
             short = {name: seconds for name, seconds in durations.items() if seconds < _RFC2544_DURATION_S}
             reasons += [f"the {name} is {seconds:g} s" for name, seconds in short.items()]
             compliance = Compliance.CONDITIONAL if short or early else Compliance.UNCONDITIONAL
+
         statements.append(ComplianceStatement(goal.name, compliance, (*reasons, *early, *timing)))
+
     return statements
 
 
@@ -370,7 +379,9 @@ def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:
     line = value_line(label, bound)
     if bound == result.max_load.rate:
         return f"{line} (the maximum load)"
-    return f"{line} (the minimum load)" if bound == result.min_load else line
+    if bound == result.min_load:
+        return f"{line} (the minimum load)"
+    return line
 
 
 def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
@@ -416,12 +427,14 @@ def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str,
     report = next(same, None)
     if report is None or report.result is None:
         raise CsitExportError(f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}.")
+
     outcome = report.result
     # CSIT publishes the maximum load of links and cards all the same. The generator's limit says nothing about the SUT,
     # and CSIT's files have no field that would mark it.
     is_of_sut = outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND
     if outcome.conditional_throughput is None or not is_of_sut:
         raise CsitExportError(f"{wanted.name} of {result.test.full_name} is irregular: {outcome.reason}.")
+
     upper = outcome.relevant_upper_bound if outcome.regular else None
     bounds = {"lower": outcome.conditional_throughput, "upper": upper}
     return {name: csit_rate(rate) for name, rate in bounds.items() if rate is not None}

@@ -167,4 +167,6 @@ def _where_recession_ends(expectation: Expectation, below: int, width: int) -> i
         farthest: int = below - width * FIRST_FADING_STEPS * FADING_STEPS**times
         return round(max(expectation.faded, farthest))
     times = expectation.recessions - SLOWING_RECESSIONS
-    return below - width * int(2**times) if times >= 0 else None
+    if times >= 0:
+        return below - width * int(2**times)
+    return None

@@ -120,4 +120,6 @@ def proof(view: GoalView) -> Choice | None:
         )
         if load is not None and load != proved
     ]
-    return unproved[-1] if view.fails_soon else unproved[0]
+    if view.fails_soon:
+        return unproved[-1]
+    return unproved[0]

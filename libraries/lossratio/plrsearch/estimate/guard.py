@@ -208,6 +208,7 @@ class GuardStatement(Observed):
             missing = bounds.missing_frames(target)
             if missing is not None and bounds.trials:
                 missing = max(missing, missing_trials * bounds.frames / bounds.trials)
+
         return cls(
             verdict=verdict,
             load_per_interface_fps=loads[0],
@@ -230,6 +231,7 @@ class GuardStatement(Observed):
         """What the frames say, in one line: also which losses they leave open."""
         if not self.trials:
             return f"{self.verdict.value}: no frames were sent there"
+
         line = (
             f"{self.verdict.value}: {self.lost_frames:,} of {self.frames:,} frames were lost at "
             f"{format_frame_rate(self.load_per_interface_fps)}"
@@ -240,6 +242,7 @@ class GuardStatement(Observed):
         extrapolated = self.verdict is Verdict.EXTRAPOLATED
         if self.extrapolation_factor > 1.0 and extrapolated:
             line += f" ({format_most(self.extrapolation_factor)} times the target)"
+
         if self.largest_burst_frames is not None and self.unseen_burst_trials is not None:
             most = f"{self.largest_burst_frames:,.0f}"
             frames = "frame is" if most == "1" else "frames are"
@@ -248,10 +251,12 @@ class GuardStatement(Observed):
         elif extrapolated and self.unseen_burst_trials is not None:
             rare = f"fewer than one of {self.unseen_burst_trials:.2g} trials"
             line += f"; losses that come in {rare} may be in none of these"
+
         if self.missing_frames is not None:
             trials = f" in {trials_counted(self.missing_trials)} or more" if self.missing_trials else ""
             hours = "" if self.missing_s is None else f", {self.missing_s / 3600.0:.2g} h,"
             line += f"; {self.missing_frames:.2g} frames more{trials}{hours} would verify it"
+
         return line
 
 

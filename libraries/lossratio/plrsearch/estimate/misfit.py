@@ -122,7 +122,9 @@ def tails_of(description: Description) -> Tails | None:
     """Tails of the capacity, by trials that show how it is distributed; None: they are so few as to be provisional."""
     shown = _residuals(description)
     enough = len(description.counts) >= TRIALS_FOR_TAILS and len(shown)
-    return Tails.of(shown, description.best) if enough else None
+    if enough:
+        return Tails.of(shown, description.best)
+    return None
 
 
 def check(description: Description, trials: int, tails: Tails | None = None) -> Misfit:
@@ -135,9 +137,11 @@ def check(description: Description, trials: int, tails: Tails | None = None) -> 
     if description.likelihood is LikelihoodName.GEOMETRIC:
         known = posteriors(counts, best.question, LikelihoodName.POISSON, for_selection=True)
         best = max(known, key=attrgetter("log_evidence"))
+
     if not varies:
         expected = _expected(best, counts)
         chi_squared = ((counts.lost - expected) ** 2 / np.maximum(expected, 1.0))[expected > 1.0]
+
     one, other = description.posteriors
     stdev = max(float(np.hypot(one.stdev, other.stdev)), 1e-300 * one.mean)
     provisional = _provisional(description, trials) if varies or description.lack_of_fit is not None else None
@@ -145,6 +149,7 @@ def check(description: Description, trials: int, tails: Tails | None = None) -> 
         reasons = _of_constant_capacity(description, description.lack_of_fit)
     else:
         reasons = _of_varying_capacity(description, tails) if varies else _of_counts(best, counts, chi_squared)
+
     return Misfit(
         reasons=(*reasons,) if provisional is None else (*reasons, provisional),
         fit=FitCheck(
@@ -223,12 +228,14 @@ def _of_varying_capacity(description: Description, tails: Tails | None) -> Itera
     order = description.order
     counts = description.counts
     independent = description.independent_trials
+
     for posterior in description.posteriors:
         if posterior.error > _LARGEST_ERROR and posterior.log_evidence > best.log_evidence - _MATTERS:
             yield (
                 f"The posterior of the {posterior.name} function is too rough for the integral: its mass may be wrong "
                 f"by a share of {posterior.error:.2g}."
             )
+
     if order.swing and order.cycles < FEW_CYCLES:
         yield (
             f"The capacity changes in time by about {order.swing:.2%} either way, as in {order.cycles:.2g} periods of "
@@ -239,6 +246,7 @@ def _of_varying_capacity(description: Description, tails: Tails | None) -> Itera
             f"Successive trials are alike: {len(counts)} trials show as much as {independent:.2g} independent ones, "
             f"and {_ENOUGH_INDEPENDENT:.0f} are needed. A longer search, or longer trials, show more."
         )
+
     yield from _surprise(best, counts)
     yield from _narrow(description)
     # Where a few trials alone make the capacity vary: a capacity that varies would in the others, too.
@@ -249,6 +257,7 @@ def _of_varying_capacity(description: Description, tails: Tails | None) -> Itera
             f"trials at equal loads differ. One lost {counts.lost[worst]:,.0f} frames at {counts.load[worst]:,.10g} "
             f"frames/s."
         )
+
     if len(shown := _residuals(description)):
         yield from _shape(shown)
         if tails is not None and tails.are_seen:

@@ -73,11 +73,13 @@ class Tails:
         deviation = residuals.std()
         middle = np.full(_FREEDOM.shape, np.median(residuals))
         width = np.full(_FREEDOM.shape, deviation)
+
         for _ in range(_ROUNDS):
             # The likeliest by expectation and maximization: what is far from the middle counts less.
             weight = (_FREEDOM + 1.0) / (_FREEDOM + ((residuals - middle) / width) ** 2)
             middle = np.sum(weight * residuals, axis=-1, keepdims=True) / weight.sum(axis=-1, keepdims=True)
             width = np.sqrt(np.mean(weight * (residuals - middle) ** 2, axis=-1, keepdims=True))
+
         # Evidence beside the normal distribution's, both by Laplace's method over middle and width.
         normal = -0.5 * number * (np.log(2.0 * np.pi * deviation**2) + 1.0)
         gain = _log_density(residuals, middle, width).sum(axis=-1, keepdims=True) - normal
@@ -86,6 +88,7 @@ class Tails:
         probability = float(scipy.special.softmax(np.append(prior, gain))[1:].sum())
         weights = np.exp(_log_density(_PLACES, middle, width)) * np.gradient(_PLACES)
         shares, skew = _shares(posterior, weights)
+
         return cls(probability, shares, max(gain.max(), 0.0) - gain.ravel(), skew)
 
 

@@ -97,6 +97,7 @@ class VaryingCapacityLikelihood:
         if new:
             found = self._bumps(function, np.exp(GRID * np.array(new))[:, None])
             known.update(zip(new, zip(found.place, found.width, strict=True), strict=True))
+
         t = at - first
         cubics = (
             -t * (t - 1) * (t - 2) / 6,
@@ -107,6 +108,7 @@ class VaryingCapacityLikelihood:
         rows = (np.stack(cubics, axis=1).ravel(), np.searchsorted(grid, around).ravel(), 4 * np.arange(len(at) + 1))
         weights = scipy.sparse.csr_array(rows, shape=(len(at), len(grid)))
         place, width = (weights @ np.stack(column) for column in zip(*map(known.__getitem__, grid), strict=True))
+
         return Bumps(place, width)
 
     def _bumps(self, function: FittingFunction, spread: Array) -> Bumps:
@@ -159,6 +161,7 @@ class VaryingCapacityLikelihood:
         lost = self.groups.lost[trials]
         log_exposure = self._log_exposure[trials]
         quiet = lost == 0
+
         if quiet.any():
             mean, wide = mrr[quiet], width[quiet]
             log_mean = at.function.log_loss_rate(load[quiet], mean, spread[quiet]) + log_exposure[quiet]
@@ -166,6 +169,7 @@ class VaryingCapacityLikelihood:
             low[quiet] = mean
             high[quiet] += 12.0 * wide
             capacity[quiet] = np.minimum(mean + wide * lift, high[quiet])
+
         return _Cells(load, lost, log_exposure, mrr, spread, deviation, capacity, low, high)
 
     def _steps(self, at: Curves, rows: Indices, trials: Indices) -> Array:
@@ -262,6 +266,7 @@ def _expanded(cells: _Cells, function: FittingFunction) -> tuple[Array, NDArray[
     gain = push**2 / stiffness
     far = gain > _NEAR**2
     value = log_probability + 0.5 * (np.where(far, 0.0, gain) - offset**2 - np.log(stiffness))
+
     return np.minimum(value, 0.0), far, cells.deviation * push / stiffness
 
 

@@ -204,6 +204,7 @@ def _log_erfc_integral(z: Array, origin: Array, width: Array, scaled: Array | No
     log_g = _log_g(z, scaled)
     if not _is_near(origin, z):
         return log_g
+
     gap = _log_g(origin) - log_g
     with np.errstate(divide="ignore"):
         log_integral = log_g + np.log(-np.expm1(np.minimum(gap, -0.0)))
@@ -215,6 +216,7 @@ def _log_erfc_integral(z: Array, origin: Array, width: Array, scaled: Array | No
         mean = 0.5 * (np.exp(points - top[:, None]) @ _WEIGHTS)
         log_integral = np.array(log_integral)
         log_integral[near] = np.log(width) + top + np.log(mean)
+
     return log_integral
 
 

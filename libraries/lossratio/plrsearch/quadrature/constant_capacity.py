@@ -72,6 +72,7 @@ def _outer_support(model: Model[Likelihood]) -> tuple[Modes, float, float]:
     positions = np.linspace(low, high, _FIRST_ROWS)
     rows = RowDensity(model, positions)
     known = find_modes(rows, explaining_starts(rows))
+
     for _ in range(_ROUNDS):
         inside = np.flatnonzero(known.log_mass > known.log_mass.max() - DROP)
         first = max(inside[0] - 1, 0)
@@ -81,6 +82,7 @@ def _outer_support(model: Model[Likelihood]) -> tuple[Modes, float, float]:
             break
         positions = np.linspace(low, high, _ZOOM_ROWS)[1:-1]
         known = known.merged(find_modes(RowDensity(model, positions), neighbouring_starts(known, positions)))
+
     return known, low, high
 
 

@@ -122,6 +122,7 @@ def _maximum(density: RowDensity, starts: Array, ceiling: Array, depth: float = 
     top_peak = peak.copy()
     top_information = information.copy()
     active = rows
+
     for _ in range(_ITERATIONS):
         end = np.where(slope > 0, high, low)
         gain = np.abs(slope * (end - x))
@@ -129,6 +130,7 @@ def _maximum(density: RowDensity, starts: Array, ceiling: Array, depth: float = 
         active = active[promising[active] & (gain[active] > _GAIN) & ((high - low)[active] > 1e-14 * np.abs(x[active]))]
         if not len(active):
             break
+
         target = x[active] + slope[active] / information[active]
         outside = (target <= low[active]) | (target >= high[active])
         target = np.where(outside, 0.5 * (low[active] + high[active]), target)
@@ -140,6 +142,7 @@ def _maximum(density: RowDensity, starts: Array, ceiling: Array, depth: float = 
         better = peak > top_peak
         top, top_peak = np.where(better, x, top), np.where(better, peak, top_peak)
         top_information = np.where(better, information, top_information)
+
     return top, top_peak, top_information
 
 
@@ -156,9 +159,11 @@ def _crossings(
     x = np.clip(np.stack([mode - reach, mode + reach], axis=1), outside[:, :1], outside[:, 1:])
     x = np.where(at_end, outside, x)
     active = np.flatnonzero(~at_end.all(axis=1))
+
     for _ in range(_ITERATIONS):
         if not len(active):
             break
+
         here, finished = x[active], at_end[active]
         score = density.score(here, active)
         excess = score.value - level[active]
@@ -171,4 +176,5 @@ def _crossings(
         x[active] = np.where(finished, here, target)
         at_end[active] = finished
         active = active[~finished.all(axis=1)]
+
     return x[:, 0], x[:, 1]

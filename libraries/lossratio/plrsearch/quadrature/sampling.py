@@ -112,6 +112,7 @@ def _summed(
     log_mrr = np.empty(number)
     log_mass = np.full(number, -np.inf)
     deviation = np.exp(log_deviation)
+
     for piece in _pieces(number, model):
         bumps = likelihood.bumps(model.function, log_spread[piece])
         mode, width, _ = rough_rows(model, log_spread[piece], deviation[piece], bumps)
@@ -122,6 +123,7 @@ def _summed(
         bumps = Bumps(bumps.place[near], bumps.width[near])
         exact = likelihood.log_probability(Curves(model.function, *columns), bumps)
         log_mass[piece.start + np.flatnonzero(near)] = exact
+
     log_mass += model.prior.log_density(log_mrr)
     likeliest = int(np.argmax(log_mass))
     log_mass += log_area - np.log(number * (ridge.bounds[1] - ridge.bounds[0]))
@@ -131,6 +133,7 @@ def _summed(
     loads = critical_load(curves, question)
     log_total = float(scipy.special.logsumexp(log_mass))
     masses = np.exp(log_mass[kept] - log_total)
+
     return Posterior(
         question,
         loads,
@@ -198,6 +201,7 @@ class _Ridge:
         few = len(model.likelihood.groups) < _FEW
         slices = _SLICES_OF_FEW if few else _SLICES
         low, high = bounds
+
         for _ in range(_ZOOMS):
             new = np.setdiff1d(np.linspace(low, high, slices), [one.log_deviation for one in found])
             # A peak of few trials is so narrow at small log s that it is found only from the next larger one.
@@ -208,6 +212,7 @@ class _Ridge:
             if number >= _FINE * slices:
                 break
             low, high = places[first], places[last]
+
         tables = np.stack([_quantiles(one.log_spread, one.height) for one in found])
         return cls(bounds, places, _quantiles(places, heights), tables, float(heights.max()))
 
@@ -259,6 +264,7 @@ def _slices(
         low, high = (np.interp(log_deviation, [one.log_deviation for one in known], column) for column in ends.T)
         inner = low[:, None] + (high - low)[:, None] * np.linspace(-0.6, 1.6, _SPREADS)
         places = np.column_stack([places, np.clip(inner, 0.0, ceiling)])
+
     found = [_Slice(float(one), np.zeros(0), np.zeros(0)) for one in log_deviation]
     which = list(range(len(found)))
     for _ in range(2 * _ZOOMS):
@@ -267,15 +273,19 @@ def _slices(
         for piece in _pieces(places.size, model):
             bumps = model.likelihood.bumps(model.function, places.ravel()[piece])
             heights.ravel()[piece] = rough_rows(model, places.ravel()[piece], deviations[piece], bumps)[2]
+
         for index, place, height in zip(which, places, heights, strict=True):
             place, order = np.unique(np.concatenate([found[index].log_spread, place]), return_index=True)
             height = np.concatenate([found[index].height, height])[order]
             found[index] = _Slice(found[index].log_deviation, place, height)
+
         which = [index for index in which if _extent(found[index].height, _TOP)[2] < _FINE * _SPREADS]
         if not which:
             break
+
         ends = np.array([found[index].top for index in which])
         places = ends[:, :1] + np.diff(ends, axis=1) * np.linspace(0.0, 1.0, _SPREADS)
+
     return found
 
 
@@ -318,10 +328,12 @@ def rough_rows(
     trials = likelihood.trials
     # The groups are in the order of their losses.
     quiet, few = np.searchsorted(lost, (0.0, _FEW_LOST), side="right")
+
     if quiet == len(lost):
         edge = np.log(bumps.place.max(axis=1, initial=1.0))
         mode = np.maximum(np.maximum(edge, log_spread) + 0.5, np.log(prior.scale))
         return mode, np.ones(len(mode)), prior.log_density(mode)
+
     deviation = deviation[:, None]
     scale = deviation**2 + bumps.width**2
     weight = trials / scale
@@ -333,6 +345,7 @@ def rough_rows(
     height += 0.5 * np.log(bumps.width[:, few:] ** 2 / scale[:, few:]) @ trials[few:]
     skewed = _SkewedBumps(lost[:few], bumps.place[:, :few], bumps.width[:, :few], deviation)
     trials = trials[:few]
+
     for _ in range(_ITERATIONS):
         value, slope, curvature = (terms @ trials for terms in skewed.at(best[:, None]))
         slope -= firm * (best - mean)
@@ -342,6 +355,7 @@ def rough_rows(
         best = best + move
         if np.all(move * move * stiffness < _NEAR**2):
             break
+
     mode = np.maximum(np.log(np.maximum(best, 1.0)), log_spread)
     width = np.minimum(np.exp(-0.5 * np.log(stiffness) - mode), 1.0)
     return mode, width, height + value + np.log(width) + prior.log_density(mode)
@@ -379,6 +393,7 @@ class _SkewedBumps:
         value[self.steps] = -0.5 * distance**2 - np.log(np.sqrt(2.0 * np.pi) * hazard)
         slope[self.steps] = hazard / self.scale
         curvature[self.steps] = hazard * (hazard + distance) / self.scale**2
+
         return value, slope, np.maximum(curvature, 0.0)
 
 

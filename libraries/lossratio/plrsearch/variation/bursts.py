@@ -59,6 +59,7 @@ class Bursts:
         near = (np.exp(rate) <= _FAR * target * counts.load) & (counts.load < (below or np.inf))
         if not counts.lost[near].any():
             return None
+
         mean = np.maximum(np.exp(rate) * counts.exposure, 1e-9)[near]
         sent = float(np.mean((counts.load * counts.exposure)[near]))
         share = np.geomspace(0.5 / near.sum(), _MOST_TRIALS, _SHARES)
@@ -71,16 +72,19 @@ class Bursts:
         best = np.unravel_index(int(np.argmax(gains)), gains.shape)
         if gains[best] <= _SEEN or best[0] == _SHARES - 1:
             return None
+
         seen = np.zeros(len(counts), dtype=bool)
         seen[near] = likelier[best[1]] > np.log(1.0 / share[best[0]] - 1.0)
         _, group, trials = np.unique(counts.load, return_inverse=True, return_counts=True)
         if np.any((trials >= _ALL) & (np.bincount(group, seen) == trials)):
             return None
+
         order = np.argsort(ratio, axis=None)
         known = np.cumsum(np.exp(gains - gains[best]).ravel()[order])
         parts = np.searchsorted(known, known[-1] * (np.arange(_PARTS) + 0.5) / _PARTS)
         known_ratio = ratio.ravel()[order][parts]
         more = bool(known_ratio[-1] > 0.5 * _MOST_RATIO * target)
+
         return cls(float(gains[best]), float(share[best[0]]), float(size[best[1]]), seen, known_ratio, more)
 
     def added(self, posterior: Posterior) -> Posterior:

@@ -129,9 +129,11 @@ def _of_varying(
         constant = _of_constant_capacity(counts, question, replicates, for_selection=for_selection)
         if constant.replicates.are_alike:
             return constant
+
     known = posteriors(counts, question, likelihood, for_selection=for_selection)
     if not counts.lost.any():
         return Description(known, counts, likelihood, replicates)
+
     order = order_of(Capacities.of(_best(known), counts))
     rates = [0.0] * len(known)
     if order.drift or order.swing:
@@ -143,6 +145,7 @@ def _of_varying(
         known = posteriors(steady, question, likelihood, for_selection=for_selection, share=order.share)
     if order.drift or order.swing:
         known = tuple(_at_end(posterior, order, rate) for posterior, rate in zip(known, rates, strict=True))
+
     return Description(known, steady, likelihood, replicates, order=order)
 
 

@@ -90,10 +90,12 @@ class Capacities:
         blur = -1.0 / (loss.slope * np.sqrt(np.maximum(counts.lost, 1.0)))
         usual = float(mode.deviation)
         overloaded = place[counts.load >= mode.mrr]
+
         if len(overloaded) >= _ENOUGH_OVERLOADED:
             # But for unusual trials: by the lower half, as the largest capacities may be above the load.
             lower, median = np.quantile(overloaded, [0.25, 0.5])
             usual = min(usual, _WIDER * float(median - lower) / _QUARTILE)
+
         unlucky = function.log_loss_rate(counts.load, mode.mrr + _CERTAIN * usual, spread)
         certain = (np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS) & (counts.lost > 0.0)
         return cls(place / mode.mrr - 1.0, blur / mode.mrr, certain, counts.share_of_time, counts.load)
@@ -185,17 +187,20 @@ class CapacityVariation(Observed):
                 f"successive trials are alike (correlation {self.correlation:.2f}, as much as "
                 f"{self.independent_trials:.3g} independent trials)"
             )
+
         if self.drift_ratio:
             parts.append(
                 f"drift of {self.drift_ratio:+.3%} (standard deviation {self.drift_stdev_ratio:.2%}, "
                 f"{self.drift_per_hour_ratio:+.3%} in an hour): the critical load is that at the end"
             )
+
         if self.swing_ratio:
             condition = "" if self.swing_cycles >= FEW_CYCLES else "if it repeats, "
             parts.append(
                 f"the capacity changes in time by about {self.swing_ratio:.2%} either way, as in "
                 f"{self.swing_cycles:.3g} periods of a sine: {condition}the critical load is that of a whole period"
             )
+
         return ", ".join(parts)
 
 
@@ -207,6 +212,7 @@ def order_of(capacities: Capacities) -> Order:
     which = np.flatnonzero(capacities.certain)
     if len(which) < ENOUGH:
         return NO_ORDER
+
     place = capacities.place[which]
     blur = capacities.blur[which]
     time = capacities.time[which]
@@ -216,32 +222,38 @@ def order_of(capacities: Capacities) -> Order:
     by_load = level.copy()
     loads = capacities.load[which]
     cost = 0.0
+
     for at in (loads == load for load in np.unique(loads)):
         if np.sum(at) >= _REPEATED:
             by_load[at] -= np.median(level[at])
             cost += 0.5 * np.log(len(which))
+
     candidates = [(_log_probability(by_load) - _log_probability(level) - cost, NO_ORDER, level)]
     trends = [(NO_ORDER, level, 0.0)]
     if abs(slope) >= _LEAST_DRIFT:
         trends.append((replace(NO_ORDER, drift=slope), sloping, penalty))
     sine = _sine(capacities, level)
+
     if sine.swing > _LEAST_SWING:
         left = level - sine.scale(time) + 1.0
         # Some half as many sines as trials are looked for: one of them is near to any values.
         cost = _SINE * np.log(len(which)) + np.log(0.5 * len(capacities.time)) + _CLEAR
         trends.append((sine, left - np.median(left), cost))
+
     for trend, left, cost in trends:
         gain = _log_probability(left) - _log_probability(level) - cost
         candidates.append((gain, trend, left))
         if _width(left) > _LEAST_DRIFT:
             correlation, likelier, share = _likeliest(left, capacities.gaps)
             candidates.append((gain + likelier - penalty, replace(trend, correlation=correlation, share=share), left))
+
     _, found, left = max(candidates, key=itemgetter(0))
     if found.swing:
         # The amplitude's by least squares.
         return replace(found, swing_stdev=float(np.sqrt(2.0 / (len(which) * found.share)) * _width(left)))
     if not found.drift:
         return found
+
     weight = 1.0 / (blur**2 + _width(sloping) ** 2)
     centre = float(np.average(time, weights=weight))
     power = float(np.sum(weight * (time - centre) ** 2))
@@ -260,6 +272,7 @@ def _sine(capacities: Capacities, values: Array) -> Order:
     most = 0.25 / float(np.median(np.diff(capacities.time)))
     cycles = np.arange(_FEW_CYCLES, np.clip(most, 2.0, _MOST_CYCLES), 0.1)
     found = NO_ORDER
+
     for near in (0.09, 0.009, 0.0):
         angle = 2.0 * np.pi * np.outer(cycles, time)
         columns = np.stack([np.sin(angle), np.cos(angle), np.ones_like(angle)], axis=1)
@@ -270,6 +283,7 @@ def _sine(capacities: Capacities, values: Array) -> Order:
         found = replace(NO_ORDER, swing=float(np.hypot(sine, cosine)), cycles=float(cycles[best]))
         found = replace(found, phase=float(np.arctan2(cosine, sine)))
         cycles = found.cycles + np.linspace(-near, near, 19)
+
     return found
 
 

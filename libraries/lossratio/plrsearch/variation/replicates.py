@@ -146,16 +146,19 @@ def _pairs(group: NDArray[np.int_], counts: TrialCounts, follows: NDArray[np.boo
     signs: list[bool] = []
     later = earlier = 0.0
     order = np.argsort(group, kind="stable")
+
     for at in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
         ways = np.diff(follows[at].astype(float))
         change = np.diff(counts.lost[at] / counts.exposure[at]) * ways
         later += np.sign(change[ways > 0.0]).sum()
         earlier += np.sign(change[ways < 0.0]).sum()
         free = 0
+
         for first in np.flatnonzero(change):
             if first >= free:
                 free = first + 2
                 signs.append(bool(change[first] > 0.0))
+
     if later * earlier > 0.0:
         return (sum(signs), len(signs) - sum(signs))
     return (0, 0)

@@ -119,7 +119,9 @@ def _root() -> Path:
 
 def _state_home() -> Path:
     home = os.environ.get("XDG_STATE_HOME")
-    return Path(home) if home else Path.home() / ".local" / "state"
+    if home:
+        return Path(home)
+    return Path.home() / ".local" / "state"
 
 
 def _temporary_home() -> Path:

@@ -124,7 +124,9 @@ class Det44(_Stateful):
             return "det44_addresses are those of det44_hosts; give that, too"
         if any(number & (number - 1) for number in (hosts, addresses)) or not addresses <= hosts <= addresses * _PORTS:
             return "det44 divides ports evenly: det44_hosts and det44_addresses are powers of two, and hosts are more"
-        return "a VPP has one NAT: nat or det44_hosts" if getattr(self, "nat", None) else None
+        if getattr(self, "nat", None):
+            return "a VPP has one NAT: nat or det44_hosts"
+        return None
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """Translation between both ports."""
@@ -164,7 +166,9 @@ class Sfdp(_Stateful):
         if self.sfdp is None:
             return "sfdp_sessions are those of sfdp; give sfdp=ip4 or sfdp=l4ip4"
         has_nat = any(getattr(self, name, None) for name in ("nat", "det44_hosts"))
-        return "sfdp is no NAT; give sfdp, nat or det44_hosts" if has_nat else None
+        if has_nat:
+            return "sfdp is no NAT; give sfdp, nat or det44_hosts"
+        return None
 
     @property
     def entries(self) -> int:

@@ -95,7 +95,9 @@ class _Segments(Feature):
     def growth(self) -> tuple[int, int]:
         """The outer header, if it stays."""
         _, left = self.segments
-        return (_outer_bytes(left),) * 2 if left else super().growth
+        if left:
+            return (_outer_bytes(left),) * 2
+        return super().growth
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """Towards the other VPP its segments."""
@@ -238,7 +240,9 @@ class Gtpu(Feature):
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """Towards the other VPP the ends of the tunnel."""
-        return list(reach_ends(port)) if port.faces_dut else None
+        if port.faces_dut:
+            return list(reach_ends(port))
+        return None
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnel, and the route through it."""

@@ -40,7 +40,9 @@ class Policer(Feature):
     @property
     def police_kilobits(self) -> int | None:
         """The policer's rate in kbit/s."""
-        return None if self.police is None else self.police // _KILO
+        if self.police is None:
+            return None
+        return self.police // _KILO
 
     @property
     def bucket(self) -> int | None:

@@ -45,7 +45,9 @@ def _key(secret: bytes, name: str, size: int) -> bytes:
 def both_sides(ports: Ports) -> tuple[VppPort, VppPort]:
     """The port that faces the TG, and the one that faces the other VPP."""
     west, east = ports
-    return (east, west) if west.faces_dut else (west, east)
+    if west.faces_dut:
+        return (east, west)
+    return (west, east)
 
 
 def _hosts(port: VppPort, count: int) -> Iterator[tuple[IPv4Address, IPv4Address, IPv4Address]]:
@@ -265,7 +267,9 @@ class WireGuard(Feature):
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """Towards the other VPP the ends of tunnels."""
-        return list(reach_ends(port)) if port.faces_dut else None
+        if port.faces_dut:
+            return list(reach_ends(port))
+        return None
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""

@@ -223,7 +223,9 @@ def _start_inside() -> tuple[int | None, int | None]:
     os.close(writing)
     with os.fdopen(reading) as pipe:
         visible = pipe.read()
-    return (pid, int(visible)) if visible else (None, None)
+    if visible:
+        return (pid, int(visible))
+    return (None, None)
 
 
 def _place(file: ReservationFile) -> str:
@@ -258,7 +260,9 @@ def _identity(visible: int) -> list[int] | None:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    return None if fields[0] == b"Z" else [visible, int(fields[19])]
+    if fields[0] == b"Z":
+        return None
+    return [visible, int(fields[19])]
 
 
 def _marked(mark: bytes) -> list[int]:

@@ -133,6 +133,7 @@ class Examiner:
             "changed": [vars(change) for change in seen.changes[:_MOST_CHANGES]],
         }
         self._stop()
+
         return answer
 
     def close(self) -> None:
@@ -194,6 +195,7 @@ class _ExpectedFrames:
         if self._tags is not None and min(self.lengths) < _LEAST_LENGTH:
             # A link pads what is too short without the tags that it was sent with.
             self.lengths.add(_LEAST_LENGTH)
+
         self.matters = np.ones(self.end, dtype=bool)
         for start, stop in self.rewritable:
             self.matters[start:stop] = False
@@ -292,6 +294,7 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     if not has_vlan:
         # It may be as long as one that a link has padded.
         wrong_length |= ours & captured.has_lost_tag
+
     mac = np.frombuffer(sample.mac, dtype=np.uint8)
     wrong_mac = ours & ~wrong_length & (captured.contents(len(mac), with_tags=False) != mac).any(axis=1)
     is_chosen = ours & sample.chooses(numbers) & (lengths >= offset + TAG_BYTES)
@@ -314,4 +317,5 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     if len(faulty) and first is not None and expected.place.is_numbered:
         row = int(faulty[0])
         changes = expected.changes(captured[row : row + 1], int(numbers[row]), sample.tag, first, sample.mac)
+
     return _Seen(numbers, is_chosen, is_intact, strayed, wrong_length, wrong_mac, readdressed, corrupted, changes)

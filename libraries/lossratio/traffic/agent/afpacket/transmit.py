@@ -157,7 +157,9 @@ class TransmitRing:
         """Withdraws the frames that the kernel did not take; says how many it took."""
         waiting = np.flatnonzero(status == _SEND_REQUEST)
         status[waiting] = _AVAILABLE
-        return int(waiting[0]) if len(waiting) else len(status)
+        if len(waiting):
+            return int(waiting[0])
+        return len(status)
 
 
 def _failure(setup: SenderSetup, error_number: int) -> AgentError:

@@ -65,13 +65,17 @@ class HeaderField:
     def value(self, frame: bytes) -> int:
         """Its value in a frame, all of whose bits are in the place of the mask."""
         number = int.from_bytes(frame[self.start : self.start + self.width], "big")
-        return number if self.mask == -1 else number & self.mask
+        if self.mask == -1:
+            return number
+        return number & self.mask
 
     def shown(self, frame: bytes) -> str:
         """Its value in a frame, as people write it."""
         if self.is_address:
             part = frame[self.start : self.start + self.width]
-            return ".".join(map(str, part)) if self.width == 4 else part.hex(":", 2)
+            if self.width == 4:
+                return ".".join(map(str, part))
+            return part.hex(":", 2)
         number = self.value(frame)
         return str(number if self.mask == -1 else number // (self.mask & -self.mask))
 
@@ -110,6 +114,7 @@ def differing_fields(
     if direction.growth:
         # What devices put before the packet is theirs.
         return changes
+
     behind, got_behind = behind_tags(wanted) - 2, behind_tags(got) - 2
     tags, got_tags = (_without(spec.rewritable, frame[:end]) for frame, end in ((wanted, behind), (got, got_behind)))
     if tags[_MACS:] != got_tags[_MACS:]:
@@ -132,6 +137,7 @@ def differing_fields(
     if longer and not is_padding:
         changes.append(FieldChange(LENGTH, f"{len(wanted)} bytes", f"{whole} bytes"))
     others = [change for change in changes if not change.name.endswith(_CHECKSUM)]
+
     # Who changes a field computes its checksums anew.
     return others or changes
 
@@ -150,6 +156,7 @@ def _fields(frame: bytes) -> Iterator[HeaderField]:
     end = place
     yield HeaderField("ethertype", place - 2, 2)
     protocol = None
+
     if ethertype == _IPV4:
         yield from _ipv4(place)
         protocol = frame[place + 9]
@@ -158,6 +165,7 @@ def _fields(frame: bytes) -> Iterator[HeaderField]:
         yield from _ipv6(place)
         protocol = frame[place + 6]
         end = place + _IPV6_BYTES
+
     if protocol == _UDP:
         yield from _numbers("UDP", end, (("source port", 2), ("destination port", 2), ("length", 2), (_CHECKSUM, 2)))
         end += _UDP_BYTES
@@ -165,6 +173,7 @@ def _fields(frame: bytes) -> Iterator[HeaderField]:
         parts = (("source port", 2), ("destination port", 2), ("sequence number", 4), ("acknowledgement number", 4))
         yield from _numbers("TCP", end, (*parts, ("flags", 2), ("window", 2), (_CHECKSUM, 2), ("urgent pointer", 2)))
         end += 20
+
     for octet in range(end, len(frame)):
         yield HeaderField(f"{PAYLOAD} at octet {octet}", octet, 1)
 

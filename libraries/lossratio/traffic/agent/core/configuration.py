@@ -225,7 +225,9 @@ class FramesSpec:
         longer = _MACS_BYTES + len(tags) - end
 
         def moved(place: int) -> int:
-            return place if place < end else place + longer
+            if place < end:
+                return place
+            return place + longer
 
         def moved_parts(parts: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
             kept = [part for part in parts if part[0] < _MACS_BYTES or part[0] >= end]

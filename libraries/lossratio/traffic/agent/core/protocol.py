@@ -72,7 +72,9 @@ def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] =
 def _part(value: Any, kind: type[Any] | None, parts: Mapping[str, type[Any]]) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(_part(item, kind, parts) for item in value)
-    return value if kind is None else read_record(kind, value, parts)
+    if kind is None:
+        return value
+    return read_record(kind, value, parts)
 
 
 class Channel:

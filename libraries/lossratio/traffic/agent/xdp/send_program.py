@@ -173,4 +173,6 @@ def _fixed(nanoseconds: float) -> tuple[int, int]:
 
 
 def _whole(nanoseconds: float) -> int:
-    return FOREVER if nanoseconds == math.inf else round(nanoseconds)
+    if nanoseconds == math.inf:
+        return FOREVER
+    return round(nanoseconds)
