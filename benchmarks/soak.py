@@ -39,7 +39,7 @@ from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.quadrature.constant_capacity import integrate
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 
 QUESTION = CriticalLoadQuestion(TARGET, MIN_LOAD, MAX_LOAD)
 KNOWN_ANSWERS = Path(__file__).parents[1] / "tests" / "unit" / "plrsearch" / "data" / "known-answers.json"

@@ -23,7 +23,7 @@ from soak_suts import CAPACITY
 
 from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, SelectionName, Weighting, estimate
 from lossratio.simulation import SimulatedMeasurer
-from lossratio.trials.trial import TrialInput, TrialResult, run_search
+from lossratio.trials import TrialInput, TrialResult, run_search
 
 PROBABILITIES = (0.005, 0.025, 0.5, 0.975, 0.995)
 NUMBERS = (1, 3, 8, 30, 90, 240)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lossratio.trials.trial import Controller, TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import Controller, TrialInput, TrialOutput, TrialResult, run_search
 from lossratio_study.command import main
 
 

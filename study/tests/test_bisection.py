@@ -3,7 +3,7 @@ import pytest
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import RFC2544, TST009, Bound, IrregularReason, SearchGoal, classify
 from lossratio.simulation import PerformanceSpectrum, SharpKnee, SimulatedMeasurer
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 from lossratio_study.older import RFC2544Bisection, TST009Bisection
 
 BOTH = pytest.mark.parametrize(("algorithm", "goal"), [(RFC2544Bisection, RFC2544), (TST009Bisection, TST009)])

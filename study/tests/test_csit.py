@@ -2,8 +2,8 @@ import pytest
 
 from lossratio.mlrsearch import NDR, PDR, Bound, IrregularReason, classify
 from lossratio.simulation import ConstantLoss, SharpKnee, SimulatedMeasurer
+from lossratio.trials import DirectionCounters, TrialInput, TrialOutput, TrialResult, run_search
 from lossratio.trials.counters import output_from_counters
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult, run_search
 from lossratio_study import csit
 
 

@@ -5,7 +5,7 @@ import pytest
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.simulation import Overload, PerformanceSpectrum, SharpKnee, SimulatedMeasurer
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 from lossratio_study.older import MLRsearch2019
 from lossratio_study.older.mlrsearch_2019 import Choice, Interval, choose
 from lossratio_study.older.scripted import Phase, log_width, step_up

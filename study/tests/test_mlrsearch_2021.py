@@ -9,7 +9,7 @@ import pytest
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.simulation import ConstantLoss, SimulatedMeasurer, SmoothKnee
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 from lossratio_study.older import MLRsearch2021
 from lossratio_study.older.mlrsearch_2021 import Choice, Exit, MeasuredBounds, MeasuredLoads, PhaseRule
 from lossratio_study.older.scripted import log_width, phases_of, step_down, step_up

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from lossratio.results.kinds import built_in_kinds
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +21,9 @@ ON_NODES = ("traffic/agent", "testbed/reservation/keeper", "dut/xdp/device")
 
 WITH_THEM = "lossratio.bpf"
 """The room that goes with programs for nodes."""
+
+WITH_A_CIRCLE = {"results"}
+"""Rooms whose modules still import each other in a circle: a result tells what was found in it, by its kind's view."""
 
 BEGIN, END = "<!-- rooms -->", "<!-- end of rooms -->"
 MOST_STATEMENTS = 300
@@ -89,6 +94,33 @@ def defined(path: Path) -> frozenset[str] | None:
     return frozenset(name for name in names if not name.startswith("_"))
 
 
+def modules_within(room: str) -> dict[str, set[str]]:
+    """What each module of a room imports of the same room, imports for types included."""
+    paths = {path.relative_to(PACKAGE.parent): tree for path, tree in sources().items()}
+    names = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): tree for path, tree in paths.items()}
+    own = {name: tree for name, tree in names.items() if f"{name}.".startswith(f"lossratio.{room}.")}
+    found: dict[str, set[str]] = {name: set() for name in own}
+    for name, tree in own.items():
+        for _, module, imported in imports(tree):
+            whole = f"{module}.{imported}"
+            target = whole if whole in own else module
+            if target in own and target != name:
+                found[name].add(target)
+    return found
+
+
+def in_a_circle(graph: dict[str, set[str]]) -> set[str]:
+    """The modules from which imports lead back to themselves."""
+    left = dict(graph)
+    while True:
+        ends = {name for name, targets in left.items() if not targets & left.keys()}
+        imported = set().union(*left.values()) if left else set()
+        ends |= left.keys() - imported
+        if not ends:
+            return set(left)
+        left = {name: targets for name, targets in left.items() if name not in ends}
+
+
 def is_past_a_face(module: str, name: str | None) -> bool:
     """Whether an import takes what the face of a room does not offer."""
     names = offered(module)
@@ -124,6 +156,20 @@ def test_the_way_of_a_trial_names_modules_that_exist():
 def test_imports_point_one_way():
     allowed = rooms()
     assert not [(place, module) for place, own, module, _ in across() if module.split(".")[1] not in allowed[own]]
+
+
+@pytest.mark.parametrize("room", sorted(set(rooms()) - WITH_A_CIRCLE))
+def test_no_room_has_a_circle_of_modules(room):
+    assert in_a_circle(modules_within(room)) == set()
+
+
+@pytest.mark.parametrize("room", sorted(WITH_A_CIRCLE))
+def test_a_room_that_may_have_a_circle_has_one(room):
+    assert in_a_circle(modules_within(room))
+
+
+def test_a_circle_is_found():
+    assert in_a_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == {"b", "c"}
 
 
 def test_rooms_are_entered_through_their_faces():

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lossratio.errors import SearchError
-from lossratio.trials import Step
+from lossratio.trials import Step, TrialInput, TrialOutput, TrialResult, run_search
 from lossratio.trials.journal import Journal, read_journal
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
 
 class Halving:

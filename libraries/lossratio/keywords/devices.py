@@ -13,8 +13,8 @@ from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameSize, typed_keywo
 from lossratio.keywords.measurements import asks, request_of
 from lossratio.keywords.session import Doubts, Keywords, Session, announce, describe_profile, measured
 from lossratio.measurements import reconfiguration
-from lossratio.measurements.telemetry import TELEMETRY_DURATION, TelemetryRequest, add_telemetry, describe_telemetry
-from lossratio.measurements.throughput import ThroughputResult
+from lossratio.measurements.telemetry import TELEMETRY_DURATION, TelemetryRequest, describe_telemetry
+from lossratio.measurements.throughput import ThroughputResult, add_telemetry
 from lossratio.mlrsearch import SearchGoal
 from lossratio.shipped import names_near
 

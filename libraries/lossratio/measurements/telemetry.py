@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from lossratio.errors import DutError, TrafficError
-from lossratio.measurements import Additions, Request, Span, TestPlace
+from lossratio.errors import TrafficError
+from lossratio.measurements import Request
 from lossratio.quantities import Duration, FrameRate
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import Doubt, DoubtKind
@@ -22,7 +22,6 @@ from lossratio.trials import TrialInput
 
 if TYPE_CHECKING:
     from lossratio.dut import Dut, DutCounters, DutOptions
-    from lossratio.measurements.throughput import ThroughputResult
     from lossratio.testbed import Testbed
 
 UNEVEN = 1.5
@@ -262,34 +261,13 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
             observation.counted = observation.dut.read_counters().since(earlier)
 
 
-def add_telemetry(
-    testbed: Testbed, request: TelemetryRequest, place: TestPlace, result: ThroughputResult
-) -> ThroughputResult:
-    """Performs a trial, asks the DUTs before and after it, and writes their answers into the search's result file.
-
-    What costs a DUT time while traffic passes is counted in a further trial. The telemetry is in the search's journal
-    as soon as it is known, and a run that is resumed takes it from there.
+def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
+    """Performs a trial, and asks the DUTs before and after it; what costs them time is counted in a further trial.
 
     Raises:
         TrafficError: If every attempt had to measure the trial again: the DUTs have counted all its repetitions then.
-        LossRatioError: If the trial failed, a DUT did not answer, or there is no DUT that can answer.
+        LossRatioError: If the trial failed, or a DUT did not answer.
     """
-    if not testbed.duts:
-        raise DutError("There is no DUT of ours to ask: say which kind it is when the testbed is set up.")
-    span = Span()
-    asked = {"goal": request.goal, "load_fps": request.load, "duration_s": request.duration}
-    with Additions(place, "telemetry", [asked], len(result.telemetry) + 1) as additions:
-        trial = additions.known(0, TelemetryTrial)
-        if trial is None:
-            trial = _observe(testbed, request)
-            additions.add(0, trial)
-    ended = span.later_than(result.ended)
-    whole = result.model_copy(update={"telemetry": (*result.telemetry, trial), "ended": ended})
-    place.directory.write(whole)
-    return whole
-
-
-def _observe(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
     trial = TrialInput(request.duration, request.load).sendable(testbed.load_step(request.profile))
     with testbed.ready_for(request.profile) as ready:
         for _ in range(_ATTEMPTS):

@@ -60,6 +60,7 @@ from lossratio.trials.record import (
     Seconds as Seconds,
     read_record as read_record,
 )
+from lossratio.trials.search import run_search as run_search
 from lossratio.trials.timeline import (
     MOST_OUTAGES as MOST_OUTAGES,
     BurstRateError as BurstRateError,
@@ -80,6 +81,5 @@ from lossratio.trials.trial import (
     TrialInput as TrialInput,
     TrialOutput as TrialOutput,
     TrialResult as TrialResult,
-    run_search as run_search,
     sendable as sendable,
 )

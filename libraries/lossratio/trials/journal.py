@@ -2,7 +2,7 @@
 
 A journal is a file of JSON lines: a header with everything needed to repeat the search, then one line per trial, then
 one line per addition: what was measured after the search and belongs to its result (latency, telemetry). To continue an
-interrupted search, open its journal again and give it to `lossratio.trials.trial.run_search`.
+interrupted search, open its journal again and give it to `lossratio.trials.search.run_search`.
 
 A trial is *proved* if the DUTs were found as they were set up after it: its own line says so, or a later one (of a
 trial, or of a verification alone). Trials behind the last proof are not continued, as nobody knows which DUT they saw.

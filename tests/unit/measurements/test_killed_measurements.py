@@ -17,7 +17,8 @@ from measurement_examples import PROFILE, place, policed
 from lossratio.dut import DutCounters, DutOptions
 from lossratio.errors import DutError
 from lossratio.measurements.latency.measure import LatencyRequest, add_latency, points_of
-from lossratio.measurements.telemetry import TelemetryRequest, add_telemetry
+from lossratio.measurements.telemetry import TelemetryRequest
+from lossratio.measurements.throughput import add_telemetry
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.repair import repair

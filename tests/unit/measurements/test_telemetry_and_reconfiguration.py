@@ -20,7 +20,8 @@ from lossratio.measurements.reconfiguration import (
     measure_reconfiguration_loss,
     reconfigure_duts,
 )
-from lossratio.measurements.telemetry import TelemetryRequest, add_telemetry
+from lossratio.measurements.telemetry import TelemetryRequest
+from lossratio.measurements.throughput import add_telemetry
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import Outcome

@@ -19,7 +19,7 @@ from lossratio.mlrsearch import (
     goal_result,
 )
 from lossratio.simulation import ConstantLoss, PerformanceSpectrum, SharpKnee, SimulatedMeasurer
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 
 LIMITS = {"min_load": 1e3, "max_load": 1e6}
 

@@ -23,7 +23,7 @@ from lossratio.mlrsearch import (
     goal_result,
 )
 from lossratio.simulation import SharpKnee, SimulatedMeasurer
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 
 MIN, MAX = 9001.0, 14_880_952.0
 QUICK = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01, name="quick")

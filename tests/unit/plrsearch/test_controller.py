@@ -11,7 +11,7 @@ from lossratio.mlrsearch import NDR, MLRsearch
 from lossratio.plrsearch import LikelihoodName, PLRsearch, StopReason, Verdict
 from lossratio.plrsearch.variation import described
 from lossratio.simulation import PerformanceSpectrum, SharpKnee, SimulatedMeasurer, SmoothKnee
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 
 HEALTHY = SmoothKnee(mrr=18e6, spread=5e4)
 CRITICAL_LOAD = 17_487_000.0

@@ -11,7 +11,7 @@ from lossratio.plrsearch import PLRsearch, StopReason, csit_estimates
 from lossratio.plrsearch.csit import CsitIntegration, CsitSelection, _log_erf, _log_stretch
 from lossratio.plrsearch.model import CriticalLoadQuestion
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 
 FUNCTIONS = [
     # load, mrr, spread, logarithm of the loss rate by CSIT's stretch and erf function

@@ -15,7 +15,7 @@ from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.quadrature.sampling import sampled
 from lossratio.simulation import SimulatedMeasurer
 from lossratio.simulation.sut import SutWithoutMemory
-from lossratio.trials.trial import run_search
+from lossratio.trials import run_search
 
 STORE = Path(__file__).parent / "data" / "brute-force.jsonl"
 LISTS = [json.loads(line) for line in STORE.read_text().splitlines()]

@@ -6,7 +6,7 @@ import pytest
 
 from lossratio.plrsearch import PLRsearch
 from lossratio.simulation import SimulatedMeasurer
-from lossratio.trials.trial import run_search
+from lossratio.trials import run_search
 
 RATE = 18e6
 DURATION = 2.0

@@ -13,7 +13,7 @@ from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.variation.replicates import AfterOverload, LackOfFit
 from lossratio.simulation import PerformanceSpectrum, SimulatedMeasurer, SmoothKnee
 from lossratio.simulation.sut import SutWithoutMemory
-from lossratio.trials.trial import run_search
+from lossratio.trials import run_search
 
 CAPACITY = 18e6
 

@@ -9,9 +9,8 @@ import pytest
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.simulation import Recorded, SimulatedMeasurer, sut_from
-from lossratio.trials import TrialInput
+from lossratio.trials import TrialInput, run_search
 from lossratio.trials.journal import Journal
-from lossratio.trials.trial import run_search
 
 
 def record(tmp_path, *trials):

@@ -13,6 +13,7 @@ from lossratio.measurements.throughput.measure import (
     GoalSearch as GoalSearch,
     SearchRequest as SearchRequest,
     Throughput as Throughput,
+    add_telemetry as add_telemetry,
     find_conditional_throughput as find_conditional_throughput,
     repeat_search as repeat_search,
     require_lower_bounds as require_lower_bounds,

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.errors import SearchError, TesterError
+from lossratio.errors import DutError, SearchError, TesterError
 from lossratio.measurements import (
     NOT_IN_FILES,
+    Additions,
     MeasuredKind,
     Measurement,
     OnProgress,
     Progress,
     Request,
+    Span,
     TestPlace,
     measure,
 )
+from lossratio.measurements.telemetry import TelemetryRequest, TelemetryTrial, measure_telemetry
 from lossratio.measurements.throughput.evidence import (
     ALGORITHM,
     MEMORY_REST,
@@ -404,3 +407,29 @@ def _from_journal(file: Path, traffic: Traffic) -> EarlierSearch | None:
     if contents.search.get("traffic") != traffic.model_dump(mode="json"):
         return None
     return EarlierSearch(file, contents.created, contents.results[warm_ups_in(contents.search.get("settings") or {}) :])
+
+
+def add_telemetry(
+    testbed: Testbed, request: TelemetryRequest, place: TestPlace, result: ThroughputResult
+) -> ThroughputResult:
+    """Measures telemetry of the DUTs, and writes it into the search's result file.
+
+    The telemetry is in the search's journal as soon as it is known, and a run that is resumed takes it from there.
+
+    Raises:
+        DutError: If there is no DUT that can answer.
+        LossRatioError: If the telemetry cannot be measured; see `measure_telemetry`.
+    """
+    if not testbed.duts:
+        raise DutError("There is no DUT of ours to ask: say which kind it is when the testbed is set up.")
+    span = Span()
+    asked = {"goal": request.goal, "load_fps": request.load, "duration_s": request.duration}
+    with Additions(place, "telemetry", [asked], len(result.telemetry) + 1) as additions:
+        trial = additions.known(0, TelemetryTrial)
+        if trial is None:
+            trial = measure_telemetry(testbed, request)
+            additions.add(0, trial)
+    ended = span.later_than(result.ended)
+    whole = result.model_copy(update={"telemetry": (*result.telemetry, trial), "ended": ended})
+    place.directory.write(whole)
+    return whole
