@@ -133,6 +133,11 @@ def trials_counted(number: int) -> str:
     return "1 trial" if number == 1 else f"{number:,} trials"
 
 
+def results_counted(number: int) -> str:
+    """A number of results in words."""
+    return "1 result" if number == 1 else f"{number:,} results"
+
+
 def tests_counted(number: int) -> str:
     """A number of tests in words."""
     return "1 test" if number == 1 else f"{number:,} tests"

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lossratio.history import BETWEEN, Analysis, Series, Trend, TrendVerdict, describe_trend
+from lossratio.history import BETWEEN, LINE, Analysis, Series, Trend, TrendVerdict, describe_trend
 
 Slice: TypeAlias = dict[str, Any]
 
@@ -28,7 +28,19 @@ _DIGEST_LENGTH = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FAILED, _IRREGULAR = "failed", "irregular"
 _LATENCY = ("load", "direction", "p50_us", "p90_us", "p99_us", "most_us")
-_TEXTS = ("testbed", "test", "quantity", "outcome", "reason", "measured_as", "unit", "generator", "run", "build")
+_TEXTS = (
+    "testbed",
+    "test",
+    "quantity",
+    "outcome",
+    "reason",
+    "measured_as",
+    "unit",
+    "generator",
+    "run",
+    "build",
+    "device",
+)
 _NUMBERS = ("value", "lower_bound", "upper_bound", "seconds", "frame_size_bytes", "unsent_share", "most", "resolution")
 _OTHERS = (*_NUMBERS, "doubts", "lower_is_better", "tags")
 
@@ -71,7 +83,7 @@ class Results:
     @cached_property
     def columns(self) -> Mapping[str, list[Any]]:
         """The columns that rows are made of."""
-        return {name: self.table.column(name).to_pylist() for name in (*_TEXTS, *_OTHERS)}
+        return {name: self.table.column(name).to_pylist() for name in (*_TEXTS, *_OTHERS, LINE)}
 
     @cached_property
     def microseconds(self) -> list[int]:
@@ -109,6 +121,10 @@ class Results:
         keys = set(zip(self.columns["testbed"], self.columns["test"], strict=True))
         return {key: _digest("test", *key) for key in keys}
 
+    def line_of(self, number: int) -> tuple[Any, ...]:
+        """The line of results that one belongs to: testbed, test, quantity and number."""
+        return tuple(self.columns[name][number] for name in ("testbed", "test", "quantity", LINE))
+
     def blocks(self, numbers: range, *names: str) -> Iterator[range]:
         """The numbers divided where one of the columns changes."""
         columns = [self.columns[name] for name in names]
@@ -121,7 +137,7 @@ class Results:
         column = self.columns
         texts = (
             names[column[name][number]]
-            for name in ("test", "quantity", "unit", "outcome", "measured_as", "generator", "build")
+            for name in ("test", "quantity", "unit", "outcome", "measured_as", "generator", "build", "device")
         )
         return [
             *texts,
@@ -153,13 +169,13 @@ def slices(
     telemetry: dict[tuple[str, str], list[Any]] = {}
     for course in readings:
         telemetry.setdefault((course.key.testbed, course.key.test), []).append(_course(course))
-    trends = {(key.testbed, key.test, key.quantity): trend for trend in analysis.trends for key in (trend.series.key,)}
+    trends = _trends_by_line(results, analysis)
     index = _names(), _names()
     tests: list[Any] = []
     latest: list[Any] = []
     newest: dict[str, list[int]] = {}
     for block in results.blocks(range(len(results.times)), "testbed", "test"):
-        series = list(results.blocks(block, "quantity"))
+        series = list(results.blocks(block, "quantity", LINE))
         name, data = _test_slice(results, series, trends, analysis)
         data["telemetry"] = telemetry.get((data["testbed"], data["test"]), [])
         yield f"test-{name}", data
@@ -170,7 +186,7 @@ def slices(
         of_testbed = newest.setdefault(data["testbed"], [])
         for numbers in series:
             # The newest results of a series, of those that mean the same as the newest.
-            trend = trends[tuple(results.columns[name][numbers.start] for name in ("testbed", "test", "quantity"))]
+            trend = trends[results.line_of(numbers.start)]
             times = {_microsecond(time) for time in trend.series.times}
             of_testbed += [number for number in numbers if results.microseconds[number] in times][-NEWEST:]
     for testbed, numbers_of in newest.items():
@@ -192,6 +208,20 @@ def slices(
     )
 
 
+def _trends_by_line(results: Results, analysis: Analysis) -> dict[tuple[Any, ...], Trend]:
+    """The trends by the lines that their newest results belong to."""
+    numbers = range(len(results.times))
+    lines = {
+        (*results.line_of(number)[:3], results.microseconds[number]): results.line_of(number) for number in numbers
+    }
+    found = {}
+    for trend in analysis.trends:
+        key = trend.series.key
+        newest = (key.testbed, key.test, key.quantity, _microsecond(trend.series.times[-1]))
+        found[lines[newest]] = trend
+    return found
+
+
 def _test_slice(
     results: Results, series: Sequence[range], trends: Mapping[Any, Trend], analysis: Analysis
 ) -> tuple[str, Slice]:
@@ -202,7 +232,7 @@ def _test_slice(
     latency: dict[int, list[list[Any]]] = {}
     shown = []
     for numbers in series:
-        trend = trends[testbed, test, column["quantity"][numbers.start]]
+        trend = trends[results.line_of(numbers.start)]
         number_of = {time: number for number, time in enumerate(results.microseconds[numbers.start : numbers.stop])}
         alike = [number_of[_microsecond(time)] for time in trend.series.times]
         for number in numbers:
@@ -213,7 +243,7 @@ def _test_slice(
                 ]
         shown.append(
             {
-                "quantity": trend.series.key.quantity,
+                "quantity": trend.series.quantity,
                 "unit": trend.series.unit.name,
                 "lower": trend.series.unit.lower_is_better,
                 "verdict": trend.verdict.value,
@@ -276,10 +306,7 @@ def _test_row(
         test,
         _number(column["frame_size_bytes"][last]),
         [words[tag] for tag in column["tags"][last] or ()],
-        [
-            _series_row(results, numbers, trends[testbed, test, column["quantity"][numbers.start]], index)
-            for numbers in series
-        ],
+        [_series_row(results, numbers, trends[results.line_of(numbers.start)], index) for numbers in series],
     ]
 
 
@@ -290,7 +317,7 @@ def _series_row(results: Results, numbers: range, trend: Trend, index: tuple[Nam
     odd = trend.new_kinds or trend.is_old or trend.bands
     quiet = trend.verdict in (TrendVerdict.STEADY, TrendVerdict.TOO_FEW) and not odd
     return [
-        words[trend.series.key.quantity],
+        words[trend.series.quantity],
         words[trend.series.unit.name],
         trend.series.unit.lower_is_better,
         len(numbers),

@@ -170,10 +170,14 @@ const adjusted = probabilities => {
 
 /**
  * Compares two sides, quantity by quantity, as lossratio.report.comparison.compare.
- * A row of a side: {test, quantity, unit, lowerIsBetter, outcome, reason, value, measuredAs, generator, time, unsent, most, resolution}.
+ * A row of a side: {test, quantity, unit, lowerIsBetter, outcome, reason, value, measuredAs, generator, device, time, unsent, most, resolution}.
  */
 const compareSides = (before, after, { leastChange, significance, stopped }) => {
-  const key = row => `${row.test}\n${row.quantity}`;
+  const name = row => `${row.test}\n${row.quantity}`;
+  const onDevice = row => `${name(row)}\n${row.device}`;
+  // What both sides measured on a device is compared; all else of a quantity stays together.
+  const [hadDevices, hasDevices] = [new Set(before.map(onDevice)), new Set(after.map(onDevice))];
+  const key = row => row.device !== null && hadDevices.has(onDevice(row)) && hasDevices.has(onDevice(row)) ? onDevice(row) : name(row);
   const same = row => `${row.time}\n${row.testbed}\n${row.test}\n${row.quantity}`;
   const newer = new Set(after.map(same));
   const isSame = before.map(row => newer.has(same(row)));
@@ -207,6 +211,8 @@ const comparedQuantity = (before, after, errors) => {
   if (stopped(before) || stopped(after)) return { ...base, note: `${stopped(before) ? "A" : "B"} was interrupted` };
   const meanings = new Set([...before, ...after].map(row => row.measuredAs).filter(meaning => meaning !== null));
   if (meanings.size > 1) return { ...base, note: "the sides differ in traffic, path or goal" };
+  const devices = new Set([...before, ...after].map(row => row.device).filter(device => device !== null));
+  if (devices.size > 1) return { ...base, note: `the sides differ in device (${[...devices].join("; ")})` };
   const unknown = after.every(row => row.unsent) ? "not comparable" : "regression";
   if (after.every(row => row.outcome === "failed") && before.some(row => row.outcome !== "failed")) {
     return { ...base, verdict: unknown, note: `B has no value: ${after.at(-1).reason}` };

@@ -58,9 +58,9 @@ const openSite = data => {
 /** The rows of a run or of the newest results, as `compareSides` takes them. */
 const rowsOf = (slice, testbed) => {
   const { names } = slice;
-  return slice.rows.map(([test, quantity, unit, outcome, measuredAs, generator, build, value, low, high, reason, doubts, lowerIsBetter, time, seconds, unsent, most, resolution, id]) => ({
+  return slice.rows.map(([test, quantity, unit, outcome, measuredAs, generator, build, device, value, low, high, reason, doubts, lowerIsBetter, time, seconds, unsent, most, resolution, id]) => ({
     testbed, test: names[test], quantity: names[quantity], unit: names[unit], outcome: names[outcome], measuredAs: names[measuredAs], generator: names[generator],
-    build: names[build], value, low, high, reason, doubts, lowerIsBetter, time, seconds, unsent, most, resolution, id: names[id],
+    build: names[build], device: names[device], value, low, high, reason, doubts, lowerIsBetter, time, seconds, unsent, most, resolution, id: names[id],
   }));
 };
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ipaddress import IPv4Address, IPv6Address
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -19,6 +19,7 @@ from lossratio.dut.linux.addressing import MOST_HOSTS, IpVersion, RouterSide, ch
 from lossratio.dut.linux.cores import CoreChoice, cpu_list
 from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
+from lossratio.results import Role
 
 HOME_VARIABLE = "GROUT_HOME"
 """Environment variable of the controller that names grout's directory on the node."""
@@ -28,7 +29,9 @@ class GroutOptions(ProgramOptions):
     """The options of grout."""
 
     is_router = True
-    home: str = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"), pattern="^/")
+    home: Annotated[str, Role.TESTED] = Field(
+        default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"), pattern="^/"
+    )
     """Directory of grout on the node, with ``bin/grout`` and ``bin/grcli``; where missing, the value of the environment
     variable ``GROUT_HOME`` on the machine that runs the suite, or ``/usr``."""
     ip_version: IpVersion = 4

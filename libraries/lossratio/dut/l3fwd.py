@@ -2,7 +2,7 @@
 
 import os
 from ipaddress import IPv4Network, IPv6Network
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.dpdk import DpdkDut, DpdkOptions
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.node_dut import PYTHON
+from lossratio.results import Role
 from lossratio.topology import EAST, WEST
 
 _HAS_RELAXED = 'grep -q relax-rx-offload "$(command -v "$1")"'
@@ -22,7 +23,7 @@ class L3fwdOptions(DpdkOptions):
     """The options of l3fwd."""
 
     is_router = True
-    program: str = Field(default_factory=lambda: os.environ.get("L3FWD", "dpdk-l3fwd"))
+    program: Annotated[str, Role.TESTED] = Field(default_factory=lambda: os.environ.get("L3FWD", "dpdk-l3fwd"))
     """The program on the node; where missing, the value of the environment variable ``L3FWD`` on the machine that runs
     the suite, or ``dpdk-l3fwd``, the name that DPDK's own build gives it."""
     lookup: Literal["lpm", "fib"] = "lpm"

@@ -15,7 +15,9 @@ from lossratio.history.analysis import (
     trend_text,
 )
 from lossratio.history.archive import RUNS, ObjectStore, Outbox, fetch_newest, is_url, open_history, put_annotations
-from lossratio.history.entries import BETWEEN, FAILED, TELEMETRY, Series, series_of_readings
+from lossratio.history.devices import LINE
+from lossratio.history.entries import FAILED, Series
 from lossratio.history.page_of_trends import address_of_run, trend_page
+from lossratio.history.readings import BETWEEN, TELEMETRY, series_of_readings
 from lossratio.history.store import History
 from lossratio.history.trend import LOOK_AT, NO_VERDICT, Trend, TrendVerdict, describe_trend

@@ -40,6 +40,8 @@ class Alert(FileModel):
     """Testbeds that it is for: a name, or a pattern with ``*``."""
     test: str = "*"
     """Full names of tests, likewise."""
+    device: str = "*"
+    """Devices with their options, likewise."""
     quantity: str = "*"
     """Quantities, likewise."""
 
@@ -138,7 +140,7 @@ class Alerts:
                 yield f"Alert {alert.name!r} was not sent, and is tried again next time: {error}."
                 continue
             yield f"Alert {alert.name!r} was sent: {len(news)} {'change' if len(news) == 1 else 'changes'}."
-            changes |= {_key(trend): trend.series.times[-1] for trend in news}
+            changes |= {_keys(trend)[0]: trend.series.times[-1] for trend in news}
             try:
                 write_report(self.memory, _Memory(format=FORMAT, sent=sent).model_dump_json(indent=1) + "\n")
             except StorageError as error:
@@ -152,13 +154,14 @@ def alert_subject(trends: Sequence[Trend]) -> str:
     size = "" if first.change is None else f" of {abs(100 * first.change.ratio):.2f} %"
     more = f", and {len(trends) - 1} more" if len(trends) > 1 else ""
     what = "a change of the tester" if first.verdict is TrendVerdict.TESTER else first.verdict.value
-    return f"lossratio: {what}{size}: {first.series.key}{more}"
+    return f"lossratio: {what}{size}: {first.series}{more}"
 
 
 def _paragraph(trend: Trend) -> Iterator[str]:
     key = trend.series.key
     yield f"What: {describe_trend(trend)}"
-    yield f"Where: testbed {key.testbed}, test {key.test}, {key.quantity}"
+    device = f", device {key.device}" if key.device else ""
+    yield f"Where: testbed {key.testbed}, test {key.test}, {key.quantity}{device}"
     yield f"How sure: {how_sure(trend)}"
     yield f"Newest result: {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC"
 
@@ -190,8 +193,12 @@ def how_sure(trend: Trend) -> str:
     return said + ("; the values are in two bands, of which this is the lower one" if trend.bands is not None else "")
 
 
-def _key(trend: Trend, verdict: TrendVerdict | None = None) -> str:
-    return json.dumps([*vars(trend.series.key).values(), (verdict or trend.verdict).value])
+def _keys(trend: Trend, verdict: TrendVerdict | None = None) -> tuple[str, ...]:
+    """What the memory calls a trend; and, if it can be no other one, what earlier versions called it."""
+    key, said = trend.series.key, (verdict or trend.verdict).value
+    now = json.dumps([*vars(key).values(), said])
+    earlier = json.dumps([key.testbed, key.test, key.quantity, said])
+    return (now,) if trend.series.mark or trend.left_out else (now, earlier)
 
 
 def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:
@@ -199,8 +206,8 @@ def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:
 
     def was_sent(verdict: TrendVerdict) -> bool:
         # An alert is about all that began before its newest result.
-        last = changes.get(_key(trend, verdict))
-        return last is not None and trend.began <= last
+        sent = [changes[key] for key in _keys(trend, verdict) if key in changes]
+        return any(trend.began <= last for last in sent)
 
     is_answer = trend.verdict is TrendVerdict.EXPLAINED and any(map(was_sent, (*ALARMS, TrendVerdict.TESTER)))
     return (trend.is_news or is_answer) and not was_sent(trend.verdict)

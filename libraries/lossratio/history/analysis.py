@@ -12,8 +12,10 @@ import numpy as np
 
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, add_known_changes, load_known_changes
-from lossratio.history.entries import Series, SeriesKey, entries_of, series_of, series_of_readings
+from lossratio.history.devices import with_lines
+from lossratio.history.entries import Series, entries_of, series_of
 from lossratio.history.names import with_names_now
+from lossratio.history.readings import series_of_readings
 from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.testers import with_testers
 from lossratio.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, describe_trend, trends_of
@@ -190,11 +192,12 @@ def require_no_regression(
     # The result may be the first one with the name that its test has now.
     table, renamed = with_names_now(continued(stored.table, entries), ())
     # One result more than usual: the one that is judged. No other one must confirm it.
-    found = {each.key: each for each in series_of(table, TrendRequest.last + 1)}
-    series = [found[SeriesKey(entry.testbed, entry.test, entry.quantity)] for entry in entries]
+    found = list(series_of(with_lines(table)[0], TrendRequest.last + 1))
+    mine = {(entry.testbed, entry.test, entry.quantity, entry.started) for entry in entries}
+    series = [one for one in found if (one.key.testbed, one.key.test, one.key.quantity, one.times[-1]) in mine]
     known = renamed.followed(stored.names.followed(known_changes(history, None)))
     rules = TrendRules(fresh, least_change, confirm=1)
-    trends = with_testers(trends_of(series, known, rules), _twins(found.values(), known, rules), rules)
+    trends = with_testers(trends_of(series, known, rules), _twins(found, known, rules), rules)
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]
     if not chosen:
         names = [trend.series.key.quantity for trend in trends]
@@ -233,6 +236,19 @@ def _lines(trends: Sequence[Trend]) -> list[str]:
     ]
 
 
+def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
+    """A line for each change of a device with which series begin anew, and whose trends have no lines of their own."""
+    told = {describe_trend(trend) for trend in trends if trend.begins} & set(_lines(trends))
+    series: dict[str, list[Trend]] = {}
+    for trend in trends:
+        if trend.begins and describe_trend(trend) not in told:
+            series.setdefault(trend.begins, []).append(trend)
+    for change, begun in series.items():
+        first = min(begun, key=lambda trend: trend.series.times[0])
+        more = f", and {len(begun) - 1} more" if len(begun) > 1 else ""
+        yield f"begins anew, {first.series.times[0]:%Y-%m-%d %H:%M} UTC: {change}: {first.series}{more}"
+
+
 def _verdicts(trends: Sequence[Trend]) -> str:
     counts = {verdict: sum(trend.verdict is verdict for trend in trends) for verdict in TrendVerdict}
     return ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count) or "no series"
@@ -245,12 +261,15 @@ def trend_cases(analysis: Analysis) -> list[Case]:
         state = "failure" if trend.is_alarm else "skipped" if trend.verdict in NO_VERDICT else "passed"
         key = trend.series.key
         text = describe_trend(trend)
-        cases.append(Case(suite=f"{key.testbed}.{key.test}", name=key.quantity, state=state, message=text, output=text))
+        cases.append(
+            Case(suite=f"{key.testbed}.{key.test}", name=trend.series.quantity, state=state, message=text, output=text)
+        )
     return cases
 
 
 def _summary(analysis: Analysis) -> Iterator[str]:
     results = sum(len(trend.series.times) for trend in analysis.trends)
+    yield from _begun_anew(analysis.trends)
     yield f"{len(analysis.trends)} series of {results:,} results: {_verdicts(analysis.trends)}. Rates are aggregates."
     banded = sum(trend.bands is not None for trend in analysis.trends)
     if banded:

@@ -36,11 +36,13 @@ class KnownChange(FileModel):
     """Full names of tests that the change concerns, likewise."""
     quantity: str = "*"
     """Quantities that the change concerns, e.g. ``NDR``, likewise."""
+    device: str = "*"
+    """Devices with their options that the change concerns, e.g. ``linux_router, police=*``, likewise."""
 
     @classmethod
     def of(cls, key: SeriesKey, began: datetime, note: str, by: str, *, keeps_open: bool = False) -> "KnownChange":
         """The reason of a change in one series, and in no other one; or a note about it."""
-        names = {name: escape(text) for name, text in vars(key).items()}
+        names = {name: escape(text) for name, text in key.names.items()}
         return cls(date=began.date(), note=note, by=by, keeps_open=keeps_open, **names)
 
     def __str__(self) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lossratio import results
+from lossratio.history.devices import LINE
 from lossratio.history.unmeasured import nothing_measured
 from lossratio.report import NOTHING_MEASURED, Run
 from lossratio.units import FRAMES_PER_SECOND, Unit
@@ -211,6 +212,9 @@ class Entry:
     has_device: bool | None = None
     """Whether there was a device between the tester's ports; None: not known, as the result was added by an earlier
     version."""
+    device: str | None = None
+    """The device with its options that count, and what counts of its testbed; None: not known, as the result was added
+    by an earlier version."""
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -279,12 +283,13 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         most=ends.most if ends is not None and ends.least < ends.most < np.inf else None,
         long_name=result.test.long_name,
         has_device=bool(result.conditions.duts),
+        device=result.conditions.measured_on,
     )
 
 
 @dataclass(frozen=True)
 class SeriesKey:
-    """The testbed, test and quantity of a series."""
+    """What a series is of: testbed, test, quantity and device, and what they were measured as."""
 
     testbed: str
     """Name of the testbed."""
@@ -292,16 +297,31 @@ class SeriesKey:
     """Full name of the test."""
     quantity: str
     """Name of the goal, or MRR."""
+    device: str = ""
+    """The device with its options, in words; empty: not known."""
+    measured_as: str = ""
+    """Digest of traffic, path and goal; empty: not known."""
 
     def __str__(self) -> str:
-        return f"{self.test}, {self.quantity}, on {self.testbed}"
+        return self.called(self.quantity)
+
+    def called(self, quantity: str) -> str:
+        """The series in words, with another name of its quantity."""
+        return f"{self.test}, {quantity}, on {self.testbed}"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names that people give patterns of; one that is not known fits any pattern."""
+        named = {"testbed": self.testbed, "test": self.test, "quantity": self.quantity, "device": self.device}
+        return {field: name for field, name in named.items() if name}
 
     def fits(self, patterns: Any) -> bool:
         """Whether its names match the patterns of the same names."""
-        return all(fnmatchcase(name, getattr(patterns, field)) for field, name in vars(self).items())
+        return all(fnmatchcase(name, getattr(patterns, field)) for field, name in self.names.items())
 
 
-_KEPT_APART = (*SeriesKey.__dataclass_fields__, "seconds", "lossratio_version", "run_started", "latency", "readings")
+_NOT_KNOWN = "device not known"
+_KEPT_APART = ("testbed", "test", "quantity", "seconds", "lossratio_version", "run_started", "latency", "readings")
 _FIELDS = [name for name in Entry.__dataclass_fields__ if name not in _KEPT_APART]
 
 
@@ -315,6 +335,16 @@ class Series:
     """Fields of its entries (see `Entry`) by their names: of each an item for each result."""
     is_reading: bool = False
     """Whether its values are readings, whose changes are no alarms."""
+    mark: str = ""
+    """What distinguishes it from other series of the same quantity; empty: there are none."""
+
+    @property
+    def quantity(self) -> str:
+        """Its quantity; if its test has several series of it, with what distinguishes them."""
+        return f"{self.key.quantity} ({self.mark})" if self.mark else self.key.quantity
+
+    def __str__(self) -> str:
+        return self.key.called(self.quantity)
 
     def __getitem__(self, field: str) -> Sequence[Any]:
         """A field of all results; None: not known."""
@@ -388,8 +418,9 @@ class Series:
         return results.stored_ends(float(self.values[index]), self["unsent_share"][index], self["most"][index])
 
     def like_newest(self) -> "Series":
-        """The results with the traffic, path, goal and generator of the newest one, as far as these are known."""
-        alike = set(range(len(self.times)))
+        """The results with the device, traffic, path, goal and generator of the newest, as far as these are known."""
+        device = self["device"]
+        alike = {index for index, one in enumerate(device) if one == device[-1]}
         for known in (self["measured_as"], self["generator"]):
             if known[-1] is not None:
                 alike &= {index for index, meaning in enumerate(known) if meaning in (None, known[-1])}
@@ -400,9 +431,34 @@ class Series:
 
 
 def series_of(table: Any, last: int) -> Iterator[Series]:
-    """The series of a table of entries."""
+    """The series of a table of entries with their lines, from `lossratio.history.devices.with_lines`."""
     for key, rows in groups_of(table, ("testbed", "test", "quantity")):
-        yield Series(SeriesKey(*key), rows.slice(max(0, len(rows) - last)).select(_FIELDS).to_pydict())
+        lines = [line.slice(max(0, len(line) - last)) for _, line in groups_of(rows, (LINE,))]
+        yield from _distinguished([made_series(key, line.select(_FIELDS).to_pydict()) for line in lines])
+
+
+def made_series(key: tuple[str, str, str], columns: Mapping[str, Sequence[Any]], *, is_reading: bool = False) -> Series:
+    """A series with the names of its newest result."""
+    device, measured_as = (_newest_known(columns[name]) for name in ("device", "measured_as"))
+    return Series(SeriesKey(*key, device or "", measured_as or ""), columns, is_reading)
+
+
+def _newest_known(column: Sequence[str | None]) -> str | None:
+    return next((known for known in reversed(column) if known is not None), None)
+
+
+def _distinguished(series: Sequence[Series]) -> Iterator[Series]:
+    """The series of one quantity, with what distinguishes them if there are several."""
+    if len(series) < 2:
+        yield from series
+        return
+    devices = [one.key.device for one in series]
+    for one in series:
+        mark = one.key.device or _NOT_KNOWN
+        if devices.count(one.key.device) > 1:
+            # Only traffic, path, goal or generator differ.
+            mark = f"{mark}, {one.key.measured_as or _NOT_KNOWN} {one['generator'][-1] or ''}".rstrip()
+        yield replace(one, mark=mark)
 
 
 def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
@@ -411,74 +467,3 @@ def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
     starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
     for start, end in pairwise([*starts, len(keys)]):
         yield keys[start], table.slice(start, end - start)
-
-
-LATENCY, TELEMETRY = "latency", "telemetry"
-"""Where readings come from."""
-BETWEEN = ", "
-"""What is between the quantity and the place in the name of a series of readings."""
-TOP_NODES = 8
-"""How many graph nodes of a device are followed: those with the most clocks per packet."""
-_OF_READINGS = ["started", "measured_as", "generator", "run", "tags", "frame_size_bytes", "latency", "readings"]
-_Key = tuple[str, str]
-_Result = tuple[Mapping[str, Any], Mapping[str, Mapping[_Key, Reading]]]
-
-
-def series_of_readings(
-    table: Any, last: int, fresh: int, sources: Sequence[str] = (LATENCY, TELEMETRY)
-) -> Iterator[Series]:
-    """The series of the readings in a table of entries.
-
-    Those that the newest results have not are left out, and so are graph nodes beyond the first `TOP_NODES`.
-    """
-    for key, rows in groups_of(table, ("testbed", "test")):
-        yield from _of_test(key, _results_of_test(rows, last), fresh, sources)
-
-
-def _results_of_test(rows: Any, last: int) -> list[_Result]:
-    """The newest results of a test. The entries of a result all have its latency, and one has its readings."""
-    by_time: dict[datetime, dict[str, Any]] = {}
-    for entry in rows.select(_OF_READINGS).to_pylist():
-        known = by_time.setdefault(entry["started"], entry)
-        known["readings"] = known["readings"] or entry["readings"]
-    return [
-        (
-            entry,
-            {
-                LATENCY: _by_key(latency_readings(entry["latency"] or ())),
-                TELEMETRY: _by_key(Reading(**reading) for reading in entry["readings"] or ()),
-            },
-        )
-        for _, entry in sorted(by_time.items())[-last:]
-    ]
-
-
-def _by_key(readings: Iterable[Reading]) -> dict[_Key, Reading]:
-    return {(reading.quantity, reading.place): reading for reading in readings}
-
-
-def _of_test(test: tuple[str, str], rows: Sequence[_Result], fresh: int, sources: Sequence[str]) -> Iterator[Series]:
-    for source in sources:
-        found = [(entry, by_source[source]) for entry, by_source in rows if by_source[source]]
-        newest: dict[_Key, Reading] = {}
-        for _, readings in found[-fresh:]:
-            newest.update(readings)
-        # The graph nodes with the most clocks per packet, of each device.
-        clocks = sorted((each for each in newest.values() if each.quantity == CLOCKS), key=lambda each: -each.value)
-        by_device: dict[str, list[str]] = {}
-        for reading in clocks:
-            by_device.setdefault(reading.place.rpartition(" ")[0], []).append(reading.place)
-        top = {node for nodes in by_device.values() for node in nodes[:TOP_NODES]}
-        for key, reading in newest.items():
-            if reading.quantity not in OF_NODES or reading.place in top:
-                yield _reading_series(test, reading, [(entry, readings.get(key)) for entry, readings in found])
-
-
-def _reading_series(
-    test: tuple[str, str], reading: Reading, found: Sequence[tuple[Mapping[str, Any], Reading | None]]
-) -> Series:
-    columns: dict[str, list[Any]] = {name: [entry[name] for entry, _ in found] for name in _OF_READINGS[:-2]}
-    columns["value"] = [None if each is None else each.value for _, each in found]
-    columns["reason"] = ["it has no such reading" if each is None else None for _, each in found]
-    columns["unit"] = [reading.unit] * len(found)
-    return Series(SeriesKey(*test, f"{reading.quantity}{BETWEEN}{reading.place}"), columns, is_reading=True)

@@ -59,16 +59,26 @@ def _names(rows: Iterable[tuple[str, str, str | None]], same: dict[str, str]) ->
         (earlier if long_name is None else identities).setdefault(testbed, []).append(test)
     now: dict[tuple[str, str], str] = {}
     several: dict[str, list[str]] = {}
-    for testbed, tests in earlier.items():
-        new = identities.get(testbed, ())
-        now |= {(testbed, test): same[test] for test in tests if test in same}
-        open_names = [test for test in tests if test not in same and test not in new]
-        for test, fits in fitting(open_names, new).items():
+    for testbed in dict.fromkeys((*earlier, *identities)):
+        old, new = earlier.get(testbed, []), identities.get(testbed, [])
+        open_names = [test for test in old if test not in same and test not in new]
+        for test, fits in fitting(open_names, [_last(same, name) for name in new]).items():
             if len(fits) == 1:
                 now[testbed, test] = fits[0]
             else:
                 several[test] = fits
+        # A name that the user joins may be one of this version, too: its file was moved.
+        now |= {(testbed, test): _last(same, test) for test in (*old, *new) if test in same}
     return Names(now, tuple(_ambiguous(several)))
+
+
+def _last(same: dict[str, str], test: str) -> str:
+    """The name that a test has now, which may have been renamed more than once."""
+    seen = {test}
+    while test in same and same[test] not in seen:
+        test = same[test]
+        seen.add(test)
+    return test
 
 
 def _ambiguous(several: dict[str, list[str]]) -> Iterable[str]:

@@ -135,7 +135,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
     numbers = sum(len(row.series.times) for row in rows)
     body = partial(drawing.html_fragment, drawing.PAGES, "trend_section.html.jinja")
     sections = [
-        (row.link, str(row.series.key), (body(row=row, picture=draw_trend(row.trend, analysis.known)),)) for row in rows
+        (row.link, str(row.series), (body(row=row, picture=draw_trend(row.trend, analysis.known)),)) for row in rows
     ]
     filters: dict[str, tuple[str, Callable[[_Row], str]]] = {
         "verdict": ("Verdict", lambda row: row.verdict),

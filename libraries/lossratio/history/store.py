@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from lossratio.errors import ReportError, storing
 from lossratio.history.annotations import ANNOTATIONS_NAME, load_same_names
+from lossratio.history.devices import with_lines
 from lossratio.history.entries import Entry
 from lossratio.history.names import Names, with_names_now
 from lossratio.history.unmeasured import NothingMeasured
@@ -95,7 +96,8 @@ class History:
         annotations = self.path / ANNOTATIONS_NAME
         same = load_same_names(annotations) if annotations.exists() else ()
         table, names = with_names_now(table.filter(measured), same)
-        return StoredEntries(table, (*problems, *names.problems), tuple(_unmeasured(others)), names)
+        table, uncertain = with_lines(table)
+        return StoredEntries(table, (*problems, *names.problems, *uncertain), tuple(_unmeasured(others)), names)
 
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
         rows = [{name: value for name, value in asdict(entry).items() if name not in _PARTITIONS} for entry in entries]

@@ -11,7 +11,8 @@ from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import FAILED, Series
 from lossratio.history.steps import Bands, bands_in, group_starts
 from lossratio.report import Difference, difference_at_most, real_change
-from lossratio.results import Ends, agreed_change, share_in_words
+from lossratio.results import Ends, agreed_change, share_in_words, what_differs
+from lossratio.units import results_counted
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
@@ -107,7 +108,10 @@ class Trend:
     new_kinds: tuple[str, ...]
     """Kinds of the newest result that the fresh results before it do not have: a change of kind."""
     left_out: int = 0
-    """Number of earlier results with another meaning (other traffic, another path, goal or generator)."""
+    """Number of earlier results of another device, or with another meaning (other traffic, another path, goal or
+    generator)."""
+    begins: str = ""
+    """The difference to the device before, with which the series begins anew; empty: there is none."""
     idle: timedelta = timedelta()
     """Time from the newest result of the series to the newest result of its testbed."""
     bands: Bands | None = None
@@ -197,11 +201,20 @@ def trends_of(series: Sequence[Series], known: Sequence[KnownChange] = (), rules
         replace(
             trend,
             left_out=len(whole.times) - len(trend.series.times),
+            begins=_begins(whole, trend.series),
             notes=tuple(_notes(trend, known)),
             shares=_shares(trend, rules.fresh),
         )
         for trend, whole in zip(trends, series, strict=True)
     ]
+
+
+def _begins(whole: Series, series: Series) -> str:
+    """The difference of a series to the device that was measured before it; empty: there was none, or it is alike."""
+    earlier = whole["device"][: whole.times.index(series.times[0])]
+    if not earlier or earlier[-1] is None or not series.key.device:
+        return ""
+    return what_differs(earlier[-1], series.key.device)
 
 
 def _notes(trend: Trend, known: Sequence[KnownChange]) -> Iterator[KnownChange]:
@@ -381,7 +394,7 @@ def _verdict(change: Change | None, series: Series, least_change: float) -> Tren
 
 def describe_trend(trend: Trend) -> str:
     """A trend in one line."""
-    return f"{trend.verdict.value}: {trend.series.key}: {'; '.join(details_of(trend)) or 'nothing changed lately'}"
+    return f"{trend.verdict.value}: {trend.series}: {'; '.join(details_of(trend)) or 'nothing changed lately'}"
 
 
 def details_of(trend: Trend) -> Iterator[str]:
@@ -421,7 +434,9 @@ def details_of(trend: Trend) -> Iterator[str]:
             f"old: not measured since {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC, {trend.idle.days} days before the "
             "testbed's newest result"
         )
-    if trend.left_out:
+    if trend.begins:
+        yield f"begins anew: {trend.begins}; left out: {results_counted(trend.left_out)} before that"
+    elif trend.left_out:
         yield (
             f"{trend.left_out} earlier results are left out: they are of other traffic, another path, another goal or "
             "another generator"
@@ -450,4 +465,4 @@ def _worse(trend: Trend) -> str:
     key = trend.series.key
     change = trend.change
     said = "has no value any more" if change is None else f"changed by {100 * change.ratio:+.2f} %"
-    return f"{key.test}, {key.quantity}, {said}"
+    return f"{key.test}, {trend.series.quantity}, {said}"

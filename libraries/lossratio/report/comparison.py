@@ -168,7 +168,7 @@ class ComparedQuantity:
     test: str
     """Full name of the test."""
     quantity: str
-    """Name of the goal, or MRR."""
+    """Name of the goal, or MRR; with the device, if others were measured, too."""
     before: Sample
     """Values before, in the unit; rates are aggregates."""
     after: Sample
@@ -247,7 +247,7 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
     rest = [result for result in old_results if result not in new_results]
     others = {names[result.test.full_name] for result in rest}
     old_results = [result for result in old_results if result in rest or names[result.test.full_name] not in others]
-    old, new = _by_quantity(old_results, names), _by_quantity(new_results, names)
+    old, new = results.apart_by_device(_by_quantity(old_results, names), _by_quantity(new_results, names))
     empty_in_a, empty_in_b = _unmeasured(before, "A"), _unmeasured(after, "B")
     compared = []
     for key in dict.fromkeys((*old, *new)):

@@ -255,8 +255,14 @@ def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None =
     jobs: dict[str, list[Mapping[str, Any]]] = {}
     for export in exports:
         name = job or export.job
+        path = folder / name / str(build) / export.names.path
+        if path in paths:
+            raise CsitExportError(
+                f"Two results have CSIT's name {export.names.test_id}, and would be one file: {path}. Export the runs, "
+                "or the suites, into builds or jobs of their own."
+            )
         jobs.setdefault(name, []).append(export.case)
-        paths.append(_write(folder / name / str(build) / export.names.path, export.case))
+        paths.append(_write(path, export.case))
     for name, cases in jobs.items():
         start, end = min(case["start_time"] for case in cases), max(case["end_time"] for case in cases)
         started, ended = (datetime.fromisoformat(text.removesuffix("Z")) for text in (start, end))

@@ -118,6 +118,9 @@ def _case(result: TestResult, doubts: tuple[str, ...], failure: str | None) -> C
     if failure is not None and state != "error":
         state = "failure"
         why = failure
+    device = result.conditions.measured_on
+    if device is not None:
+        values = (("device", device), *values)
     return Case(
         suite=result.test.suite,
         name=result.test.name,

@@ -143,7 +143,7 @@ def samples_of(run: Run) -> Iterator[Sample]:
             yield replace(sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels})
 
     # Labels of all samples are alike, so that queries which group by one of them find these tests, too.
-    about_run = {"testbed": run.testbed or "", "run": run.path.resolve().name, "generator": ""}
+    about_run = {"testbed": run.testbed or "", "run": run.path.resolve().name, "generator": "", "device": ""}
     now = datetime.now(timezone.utc)
     for cut_off in run.cut_off:
         labels = {**about_run, "suite": cut_off.suite or "", "test": cut_off.test or cut_off.name}
@@ -222,6 +222,7 @@ def _labels(run: Run, result: TestResult) -> dict[str, str]:
         "test": result.test.name,
         "run": run.path.resolve().name,
         "generator": str(result.conditions.generator.get("kind") or ""),
+        "device": result.conditions.measured_on or "",
     }
 
 

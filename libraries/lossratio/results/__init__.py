@@ -40,6 +40,7 @@ from lossratio.results.ends import (
 )
 from lossratio.results.findings import (
     FORCED as FORCED,
+    apart_by_device as apart_by_device,
     build_of as build_of,
     caveats_of as caveats_of,
     differing_aspects as differing_aspects,
@@ -64,10 +65,15 @@ from lossratio.results.frame_integrity import (
 from lossratio.results.identity import (
     ID as ID,
     VARIATION as VARIATION,
+    Device as Device,
+    Role as Role,
     fitting as fitting,
     identity_of as identity_of,
+    kind_in_words as kind_in_words,
+    options_that_count as options_that_count,
     suite_identity as suite_identity,
     suite_identity_of as suite_identity_of,
+    what_differs as what_differs,
 )
 from lossratio.results.kinds import (
     Kind as Kind,

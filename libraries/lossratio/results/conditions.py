@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.records import Rate, Ratio, Record, Seconds, left_out_if_empty, make_rate
+from lossratio.results.identity import Device, in_words
 from lossratio.topology import Topology, TrafficPath
 from lossratio.version import __version__
 
@@ -195,10 +196,37 @@ class Testbed(Record):
         """Whether the testbed is simulated: a model replaces the devices."""
         return self.topology.get("testbed") == "simulated"
 
+    def facts_that_count(self) -> dict[str, JsonValue]:
+        """What distinguishes testbeds of one name, by its name: the DUTs and links of the path, NICs and machines.
+
+        How nodes are reached is no part of it. The ports of the path count besides, as their names do.
+        """
+        nodes: Any = self.topology.get("nodes") or {}
+        ends = [port.partition(".") for port in self.path]
+        used = {node: nodes[node] for node, _, _ in ends if node in nodes}
+        ports = [(nodes[node]["interfaces"] or {}).get(port) or {} for node, _, port in ends if node in nodes]
+        duts = [node for node in used.values() if node.get("type") == "DUT"]
+        facts = {
+            "duts": len(duts) if len(duts) != 1 else None,
+            "links": self.links if self.links != 1 else None,
+            "mtu": self.topology.get("mtu"),
+            "nic": _in_short([port.get("model") for port in ports]),
+            "speed": _in_short([port.get("speed") for port in ports]),
+            "machine": _in_short([node.get("model") for node in used.values()]),
+            "arch": _in_short([node.get("arch") for node in used.values()]),
+        }
+        return {f"testbed {name}": fact for name, fact in facts.items() if fact is not None}
+
     @property
     def in_words(self) -> str:
         """The testbed's name; if the testbed is simulated, with the remark that no frame was sent."""
         return f"{self.name} (simulated: no frame was sent)" if self.is_simulated else self.name
+
+
+def _in_short(facts: list[Any]) -> Any:
+    """Facts of parts that are alike as one fact; None: none of them is known."""
+    different = list(dict.fromkeys(facts))
+    return different[0] if len(different) == 1 else facts
 
 
 def describe_testbed(topology: Topology, file: str | None, paths: Sequence[TrafficPath]) -> Testbed:
@@ -348,6 +376,17 @@ class Conditions(Record):
     """The meaning of a load."""
     timing: TrialTiming
     """The steps of a trial before and after its traffic."""
+    device: Device | None = None
+    """The device of the series of results that this one belongs to; None: an earlier version measured it."""
+
+    _leave_out = left_out_if_empty("device")
+
+    @property
+    def measured_on(self) -> str | None:
+        """What a series of results is of besides its test, in words: device and testbed; None: it is not known."""
+        if self.device is None:
+            return None
+        return in_words(self.device, self.testbed.facts_that_count())
 
     def rate(self, per_interface: float) -> Rate:
         """Converts a rate per transmitting interface into all its units, under these conditions."""

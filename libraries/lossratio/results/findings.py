@@ -8,8 +8,9 @@ import html
 import json
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from pydantic import JsonValue
 
@@ -18,6 +19,7 @@ from lossratio.records import Rate
 from lossratio.results import doubts
 from lossratio.results.conditions import MaxLoad
 from lossratio.results.frame_integrity import changed_fields_in, faults_with_sizes, integrity_lines, integrity_of
+from lossratio.results.identity import what_differs
 from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL
@@ -32,6 +34,7 @@ _TRAFFIC_IN_OTHER_WORDS = {"name", "profile"}
 """Fields that repeat other fields of the traffic in words, and whose words can differ between versions."""
 _TRIAL_DURATION = "trial duration"
 _UNIT = "unit"
+_DEVICE = "device"
 _DIGEST_LENGTH = 16
 _COLUMNS = 100
 
@@ -194,6 +197,7 @@ def aspects_of(finding: Finding) -> dict[str, JsonValue]:
         "traffic profile": conditions.traffic.model_dump(mode="json", exclude=_TRAFFIC_IN_OTHER_WORDS),
         "directions": conditions.load.model_dump(mode="json"),
         "traffic path": list(conditions.testbed.path),
+        _DEVICE: conditions.measured_on,
         "kind of measurement": result.kind,
         _UNIT: finding.unit.name,
         "goal": None,
@@ -208,9 +212,37 @@ def differing_aspects(findings: Sequence[Finding]) -> list[str]:
     differing = []
     for name in all_aspects[0]:
         known_values = [aspects[name] for aspects in all_aspects if aspects.get(name)]
-        if any(value != known_values[0] for value in known_values):
+        others = [value for value in known_values if value != known_values[0]]
+        if others and name == _DEVICE:
+            differing.append(f"{name} ({what_differs(str(known_values[0]), str(others[0]))})")
+        elif others:
             differing.append(name)
     return differing
+
+
+FindingsOfTests: TypeAlias = Mapping[tuple[str, str], Sequence[Finding]]
+"""Findings by the names of test and quantity."""
+
+
+def apart_by_device(
+    before: FindingsOfTests, after: FindingsOfTests
+) -> tuple[dict[tuple[str, str], list[Finding]], dict[tuple[str, str], list[Finding]]]:
+    """The findings of two sides, apart for each device that both sides have measured a quantity on.
+
+    All others of a quantity stay together: its device was replaced, or an earlier version did not say it.
+    """
+    divided: tuple[dict[tuple[str, str], list[Finding]], ...] = ({}, {})
+    for key in dict.fromkeys((*before, *after)):
+        sides = [before.get(key, ()), after.get(key, ())]
+        devices = [{one.result.conditions.measured_on for one in side} for side in sides]
+        is_one = len((devices[0] | devices[1]) - {None}) <= 1
+        common = frozenset() if is_one else devices[0] & devices[1] - {None}
+        for found, findings in zip(divided, sides, strict=True):
+            for finding in findings:
+                device = finding.result.conditions.measured_on
+                quantity = f"{key[1]} ({device})" if device in common else key[1]
+                found.setdefault((key[0], quantity), []).append(finding)
+    return divided[0], divided[1]
 
 
 def generator_of(result: TestResult) -> str | None:
@@ -234,9 +266,9 @@ def dut_versions(result: TestResult) -> Iterator[tuple[str, str]]:
 
 
 def digest_of(finding: Finding) -> str:
-    """A key that is equal for values with the same meaning, and only for these; the tests' names do not matter."""
+    """A key that is equal for values with the same meaning, and only for these; tests and devices do not matter."""
     # A failed measurement may have no trial, but its key must be the key of measurements that succeeded.
-    left_out = {_TRIAL_DURATION}
+    left_out = {_TRIAL_DURATION, _DEVICE}
     if finding.unit == FRAMES_PER_SECOND:
         # Earlier versions wrote keys without units, and had no other unit.
         left_out.add(_UNIT)

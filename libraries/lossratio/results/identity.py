@@ -1,15 +1,25 @@
-"""What a test is, however Robot Framework was called: the file of its suite, and its name in there.
+"""What a test is, however Robot Framework was called: the file of its suite, its name in there, and its device.
 
 Robot Framework's own full name of a test depends on what else it runs: with a second suite on the command line, all
 names change. A result, a history and an alarm must not.
+
+A series of results is of one test and of one device: its kind, and the options that count. An option counts unless it
+is marked as `Role.TESTED`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticSerializationError
+
+from lossratio.records import Record
 from lossratio.shipped import SUITES
 
 ID = "Id"
@@ -79,3 +89,117 @@ def fitting(earlier: Iterable[str], identities: Iterable[str]) -> dict[str, list
 
 def _end_of(name: str) -> str:
     return ".".join(name.rsplit(".", 2)[-2:])
+
+
+class Role(Enum):
+    """What an option of a device is for; written at the option: ``build: Annotated[Path | None, Role.TESTED] = None``.
+
+    An option without a role counts: if its value differs from its default, results are a series of their own.
+    """
+
+    TESTED = "tested"
+    """It names what a night is about, such as a build, its path, a command or a version. Its value changes from night
+    to night, and all nights are one series. Where nothing is the default, it counts whether it is given."""
+
+
+class Device(Record):
+    """The device that a series of results is of."""
+
+    kind: str
+    """Its kind; empty: others set it up."""
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    """Its options that count, and differ from their defaults."""
+
+
+GIVEN = "given"
+"""What `Device.options` has for an option that names what is tested, instead of its value."""
+_BY_OTHERS = "set up by others"
+_BETWEEN = ", "
+_NOTHING = "none"
+
+
+def in_words(device: Device, facts: Mapping[str, JsonValue]) -> str:
+    """A device and facts about its testbed in words that differ if anything of it does."""
+    named = (f"{name}={_plain(value)}" for name, value in {**device.options, **facts}.items())
+    return _BETWEEN.join((device.kind or _BY_OTHERS, *named))
+
+
+def options_that_count(options: BaseModel) -> dict[str, JsonValue]:
+    """The options that distinguish series, by name and sorted, in one spelling: ``50kpps`` is 50000."""
+    counted: dict[str, JsonValue] = {}
+    for name, field in sorted(type(options).model_fields.items()):
+        value = _spelled(options, name)
+        if _is_default(options, name, field, value):
+            continue
+        if Role.TESTED not in field.metadata:
+            counted[name] = value
+        elif field.get_default(call_default_factory=True) is None:
+            counted[name] = GIVEN
+    return counted
+
+
+def _is_default(options: BaseModel, name: str, field: FieldInfo, value: JsonValue) -> bool:
+    if field.is_required():
+        return False
+    default = field.get_default(call_default_factory=True)
+    if value == _spelled(options.model_copy(update={name: default}), name):
+        return True
+    # The class may have its default as users write it, e.g. ``"5 s"``.
+    annotated: Any = Annotated[field.annotation, field]
+    try:
+        default = TypeAdapter(annotated).validate_python(default)
+    except ValidationError:
+        return False
+    return value == _spelled(options.model_copy(update={name: default}), name)
+
+
+def _spelled(options: BaseModel, name: str) -> JsonValue:
+    """An option's value as JSON data, which is the same for equal values."""
+    try:
+        value: Any = options.model_dump(mode="json", include={name}, warnings=False).get(name)
+    except PydanticSerializationError:
+        # A type of another package's own.
+        return str(getattr(options, name))
+    if isinstance(getattr(options, name), set | frozenset):
+        return _with_whole_numbers(sorted(value, key=str))
+    return _with_whole_numbers(value)
+
+
+def _with_whole_numbers(value: Any) -> JsonValue:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_with_whole_numbers(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _with_whole_numbers(value[name]) for name in sorted(value)}
+    return value  # type: ignore[no-any-return]
+
+
+def _plain(value: JsonValue) -> str:
+    """A value in a few characters; words without spaces have no quotes."""
+    if isinstance(value, str) and value and not set(value) & set(' ,;="'):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def kind_in_words(words: str) -> str:
+    """The kind of a device in words."""
+    return words.partition(_BETWEEN)[0]
+
+
+def what_differs(before: str, after: str) -> str:
+    """The difference between the devices of two series, e.g. ``police 50000 -> 60000``; empty: there is none.
+
+    Args:
+        before: A device in words.
+        after: Another one.
+    """
+    old, new = (_parts_of(words) for words in (before, after))
+    changed = (name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name))
+    return _BETWEEN.join(f"{name} {old.get(name, _NOTHING)} -> {new.get(name, _NOTHING)}".strip() for name in changed)
+
+
+def _parts_of(words: str) -> dict[str, str]:
+    """The values of a device in words, by their names; its kind has none."""
+    parts = (part.rpartition("=") for part in words.split(_BETWEEN))
+    return {name: value for name, _, value in parts}

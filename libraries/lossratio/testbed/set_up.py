@@ -297,6 +297,7 @@ class LiveSetUp:
                 growth=(sum(request.growth), 0) if paths[0].is_reflected else request.growth_of(profile),
             ),
             timing=self._timing(),
+            device=request.device,
         )
 
     def _timing(self) -> TrialTiming:

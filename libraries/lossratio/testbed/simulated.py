@@ -176,6 +176,7 @@ class SimulatedTestbed(Testbed):
                 tolerance_s=START_TOLERANCE,
                 negative_loss="does not happen",
             ),
+            device=self.request.device,
         )
 
     def _topology_model(self) -> dict[str, Any]:

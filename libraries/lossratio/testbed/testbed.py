@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from lossratio.dut import Dut, DutOptions, load_kind, parse_options
 from lossratio.errors import DutError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS, Credentials
-from lossratio.results import Conditions
+from lossratio.results import Conditions, Device, options_that_count
 from lossratio.topology import GeneratorSettings, Topology, TrafficPath
 from lossratio.traffic import ANSWER_SECONDS, StoppedTraffic, TrafficProfile
 from lossratio.trials import Integrity, LateFrames, LatencyOutput, Measurer
@@ -35,6 +35,11 @@ class DutRequest:
     def to_json(self) -> dict[str, Any]:
         """The request as JSON data, with all defaults."""
         return {**load_kind(self.kind).identity(self.options), "options": self.options.model_dump(mode="json")}
+
+    @property
+    def device(self) -> Device:
+        """The device of the series of results."""
+        return Device(kind=self.kind, options=options_that_count(self.options))
 
 
 def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | None:
@@ -103,6 +108,11 @@ class TestbedRequest:
         if problems:
             raise TopologyError("\n".join(describe_problem(self.file, where, text) for where, text in problems))
         return paths
+
+    @property
+    def device(self) -> Device:
+        """The device of the series of results; without a kind, others set it up."""
+        return Device(kind="") if self.dut is None else self.dut.device
 
     @property
     def encapsulation_overhead(self) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
 from types import new_class
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic_core import PydanticUndefined
@@ -16,6 +16,7 @@ from lossratio.dut.vpp.features.feature import Command, Feature, Ports, VppPort
 from lossratio.dut.vpp.features.scale import ROUTES_ADDED, many_routes
 from lossratio.dut.vpp.startup import Card
 from lossratio.errors import DutError
+from lossratio.results import Role
 from lossratio.topology import Hop
 
 HOME_VARIABLE = "VPP_HOME"
@@ -34,7 +35,7 @@ class VppOptions(Feature):
     unusable: ClassVar[tuple[str, ...]] = ()
     """What is wrong with features of other packages, which cannot be used therefore."""
 
-    home: str = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"))
+    home: Annotated[str, Role.TESTED] = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"))
     """Directory of VPP on the node, with ``bin/vpp`` and ``bin/vppctl``; where missing, the value of the environment
     variable ``VPP_HOME`` on the machine that runs the suite, or ``/usr``."""
     frame_queue: int = Field(default=1024, ge=64, le=65_536)

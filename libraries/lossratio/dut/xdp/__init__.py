@@ -20,6 +20,7 @@ from lossratio.dut.linux.interfaces import check_interfaces
 from lossratio.dut.linux.node_dut import IP, PYTHON
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner, NodeProgram, pack_program
+from lossratio.results import Role
 from lossratio.topology import Hop, Port
 
 _OWN_PROGRAM = "lossratio-xdp"
@@ -67,12 +68,12 @@ class XdpOptions(DutOptions):
     """``native`` (in the driver), ``generic`` (behind it: slower, with any driver) or ``auto``: native if the drivers
     of both interfaces send frames of programs at present and take your program, else generic. The description names the
     choice (``attached``), and why a driver refused it (``not_native_because``)."""
-    object: Path | None = None
+    object: Annotated[Path | None, Role.TESTED] = None
     """Your BPF object file, on the machine that runs the suite. ``ip`` on the node loads it for each interface by
     itself, and needs libbpf for that (as Debian's ``iproute2`` has)."""
     section: str = "xdp"
     """The section of the file that has the program; ``xdp`` by default."""
-    pinned: str | None = None
+    pinned: Annotated[str | None, Role.TESTED] = None
     """Path of a pinned program on the node, instead of a file, e.g. after ``bpftool prog load``. Both interfaces share
     its maps."""
     map: str | None = None

@@ -55,6 +55,7 @@ from lossratio.mlrsearch import (
 )
 from lossratio.quantities import Duration
 from lossratio.results import (
+    Device,
     MaxLoad,
     Outcome,
     RunDirectory,
@@ -132,7 +133,8 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
         if request.hints is not None:
             own = [directory.path for directory in (place.directory, place.resume) if directory is not None]
             traffic = request.profile.described()
-            self._earlier = earlier_searches(request.hints, place.test, traffic, besides=own)
+            device = testbed.request.device
+            self._earlier = earlier_searches(request.hints, place.test, traffic, device, besides=own)
         if request.early_verdict:
             check_early_verdicts(testbed.request.topology.generator)
 
@@ -370,12 +372,16 @@ class EarlierSearch:
 
 
 def earlier_searches(
-    path: Path, test: TestIdentity, traffic: Traffic, *, besides: Iterable[Path] = ()
+    path: Path, test: TestIdentity, traffic: Traffic, device: Device | None = None, *, besides: Iterable[Path] = ()
 ) -> tuple[EarlierSearch, ...]:
     """Finds earlier searches of a test with the same traffic, oldest first, besides those in some runs' directories.
 
-    The path is the directory of a run, a folder of such directories, or a journal. Raises SearchError if there is
-    nothing, or a journal cannot be read, and ReportError if a result file cannot be read.
+    Those of another device are left out; earlier versions did not say the device. A journal that is named itself may be
+    of any. The path is the directory of a run, a folder of such directories, or a journal.
+
+    Raises:
+        SearchError: If there is nothing, or a journal cannot be read.
+        ReportError: If a result file cannot be read.
     """
     if not (path.is_file() or path.is_dir()):
         raise SearchError(
@@ -386,25 +392,30 @@ def earlier_searches(
     left_out = {directory.resolve() for directory in besides}
     for run in (path, *sorted(path.iterdir())) if path.is_dir() else ():
         if run.is_dir() and run.resolve() not in left_out:
-            searches.append(_from_run(RunDirectory(run), test, traffic))
+            searches.append(_from_run(RunDirectory(run), test, traffic, device))
     return tuple(sorted((search for search in searches if search is not None), key=attrgetter("began")))
 
 
-def _from_run(run: RunDirectory, test: TestIdentity, traffic: Traffic) -> EarlierSearch | None:
+def _from_run(run: RunDirectory, test: TestIdentity, traffic: Traffic, device: Device | None) -> EarlierSearch | None:
     file, journal = run.result_of(test), run.journal_of(test)
     if not file.is_file():
-        return _from_journal(journal, traffic) if journal.is_file() else None
+        return _from_journal(journal, traffic, device) if journal.is_file() else None
     result = read_result(file)
     is_search = isinstance(result, ThroughputResult) and result.outcome is not Outcome.FAILED
     if not is_search or result.conditions.traffic != traffic:
+        return None
+    if device is not None and result.conditions.device not in (None, device):
         return None
     trials = tuple(trial.as_result() for trial in result.trials if trial.is_evidence)
     return EarlierSearch(file, result.started.isoformat(), trials)
 
 
-def _from_journal(file: Path, traffic: Traffic) -> EarlierSearch | None:
+def _from_journal(file: Path, traffic: Traffic, device: Device | None = None) -> EarlierSearch | None:
     contents = read_journal(file)
     if contents.search.get("traffic") != traffic.model_dump(mode="json"):
+        return None
+    conditions = (contents.about or {}).get("conditions") or {}
+    if device is not None and conditions.get("device") not in (None, device.model_dump(mode="json")):
         return None
     return EarlierSearch(file, contents.created, contents.results[warm_ups_in(contents.search.get("settings") or {}) :])
 

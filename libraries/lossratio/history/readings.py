@@ -1,0 +1,101 @@
+"""Series of readings: latency at each load, and numbers of the devices' telemetry. They explain values."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from lossratio.history.devices import Identity, identity_in, places_of
+from lossratio.history.entries import CLOCKS, OF_NODES, Reading, Series, groups_of, latency_readings, made_series
+
+LATENCY, TELEMETRY = "latency", "telemetry"
+"""Where readings come from."""
+BETWEEN = ", "
+"""What is between the quantity and the place in the name of a series of readings."""
+TOP_NODES = 8
+"""How many graph nodes of a device are followed: those with the most clocks per packet."""
+_OF_READINGS = [
+    "started",
+    "measured_as",
+    "generator",
+    "device",
+    "build",
+    "run",
+    "tags",
+    "frame_size_bytes",
+    "latency",
+    "readings",
+]
+_Key = tuple[str, str]
+_Result = tuple[Mapping[str, Any], Mapping[str, Mapping[_Key, Reading]]]
+
+
+def series_of_readings(
+    table: Any, last: int, fresh: int, sources: Sequence[str] = (LATENCY, TELEMETRY)
+) -> Iterator[Series]:
+    """The series of the readings in a table of entries.
+
+    Those that the newest results have not are left out, and so are graph nodes beyond the first `TOP_NODES`.
+    """
+    for key, rows in groups_of(table, ("testbed", "test")):
+        results_of_test = _results_of_test(rows)
+        # The quantities of a result are of one device, whatever their goals are.
+        identities = [
+            Identity(one["device"], None, one["generator"], identity_in(one).kind) for one, _ in results_of_test
+        ]
+        lines: dict[int, list[_Result]] = {}
+        places = places_of(identities, [one["started"] for one, _ in results_of_test])
+        for place, (one, readings) in zip(places, results_of_test, strict=True):
+            lines.setdefault(place.line, []).append(({**one, "device": place.device}, readings))
+        for line in lines.values():
+            found = _of_test(key, line[-last:], fresh, sources)
+            yield from (replace(series, mark=series.key.device) for series in found) if len(lines) > 1 else found
+
+
+def _results_of_test(rows: Any) -> list[_Result]:
+    """The results of a test. The entries of a result all have its latency, and one has its readings."""
+    by_time: dict[datetime, dict[str, Any]] = {}
+    for entry in rows.select(_OF_READINGS).to_pylist():
+        known = by_time.setdefault(entry["started"], entry)
+        known["readings"] = known["readings"] or entry["readings"]
+    return [
+        (
+            entry,
+            {
+                LATENCY: _by_key(latency_readings(entry["latency"] or ())),
+                TELEMETRY: _by_key(Reading(**reading) for reading in entry["readings"] or ()),
+            },
+        )
+        for _, entry in sorted(by_time.items())
+    ]
+
+
+def _by_key(readings: Iterable[Reading]) -> dict[_Key, Reading]:
+    return {(reading.quantity, reading.place): reading for reading in readings}
+
+
+def _of_test(test: tuple[str, str], rows: Sequence[_Result], fresh: int, sources: Sequence[str]) -> Iterator[Series]:
+    for source in sources:
+        found = [(entry, by_source[source]) for entry, by_source in rows if by_source[source]]
+        newest: dict[_Key, Reading] = {}
+        for _, readings in found[-fresh:]:
+            newest.update(readings)
+        # The graph nodes with the most clocks per packet, of each device.
+        clocks = sorted((each for each in newest.values() if each.quantity == CLOCKS), key=lambda each: -each.value)
+        by_device: dict[str, list[str]] = {}
+        for reading in clocks:
+            by_device.setdefault(reading.place.rpartition(" ")[0], []).append(reading.place)
+        top = {node for nodes in by_device.values() for node in nodes[:TOP_NODES]}
+        for key, reading in newest.items():
+            if reading.quantity not in OF_NODES or reading.place in top:
+                yield _reading_series(test, reading, [(entry, readings.get(key)) for entry, readings in found])
+
+
+def _reading_series(
+    test: tuple[str, str], reading: Reading, found: Sequence[tuple[Mapping[str, Any], Reading | None]]
+) -> Series:
+    columns: dict[str, list[Any]] = {name: [entry[name] for entry, _ in found] for name in _OF_READINGS[:-2]}
+    columns["value"] = [None if each is None else each.value for _, each in found]
+    columns["reason"] = ["it has no such reading" if each is None else None for _, each in found]
+    columns["unit"] = [reading.unit] * len(found)
+    return made_series((*test, f"{reading.quantity}{BETWEEN}{reading.place}"), columns, is_reading=True)
