@@ -175,6 +175,20 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "each device pays for the wait that one needs which holds frames",
+        "testbed/live.py",
+        "most_quiet = _LATE_WAITS if late_frames.total else 1",
+        "most_quiet = _LATE_WAITS",
+        ("testbed/test_wait_for_late_frames.py",),
+    ),
+    Mutation(
+        "the end of the wait for late frames does not move when some come",
+        "testbed/live.py",
+        "if late_frames.total > before:",
+        "if False:",
+        ("testbed/test_wait_for_late_frames.py",),
+    ),
+    Mutation(
         "connections that the tester did not open are the device's",
         "measurements/connection_teardown.py",
         "if opened != wanted and missing is not None and missing.by_tester:",

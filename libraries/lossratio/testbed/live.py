@@ -36,6 +36,8 @@ LATE_SECONDS = 2.0
 """Seconds to wait since the latest of them, if a device has held frames for too long before."""
 MOST_LATE_SECONDS = 30.0
 """Seconds to wait at most."""
+_LATE_WAITS = round(LATE_SECONDS / LATE_WAIT)
+_MOST_LATE_WAITS = round(MOST_LATE_SECONDS / LATE_WAIT)
 
 
 class LiveTestbed(Testbed):
@@ -252,20 +254,10 @@ class LiveTestbed(Testbed):
         return resetting(repairing, self.duts)
 
     def _wait_for_late_frames(self, late_frames: LateFrames) -> None:
-        """Waits for late frames of the last trials: for longer if others came late, and as long as some may come.
-
-        While some come, it goes on, as a device may hold those of the last trial for as long as those of earlier ones.
-        """
-        waited = 0.0
-        quiet = 0.0
+        if self._agent is None:
+            return
         try:
-            while self._agent is not None and waited < MOST_LATE_SECONDS and (not waited or late_frames.may_come):
-                before = late_frames.total
-                if quiet >= (LATE_SECONDS if before else LATE_WAIT):
-                    break
-                late_frames.seen_after(self._agent.late_by_traffic(LATE_WAIT))
-                waited += LATE_WAIT
-                quiet = 0.0 if late_frames.total > before else quiet + LATE_WAIT
+            wait_for_late_frames(self._agent, late_frames)
         except TrafficError:
             # The trials before stand all the same. The next measurement gets a new agent.
             self._end_agent()
@@ -275,6 +267,27 @@ class LiveTestbed(Testbed):
         self._agent = None
         if agent is not None:
             agent.close()
+
+
+def wait_for_late_frames(agent: AgentClient, late_frames: LateFrames) -> None:
+    """Waits for late frames of the last trials: for longer if others came late, and as long as some may come.
+
+    While some come, it goes on, as a device may hold those of the last trial for as long as those of earlier ones.
+    Where no frame is missing, nobody waits.
+    """
+    quiet = 0
+    for _ in range(_MOST_LATE_WAITS):
+        if not late_frames.may_come:
+            return
+        before = late_frames.total
+        late_frames.seen_after(agent.late_by_traffic(LATE_WAIT))
+        if late_frames.total > before:
+            quiet = 0
+        else:
+            quiet += 1
+        most_quiet = _LATE_WAITS if late_frames.total else 1
+        if quiet >= most_quiet:
+            return
 
 
 def _open(request: TestbedRequest) -> LiveTestbed:
