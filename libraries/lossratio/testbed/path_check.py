@@ -1,11 +1,11 @@
 """Checks before a measurement that frames get through the path, and finds the hop that loses them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from lossratio.dut import Dut, DutCounters, DutOptions
-from lossratio.errors import DutError, TrafficError
+from lossratio.errors import DutError, LinkError, TrafficError
 from lossratio.testbed.fingerprint import NodePrint
 from lossratio.testbed.repair import Watch
 from lossratio.testbed.set_up import LiveLink
@@ -18,7 +18,7 @@ from lossratio.traffic import (
     Marker,
     changed_fields,
     check_path,
-    few_frames,
+    frames_of_last_check,
     mac_bytes,
     spread_over_flows,
     with_room,
@@ -28,6 +28,10 @@ from lossratio.trials import LOOK_AT_DUT, DirectionCounters, IntegrityError, cha
 
 class DeadDutError(DutError):
     """A DUT lets nothing through in at least one direction."""
+
+
+class DeadLinkError(DeadPathError, LinkError):
+    """A link lets nothing through in at least one direction."""
 
 
 @dataclass
@@ -80,14 +84,19 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
         if not losses:
             raise
 
-        guilty = "DUT" if any(loss.is_in_dut for loss in losses) else "wire"
-        kind = DeadDutError if guilty == "DUT" else DeadPathError
         sentences = " ".join(loss.sentence for loss in losses)
-        probe = (
-            " Links that are swapped look like this, too: 'lossratio check FILE --connect --probe' names their ports."
-        )
-        swapped = probe if guilty == "DUT" else ""
-        raise kind(f"The {guilty} is to blame: {sentences} {error}{swapped}") from error
+        sides = {loss.guilty for loss in losses}
+        if sides == {"wire"}:
+            raise DeadLinkError(f"The wire is to blame: {sentences} {error}") from error
+        described = f"{sentences} {error} {_MAY_BE_SWAPPED}"
+        if "DUT" in sides:
+            raise DeadDutError(f"The DUT is to blame: {described}") from error
+        raise DeadPathError(f"Nobody is known to be to blame: {described}") from error
+
+
+_MAY_BE_SWAPPED = (
+    "Links that are swapped look like this, too: 'lossratio check FILE --connect --probe' names their ports."
+)
 
 
 def check_large_frames(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch) -> None:
@@ -166,8 +175,8 @@ def _in_words(changes: Mapping[str, Mapping[str, FieldChange]]) -> str:
 class _Loss:
     """The place where all frames of a direction are lost."""
 
-    is_in_dut: bool
-    """Whether the place is a DUT, and not between two nodes."""
+    guilty: Literal["DUT", "wire"] | None
+    """Whether the place is a DUT, or between two nodes; None: no counter shows which."""
     sentence: str
 
 
@@ -202,12 +211,12 @@ def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> list
         for link in links
     ]
     before = [[hop.read_counters() for hop in way] for way in ways]
-    directions = {direction.name: direction for direction in few_frames(agent)}
+    directions = {direction.name: direction for direction in frames_of_last_check(agent)}
     losses: list[_Loss] = []
     for number, (link, way, earlier) in enumerate(zip(links, ways, before, strict=True), start=1):
         where = f"Parallel link {number} of {len(links)}, " if len(links) > 1 else ""
         counted = [(hop, hop.read_counters().since(then)) for hop, then in zip(way, earlier, strict=True)]
-        losses += (_Loss(loss.is_in_dut, f"{where}{loss.sentence}") for loss in _losses(link.path, counted, directions))
+        losses += (_Loss(loss.guilty, f"{where}{loss.sentence}") for loss in _losses(link.path, counted, directions))
     return losses
 
 
@@ -222,33 +231,85 @@ def _losses(
         direction = directions.get(f"{source.name}>{sink.name}")
         if direction is not None and not direction.received_frames:
             loss = _follow(str(start), str(end), entry, leaving, way, sent=direction.sent_frames)
-            yield _Loss(loss.is_in_dut, f"{direction.name}: {loss.sentence}")
+            yield _Loss(loss.guilty, f"{direction.name}: {loss.sentence}")
+
+
+@dataclass
+class _Trail:
+    """How far the frames of one direction are known to have got."""
+
+    last: str
+    """The last place that has seen them."""
+    sent: int
+    """Their number."""
+    silent: list[str] = field(default_factory=list)
+    """Hops behind it that did not count them."""
+
+    def seen_at(self, place: str) -> None:
+        """Most of the frames were counted at a place."""
+        self.last = place
+        self.silent = []
+
+    def lost_before(self, hop: _Counter, received: int) -> _Loss:
+        """So few frames arrive at a hop."""
+        name = hop.hop.node_name
+        few = f"only {received:,} of {self.sent:,} frames arrive" if received else "nothing arrives"
+        if self.silent:
+            return self.lost_unseen(f"{few} at {name}")
+        or_filter = " and at the destination MAC addresses" if isinstance(hop, _BlackBox) else ""
+        return _Loss("wire", f"{self.last} sends, and {few} at {name}; look at the link between them{or_filter}.")
+
+    def lost_inside(self, hop: _Counter, counted: DutCounters, received: int, transmitted: int) -> _Loss:
+        """So few of the frames that a hop receives leave it."""
+        out = f"only {transmitted:,} of them" if transmitted else "none"
+        places = ", ".join(f"{count:,} at {place}" for place, count in counted.dropped.items() if count)
+        where = places or "no counter shows where"
+        return _Loss("DUT", f"{hop.hop.node_name} receives {received:,} frames and lets {out} out (dropped: {where}).")
+
+    def lost_before_end(self, end: str) -> _Loss:
+        """All hops that count have sent the frames on, and nothing arrives at the tester."""
+        if self.silent:
+            return self.lost_unseen(f"nothing arrives at {end}")
+        return _Loss(
+            "wire",
+            f"{self.last} sends {self.sent:,} frames on, and nothing arrives at {end}; look at the link between them.",
+        )
+
+    def lost_unseen(self, seen: str) -> _Loss:
+        """Frames are lost in hops that did not count them, or at the links there."""
+        names = " and ".join(self.silent)
+        return _Loss(
+            None,
+            f"{self.last} sends {self.sent:,} frames, and {seen}; no counters of {names} show where they are lost. "
+            f"Look at the forwarding of {names}, and at the links there.",
+        )
 
 
 def _follow(
     start: str, end: str, entry: str, leaving: str, hops: Sequence[tuple[_Counter, DutCounters]], *, sent: int
 ) -> _Loss:
-    """Finds the place where frames of one direction are lost."""
-    last = start
+    """Finds the place where frames of one direction are lost, as far as hops count them."""
+    trail = _Trail(start, sent)
     for hop, counted in hops:
         name = hop.hop.node_name
-        if entry not in counted.received or leaving not in counted.transmitted:
-            # All links have a carrier, so repeating would not help: blame the DUT (status 1), not the link (69).
-            return _Loss(True, f"{last} sends {sent} frames, its link is up, and {name} has no counters for them.")
+        received = counted.received.get(entry)
+        transmitted = counted.transmitted.get(leaving)
 
-        if 2 * counted.received[entry] < sent:
-            or_filter = " and at the destination MAC addresses" if isinstance(hop, _BlackBox) else ""
-            some = counted.received[entry]
-            few = f"only {some} of {sent} frames arrive" if some else "nothing arrives"
-            return _Loss(False, f"{last} sends, and {few} at {name}; look at the link between them{or_filter}.")
+        if received is not None:
+            if 2 * received < sent:
+                return trail.lost_before(hop, received)
+            trail.seen_at(name)
 
-        if 2 * counted.transmitted[leaving] < sent:
-            places = ", ".join(f"{count} at {place}" for place, count in counted.dropped.items() if count)
-            arrived = counted.received[entry]
-            dropped = f"(dropped: {places or 'no counter shows where'})"
-            out = f"only {counted.transmitted[leaving]} of them" if counted.transmitted[leaving] else "none"
-            return _Loss(True, f"{name} receives {arrived} frames and lets {out} out {dropped}.")
+        if received is None or transmitted is None:
+            trail.silent.append(name)
+        if transmitted is None:
+            continue
 
-        last = name
-
-    return _Loss(False, f"{last} sends {sent} frames on, and nothing arrives at {end}; look at the link between them.")
+        if 2 * transmitted >= sent:
+            trail.seen_at(name)
+        elif received is None:
+            few = f"{transmitted:,}" if transmitted else "none"
+            return trail.lost_unseen(f"{name} sends {few} of them on")
+        else:
+            return trail.lost_inside(hop, counted, received, transmitted)
+    return trail.lost_before_end(end)

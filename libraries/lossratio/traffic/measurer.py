@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import Any
 
 from lossratio import trials
-from lossratio.errors import DutError, LinkError
+from lossratio.errors import DutError, TrafficError
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.core.pacing import frames_within
 from lossratio.traffic.answers import StoppedTraffic
@@ -261,8 +261,8 @@ def _is_kept(timeline: trials.Timeline, trial: trials.TrialInput) -> bool:
     return late <= max(2.0 * timeline.resolution, BURST_LATENESS * trial.duration)
 
 
-class DeadPathError(LinkError):
-    """Nothing gets through, in one direction at least, and no DUT is known to be guilty of that."""
+class DeadPathError(TrafficError):
+    """Nothing gets through, in one direction at least, and nobody is known to be guilty of that."""
 
 
 class LatePathError(DutError):
@@ -276,6 +276,14 @@ def few_frames(
     if agent.has_connections:
         return agent.connect(load, round(load * duration), trials.Exchange())
     return agent.trial(load, duration)
+
+
+def frames_of_last_check(agent: AgentClient) -> tuple[trials.DirectionCounters, ...]:
+    """Sends as many frames as the last attempt of `check_path` does."""
+    if agent.has_connections:
+        return few_frames(agent)
+    load, duration = _LONG_ATTEMPTS[-1]
+    return few_frames(agent, load, duration)
 
 
 def check_path(

@@ -12,8 +12,9 @@ from lossratio.dut import DutCounters
 from lossratio.errors import TesterError
 from lossratio.exit_status import FailureKind
 from lossratio.runs.verdicts import failure_kind
+from lossratio.testbed.changes import guilty_of
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint, PortPrint, read_controller
-from lossratio.testbed.path_check import CheckedTraffic, DeadDutError, check_hops
+from lossratio.testbed.path_check import CheckedTraffic, DeadDutError, DeadLinkError, check_hops
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
@@ -138,7 +139,7 @@ def checked(agent):
     return CheckedTraffic(agent, agent.configure, make_configuration(profile, [PAIR], settle_time=0.0))
 
 
-def error_of(received, duts, kind=DeadPathError, nodes=None, path=PATH):
+def error_of(received, duts, kind=DeadLinkError, nodes=None, path=PATH):
     with pytest.raises(kind) as raised:
         check_hops(checked(Agent(received)), [LiveLink(path, tuple(duts), None)], nodes or Nodes())
     assert type(raised.value) is kind
@@ -269,15 +270,64 @@ DEAD = {"port0>port1": 0, "port1>port0": 0}
     ("path", "counted", "error", "message"),
     [
         (NAMED, {"dut0": (SENT, 0), "dut1": (SENT, 0)}, DeadDutError, "DUT1 receives 10 frames and lets none out"),
-        (NAMED, {"dut0": (0, 0), "dut1": (0, 0)}, DeadPathError, "nothing arrives at DUT1; look at the link"),
-        (NAMED, {"dut0": (SENT, SENT), "dut1": (SENT, SENT)}, DeadPathError, "nothing arrives at TG.port1"),
-        (ONE_HOP, {}, DeadDutError, "DUT1 has no counters"),
+        (NAMED, {"dut0": (0, 0), "dut1": (0, 0)}, DeadLinkError, "nothing arrives at DUT1; look at the link"),
+        (NAMED, {"dut0": (SENT, SENT), "dut1": (SENT, SENT)}, DeadLinkError, "nothing arrives at TG.port1"),
+        (ONE_HOP, {}, DeadPathError, "nothing arrives at TG.port1; no counters of DUT1 show where they are lost"),
+        (NAMED, {"dut0": (0, 0)}, DeadPathError, "nothing arrives at DUT1; look at the link"),
     ],
 )
 def test_a_dut_that_nobody_set_up_is_judged_by_what_the_kernel_of_its_node_counts(path, counted, error, message):
     described = error_of(DEAD, [], error, Nodes(counted), path)
     assert message in described
     assert "black hole" in described
+
+
+def silent(hop):
+    return CountingDut(hop, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("duts", "seen"),
+    [
+        ([silent(HOPS[0]), silent(HOPS[1])], "TG.port0 sends 10 frames, and nothing arrives at TG.port1; no counters"),
+        ([silent(HOPS[0]), forwarding(HOPS[1])], None),
+        ([forwarding(HOPS[0]), silent(HOPS[1])], "DUT1 sends 10 frames, and nothing arrives at TG.port1; no counters"),
+        (
+            [silent(HOPS[0]), CountingDut(HOPS[1], {"west": 0, "east": SENT}, {"west": SENT, "east": 0})],
+            "TG.port0 sends 10 frames, and nothing arrives at DUT2; no counters of DUT1 show",
+        ),
+        (
+            [CountingDut(HOPS[0], {"west": SENT}, {}), silent(HOPS[1])],
+            "DUT1 sends 10 frames, and nothing arrives at TG.port1; no counters of DUT1 and DUT2 show",
+        ),
+        (
+            [CountingDut(HOPS[0], {}, {"east": 0}), silent(HOPS[1])],
+            "TG.port0 sends 10 frames, and DUT1 sends none of them on; no counters of DUT1 show where they are lost",
+        ),
+    ],
+)
+def test_nobody_is_blamed_where_no_counter_shows_who_loses_frames(duts, seen):
+    received = {"port0>port1": 0, "port1>port0": SENT}
+    if seen is None:
+        assert "The wire is to blame: port0>port1: DUT2 sends 10 frames on" in error_of(received, duts)
+        return
+    message = error_of(received, duts, DeadPathError)
+    assert f"Nobody is known to be to blame: port0>port1: {seen}" in message
+    assert guilty_of(DeadPathError(message)) is None
+
+
+def test_frames_are_followed_that_are_as_many_as_the_check_sent_at_last():
+    asked = []
+
+    class Asked(Agent):
+        def trial(self, load, duration):
+            asked.append((load, duration))
+            return super().trial(load, duration)
+
+    with pytest.raises(DeadPathError):
+        check_hops(checked(Asked(DEAD)), [LiveLink(PATH, (silent(HOPS[0]),), None)], Nodes())
+    *_, last_check, followed = asked
+    assert followed == last_check
 
 
 def test_without_any_dut_it_is_the_wires_fault():
@@ -297,7 +347,9 @@ def test_an_interface_that_is_down_is_said_before_anybody_is_accused_of_losing_f
 
 def test_only_what_another_attempt_can_mend_is_infrastructure():
     assert failure_kind(DeadDutError("DUT1 lets none out")) is FailureKind.TEST
-    assert failure_kind(DeadPathError("nothing arrives at DUT1")) is FailureKind.INFRASTRUCTURE
+    assert failure_kind(DeadLinkError("nothing arrives at DUT1")) is FailureKind.INFRASTRUCTURE
+    assert failure_kind(DeadPathError("nothing arrives")) is FailureKind.INFRASTRUCTURE
+    assert [guilty_of(kind("")) for kind in (DeadDutError, DeadLinkError, DeadPathError)] == ["DUT", "wire", None]
 
 
 def test_of_parallel_links_the_one_that_fails_is_named():
@@ -305,7 +357,7 @@ def test_of_parallel_links_the_one_that_fails_is_named():
     deaf = CountingDut(HOPS[0], {"west": 0, "east": 0}, {"west": 0, "east": 0})
     received = {"port0>port1": SENT, "port1>port0": SENT, "port2>port3": 0, "port3>port2": 0}
     links = [LiveLink(PATH, (forwarding(HOPS[0]),), None), LiveLink(second, (deaf,), None)]
-    with pytest.raises(DeadPathError) as raised:
+    with pytest.raises(DeadLinkError) as raised:
         check_hops(checked(Agent(received)), links, Nodes())
     message = str(raised.value)
     assert "black hole" in message
