@@ -26,13 +26,16 @@ if arguments[:2] == ["pr", "comment"]:
     url = f"https://github.com/o/r/pull/7#issuecomment-{{len(comments) + 100}}"
     comments.append(dict(body=body, url=url, viewerDidAuthor=True))
 else:
-    assert arguments[:-3] == ["api", "--silent", "--method", "PATCH"], arguments
-    folder, _, number = arguments[-3].rpartition("/")
+    assert arguments[:3] == ["api", "--method", "PATCH"], arguments
+    assert arguments[4:-2] == ["--jq", ".html_url"], arguments
+    folder, _, number = arguments[3].rpartition("/")
     assert folder == "repos/o/r/issues/comments", arguments
     (edited,) = [one for one in comments if one["url"].endswith(f"#issuecomment-{{number}}")]
     edited["body"] = body
+    url = edited["url"]
 with open(kept, "w") as file:
     json.dump(comments, file)
+print(url)
 """
 """Stands in for GitHub's program: the comments of the pull request are in a file."""
 
@@ -107,10 +110,24 @@ def pull_request(tmp_path):
         "echo 'GraphQL: Resource not accessible by integration (addComment)' >&2; exit 1",
         "echo 'HTTP 403: Resource not accessible by integration' >&2; exit 4",
         "[ $2 = view ] || exit 1",
+        "echo '<html>Who are you?</html>'",
+        "exit 0",
+        "[ $2 = view ] || echo 'Welcome to GitHub'",
+        "echo 'https://github.com/o/r/pull/7#issuecomment-100'; [ $2 = view ] || echo more",
         "kill -9 $$",
         "exec sleep 600",
     ],
-    ids=["may not write", "may not read", "reads only", "killed", "never answers"],
+    ids=[
+        "may not write",
+        "may not read",
+        "reads only",
+        "nonsense",
+        "nothing",
+        "greets",
+        "says more",
+        "killed",
+        "never answers",
+    ],
 )
 def test_whatever_github_answers_to_the_comment_the_verdict_is_given(pull_request, answer):
     pull_request.stands_in("gh", f"#!/bin/sh\n{answer}\n")
