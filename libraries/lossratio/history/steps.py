@@ -220,11 +220,16 @@ class Bands:
         """The bands in a few words."""
         since = "" if len(self.now) == self.looked_at else " since the newest change of both"
         all_switches = f" in all {self.looked_at} results" if since else ""
-        return (
-            f"two bands: {unit.format(self.low)} in {self.in_lower_count} results and "
-            f"{unit.format(self.high)} ({100 * (self.ratio - 1.0):+.2f} %) in {self.in_upper_count}{since}, "
-            f"{self.switches} switches{all_switches}"
-        )
+        low = unit.format(self.low)
+        high = unit.format(self.high)
+        step = f"{100 * (self.ratio - 1.0):+.2f} %"
+        both = f"{low} in {self.in_lower_count} results and {high} ({step}) in {self.in_upper_count}{since}"
+        if not self.in_upper_count:
+            both = f"{low} in {self.in_lower_count} results{since}, and none in the upper band ({step})"
+        if not self.in_lower_count:
+            both = f"{high} in {self.in_upper_count} results{since}, and none in the lower band ({step} from there)"
+
+        return f"two bands: {both}, {self.switches} switches{all_switches}"
 
 
 def bands_in(values: Values, starts: Sequence[int], resolution: float | None = None) -> Bands | None:

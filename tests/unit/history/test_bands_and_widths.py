@@ -8,10 +8,11 @@ from history_examples import series, with_columns
 from report_examples import throughput
 
 from lossratio.history.entries import entries_of
-from lossratio.history.steps import bands_in, group_starts
+from lossratio.history.steps import Bands, bands_in, group_starts
 from lossratio.history.trend import TrendVerdict, describe_trend, trends_of
 from lossratio.report.run import Run
 from lossratio.simulation.constant_capacity import SharpKnee
+from lossratio.units import FRAMES_PER_SECOND
 
 NIGHTS = 40
 
@@ -132,3 +133,14 @@ def test_noise_as_large_as_the_width_is_no_bands():
     randomness = np.random.default_rng(1)
     found = [on_grid(steady(randomness, width), width) for _ in range(150)]
     assert [values for values in found if bands_in(values, group_starts([values])[0], width) is not None] == []
+
+
+@pytest.mark.parametrize("is_upper", [True, False])
+def test_no_result_in_a_band_since_the_newest_change_is_no_number_of_results(is_upper):
+    in_upper = np.array([False, True] * 6 + [is_upper] * 5)
+    bands = Bands(low=1e6, high=1.1e6, in_upper=in_upper, looked_at=17, starts=(0, 12))
+    words = bands.describe(FRAMES_PER_SECOND)
+    here, there = ("1.1000 Mfps", "lower") if is_upper else ("1.0000 Mfps", "upper")
+    assert words.startswith(f"two bands: {here} in 5 results since the newest change of both, and none in the {there} ")
+    assert "+10.00 %" in words
+    assert "in 0" not in words
