@@ -29,8 +29,8 @@ def report(
     """Report the runs in directories DIR.
 
     The exit status is 1 if a run was cut off or has files that cannot be read; these are named, and the rest is
-    reported. Tests that were not measured here, as the testbed is too small for them, are named with the reason, and
-    nothing is missing.
+    reported. Tests that were skipped are named with the reason, and nothing is missing: they were not measured here, as
+    the testbed is too small for them, or the suite skips them.
     """
     runs = [read_run(directory) for directory in directories]
     chosen = ReportFormat(report_format)
@@ -53,7 +53,7 @@ def report(
         for skipped in run.skipped:
             names = ", ".join(test.full_name for test in skipped.tests)
             counted = tests_counted(len(skipped.tests))
-            click.echo(f"{run.path}: {counted} not measured here: {skipped.reason} ({names})", err=True)
+            click.echo(f"{run.path}: {counted} {skipped.what}: {skipped.reason} ({names})", err=True)
 
     if any(run.lacks for run in runs):
         sys.exit(ExitStatus.FAILED)

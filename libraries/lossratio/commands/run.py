@@ -97,9 +97,9 @@ def run(
         status = with_trouble(status)
     _show_problems(outcome)
     if outcome.error is None:
-        skipped = Counter(verdict.message for verdict in outcome.verdicts if verdict.status == "SKIP")
-        for reason, count in skipped.items():
-            click.echo(f"Not measured here, {tests_counted(count)}: {reason}", err=True)
+        skipped = Counter((verdict.skip, verdict.message) for verdict in outcome.verdicts if verdict.skip is not None)
+        for (what, reason), count in skipped.items():
+            click.echo(f"{what.capitalize()}, {tests_counted(count)}: {reason}", err=True)
         click.echo(_summary(outcome.verdicts, int(status)), err=True)
     sys.exit(int(status))
 
@@ -136,11 +136,11 @@ def _is_kept(directory: Path, url: str) -> bool:
 
 def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
     passed = sum(verdict.status == "PASS" for verdict in verdicts)
-    skipped = sum(verdict.status == "SKIP" for verdict in verdicts)
+    skipped = Counter(verdict.skip for verdict in verdicts if verdict.skip is not None)
     failures = Counter(verdict.failure.value for verdict in verdicts if verdict.failure is not None)
     counts = [
         f"{passed} of {len(verdicts)} tests passed",
-        *([f"{skipped} not measured here"] if skipped else []),
+        *(f"{count} {what}" for what, count in skipped.items()),
         *(f"{count} failed: {kind}" for kind, count in failures.items()),
     ]
     return f"lossratio run: {'; '.join(counts)}. Exit status {status}."

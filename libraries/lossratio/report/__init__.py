@@ -12,7 +12,15 @@ from lossratio.report.comparison import (
     real_change,
 )
 from lossratio.report.csit import csit_export, write_csit
-from lossratio.report.failures import note_failure, note_skip, noted_failures, reason_of_skip
+from lossratio.report.failures import (
+    Misfits,
+    misfits_of,
+    note_failure,
+    note_skip,
+    noted_failures,
+    reason_of_skip,
+    what_a_skip_is,
+)
 from lossratio.report.junit import Case, junit_xml
 from lossratio.report.listener import (
     FILE_NAMES,

@@ -293,7 +293,7 @@ def _results(runs: Sequence[Run], names: Mapping[str, str]) -> list[results.Test
 def _unmeasured(runs: Sequence[Run], side: str) -> dict[str, str]:
     """Why a side has no result of some tests, by their full names."""
     skipped = {
-        test.full_name: f"not measured here in {side}" for run in runs for alike in run.skipped for test in alike.tests
+        test.full_name: f"{alike.what} in {side}" for run in runs for alike in run.skipped for test in alike.tests
     }
     return skipped | {test.name: f"{side} measured nothing" for run in runs for test in run.unmeasured}
 

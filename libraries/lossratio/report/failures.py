@@ -4,6 +4,7 @@ A test that measured nothing has no other file.
 """
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from lossratio.errors import NotMeasuredHereError
 from lossratio.exit_status import FAILURES
 from lossratio.results import identity_of, suite_identity_of
 
@@ -51,12 +53,49 @@ class Unmeasured:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Tests that were not measured here, for one reason: e.g. the testbed has too few cores for them."""
+    """Tests that were skipped for one reason."""
 
     reason: str
     """The reason."""
     tests: tuple[SkippedTest, ...]
     """The tests that it holds for."""
+    is_misfit: bool
+    """Whether the testbed is too small for them, e.g. has too few cores; else the suite or Robot's options say so."""
+
+    @property
+    def what(self) -> str:
+        """What became of them, in words."""
+        return what_a_skip_is(is_misfit=self.is_misfit)
+
+
+def what_a_skip_is(*, is_misfit: bool) -> str:
+    """What became of a test that was skipped, in words: only a misfit was not measured *here*."""
+    return NOT_HERE if is_misfit else "skipped"
+
+
+NOT_HERE = "not measured here"
+"""What became of a test that the testbed is too small for."""
+
+
+class Misfits:
+    """Which tests the testbed is too small for. A listener of Robot Framework shows it each keyword that skips one.
+
+    Robot Framework keeps the message of a skip alone, and a suite can skip tests for any reason.
+    """
+
+    def __init__(self) -> None:
+        self._messages: set[str] = set()
+
+    def look_at(self, keyword: Any) -> None:
+        """Looks at the exception that passes through a keyword, while the listener is told of the keyword's end."""
+        error = sys.exc_info()[1]
+        if keyword.status == "SKIP" and isinstance(error, NotMeasuredHereError):
+            self._messages.add(str(error))
+
+    def has(self, test: Any) -> bool:
+        """Whether the testbed was too small for a test that was skipped."""
+        reason = reason_of_skip(test)
+        return any(message in reason for message in self._messages)
 
 
 def note_failure(directory: Path, test: str, message: str | None, **more: Any) -> None:
@@ -68,10 +107,20 @@ def note_failure(directory: Path, test: str, message: str | None, **more: Any) -
     _add(directory, {"test": test, "message": message, **more})
 
 
-def note_skip(directory: Path, test: Any) -> None:
-    """Notes a test of Robot Framework's result that was skipped. Raises OSError if the disk does not take the line."""
-    suite = suite_identity_of(test.parent)
-    _add(directory, {"test": identity_of(test), "message": None, "skipped": reason_of_skip(test), "suite": suite})
+def note_skip(directory: Path, test: Any, *, is_misfit: bool) -> None:
+    """Notes a test of Robot Framework's result that was skipped, and whether the testbed is too small for it.
+
+    Raises:
+        OSError: If the disk does not take the line.
+    """
+    entry = {
+        "test": identity_of(test),
+        "message": None,
+        "skipped": reason_of_skip(test),
+        "misfit": is_misfit,
+        "suite": suite_identity_of(test.parent),
+    }
+    _add(directory, entry)
 
 
 def reason_of_skip(test: Any) -> str:
@@ -103,12 +152,18 @@ def failures_of(directory: Path) -> Iterator[Unmeasured]:
             yield Unmeasured(test, str(entry["message"]), str(suite), None if failed is None else str(failed))
 
 
-def skips_of(directory: Path) -> Iterator[tuple[SkippedTest, str]]:
-    """The tests that were skipped, each with the reason."""
+def skips_of(directory: Path) -> Iterator[tuple[SkippedTest, str, bool]]:
+    """The tests that were skipped, each with the reason, and whether the testbed is too small for it."""
     for test, entry in _last_lines(directory).items():
         if entry.get("skipped") is not None:
             suite = str(entry.get("suite"))
-            yield SkippedTest(suite, test.removeprefix(f"{suite}.")), str(entry["skipped"])
+            skipped = SkippedTest(suite, test.removeprefix(f"{suite}."))
+            yield skipped, str(entry["skipped"]), entry.get("misfit") is True
+
+
+def misfits_of(directory: Path) -> frozenset[str]:
+    """The identities of the tests that the testbed is too small for."""
+    return frozenset(test.full_name for test, _, is_misfit in skips_of(directory) if is_misfit)
 
 
 def _last_lines(directory: Path) -> dict[str, dict[str, Any]]:

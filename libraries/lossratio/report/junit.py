@@ -47,7 +47,7 @@ def junit_report(runs: Sequence[Run]) -> str:
     for run in runs:
         suites[run.path.resolve().name] = [
             *(
-                _case(result, tuple(map(str, doubts)), run.failure_of(result))
+                _case(result, tuple(map(str, doubts)), run.failure_in_spite_of(result))
                 for result, doubts in zip(run.results, run.doubts, strict=True)
             ),
             *(
@@ -115,7 +115,7 @@ def _case(result: TestResult, doubts: tuple[str, ...], failure: str | None) -> C
     )
     state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome]
     why = result.error or "; ".join(reasons)
-    if failure is not None and state != "error":
+    if failure is not None:
         state = "failure"
         why = failure
     device = result.conditions.measured_on

@@ -16,7 +16,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import ReportError, StorageError, storing
 from lossratio.exit_status import FAILURES
-from lossratio.report.failures import note_failure, note_skip
+from lossratio.report.failures import Misfits, note_failure, note_skip
 from lossratio.report.junit import junit_report
 from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_report
 from lossratio.report.page import PAGE_NAME, report_page
@@ -107,6 +107,7 @@ class RunReport:
         self._formats = [ReportFormat(name) for name in formats] or [ReportFormat.HTML]
         self._directory: Path | None = None
         self._notes_failures = False
+        self._misfits = Misfits()
 
     @classmethod
     def require_page(cls) -> None:
@@ -123,13 +124,17 @@ class RunReport:
         """Begins with the first suite. Robot Framework calls this method."""
         self.begin()
 
+    def end_body_item(self, data: Any, result: Any) -> None:
+        """Sees which keywords skip a test that the testbed is too small for. Robot Framework calls this method."""
+        self._misfits.look_at(result)
+
     def end_test(self, data: Any, result: Any) -> None:
         """Notes a test that failed or was skipped: it may have measured nothing. Robot Framework calls this method."""
         if not self._notes_failures or self._directory is None or result.status not in ("FAIL", "SKIP"):
             return
         try:
             if result.status == "SKIP":
-                note_skip(self._directory, result)
+                note_skip(self._directory, result, is_misfit=self._misfits.has(result))
             else:
                 suite = suite_identity_of(result.parent)
                 note_failure(self._directory, identity_of(result), result.message, suite=suite)

@@ -25,6 +25,12 @@ _COUNTERS = {
     "details": "Further counters of the DUT.",
 }
 _MEASURED = "1: measured; 0: irregular or failed."
+_TEST_FAILED = "1: the test failed, also where its values were measured; 0: it did not."
+_SKIPS = {
+    True: ("lossratio_not_measured_here", "1: the test was not measured here, as the testbed is too small for it."),
+    False: ("lossratio_skipped", "1: the test was skipped, though the testbed is not too small for it."),
+}
+"""Name and meaning of the metric of skipped tests, by whether the testbed is too small for them."""
 _STATISTICS = ("value", "lower_bound", "upper_bound", "deviation")
 
 
@@ -133,6 +139,8 @@ def samples_of(run: Run) -> Iterator[Sample]:
     for result, doubts in zip(run.results, doubts_of(run.results), strict=True):
         labels = _labels(run, result)
         yield Sample("lossratio_doubts", "Number of doubts about a result.", len(doubts), result.ended, labels)
+        failed_test = float(run.failure_of(result) is not None)
+        yield Sample("lossratio_test_failed", _TEST_FAILED, failed_test, result.ended, labels)
         about = "Duration of a measurement, with latency and telemetry after a search."
         yield Sample("lossratio_test_seconds", about, result.took_s, result.ended, labels)
         ended = result.ended.timestamp()
@@ -149,12 +157,15 @@ def samples_of(run: Run) -> Iterator[Sample]:
         labels = {**about_run, "suite": cut_off.suite or "", "test": cut_off.test or cut_off.name}
         yield Sample("lossratio_cut_off_trials", "Trials of a test that was cut off.", cut_off.trials, now, labels)
     for failed in run.unmeasured:
-        labels = {**about_run, "suite": failed.suite, "test": failed.test, "quantity": NOTHING_MEASURED}
+        names = {"suite": failed.suite, "test": failed.test}
+        labels = {**about_run, **names, "quantity": NOTHING_MEASURED}
         yield Sample("lossratio_measured", _MEASURED, 0.0, now, labels)
-    for test in (test for alike in run.skipped for test in alike.tests):
-        labels = {**about_run, "suite": test.suite, "test": test.name}
-        about = "1: the test was not measured here, e.g. because the testbed is too small for it."
-        yield Sample("lossratio_not_measured_here", about, 1.0, now, labels)
+        yield Sample("lossratio_test_failed", _TEST_FAILED, 1.0, now, {**about_run, **names})
+    for alike in run.skipped:
+        name, about = _SKIPS[alike.is_misfit]
+        for test in alike.tests:
+            labels = {**about_run, "suite": test.suite, "test": test.name}
+            yield Sample(name, about, 1.0, now, labels)
 
 
 def openmetrics_report(runs: Sequence[Run]) -> str:

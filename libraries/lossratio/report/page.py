@@ -7,6 +7,7 @@ compressed, and needs the script to show them.
 
 import html
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -123,6 +124,7 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
                 run=run.path if len(runs) > 1 else None,
                 result=result,
                 doubts=doubts,
+                failure=run.failure_in_spite_of(result),
                 pictures=[picture for picture in (*drawn, *pictures) if picture.svg or picture.table],
                 message=message,
             ),
@@ -136,8 +138,10 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
 
 def _headline(runs: Sequence[Run], rows: Sequence[tables.FindingRow]) -> str:
     results = [result for run in runs for result in run.results]
-    skipped = sum(len(alike.tests) for run in runs for alike in run.skipped)
-    left_out = f" · {tests_counted(skipped)} {tables.NOT_HERE}" if skipped else ""
+    skipped: Counter[str] = Counter()
+    for alike in (alike for run in runs for alike in run.skipped):
+        skipped[alike.what] += len(alike.tests)
+    left_out = "".join(f" · {tests_counted(count)} {what}" for what, count in sorted(skipped.items()))
     if not results:
         return f"No results{left_out}."
     testbeds = sorted({result.conditions.testbed.in_words for result in results})

@@ -16,6 +16,7 @@ from lossratio.exit_status import FAILURES
 from lossratio.report.failures import Skipped, SkippedTest, Unmeasured, failures_of, skips_of
 from lossratio.results import (
     Doubt,
+    Outcome,
     RunDirectory,
     TestIdentity,
     TestResult,
@@ -70,7 +71,7 @@ class Run:
     unmeasured: tuple[Unmeasured, ...] = ()
     """Tests that failed before they measured anything."""
     skipped: tuple[Skipped, ...] = ()
-    """Tests that were not measured here, by the reason. Nothing is missing: the testbed is too small for them."""
+    """Tests that were skipped, by the reason. Nothing is missing: the testbed may be too small for them."""
     recorded_testbed: str | None = None
     """Name of the testbed in the record of a run by ``lossratio run``; None: there is no such record."""
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -82,6 +83,10 @@ class Run:
         if own is not None or result.test.long_name is None:
             return own
         return self.failures.get(result.test.long_name)
+
+    def failure_in_spite_of(self, result: TestResult) -> str | None:
+        """Why the test of a result failed although it has one; None: it did not, or nothing was measured."""
+        return None if result.outcome is Outcome.FAILED else self.failure_of(result)
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -143,16 +148,17 @@ def read_run(path: Path) -> Run:
 
 def _joined(path: Path, parts: Sequence[Run]) -> Run:
     """The run whose processes left these directories."""
-    skipped: dict[str, tuple[SkippedTest, ...]] = {}
+    skipped: dict[tuple[str, bool], tuple[SkippedTest, ...]] = {}
     for alike in (alike for part in parts for alike in part.skipped):
-        skipped[alike.reason] = (*skipped.get(alike.reason, ()), *alike.tests)
+        key = (alike.reason, alike.is_misfit)
+        skipped[key] = (*skipped.get(key, ()), *alike.tests)
     return Run(
         path,
         tuple(sorted((result for part in parts for result in part.results), key=_in_order)),
         tuple(test for part in parts for test in part.cut_off),
         tuple(problem for part in parts for problem in part.problems),
         tuple(test for part in parts for test in part.unmeasured),
-        tuple(Skipped(reason, tests) for reason, tests in skipped.items()),
+        tuple(Skipped(reason, tests, is_misfit) for (reason, is_misfit), tests in skipped.items()),
         next((part.recorded_testbed for part in parts if part.recorded_testbed is not None), None),
         {name: message for part in parts for name, message in part.failures.items()},
     )
@@ -229,11 +235,11 @@ def _names_in(journal: JournalContents) -> tuple[str, str] | tuple[None, None]:
 
 def _skipped_in(path: Path, stems: AbstractSet[str]) -> tuple[Skipped, ...]:
     """The tests that were skipped and have no files, each reason once."""
-    tests: dict[str, list[SkippedTest]] = {}
-    for test, reason in skips_of(path):
+    tests: dict[tuple[str, bool], list[SkippedTest]] = {}
+    for test, reason, is_misfit in skips_of(path):
         if stems.isdisjoint(result_stems(test.full_name)):
-            tests.setdefault(reason, []).append(test)
-    return tuple(Skipped(reason, tuple(alike)) for reason, alike in tests.items())
+            tests.setdefault((reason, is_misfit), []).append(test)
+    return tuple(Skipped(reason, tuple(alike), is_misfit) for (reason, is_misfit), alike in tests.items())
 
 
 def runs_in(path: Path) -> list[Path]:

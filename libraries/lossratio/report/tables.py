@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -30,8 +31,8 @@ REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
 _INTEGRITY = ("arrived", "examined", "duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
 """Attributes of `lossratio.results.frame_integrity.FrameIntegrity` with a column of their own."""
-NOT_HERE = "not measured here"
-"""What became of a test that the testbed is too small for."""
+_LONGEST_MESSAGE = 300
+"""Characters of a failed test's message in a table; the section of the test has all of it."""
 _VALUE = "conditional throughput (or other value)"
 
 
@@ -45,6 +46,8 @@ class FindingRow:
     """Position of the row's test among all tests of the page, from 1."""
     doubts: tuple[str, ...] = ()
     """The doubts about the result, in a few words each."""
+    failure: str | None = None
+    """Why the test failed all the same, where its values were measured; None: it passed, or there are none."""
     run: str = ""
     """The directory of the row's run; empty: the page has one run only."""
     tester: str = ""
@@ -88,8 +91,8 @@ class FindingRow:
 
     @property
     def is_odd(self) -> bool:
-        """Whether it is irregular, failed or doubtful."""
-        return self.finding.outcome is not Outcome.MEASURED or bool(self.doubts)
+        """Whether it is irregular, failed or doubtful, or its test failed all the same."""
+        return self.finding.outcome is not Outcome.MEASURED or bool(self.doubts) or self.failure is not None
 
     @property
     def rate(self) -> Rate | None:
@@ -130,6 +133,18 @@ class FindingRow:
         return NOTHING if self.rate is None else f"{format_frames_per_second(self.rate.aggregate_fps)} (x {factor:g})"
 
     @property
+    def state_of_test(self) -> str:
+        """The outcome in words, with the reason, and why the test failed all the same."""
+        return "; ".join((self.state, *self.failed_test))
+
+    @property
+    def failed_test(self) -> tuple[str, ...]:
+        """That the test failed although its values were measured; empty: it did not."""
+        if self.failure is None:
+            return ()
+        return (f"the test failed: {textwrap.shorten(self.failure, _LONGEST_MESSAGE, placeholder=' ...')}",)
+
+    @property
     def state(self) -> str:
         """The outcome in words, with the reason."""
         if self.finding.outcome is Outcome.FAILED:
@@ -149,7 +164,7 @@ class FindingRow:
     @property
     def verdict(self) -> str:
         """The outcome with notes and doubts, as markup."""
-        notes = (*self.notes, *(f"doubt: {doubt}" for doubt in self.doubts))
+        notes = (*self.failed_test, *self.notes, *(f"doubt: {doubt}" for doubt in self.doubts))
         return verdict(self.finding.outcome.value, self.state, notes)
 
     @property
@@ -252,7 +267,7 @@ _SIZE: Column[FindingRow] = Column("frame size", attrgetter("frame_size"), attrg
 COLUMNS: tuple[Column[FindingRow], ...] = (
     _TEST,
     Column("number to quote", attrgetter("quoted_in_words"), attrgetter("quoted_number"), style="number quote"),
-    Column("result", attrgetter("state"), style="name", markup=attrgetter("verdict")),
+    Column("result", attrgetter("state_of_test"), style="name", markup=attrgetter("verdict")),
     Column("goal", attrgetter("finding.quantity")),
     _SIZE,
     _PICTURE,
@@ -309,7 +324,11 @@ def json_report(runs: Sequence[Run]) -> str:
             {
                 "run": run.path.resolve().name,
                 "results": [
-                    {"result": result.model_dump(mode="json"), "doubts": [asdict(doubt) for doubt in doubts]}
+                    {
+                        "result": result.model_dump(mode="json"),
+                        "doubts": [asdict(doubt) for doubt in doubts],
+                        "failure": run.failure_of(result),
+                    }
                     for result, doubts in zip(run.results, run.doubts, strict=True)
                 ],
                 "cut_off": [asdict(test) for test in run.cut_off],
@@ -354,11 +373,18 @@ def csv_report(runs: Sequence[Run]) -> str:
             for test in run.cut_off
         ]
         others += (
-            {"run": name, "suite": test.suite, "test": test.test, "outcome": "failed", "reason": test.error}
+            {
+                "run": name,
+                "suite": test.suite,
+                "test": test.test,
+                "outcome": "failed",
+                "reason": test.error,
+                "test_failure": test.error,
+            }
             for test in run.unmeasured
         )
         others += (
-            {"run": name, "suite": test.suite, "test": test.name, "outcome": NOT_HERE, "reason": skipped.reason}
+            {"run": name, "suite": test.suite, "test": test.name, "outcome": skipped.what, "reason": skipped.reason}
             for skipped in run.skipped
             for test in skipped.tests
         )
@@ -381,6 +407,7 @@ def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
             finding,
             finding.number,
             tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]),
+            failure=run.failure_in_spite_of(finding.result),
             tester=alone.get(_twin_of(finding), "") if _has_device(finding) else "",
         )
         for finding in findings_of(run.results)
@@ -453,6 +480,7 @@ _CSV: dict[str, Callable[[FindingRow], object]] = {
     "upper_bound": _number("finding.upper_bound"),
     "value": _number("finding.value"),
     "stdev": _number("finding.deviation"),
+    "test_failure": attrgetter("failure"),
 }
 """The columns of CSV, which programs read: names with units, and plain numbers."""
 
@@ -468,7 +496,7 @@ def _markdown_lines(run: Run) -> Iterator[str]:
         yield f"- **failed** before it measured anything: {markdown_cell(f'{failed.name}: {failed.error}')}"
     for skipped in run.skipped:
         tests = ", ".join(test.full_name for test in skipped.tests)
-        yield f"- **{NOT_HERE}**: {markdown_cell(f'{skipped.reason} Tests: {tests}')}"
+        yield f"- **{skipped.what}**: {markdown_cell(f'{skipped.reason} Tests: {tests}')}"
     yield from (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
     for result, doubts in zip(run.results, run.doubts, strict=True):
         yield from (f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts)

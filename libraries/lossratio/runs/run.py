@@ -263,7 +263,7 @@ def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: L
 
     result = merged([*_outputs(directory), directory / _OUTPUT])
     _write_result(result, directory, options)
-    verdicts = verdicts_of(result, FailureRecord(directory).read())
+    verdicts = verdicts_of(result, FailureRecord(directory))
     return RunOutcome(exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles)
 
 
@@ -271,7 +271,7 @@ def _finished(directory: Path) -> Iterator[str]:
     outputs = _outputs(directory)
     set_aside = results_set_aside(directory)
     lost = results_lost(directory)
-    for verdict in verdicts_of(merged(outputs), FailureRecord(directory).read()) if outputs else ():
+    for verdict in verdicts_of(merged(outputs), FailureRecord(directory)) if outputs else ():
         # A test that failed may have no result; a test that passed has the results of its journals.
         gone = set_aside | lost if verdict.status == "PASS" else set_aside
         if verdict.is_final and gone.isdisjoint(result_stems(verdict.name)):
@@ -409,12 +409,17 @@ def merged(outputs: Sequence[Path]) -> Result:
     return first
 
 
-def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestVerdict, ...]:
-    """The verdict of each test."""
-    unknown = FailureKind.NO_VERDICT
-    tests = result.suite.all_tests
-    failures = ((test, kinds.get(identity_of(test), unknown) if test.failed else None) for test in tests)
-    return tuple(verdict_of(test, failure) for test, failure in failures)
+def verdicts_of(result: Result, record: FailureRecord) -> tuple[TestVerdict, ...]:
+    """The verdict of each test, with what the record of the run knows about it."""
+    kinds = record.read()
+    misfits = record.misfits()
+    verdicts = []
+    for test in result.suite.all_tests:
+        identity = identity_of(test)
+        failure = kinds.get(identity, FailureKind.NO_VERDICT) if test.failed else None
+        verdicts.append(verdict_of(test, failure, is_misfit=identity in misfits))
+
+    return tuple(verdicts)
 
 
 def _write_result(result: Result, directory: Path, options: Mapping[str, Any]) -> None:

@@ -15,7 +15,15 @@ from robot.errors import ExecutionFailed, ExecutionStatus
 
 from lossratio.errors import storing
 from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, kind_of_error, status_of_kinds
-from lossratio.report import note_failure, note_skip, noted_failures, reason_of_skip
+from lossratio.report import (
+    Misfits,
+    misfits_of,
+    note_failure,
+    note_skip,
+    noted_failures,
+    reason_of_skip,
+    what_a_skip_is,
+)
 from lossratio.results import TERMINATED, identity_of, suite_identity_of
 from lossratio.trials import NegativeLossError
 
@@ -46,6 +54,13 @@ class TestVerdict:
     """Robot Framework's message; of a test that was skipped, the reason alone."""
     failure: FailureKind | None
     """Why the test failed; None if it did not."""
+    is_misfit: bool = False
+    """Whether it was skipped because the testbed is too small for it."""
+
+    @property
+    def skip(self) -> str | None:
+        """What became of a test that was skipped, in words; None: it was not."""
+        return what_a_skip_is(is_misfit=self.is_misfit) if self.status == "SKIP" else None
 
     @property
     def is_final(self) -> bool:
@@ -53,10 +68,10 @@ class TestVerdict:
         return self.failure in (None, FailureKind.REGRESSION, FailureKind.TEST)
 
 
-def verdict_of(test: Any, failure: FailureKind | None) -> TestVerdict:
-    """The verdict of a test of Robot Framework's result."""
+def verdict_of(test: Any, failure: FailureKind | None, *, is_misfit: bool) -> TestVerdict:
+    """The verdict of a test of Robot Framework's result, and whether the testbed was too small for the test."""
     message = reason_of_skip(test) if test.skipped else test.message
-    return TestVerdict(identity_of(test), test.status, message, failure)
+    return TestVerdict(identity_of(test), test.status, message, failure, is_misfit)
 
 
 def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) -> FailureKind:
@@ -99,14 +114,18 @@ class FailureRecord:
         """Records why a test of a suite failed. Raises OSError if the disk does not take the line."""
         note_failure(self._directory, test, message, failure=kind.value, suite=suite)
 
-    def skip(self, test: Any) -> None:
+    def skip(self, test: Any, *, is_misfit: bool) -> None:
         """Records why a test was skipped. Raises OSError if the disk does not take the line."""
-        note_skip(self._directory, test)
+        note_skip(self._directory, test, is_misfit=is_misfit)
 
     def forget(self, test: str) -> None:
         """Records that a test passed this time, if it is known that it did not."""
         if any(entry["test"] == test for entry in noted_failures(self._directory)):
             note_failure(self._directory, test, None)
+
+    def misfits(self) -> frozenset[str]:
+        """The tests that were skipped as the testbed is too small for them, by full name."""
+        return misfits_of(self._directory)
 
     def read(self) -> Mapping[str, FailureKind]:
         """Why tests failed, by full name. A line that was cut off is left out."""
@@ -133,6 +152,7 @@ class VerdictListener:
         self._record = record
         # Suites, tests and keywords that are running, outermost first, with the failures so far inside each.
         self._open: list[tuple[Any, list[_Failure]]] = []
+        self._misfits = Misfits()
         self._kinds: dict[str, frozenset[FailureKind]] = {}
         self._verdicts: dict[str, TestVerdict] = {}
 
@@ -150,6 +170,7 @@ class VerdictListener:
     def end_body_item(self, data: Any, result: Any) -> None:
         """Keeps the failure of a keyword or a control structure for the structure around it."""
         inside = self._close(result)
+        self._misfits.look_at(result)
         if result.status != "FAIL" or not self._open:
             return
         # Robot Framework calls this while the exception passes through the keyword.
@@ -189,7 +210,7 @@ class VerdictListener:
         kinds = self._kinds.get(result.id, frozenset()) | _kinds_in(result.message, failures)
         self._kinds[result.id] = kinds
         failure = _kind_of_test(result.message, kinds) if result.status == "FAIL" else None
-        verdict = verdict_of(result, failure)
+        verdict = verdict_of(result, failure, is_misfit=result.skipped and self._misfits.has(result))
 
         if verdict != before:
             try:
@@ -197,7 +218,7 @@ class VerdictListener:
                     suite = suite_identity_of(result.parent)
                     self._record.add(identity_of(result), failure, result.message, suite)
                 elif result.skipped:
-                    self._record.skip(result)
+                    self._record.skip(result, is_misfit=verdict.is_misfit)
                 else:
                     self._record.forget(identity_of(result))
             except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from xml.etree import ElementTree
 
@@ -13,7 +15,7 @@ from report_examples import mrr
 from lossratio.commands.report import compare, report
 from lossratio.errors import ReportError
 from lossratio.report import ReportFormat, note_failure, read_run, render
-from lossratio.results.model import TestIdentity
+from lossratio.results.model import Outcome, TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.trials.journal import Journal
 
@@ -57,6 +59,61 @@ def test_junit_has_a_failure_where_a_test_measured_and_failed_all_the_same(measu
     assert found == ([] if passes_later else ["1 doubt: the load was not offered"])
     (suite,) = junit.iter("testsuite")
     assert suite.get("failures") == str(len(found))
+
+
+MESSAGE = "*Less* than the 20 Mfps\n| that the test <asks> for"
+
+
+def exports(path):
+    run = read_run(path)
+    return {name: render(name, [run]) for name in ReportFormat}
+
+
+@pytest.mark.parametrize("failed_then", [True, False])
+def test_a_test_that_measured_and_failed_is_a_failed_test_in_every_export_and_its_number_stands(measured, failed_then):
+    before = exports(measured)
+    note_failure(measured, TEST.full_name, MESSAGE, suite=TEST.suite)
+    if not failed_then:
+        note_failure(measured, TEST.full_name, None)
+    after = exports(measured)
+    said = MESSAGE.replace("\n", " ")
+    (row,) = csv.DictReader(io.StringIO(after[ReportFormat.CSV]))
+    (exported,) = json.loads(after[ReportFormat.JSON])["runs"]
+    shown = "the test failed: " in after[ReportFormat.MARKDOWN]
+    assert (row["outcome"], row["test_failure"]) == ("measured", MESSAGE if failed_then else "")
+    assert exported["results"][0]["failure"] == (MESSAGE if failed_then else None)
+    assert shown is failed_then
+    assert samples_of("lossratio_test_failed", after) == [float(failed_then)]
+    assert samples_of("lossratio_measured", after) == [1.0]
+    if not failed_then:
+        assert after == before
+        return
+
+    markdown = said.replace("|", "\\|").replace("<", "&lt;")
+    assert f"; the test failed: {markdown} |" in after[ReportFormat.MARKDOWN]
+    page = after[ReportFormat.HTML]
+    assert page.count("the test failed: ") >= 2, "in the headline and in the overview"
+    assert '<span class="failed">The test failed</span>, and its values were measured: *Less*' in page
+    assert "&lt;asks&gt;" in page
+    assert "1 of them irregular, failed or doubtful" in page
+    number = row["value_aggregate_fps"]
+    assert number == next(csv.DictReader(io.StringIO(before[ReportFormat.CSV])))["value_aggregate_fps"] != ""
+
+
+def samples_of(metric, texts):
+    families = text_string_to_metric_families(texts[ReportFormat.OPENMETRICS])
+    return [sample.value for family in families for sample in family.samples if sample.name == metric]
+
+
+def test_a_measurement_that_failed_says_so_once(tmp_path):
+    run = RunDirectory(tmp_path)
+    broken = mrr().model_copy(update={"test": TEST, "outcome": Outcome.FAILED, "error": "no link", "mrr": None})
+    run.write(broken)
+    note_failure(tmp_path, TEST.full_name, "LinkError: no link", suite=TEST.suite)
+    texts = exports(tmp_path)
+    assert "failed: no result" in texts[ReportFormat.MARKDOWN]
+    assert "the test failed" not in texts[ReportFormat.MARKDOWN] + texts[ReportFormat.HTML].lower()
+    assert samples_of("lossratio_test_failed", texts) == [1.0]
 
 
 def test_junit_takes_all_before_the_last_dot_for_the_suite_of_a_failure_that_an_earlier_version_noted(tmp_path):

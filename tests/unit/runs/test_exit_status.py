@@ -215,7 +215,7 @@ def test_only_an_exception_that_failed_the_test_counts_and_no_words(lossratio, t
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out)
     assert done.status == status, done.err
     # The output alone does not say why a test failed; the record beside it does.
-    kinds = [verdict.failure for verdict in verdicts_of(merged([out / "output.xml"]), FailureRecord(out).read())]
+    kinds = [verdict.failure for verdict in verdicts_of(merged([out / "output.xml"]), FailureRecord(out))]
     assert kinds[-1] is (FailureKind.TEST if status == 1 or tests.endswith(OWN_WORDS) else FailureKind.INFRASTRUCTURE)
 
 
@@ -263,7 +263,7 @@ def test_tests_that_were_never_begun_after_a_failure_are_not_finished(lossratio,
     file = write_suite(tmp_path, raises("NodeError") + PASSES)
     robot = ["--outputdir", tmp_path / "out", "--exitonfailure"]
     assert lossratio("run", "--topology", SIMULATED, file, "--", *robot).status == 69
-    left_out = verdicts_of(merged([tmp_path / "out" / "output.xml"]), FailureRecord(tmp_path / "out").read())[1]
+    left_out = verdicts_of(merged([tmp_path / "out" / "output.xml"]), FailureRecord(tmp_path / "out"))[1]
     assert (left_out.status, left_out.is_final) == ("FAIL", False)
 
 

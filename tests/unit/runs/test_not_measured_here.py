@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -84,6 +86,54 @@ def test_a_comparison_says_that_a_test_was_not_measured_here(lossratio, tmp_path
         assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", folder / "out").status == 0
     a, b = (read_run(tmp_path / name / "out") for name in "ab")
     assert [quantity.note for quantity in compare([a], [b]).quantities] == ["not measured here in B"]
+
+
+OTHER_SKIPS = (
+    MEASURES
+    + "Longer\n"
+    + SET_UP
+    + "    duts=2\n"
+    + "Later\n    Skip    Wait for the new cards.\n"
+    + "Tagged\n    [Tags]    slow\n    No Operation\n"
+)
+
+
+@pytest.mark.parametrize("runner", ["lossratio", "robot"])
+def test_only_what_does_not_fit_is_not_measured_here_and_another_skip_has_its_own_reason(lossratio, tmp_path, runner):
+    out = tmp_path / "out"
+    file = write_suite(tmp_path, OTHER_SKIPS, settings=LIBRARY)
+    options = ["--skip", "slow", "--outputdir", out]
+    if runner == "lossratio":
+        done = lossratio("run", "--topology", SIMULATED, file, "--", *options)
+        assert done.status == 0, done.err
+        assert "1 of 4 tests passed; 1 not measured here; 2 skipped. Exit status 0." in done.err
+        assert "Skipped, 1 test: Wait for the new cards." in done.err
+    else:
+        command = [sys.executable, "-m", "robot", *map(str, options), "--variable", f"TOPOLOGY:{SIMULATED}", str(file)]
+        subprocess.run(command, check=True, capture_output=True)
+
+    run = read_run(out)
+    skips = {test.name: (alike.what, alike.reason) for alike in run.skipped for test in alike.tests}
+    assert {name: what for name, (what, _) in skips.items()} == {
+        "Longer": "not measured here",
+        "Later": "skipped",
+        "Tagged": "skipped",
+    }
+    assert skips["Later"][1] == "Wait for the new cards."
+    page = render(ReportFormat.HTML, [run])
+    assert "1 test not measured here · 2 tests skipped" in page
+    assert (page.count("<strong>Not measured here:"), page.count("<strong>Skipped:")) == (1, 1)
+    rows = {row["test"]: row["outcome"] for row in csv.DictReader(io.StringIO(render(ReportFormat.CSV, [run])))}
+    assert (rows["Longer"], rows["Later"]) == ("not measured here", "skipped")
+    markdown = render(ReportFormat.MARKDOWN, [run])
+    assert "- **skipped**: Wait for the new cards. Tests: " in markdown
+    metrics = render(ReportFormat.OPENMETRICS, [run])
+    assert (metrics.count("lossratio_not_measured_here{"), metrics.count("lossratio_skipped{")) == (1, 2)
+    reported = lossratio("report", out)
+    assert (reported.err.count("1 test not measured here:"), reported.err.count("1 test skipped:")) == (1, 2)
+    if runner == "lossratio":
+        resumed = lossratio("run", "--resume", out)
+        assert "1 not measured here; 2 skipped." in resumed.err
 
 
 @pytest.mark.parametrize("arguments", ["duts=-1", "links=0", "nic=Intel-E810QC", "dut=linux_brige", "duts=many"])
