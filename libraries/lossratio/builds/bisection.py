@@ -57,6 +57,8 @@ class BisectionResult:
     """Number of measurements."""
     share: float = 0.0
     """Largest share of the frames of a load that are missing and that no build lost; 0: there are few of them."""
+    is_split: bool = False
+    """Whether it is undecided because these frames may be the change."""
 
 
 class Bisection:
@@ -279,10 +281,14 @@ def bisect(search: Bisection, record: BuildRecord, measure: Measure, show: Calla
 def _both(plain: BisectionResult, most: BisectionResult) -> BisectionResult:
     """The answer that values give as they are and at their most, with the smaller change; else it is undecided."""
     weaker = plain
-    if plain.change is not None and agreed_change(plain.change, most.change) == most.change:
+    agreed = agreed_change(plain.change, most.change)
+    if agreed is not None and agreed == most.change:
         weaker = most
-    if (plain.verdict, plain.candidates) != (most.verdict, most.candidates):
-        weaker = replace(weaker, verdict=BisectionVerdict.UNDECIDED, candidates=plain.candidates or most.candidates)
+    is_change_in_one = plain.verdict is BisectionVerdict.FOUND and agreed is None
+    if is_change_in_one or (plain.verdict, plain.candidates) != (most.verdict, most.candidates):
+        candidates = plain.candidates or most.candidates
+        return replace(weaker, verdict=BisectionVerdict.UNDECIDED, candidates=candidates, is_split=True)
+
     return weaker
 
 
@@ -298,6 +304,8 @@ def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
         return f"No change that matters between the first and the last revision, {counted}."
     change = "" if result.change is None else f" by {result.change:+.2%}"
     sure = f"probability {result.probability:.1%}, {counted}"
+    if result.is_split:
+        return f"Undecided, {counted}: frames that no build lost may be the change."
     if result.verdict is BisectionVerdict.UNDECIDED:
         return f"Undecided at the limit; the most probable revision is {result.candidates[0]} ({sure})."
     if len(result.candidates) > 1:

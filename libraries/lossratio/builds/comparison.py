@@ -19,7 +19,7 @@ from statistics import fmean, median
 from lossratio.builds.measuring import BuildRecord, Measure
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
-from lossratio.results import Ends, agreed_change, share_in_words
+from lossratio.results import Ends, share_in_words
 
 _MIXTURE = 0.005
 """Precision of the mixture over the difference in standard deviations. Two blocks that agree perfectly suffice with it:
@@ -330,14 +330,20 @@ class _BothEnds:
     def result(self) -> ComparisonResult:
         """The verdict that both have, with the smaller difference; without one it is undecided."""
         plain, most = self._as_they_are.result(), self._at_their_most.result()
-        change = agreed_change(plain.difference, most.difference)
-        weaker = most if change is not None and change != plain.difference else plain
+        weaker = plain
+        if None not in (plain.difference, most.difference):
+            # Without one sign, the smaller one is no verdict, and promises the least.
+            weaker = min(plain, most, key=_size)
         if plain.verdict is not most.verdict:
             weaker = replace(weaker, verdict=ComparisonVerdict.UNDECIDED)
         measured = None if weaker.difference == plain.difference else plain.difference
         return replace(
             weaker, measurements=max(plain.measurements, most.measurements), share=self._share, measured=measured
         )
+
+
+def _size(result: ComparisonResult) -> float:
+    return abs(result.difference or 0.0)
 
 
 def compare_builds(
@@ -381,8 +387,10 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
     }.get(result.verdict, f"B is {result.verdict.value} than A")
     missing = share_in_words([result.share])
     if missing:
-        as_measured = "" if result.measured is None else f"; it differs by {result.measured:+.2%} as measured"
-        missing = f" Up to {missing}{as_measured}."
+        measured = "" if result.measured is None else f" by {result.measured:+.2%}"
+        as_measured = "" if measured in ("", difference) else f"; it differs{measured} as measured"
+        may_be = ", and may be the difference" if result.verdict is ComparisonVerdict.UNDECIDED else ""
+        missing = f" Up to {missing}{may_be}{as_measured}."
     return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements.{missing}"
 
 

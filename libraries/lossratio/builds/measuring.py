@@ -204,8 +204,7 @@ class TrialBench(Bench):
             self._is_warned = True
             self._warn(f"{name}: the build forwards all of the maximum load; a faster one would not show")
 
-        forwarded = TrialResult(self._trial, output).forwarding_rate
-        return results.ends_of_trial(forwarded, output, unsent_is_cost=self._shares_cpus)
+        return results.ends_of_trial(TrialResult(self._trial, output), unsent_is_cost=self._shares_cpus)
 
     def close(self) -> None:
         """Puts the testbed back."""
@@ -245,7 +244,7 @@ class BuildMeasurement:
         if measured is None:
             return cls(build, None, directory)
         values = {name: ends.least for name, ends in measured.items()}
-        if all(ends.least == ends.most for ends in measured.values()):
+        if all(ends.least == ends.most and not ends.share for ends in measured.values()):
             return cls(build, values, directory)
         most = {name: ends.most for name, ends in measured.items()}
         return cls(build, values, directory, most, {name: ends.share for name, ends in measured.items()})

@@ -419,14 +419,22 @@ def _verdict(
     if change is not None:
         verdict = Verdict.PROGRESSION if compared.unit.is_better(change) else Verdict.REGRESSION
         if change != plain.change and any(one.share for side in compared.ends for one in side):
-            notes.append(f"{100 * plain.change:+.2f} % as measured, {100 * change:+.2f} % had these frames passed")
+            notes.append(_both_changes(plain, weaker))
     elif changes == [None, None] or (changes[0] is None and most is not None and math.isinf(most.change)):
         verdict = Verdict.UNCHANGED
     else:
         verdict = Verdict.NOT_COMPARABLE
         notes.insert(0, "what the generator did not send, or did not count, may be the difference")
+        if most is not None and abs(most.change) < abs(plain.change):
+            # No verdict stands on either; the smaller one promises the least.
+            weaker = most
+            notes.append(_both_changes(plain, most))
     note = "; ".join(filter(None, notes))
     return replace(compared, difference=weaker, p_value=p_value, verdict=verdict, note=note)
+
+
+def _both_changes(plain: Difference, most: Difference) -> str:
+    return f"{100 * plain.change:+.2f} % as measured, {100 * most.change:+.2f} % had these frames passed"
 
 
 def _sample(findings: Sequence[results.Finding]) -> Sample:

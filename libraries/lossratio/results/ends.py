@@ -12,8 +12,8 @@ from typing import NamedTuple
 from lossratio.results.doubts import LEAST_UNSENT, Offered, offered_in, sums_by_load
 from lossratio.results.kinds import view_of
 from lossratio.results.view import Finding, number_of
-from lossratio.trials import MissingFrames, TrialOutput, missing_frames
-from lossratio.units import Unit, format_ratio
+from lossratio.trials import MissingFrames, TrialResult, missing_frames
+from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
 
 class Ends(NamedTuple):
@@ -48,8 +48,10 @@ def ends_of(finding: Finding) -> Ends | None:
     share = unsent_share_of(finding)
     if share == 1.0:
         return Ends(value, math.inf, share)
+    if value == 0.0:
+        return Ends(value, _missing_of_none(finding), share)
     most = max((_most_over_received(one) for one in _by_load(finding)), default=1.0)
-    return Ends(value, value * most if value else 0.0, share)
+    return Ends(value, value * most, share)
 
 
 def unsent_share_of(finding: Finding) -> float:
@@ -85,22 +87,27 @@ def _at_smallest_load(finding: Finding) -> list[Offered]:
     return sums_by_load(offered_in(deciding))
 
 
-def ends_of_trial(rate: float, output: TrialOutput, *, unsent_is_cost: bool = False) -> Ends:
-    """What a trial's forwarding rate may be.
+def ends_of_trial(trial: TrialResult, *, unsent_is_cost: bool = False) -> Ends:
+    """What a trial's forwarding rate may be, per interface.
 
     Where a device runs on the CPUs of the generator, frames that could not be sent are its cost: they count in the
     share, and not in the most.
     """
+    rate = trial.forwarding_rate
+    output = trial.output
     missing = missing_frames(output)
     intended = (output.sent_frames or 0) + (output.unsent_frames or 0)
     received = (output.sent_frames or 0) - (output.lost_frames or 0)
-    if missing is None or received <= 0:
+    if missing is None or not intended:
         return Ends(rate, rate, 0.0)
     not_by_sut = missing.by_tester + missing.late
     share = not_by_sut / intended
     if unsent_is_cost:
         not_by_sut -= missing.unsent + missing.refused
-    return Ends(rate, rate * (received + not_by_sut) / received, share if share > LEAST_UNSENT else 0.0)
+    most = trial.load * not_by_sut / intended
+    if received > 0:
+        most = rate * (received + not_by_sut) / received
+    return Ends(rate, most, share if share > LEAST_UNSENT else 0.0)
 
 
 def at_most(values: Iterable[Ends], unit: Unit) -> list[float]:
@@ -132,6 +139,14 @@ def share_in_words(shares: Iterable[float]) -> str:
 def _by_load(finding: Finding) -> list[Offered]:
     """The frames that a value stands on, as one sum for each load."""
     return sums_by_load(view_of(finding.result).offered(finding.result, finding))
+
+
+def _missing_of_none(finding: Finding) -> float:
+    """The rate of the frames that are missing and that the SUT did not lose, where none came back in time."""
+    if finding.unit != FRAMES_PER_SECOND:
+        return 0.0
+    rates = (one.load * one.not_by_sut / one.intended for one in _by_load(finding) if one.intended)
+    return max(rates, default=0.0) * finding.result.conditions.load.aggregate_factor
 
 
 def _most_over_received(one: Offered) -> float:

@@ -10,7 +10,7 @@ from lossratio.builds.bisection import BisectionVerdict
 from lossratio.builds.comparison import ComparisonVerdict, comparison_comment, describe_comparison
 from lossratio.results import Ends
 from lossratio.results.ends import ends_of_trial
-from lossratio.trials.trial import DirectionCounters, TrialOutput
+from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 GOOD = (1e6, 1e6, 0.0)
 STARVED = (0.42e6, 1.0e6, 0.58)
@@ -102,7 +102,65 @@ def test_a_bisection_finds_what_both_ends_show(tmp_path, changed, verdict):
 
 def test_a_trial_has_its_ends_and_unsent_frames_are_the_cost_of_a_device_on_the_same_cpus():
     way = DirectionCounters("a>b", 1000, 800, 600, unsent_frames=200, generator_drop_frames=50)
-    output = TrialOutput(0.4, sent_frames=800, lost_frames=200, unsent_frames=200, directions=(way,))
-    assert ends_of_trial(6e3, output) == (6e3, 6e3 * 850 / 600, 0.25)
-    assert ends_of_trial(6e3, output, unsent_is_cost=True) == (6e3, 6e3 * 650 / 600, 0.25)
-    assert ends_of_trial(6e3, TrialOutput(0.4)) == (6e3, 6e3, 0.0)
+    output = TrialOutput(
+        0.4, sent_frames=800, lost_frames=200, unsent_frames=200, forwarding_rate=6e3, directions=(way,)
+    )
+    assert ends_of_trial(trial(output)) == (6e3, 6e3 * 850 / 600, 0.25)
+    assert ends_of_trial(trial(output), unsent_is_cost=True) == (6e3, 6e3 * 650 / 600, 0.25)
+    assert ends_of_trial(trial(TrialOutput(0.4))) == (6e3, 6e3, 0.0)
+
+
+def test_a_trial_whose_frames_all_came_too_late_may_have_forwarded_them():
+    way = DirectionCounters("a>b", 1000, 1000, 0)
+    output = TrialOutput(1.0, sent_frames=1000, lost_frames=1000, unsent_frames=0, late_frames=990, directions=(way,))
+    assert ends_of_trial(trial(output)) == (0.0, pytest.approx(9.9e3), 0.99)
+
+
+def trial(output):
+    return TrialResult(TrialInput(1.0, 10e3), output)
+
+
+OPPOSITE = (0.8e6, 1.3e6, 0.38)
+"""Slower as measured, and faster had the missing frames passed."""
+
+
+def test_no_answer_stands_where_both_ends_differ_in_the_sign_of_the_change(tmp_path):
+    randomness = random.Random(5)
+    result = bisect(
+        Bisection([f"r{number}" for number in range(17)], limit=60),
+        BuildRecord(tmp_path / "bisect", {}),
+        lambda revision, directory: {"S.64B NDR": noisy(OPPOSITE if int(revision[1:]) >= 8 else GOOD, randomness)},
+        lambda line: None,
+    )
+    assert result.verdict is BisectionVerdict.UNDECIDED
+    words = describe_bisection(result, str)
+    assert words.startswith(f"Undecided, after {result.measurements} measurements: frames that no build lost may be")
+    assert "Up to 38 % of the frames of a load were unsent" in words
+    compared_, text, _ = compared(tmp_path / "ab", GOOD, OPPOSITE)
+    assert compared_.verdict is ComparisonVerdict.UNDECIDED
+    assert "or dropped by the generator, and may be the difference" in text
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "difference"),
+    [
+        ((0.5e6, 1e6, 0.5), (1e6, 1e6, 0.0), 0.0),
+        ((0.5e6, 0.8e6, 0.375), (1e6, 1e6, 0.0), 0.25),
+        ((0.7e6, 1.0e6, 0.3), (0.49e6, 0.7e6, 0.3), -0.3),
+        ((0.9e6, 1.0e6, 0.1), (0.3e6, 0.9e6, 0.67), -0.1),
+    ],
+    ids=["A alone is starved", "A is starved, and B is faster still", "alike", "unequal"],
+)
+def test_the_smaller_difference_is_printed_whichever_side_is_starved(tmp_path, a, b, difference):
+    result, text, _ = compared(tmp_path, a, b)
+    assert result.difference == pytest.approx(difference, abs=0.005)
+    assert f"Up to {100 * max(a[2], b[2]):.4g} % of the frames" in text
+    if difference == -0.3:
+        assert "as measured" not in text, "both are the same"
+
+
+def test_the_share_is_named_where_the_missing_frames_cannot_change_the_value(tmp_path):
+    # Frames that could not be sent are the cost of a device on the same CPUs.
+    _, text, comment = compared(tmp_path, GOOD, (0.8e6, 0.8e6, 0.2))
+    assert "Up to 20 % of the frames of a load were unsent" in text
+    assert "Up to 20 % of the frames" in comment

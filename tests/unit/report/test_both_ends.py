@@ -89,6 +89,22 @@ def test_a_slower_sut_behind_a_starved_generator_is_a_regression_by_the_smaller_
     )
 
 
+@pytest.mark.parametrize("count", [3, 20])
+@pytest.mark.parametrize(
+    ("late", "verdict", "change"), [(0.985, Verdict.NOT_COMPARABLE, -0.005), (0.4, Verdict.REGRESSION, -0.596)]
+)
+def test_a_sut_that_passes_none_in_time_is_judged_by_what_it_may_have_passed(count, late, verdict, change):
+    before = [measured(0.99 + 0.0001 * (number % 3)) for number in range(count)]
+    after = [measured(0.0, later=late + 0.0001 * (number % 3)) for number in range(count)]
+    quantity = compared(before, after)
+    assert quantity.verdict is verdict
+    assert quantity.difference.change == pytest.approx(change, abs=2e-3)
+    assert f"B: up to {100 * late:.2g}" in quantity.note
+    assert "-100.00 % as measured" in quantity.note
+    (finding,) = findings_of([after[0]])
+    assert (ends_of(finding).least, ends_of(finding).most) == pytest.approx((0.0, 2 * LOAD * late))
+
+
 def test_a_regression_needs_both_lists_to_be_significant():
     # As they are all values of B are lower; at their most they scatter around those of A.
     after = [measured(0.7, unsent=0.1), measured(0.7, unsent=0.3), measured(0.7, unsent=0.02)]
