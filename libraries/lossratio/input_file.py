@@ -63,6 +63,9 @@ def kind_of_contents(data: bytes) -> str:
         if beginning.lstrip().startswith(first):
             return kind
 
+    if b"\0" in beginning:
+        return "no text"
+
     try:
         # The last character may be cut off.
         codecs.getincrementaldecoder("utf-8")().decode(beginning)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given, strategies as st
 
 from lossratio.errors import SearchError
-from lossratio.trials import Step, TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import Exchange, Step, TrialInput, TrialOutput, TrialResult, run_search
 from lossratio.trials.journal import Journal, read_journal
 
 
@@ -175,3 +176,18 @@ def test_no_frames_are_not_taken_for_no_loss():
     with pytest.raises(SearchError, match="no frame"):
         TrialOutput(0.0, sent_frames=0)
     assert TrialOutput(1.0, sent_frames=0, unsent_frames=10).loss_ratio == 1.0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("answer_ratio", value) for value in (0, -1.0, math.inf, math.nan, True, "1", [1.0])),
+        *(("data_frames", value) for value in (-1, 1.0, False, "2", None)),
+        *(("closing", value) for value in ("FIN", "", False, ["fin"])),
+        *(("established", value) for value in (1, None, "no")),
+    ],
+)
+def test_an_exchange_that_makes_no_sense_is_refused_by_the_name_of_its_field(field, value):
+    with pytest.raises(SearchError, match=re.escape(repr(value))) as refused:
+        Exchange(**{field: value})
+    assert field.partition("_")[0] in str(refused.value).lower() or field == "closing"

@@ -48,7 +48,10 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
 
     if journal.suffix == ".json":
         trials = journal.parent.parent / "trials" / f"{journal.stem}.jsonl"
-        raise click.UsageError(f"{journal} is no journal. The journal of a result is beside it: {trials}")
+        if trials.exists():
+            raise click.UsageError(
+                f"{shown_name(journal)} is no journal. The journal of a result is beside it: {shown_name(trials)}"
+            )
     if journal.is_dir():
         raise click.UsageError(_journals_in(journal))
     contents = read_journal(journal)

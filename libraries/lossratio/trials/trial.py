@@ -18,9 +18,17 @@ def sendable(load: float, step: float) -> float:
     return max(1, round(load / step)) * step if step else load
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True)
 class Exchange:
-    """What goes over each connection that a frame has opened: answers, data, and an end."""
+    """What goes over each connection that a frame has opened: answers, data, and an end.
+
+    Raises:
+        SearchError: If a value makes no sense.
+    """
 
     answer_ratio: float = 1.0
     """Rate of all frames but the first ones, as a multiple of the load (RFC 9693, alpha)."""
@@ -30,6 +38,16 @@ class Exchange:
     """How connections of TCP end: ``fin`` or ``rst``; None: they stay open."""
     established: bool = False
     """Whether devices have all of these connections before, and keep them: it is their throughput that is measured."""
+
+    def __post_init__(self) -> None:
+        if not _is_number(self.answer_ratio) or not 0.0 < self.answer_ratio < math.inf:
+            raise SearchError(f"The answer_ratio must be a positive, finite number, not {self.answer_ratio!r}.")
+        if type(self.data_frames) is not int or self.data_frames < 0:
+            raise SearchError(f"The number of data_frames must be a whole number from 0, not {self.data_frames!r}.")
+        if self.closing not in (None, "fin", "rst"):
+            raise SearchError(f"Connections end by fin, by rst or not at all (None), and not by {self.closing!r}.")
+        if type(self.established) is not bool:
+            raise SearchError(f"Whether connections are established is True or False, not {self.established!r}.")
 
     @property
     def end_of_tcp(self) -> Literal["established", "time_wait", "close"]:

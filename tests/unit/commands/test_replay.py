@@ -100,9 +100,34 @@ def test_the_command_shows_both_functions_and_whether_the_numbers_may_be_relied_
 
 
 def test_a_result_in_place_of_its_journal_is_told_apart(lossratio, tmp_path):
-    status, _, err = lossratio("replay", tmp_path / "results" / "a.json")
+    result, journal = tmp_path / "results" / "a.json", tmp_path / "trials" / "a.jsonl"
+    for path in (result, journal):
+        path.parent.mkdir()
+        path.touch()
+    status, _, err = lossratio("replay", result)
     assert status == 2
-    assert f"is no journal. The journal of a result is beside it: {tmp_path / 'trials' / 'a.jsonl'}" in err
+    assert f"is no journal. The journal of a result is beside it: {journal}" in err
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{"format": "lossratio-report/1"}', "it is of the format lossratio-report/1"),
+        (b'{"name": "package"}', "it is JSON"),
+        (b"SQLite format 3\0abc", "it is no text"),
+        (None, "No such file or directory"),
+    ],
+    ids=["another report", "any JSON", "binary", "missing"],
+)
+def test_no_journal_is_named_that_is_not_there(lossratio, tmp_path, data, words):
+    path = tmp_path / "results" / "a.json"
+    path.parent.mkdir()
+    if data is not None:
+        path.write_bytes(data)
+    status, _, err = lossratio("replay", path)
+    assert status == 2
+    assert words in err
+    assert "beside it" not in err
 
 
 @pytest.mark.long

@@ -135,6 +135,8 @@ class Agent:
         configuration = read_record(Configuration, request.get("configuration"), PARTS)
         name = str(request.get("generator"))
         options = request.get("options", {})
+        if not isinstance(options, dict):
+            raise AgentError("bad_request", f"The options must be an object, not {options!r}.")
         program = request.get("program")
         if configuration.speakers:
             # Before the generator, as some have threads, and a process with threads is better not forked.
@@ -220,9 +222,11 @@ class Agent:
         through = request.get("through")
         if through is None:
             return kernel()
+        if not isinstance(through, dict) or not isinstance(through.get("options"), dict):
+            raise AgentError("bad_request", f"The cards are reached through a generator with options, not {through!r}.")
         # The generator's connection, if there is one, has the ports.
         self.close()
-        return AnsweringWire(open_cards(str(through["generator"]), through["options"]), speakers)
+        return AnsweringWire(open_cards(str(through.get("generator")), through["options"]), speakers)
 
     def _start(self, request: Message) -> Message:
         load = _positive(request, "load")
@@ -271,7 +275,8 @@ class Agent:
 
 def _positive(request: Message, field: str) -> float:
     value = request.get(field)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
+    # A whole number of JSON may be larger than any float.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max:
         raise AgentError("bad_request", f"The {field} must be a positive, finite number, not {value!r}.")
     return float(value)
 

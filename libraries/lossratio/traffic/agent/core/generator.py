@@ -293,7 +293,12 @@ def made_with_keywords(kind: Callable[..., Generator]) -> Callable[[Configuratio
 
 def open_cards(name: str, options: Message) -> Wire:
     """Opens the cards that a generator has taken from the kernel, for single frames; an AgentError if it cannot."""
-    wire: Wire = import_module(f"..{name}", __package__).open_wire(options)
+    opened = None
+    if name in _OWN:
+        opened = getattr(import_module(f"..{name}", __package__), "open_wire", None)
+    if opened is None:
+        raise unsupported(f"The generator {name!r} has no cards of its own.")
+    wire: Wire = opened(options)
     return wire
 
 
