@@ -11,7 +11,6 @@ from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
 from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, read_run, render, runs_in, write_report
 from lossratio.results import repair as repair_files
-from lossratio.units import tests_counted
 
 
 @command()
@@ -51,9 +50,7 @@ def report(
         for problem in run.lacks:
             click.echo(f"{run.path}: {problem}", err=True)
         for skipped in run.skipped:
-            names = ", ".join(test.full_name for test in skipped.tests)
-            counted = tests_counted(len(skipped.tests))
-            click.echo(f"{run.path}: {counted} {skipped.what}: {skipped.reason} ({names})", err=True)
+            click.echo(f"{run.path}: {skipped.in_words}", err=True)
 
     if any(run.lacks for run in runs):
         sys.exit(ExitStatus.FAILED)
@@ -133,7 +130,7 @@ def csit(
     """Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER.
 
     Files are written as FOLDER/JOB/BUILD/tests/.../TEST.info.json.gz, which is how CSIT keeps them. A result that would
-    mean something else there is refused, with the reason; then the exit status is 1.
+    mean something else there is refused, with the reason; then the exit status is 1. Tests that were skipped are named.
     """
     run = read_run(directory)
     refused = [*run.lacks]
@@ -151,7 +148,7 @@ def csit(
         for path in reports.write_csit(folder, exports, job=job, build=number):
             click.echo(path)
 
-    for reason in refused:
+    for reason in (*refused, *(skipped.in_words for skipped in run.skipped)):
         click.echo(f"Not exported: {reason}", err=True)
     if refused:
         sys.exit(ExitStatus.FAILED)

@@ -15,6 +15,7 @@ from typing import Any
 from lossratio.errors import NotMeasuredHereError
 from lossratio.exit_status import FAILURES
 from lossratio.results import identity_of, suite_identity_of
+from lossratio.units import tests_counted
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,13 @@ class Skipped:
     def what(self) -> str:
         """What became of them, in words."""
         return what_a_skip_is(is_misfit=self.is_misfit)
+
+    @property
+    def in_words(self) -> str:
+        """What became of which tests, and why, in one line."""
+        names = ", ".join(test.full_name for test in self.tests)
+        reason = " ".join(self.reason.split())
+        return f"{tests_counted(len(self.tests))} {self.what}: {reason} ({names})"
 
 
 def what_a_skip_is(*, is_misfit: bool) -> str:
