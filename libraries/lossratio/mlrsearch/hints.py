@@ -16,7 +16,7 @@ import numpy as np
 
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.posterior import LOSSY, NOTHING_EXPECTED, Counts, Plan, Posterior, Rise
+from lossratio.mlrsearch.posterior import NOTHING_EXPECTED, Counts, Floats, Plan, Posterior, Rise, likely
 from lossratio.mlrsearch.stages import Stages
 from lossratio.trials import TrialResult
 
@@ -151,6 +151,7 @@ class EarlierCurve:
         earlier.earlier = self._counts
         curves = earlier.curves(NOTHING_EXPECTED, places)
         self._chances = curves.chances[np.searchsorted(curves.positions, places)]
+        self._logs: dict[tuple[int, int], Floats] = {}
 
     def tonight(self, posterior: Posterior) -> Counts:
         """What the earlier trials count for where the curve is now; nothing if that is not known."""
@@ -158,9 +159,8 @@ class EarlierCurve:
         near = (1.0 / (1.0 + (np.subtract.outer(self.shifts, moves) / STEADY) ** 2)).sum(axis=0)
         logs = np.log((1.0 - MOVED_ANYWHERE) * near / near.sum() + MOVED_ANYWHERE / len(moves))
         for position in posterior.measured:
-            low, high = posterior.counts(position)
             rows = (round(position) - self._first - moves).clip(0, len(self._chances) - 1)
-            logs += np.log(self._chances @ ((1.0 - LOSSY) ** low * LOSSY**high))[rows]
+            logs += self._log_likely(posterior.counts(position))[rows]
         chances = np.exp(logs - logs.max())
         best = int(chances.argmax())
         share = chances[max(0, best - 1) : best + 2].sum() / chances.sum()
@@ -168,6 +168,12 @@ class EarlierCurve:
             return {}
         now = ((place + moves[best], counts) for place, counts in self._counts.items())
         return {place: (share * low, share * high) for place, (low, high) in now if 0 <= place <= self._top}
+
+    def _log_likely(self, counts: tuple[int, int]) -> Floats:
+        """The logarithm of the probability of so many low-loss and high-loss trials at a load, by its place."""
+        if counts not in self._logs:
+            self._logs[counts] = np.log(self._chances @ likely(*counts))
+        return self._logs[counts]
 
 
 def overload_of(grid: LoadGrid, trial: TrialResult) -> float | None:

@@ -148,11 +148,27 @@ class Posterior:
         low, high = self._counts.get(position, (0, 0))
         return low, high
 
-    def curves(self, expected: Expected, positions: NDArray[np.float64]) -> "Curves":
-        """The curves at these loads and at all measured ones."""
-        together = np.union1d(positions, [*self._counts, *self.earlier])
+    def curves(self, expected: Expected, positions: Floats, known: Iterable[float] | None = None) -> "Curves":
+        """The curves at some loads.
+
+        Args:
+            expected: Where loss is expected to begin.
+            positions: The positions of the loads.
+            known: Positions of other loads whose trials take part, too; None: all that have any.
+        """
+        if known is None:
+            known = chain(self._counts, self.earlier)
+        together = ascending(positions.tolist(), known)
         begun = expected.begins_below(together, self._top)
         return Curves((self._counts, self.earlier), together, np.clip(1.0 - begun, 1e-9, 1.0), self._rise)
+
+
+def ascending(*positions: Iterable[float]) -> Floats:
+    """All these positions, each once.
+
+    `numpy.unique` imports `numpy.ma` when it is called first, which takes 45 ms in the midst of a search.
+    """
+    return np.array(sorted(set(chain.from_iterable(positions))), dtype=np.float64)
 
 
 class Curves:
@@ -163,8 +179,9 @@ class Curves:
         chances: The probability of each state at each of them.
 
     Args:
-        counts: Low-loss and high-loss trials by position, of this search and of earlier ones.
-        positions: The positions, ascending, all measured ones among them.
+        counts: Low-loss and high-loss trials by position, of this search and of earlier ones. Those at other positions
+            take no part.
+        positions: The positions, ascending.
         later: The probability that loss begins above each of them.
         rise: How they go on then.
     """
@@ -173,20 +190,41 @@ class Curves:
         self.positions = positions
         self._moves = _moves(np.diff(positions), later[1:] / later[:-1], rise)
         self._likely = np.ones((len(positions), len(LOSSY)))
+        rows = {position: row for row, position in enumerate(positions.tolist())}
         for position, (low, high) in chain.from_iterable(each.items() for each in counts):
-            self._likely[np.searchsorted(positions, position)] *= (1.0 - LOSSY) ** low * LOSSY**high
-        floors = np.array([*FLOORS.values()])
-        begun = floors @ _over(_LONGEST / 20.0, rise)[1]
-        self._forward, self._backward = np.empty_like(self._likely), np.ones_like(self._likely)
-        state = np.concatenate([(1.0 - later[0]) * begun, later[0] * floors])
-        for row, likely in enumerate(self._likely):
-            state = (state @ self._moves[row - 1] if row else state) * likely
-            self._forward[row] = state = state / state.sum()
-        for row in range(len(positions) - 2, -1, -1):
-            state = self._moves[row] @ (self._backward[row + 1] * self._likely[row + 1])
-            self._backward[row] = state / state.max()
+            if position in rows:
+                self._likely[rows[position]] *= likely(low, high)
+        self._forward = self._passed_up(later[0], rise)
+        self._backward = self._passed_down()
         chances = self._forward * self._backward
         self.chances = chances / chances.sum(axis=1, keepdims=True)
+
+    def _passed_up(self, later: float, rise: Rise) -> Floats:
+        """The probability of each state at each load, by the trials there and at smaller loads.
+
+        Args:
+            later: The probability that loss begins above the smallest load.
+            rise: See `Curves`.
+        """
+        floors = np.array([*FLOORS.values()])
+        begun = floors @ _over(_LONGEST / 20.0, rise)[1]
+        state = np.concatenate([(1.0 - later) * begun, later * floors])
+        forward = np.empty_like(self._likely)
+        for row, likely_here in enumerate(self._likely):
+            if row:
+                state = np.dot(state, self._moves[row - 1])
+            state = state * likely_here
+            state /= np.add.reduce(state)
+            forward[row] = state
+        return forward
+
+    def _passed_down(self) -> Floats:
+        """How probable the trials at larger loads are, by the state at each load; the largest probability is 1."""
+        backward = np.ones_like(self._likely)
+        for row in range(len(self.positions) - 2, -1, -1):
+            state = np.dot(self._moves[row], backward[row + 1] * self._likely[row + 1])
+            backward[row] = state / np.maximum.reduce(state)
+        return backward
 
     def joint(self, low: int, high: int) -> Floats:
         """The probability of each state at one of the loads (rows) and at a higher one, by their numbers."""
@@ -197,13 +235,20 @@ class Curves:
         return np.asarray(joint / joint.sum())
 
 
+@lru_cache(maxsize=4096)
+def likely(low: float, high: float) -> Floats:
+    """The probability of so many low-loss trials and high-loss ones, in one order, by the state of their load."""
+    return np.asarray((1.0 - LOSSY) ** low * LOSSY**high)
+
+
 def _moves(gaps: Floats, stays: Floats, rise: Rise) -> Floats:
     """The probability of each state after each gap, by the state before it, if a floor is left in it or not."""
     moves = np.zeros((len(gaps), len(LOSSY), len(LOSSY)))
     floor = np.arange(_MANY, len(LOSSY))
     moves[:, floor, floor] = stays[:, None]
-    for move, gap, leaves in zip(moves, gaps.tolist(), (1.0 - stays).tolist(), strict=True):
-        move[:_MANY, :_MANY], floors = _over(max(0.5, round(min(gap, _LONGEST) * 2.0) / 2.0), rise)
+    halves = np.maximum(0.5, np.round(np.minimum(gaps, _LONGEST) * 2.0) / 2.0)
+    for move, gap, leaves in zip(moves, halves.tolist(), (1.0 - stays).tolist(), strict=True):
+        move[:_MANY, :_MANY], floors = _over(gap, rise)
         np.multiply(floors, leaves, out=move[_MANY:, :_MANY])
     return moves
 
@@ -211,9 +256,15 @@ def _moves(gaps: Floats, stays: Floats, rise: Rise) -> Floats:
 @lru_cache(maxsize=1024)
 def _over(gap: float, rise: Rise) -> tuple[Floats, Floats]:
     """The probability of each level after so many steps: by the level before, and by the floor left half-way."""
-    first = np.array([np.outer(_next_levels(floor, TO_TOP, TO_NEXT), [*LENGTHS.values()]).ravel() for floor in FLOORS])
     half = np.linalg.matrix_power(_over_a_quarter(rise), round(2.0 * gap))
-    return half @ half, first @ half
+    return half @ half, _after_floors() @ half
+
+
+@lru_cache
+def _after_floors() -> Floats:
+    """The probability of each level (columns) right after each floor (rows)."""
+    lengths = [*LENGTHS.values()]
+    return np.array([np.outer(_next_levels(floor, TO_TOP, TO_NEXT), lengths).ravel() for floor in FLOORS])
 
 
 @lru_cache
@@ -339,13 +390,20 @@ class Race(NamedTuple):
     """The expected time in trials."""
 
 
-@lru_cache(maxsize=64)
 def race(lows: int, highs: int) -> Race:
-    """The race for up to so many low-loss and high-loss trials."""
-    lower, time = np.zeros((2, lows + 1, highs + 1, len(LOSSY)))
+    """The race for up to so many low-loss and high-loss trials, or more."""
+    # A few sizes serve all, as a smaller race is a part of a larger one.
+    return _race(1 << (max(lows, highs) - 1).bit_length())
+
+
+@lru_cache
+def _race(most: int) -> Race:
+    lower, time = np.zeros((2, most + 1, most + 1, len(LOSSY)))
     lower[0] = 1.0
-    for low in range(1, lows + 1):
-        for high in range(1, highs + 1):
-            lower[low, high] = (1.0 - LOSSY) * lower[low - 1, high] + LOSSY * lower[low, high - 1]
-            time[low, high] = 1.0 + (1.0 - LOSSY) * time[low - 1, high] + LOSSY * time[low, high - 1]
+    for trials in range(2, 2 * most + 1):
+        # All that need as many trials together follow from those that need one less.
+        low = np.arange(max(1, trials - most), min(most, trials - 1) + 1)
+        high = trials - low
+        lower[low, high] = (1.0 - LOSSY) * lower[low - 1, high] + LOSSY * lower[low, high - 1]
+        time[low, high] = 1.0 + (1.0 - LOSSY) * time[low - 1, high] + LOSSY * time[low, high - 1]
     return Race(lower, time)

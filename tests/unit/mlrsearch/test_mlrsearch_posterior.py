@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from lossratio.mlrsearch import NDR, PDR, LoadGrid
+from lossratio.mlrsearch import NDR, PDR, LoadGrid, MLRsearch
 from lossratio.mlrsearch.expectation import LossCurve
-from lossratio.mlrsearch.posterior import LOSSY, Expected, Plan, Posterior, race
+from lossratio.mlrsearch.posterior import LOSSY, Curves, Expected, Plan, Posterior, ascending, race
 from lossratio.mlrsearch.rules import GoalView
-from lossratio.mlrsearch.rules.plan import information
+from lossratio.mlrsearch.rules.plan import MOST_KNOWN, best_pair, information
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 GRID = LoadGrid(9001.0, 1e6, 0.005)
@@ -132,3 +134,78 @@ def test_loads_that_only_fail_after_they_passed_show_a_drift(passed, failed, the
     for position, loss in ((passed, 0.0), *((low, 0.1) for low in failed), *((high, 0.0) for high in then_passed)):
         plan.add(trial(position, loss))
     assert plan.may_drift is drifts
+
+
+def test_races_of_all_sizes_are_parts_of_a_few():
+    sizes = {id(race(lows, highs).lower) for lows in range(1, 65) for highs in range(1, 65)}
+    assert len(sizes) <= 7
+    assert np.array_equal(race(3, 5).time[:4, :6], race(60, 64).time[:4, :6])
+
+
+PASSED_OR_FAILED = [(position, position < 449) for position in (*range(0, 450, 2), *range(449, 900, 2))]
+COINS = [
+    (position, position < 630 and (position // 2 + n) % 2 == 0) for n in range(6) for position in range(602, 640, 2)
+]
+
+
+@pytest.mark.parametrize("trials", [PASSED_OR_FAILED, COINS], ids=["passed or failed", "coins"])
+def test_a_decision_takes_no_more_work_after_hundreds_of_trials(monkeypatch, trials):
+    controller = MLRsearch([NDR], GRID.min_load, GRID.max_load)
+    for position, passes in trials:
+        controller.record(trial(position, 0.0 if passes else 0.1))
+    rows = []
+    pairs = []
+    curves_of = Posterior.curves
+    joint_of = Curves.joint
+
+    def curves(*given):
+        found = curves_of(*given)
+        rows.append(len(found.positions))
+        return found
+
+    def joint(*given):
+        pairs.append(given)
+        return joint_of(*given)
+
+    monkeypatch.setattr(Posterior, "curves", curves)
+    monkeypatch.setattr(Curves, "joint", joint)
+    controller.next_trial()
+    assert controller.purpose.rule == "plan"
+    assert len(rows) == 2
+    assert max(rows) <= 4 * MOST_KNOWN
+    assert 0 < len(pairs) <= 40
+
+
+def test_a_pair_that_is_not_examined_is_not_the_best_one():
+    rng = random.Random(1)
+    for _ in range(30):
+        posterior = Posterior(300)
+        centre = rng.uniform(100.0, 200.0)
+        for _ in range(rng.randint(2, 40)):
+            position = float(rng.randint(0, 300))
+            posterior.add(position, is_low=rng.random() > (position - centre) / rng.choice([1.0, 20.0, 100.0]) + 0.5)
+        lowers = np.arange(0, 300, 3)
+        curves = posterior.curves(NOTHING, ascending(lowers.tolist(), (lowers + 1).tolist()))
+        needed = np.array([(rng.randint(1, 30), rng.randint(1, 30)) for _ in curves.positions])
+        alone = [best_pair(curves, needed, lowers[[pair]], lowers[[pair]] + 1) for pair in range(len(lowers))]
+        best = best_pair(curves, needed, lowers, lowers + 1)
+        assert best._replace(number=0) == min(alone)
+        assert alone[best.number] == min(alone)
+
+
+def test_a_plan_imports_nothing_in_the_midst_of_a_search():
+    code = """
+import sys
+from lossratio.mlrsearch import NDR, PDR, MLRsearch
+from lossratio.trials import TrialInput, TrialOutput, TrialResult
+controller = MLRsearch([NDR, PDR], 9001.0, 1e6)
+before = {*sys.modules}
+for number in range(30):
+    trial = controller.next_trial()
+    lost = max(0.0, 1.0 - 5e5 / trial.load, 0.1 * (number % 3 == 0))
+    controller.record(TrialResult(trial, TrialOutput(lost)))
+assert controller.purpose.rule == "plan", controller.purpose
+print(*{*sys.modules} - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []

@@ -9,13 +9,15 @@ most about where the bounds are.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.posterior import LOSSY, Curves, Floats, Plan, race
+from lossratio.mlrsearch.posterior import LOSSY, Curves, Floats, Plan, ascending, race
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 
 NAME = "plan"
@@ -64,6 +66,18 @@ if there was none between the first share and the third. Some routers lose more 
 MOST_LOADS = 24
 """Loads with a trial, from the smallest lossy one to the largest one that passed, after which other rules take over:
 the SUT may change while it is searched."""
+
+LEAST_SUCCESS = 1e-9
+"""A smaller probability that a pair is the bounds counts as this one."""
+
+ROUNDING = 1e-6
+"""Relative; the times of two pairs differ by chance if they are closer."""
+
+MOST_KNOWN = 64
+"""Loads whose trials a plan takes in, so that a decision takes no longer after more; as many of earlier searches.
+
+A picture: a script had trials at 300 loads. 280 of them passed, all far below the smallest lossy one.
+"""
 
 MOST_TRIALS = 64
 """Trials of a proof that are told apart; where a load needs more, it counts as so many."""
@@ -158,50 +172,104 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     interval = view.intervals[-1]
     fresh = _trials(view, 0.0)
     first, last = interval.first, interval.last
-    coarse = np.linspace(first, max(first, last), COARSE).round()
+    coarse = np.linspace(first, max(first, last), COARSE).round().tolist()
     near = [] if facts.expected.overload is None else [math.floor(facts.expected.overload[0])]
-    around = np.add.outer(near, np.arange(-AROUND_EXPECTED, AROUND_EXPECTED + 1)).ravel()
-    looked_at = facts.posterior.curves(facts.expected, np.union1d(coarse, around))
+    around = [index + step for index in near for step in range(-AROUND_EXPECTED, AROUND_EXPECTED + 1)]
+    known = _known(facts)
+    looked_at = facts.posterior.curves(facts.expected, ascending(coarse, around), known)
     middle = int(np.searchsorted(-(looked_at.chances @ race(*fresh).lower[fresh]), -0.5))
     between = looked_at.positions[[max(0, middle - 1), min(len(looked_at.positions) - 1, middle)]].mean()
-    known = {*facts.posterior.measured, *facts.posterior.earlier}
-    measured = np.array([position for position in known if position == round(position)])
-    lowers = np.concatenate(
-        [round(between) + np.arange(-AROUND, AROUND), around, measured, measured - view.width, [first - 1]]
-    )
-    lowers = np.unique(lowers.clip(first - 1, last).astype(np.intp))
+    measured = [round(position) for position in known if position == round(position)]
+    below = [index - view.width for index in measured]
+    candidates = chain(range(round(between) - AROUND, round(between) + AROUND), around, measured, below, [first - 1])
+    lowers = ascending(min(last, max(first - 1, index)) for index in candidates).astype(np.intp)
     uppers = np.where(lowers < 0, 0, np.minimum(lowers + view.width, last + 1))
     lowers, uppers = lowers[lowers < uppers], uppers[lowers < uppers]
-    curves = facts.posterior.curves(facts.expected, np.union1d(np.union1d(lowers, uppers), coarse))
+    curves = facts.posterior.curves(facts.expected, ascending(lowers.tolist(), uppers.tolist(), coarse), known)
     needed = _needed(view, curves.positions)
-    success, low_first, high_first = _pairs(curves, needed, lowers, uppers)
-    best = int((np.minimum(low_first, high_first) / np.maximum(success, 1e-9)).argmin())
-    failures = min(low_first[best], high_first[best]) * (1.0 / max(success[best], 1e-9) - 1.0)
+    best = best_pair(curves, needed, lowers, uppers)
+    failures = min(best.low_first, best.high_first) * (1.0 / max(best.success, LEAST_SUCCESS) - 1.0)
     bits = _bits(curves, race(*fresh).lower[fresh], view.width)
     told = information(curves, needed)
     positions = curves.positions
     told[(positions < first) | (positions > last) | (positions != np.round(positions))] = 0.0
     if failures * told.max() > PATIENCE * fresh[0] * bits and told.any():
         return int(positions[told.argmax()]), Bound.UNDECIDED
-    lower_index, upper_index = int(lowers[best]), int(uppers[best])
-    if lower_index >= first and (upper_index > last or low_first[best] <= high_first[best]):
+    lower_index, upper_index = int(lowers[best.number]), int(uppers[best.number])
+    if lower_index >= first and (upper_index > last or best.low_first <= best.high_first):
         return lower_index, Bound.LOWER
     return upper_index, Bound.UPPER
 
 
-def _pairs(curves: Curves, needed: Needed, lowers: NDArray[np.intp], uppers: NDArray[np.intp]) -> Floats:
-    """For each pair, the probability that it is the bounds; the time of its proof with either load first, in trials."""
+def _known(facts: Plan) -> Collection[float]:
+    """The positions of the loads with trials that a plan takes in: those closest to what is contested."""
+    highest = max(facts.passed, default=facts.lowest_failure)
+    first, last = min(highest, facts.lowest_failure), max(highest, facts.lowest_failure)
+
+    def distance(position: float) -> float:
+        return max(0.0, first - position, position - last)
+
+    known: set[float] = set()
+    for positions in (facts.posterior.measured, facts.posterior.earlier):
+        if len(positions) > MOST_KNOWN:
+            positions = sorted(sorted(positions), key=distance)[:MOST_KNOWN]
+        known.update(positions)
+    return known
+
+
+class Pair(NamedTuple):
+    """Two loads that may be the bounds. Times are in trials."""
+
+    time_per_success: float
+    """The expected time of its proof, divided by the probability that it succeeds."""
+    number: int
+    """Its place among all pairs."""
+    success: float
+    """The probability that the loads are the bounds."""
+    low_first: float
+    """The expected time of the proof that begins with the lower load."""
+    high_first: float
+    """The same for the upper load."""
+
+
+def best_pair(curves: Curves, needed: Needed, lowers: NDArray[np.intp], uppers: NDArray[np.intp]) -> Pair:
+    """The pair with the least time per success; of several ones, the first.
+
+    Args:
+        curves: What is known about the loads.
+        needed: Low-loss and high-loss trials that each load of the curves still needs.
+        lowers: The lower load of each pair, in grid steps.
+        uppers: The upper load of each pair.
+    """
     tables = race(*map(int, needed.max(axis=0)))
-    lower, time = tables.lower[needed[:, 0], needed[:, 1]], tables.time[needed[:, 0], needed[:, 1]]
+    lower = tables.lower[needed[:, 0], needed[:, 1]]
+    time = tables.time[needed[:, 0], needed[:, 1]]
     alone = (curves.chances * time).sum(axis=1)
-    figures = np.empty((len(lowers), 3))
-    numbers = (np.searchsorted(curves.positions, indexes) for indexes in (lowers, uppers))
-    for row, (low, high) in enumerate(zip(*numbers, strict=True)):
+    low_rows = np.searchsorted(curves.positions, lowers)
+    high_rows = np.searchsorted(curves.positions, uppers)
+
+    # Both loads together are no surer than either of them, and no proof is shorter than that of its first load.
+    passes = (curves.chances * lower).sum(axis=1)[low_rows]
+    fails = (curves.chances * (1.0 - lower)).sum(axis=1)[high_rows]
+    shortest = np.minimum(alone[low_rows], alone[high_rows])
+    least = (1.0 - ROUNDING) * shortest / np.maximum(np.minimum(passes, fails), LEAST_SUCCESS)
+
+    best: Pair | None = None
+    for number in np.argsort(least, kind="stable").tolist():
+        if best is not None and least[number] > best.time_per_success:
+            break
+        low, high = low_rows[number], high_rows[number]
         joint = curves.joint(low, high)
-        success = lower[low] @ joint @ (1.0 - lower[high])
-        after_low = lower[low] @ joint @ time[high]
-        figures[row] = success, alone[low] + after_low, alone[high] + time[low] @ joint @ (1.0 - lower[high])
-    return np.asarray(figures.T)
+        passed = lower[low] @ joint
+        failed = 1.0 - lower[high]
+        success = float(passed @ failed)
+        low_first = float(alone[low] + passed @ time[high])
+        high_first = float(alone[high] + time[low] @ joint @ failed)
+        time_per_success = min(low_first, high_first) / max(success, LEAST_SUCCESS)
+        pair = Pair(time_per_success, number, success, low_first, high_first)
+        best = pair if best is None else min(best, pair)
+    assert best is not None  # noqa: S101 (there is a load below the first one, or at it, and one above)
+    return best
 
 
 def information(curves: Curves, needed: Needed) -> Floats:
@@ -231,10 +299,11 @@ def _entropy(chances: Floats) -> Floats:
 def _needed(view: GoalView, positions: Floats) -> Needed:
     """Low-loss and high-loss trials that loads still need to be a lower and an upper bound: a row for each load."""
     interval = view.intervals[-1]
-    measured = view.plan.posterior.measured if view.plan is not None else ()
+    measured = () if view.plan is None else view.plan.posterior.measured
     needed = np.tile(_trials(view, 0.0), (len(positions), 1))
-    for row in np.flatnonzero(np.isin(positions, [*measured])):
-        needed[row] = _trials(view, view.grid.load(int(positions[row])))
+    for row, position in enumerate(positions.tolist()):
+        if position in measured:
+            needed[row] = _trials(view, view.grid.load(int(position)))
     needed[positions < interval.first] = 0, 1
     needed[positions > interval.last] = 1, 0
     return needed
