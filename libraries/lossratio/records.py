@@ -50,14 +50,18 @@ _OF_PYDANTIC = frozenset(dir(BaseModel)) - frozenset(dir(object)) - {"model_dump
 """The names of every model of pydantic, but for the two that write it."""
 
 
-def left_out_if_empty(name: str) -> Any:
-    """Leaves a field out of files where it is empty: then files of earlier versions, which are continued, are alike."""
+def left_out_if_empty(*names: str) -> Any:
+    """Leaves fields out of files where they are empty: then files of earlier versions, which are continued, are alike.
+
+    A class calls it once, with all of them.
+    """
 
     # With a type of the return value, pydantic's schema would have no fields.
     def written(self: FileModel, serialize: pydantic.SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
         fields: dict[str, Any] = serialize(self)
-        if not fields.get(name):
-            fields.pop(name, None)
+        for name in names:
+            if not fields.get(name):
+                fields.pop(name, None)
         return fields
 
     return pydantic.model_serializer(mode="wrap")(written)

@@ -16,9 +16,9 @@ from pydantic import Field, JsonValue
 from lossratio.errors import TrafficError
 from lossratio.measurements import Request
 from lossratio.quantities import Duration, FrameRate
-from lossratio.records import FrameCount, Rate, Record, Seconds
+from lossratio.records import FrameCount, Rate, Record, Seconds, left_out_if_empty
 from lossratio.results import Doubt, DoubtKind
-from lossratio.trials import TrialInput
+from lossratio.trials import MissingFrames, TrialInput, missing_frames
 
 if TYPE_CHECKING:
     from lossratio.dut import Dut, DutCounters, DutOptions
@@ -158,8 +158,12 @@ class TelemetryTrial(Record):
     """Frames sent, in all directions."""
     received_frames: FrameCount
     """Frames received, in all directions."""
+    generator_drop_frames: FrameCount = 0
+    """Frames that came back and that the generator itself dropped; left out: none."""
     duts: tuple[DutTelemetry, ...]
     """The DUTs, from west to east."""
+
+    _leave_out = left_out_if_empty("generator_drop_frames")
 
     @property
     def lost_frames(self) -> int:
@@ -290,12 +294,14 @@ def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryT
             for observation in observations:
                 observation.add(answers.get(observation.dut, {}))
 
+    missing = missing_frames(output) or MissingFrames()
     return TelemetryTrial(
         load=rate,
         goal=request.goal,
         duration_s=request.duration,
         sent_frames=sum(direction.sent_frames for direction in output.directions),
         received_frames=sum(direction.received_frames for direction in output.directions),
+        generator_drop_frames=missing.generator_drops,
         duts=tuple(_described(observation) for observation in observations),
     )
 

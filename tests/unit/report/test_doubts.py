@@ -142,6 +142,15 @@ def test_what_a_dut_lacked_is_a_doubt_only_if_it_lost_frames(lost, doubts):
     assert [doubt.kind for doubt in seen] == doubts
 
 
+@pytest.mark.parametrize(("dropped", "doubts"), [(10, []), (9, [DoubtKind.TESTBED_CHANGED])])
+def test_what_a_dut_lacked_does_no_harm_where_the_generator_dropped_all_that_is_missing(dropped, doubts):
+    waited = Incident("DUT", "DUT1", None, "the thread vpp_wk_0 waited for a CPU for 40 % of the time", "stands")
+    way = DirectionCounters("a>b", 1000, 1000, 990, generator_drop_frames=dropped)
+    output = TrialOutput(0.01, sent_frames=1000, lost_frames=10, directions=(way,), incidents=(waited,))
+    (seen,) = doubts_of([throughput_of([TrialResult(TrialInput(1.0, 1000.0), output)])])
+    assert [doubt.kind for doubt in seen if doubt.kind is not DoubtKind.GENERATOR_DROPS] == doubts
+
+
 @pytest.mark.parametrize(("lost", "doubts"), [(249, 0), (251, 1), (399, 1), (401, 0)])
 def test_a_burst_that_may_have_lost_what_is_beyond_a_partial_drop_rate_is_a_doubt(lost, doubts):
     # 0.5 % of 50,000 frames are allowed, and 150 frames were in the burst.

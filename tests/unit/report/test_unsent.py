@@ -291,6 +291,26 @@ def test_the_trial_of_telemetry_contradicts_a_search_as_well():
         assert kinds_of(search.model_copy(update={"telemetry": (counted,)})) == doubts
 
 
+def test_what_the_generator_dropped_in_a_later_trial_contradicts_no_search():
+    search = throughput()
+    frames = round(search.conditions.rate(135e3).aggregate_fps)
+    latency = at(135e3, counters()).model_copy(
+        update={
+            "duration_s": 1.0,
+            "loss_ratio": 0.05,
+            "unsent_frames": 0,
+            "generator_drop_frames": round(0.05 * frames),
+        }
+    )
+    assert kinds_of(search.model_copy(update={"latency": (latency,)})) == []
+    load = search.goals[1].result.relevant_lower_bound
+    sent = round(load.aggregate_fps)
+    asked = {"load": load, "goal": "PDR", "duration_s": 1.0, "sent_frames": sent, "received_frames": round(0.9 * sent)}
+    dropped = sent - round(0.9 * sent)
+    trial = telemetry_trial().model_copy(update={**asked, "generator_drop_frames": dropped})
+    assert kinds_of(search.model_copy(update={"telemetry": (trial,)})) == []
+
+
 def test_a_busy_device_behind_a_generator_that_gets_slower_has_no_drift_and_no_bands():
     """The device forwards what it can, however much less the generator sends."""
 

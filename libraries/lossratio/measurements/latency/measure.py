@@ -22,7 +22,16 @@ from lossratio.measurements.latency.result import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
 from lossratio.results import Conditions, Outcome, TestRun, read_result, same_value
-from lossratio.trials import Integrity, LatencyOutput, TrialInput, TrialResult, check_integrity, output_from_counters
+from lossratio.trials import (
+    Integrity,
+    LatencyOutput,
+    MissingFrames,
+    TrialInput,
+    TrialResult,
+    check_integrity,
+    missing_frames,
+    output_from_counters,
+)
 from lossratio.units import format_frame_rate, parse_frame_rate
 
 if TYPE_CHECKING:
@@ -281,9 +290,16 @@ class Measured:
             duration_s=duration,
             loss_ratio=None if self.trial is None else self.trial.loss_ratio,
             unsent_frames=None if output is None else sum(direction.unsent_frames for direction in output.directions),
+            generator_drop_frames=self._generator_drops(),
             directions=() if output is None else tuple(map(direction_latency, output.latency)),
             error=self.outcome if isinstance(self.outcome, str) else None,
         )
+
+    def _generator_drops(self) -> int:
+        if self.trial is None:
+            return 0
+        missing = missing_frames(self.trial.output) or MissingFrames()
+        return missing.generator_drops
 
 
 def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoint) -> Measured:

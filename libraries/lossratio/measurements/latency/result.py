@@ -59,12 +59,14 @@ class LatencyAtLoad(Record):
     """Loss ratio of the trial, of all its frames; null: it failed."""
     unsent_frames: FrameCount | None = None
     """Frames that the generator could not send; null: the trial failed."""
+    generator_drop_frames: FrameCount = 0
+    """Frames that came back and that the generator itself dropped: the loss ratio counts them; left out: none."""
     directions: tuple[DirectionLatency, ...]
     """Latency by direction; empty: the trial failed."""
     error: str | None = None
     """Why the trial failed; null if it did not."""
 
-    _leave_out = left_out_if_empty("is_raised")
+    _leave_out = left_out_if_empty("is_raised", "generator_drop_frames")
 
     @model_validator(mode="after")
     def _a_failed_trial_has_an_error(self) -> "LatencyAtLoad":

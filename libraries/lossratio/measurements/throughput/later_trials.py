@@ -23,7 +23,7 @@ LEAST_LOST = 10
 
 @dataclass(frozen=True)
 class _LaterTrial:
-    """A trial after the search: in words, with its traffic, its lost frames, and its duration in seconds."""
+    """A trial after the search: in words, with its traffic, frames that the SUT lost, and its duration in seconds."""
 
     what: str
     offered: Offered
@@ -45,14 +45,15 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
             intended = _intended(at_load.load, at_load.duration_s)
             missing = at_load.unsent_frames or 0
             offered = Offered(at_load.load.per_interface_fps, max(0, intended - missing), missing)
-            lost = max(0, round(at_load.loss_ratio * intended) - missing)
+            lost = max(0, round(at_load.loss_ratio * intended) - missing - at_load.generator_drop_frames)
             trials.append(_LaterTrial(f"latency trial at {name_load(at_load)},", offered, lost, at_load.duration_s))
 
     for one in result.telemetry:
         load = one.load.per_interface_fps
         missing = max(0, _intended(one.load, one.duration_s) - one.sent_frames)
         what = f"telemetry's trial at {format_frame_rate(load)} per interface"
-        trials.append(_LaterTrial(what, Offered(load, one.sent_frames, missing), one.lost_frames, one.duration_s))
+        lost = one.lost_frames - one.generator_drop_frames
+        trials.append(_LaterTrial(what, Offered(load, one.sent_frames, missing), lost, one.duration_s))
 
     unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")
     if unsent is not None:
