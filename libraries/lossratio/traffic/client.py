@@ -32,7 +32,8 @@ _IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Pytho
 
 def pack_agent() -> NodeProgram:
     """Packs the agent."""
-    return pack_program("traffic/agent", "lossratio-agent", "server", rooms=("bpf",))
+    # These two start or reach a server, which takes seconds.
+    return pack_program("traffic/agent", "lossratio-agent", "server", rooms=("bpf",), seldom=("otg", "trex"))
 
 
 class AgentRefusalError(TrafficError):

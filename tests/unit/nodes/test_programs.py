@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -71,6 +72,41 @@ def test_an_error_names_the_program_and_the_line_in_it(session):
     where = r"-c .# lossratio-test\.\.\.. lossratio-test .* \"test_program.main.py\", line 2, .*no luck"
     with pytest.raises(NodeError, match=where):
         process.read_line(20)
+
+
+SAYS_WHAT_RUNS = "def main():\n    print({!r}, main.__code__.co_filename)\n"
+
+
+@pytest.mark.parametrize(("made_by", "runs"), [("this Python", "code"), ("another Python", "source")])
+def test_a_node_with_the_same_python_runs_the_code_and_any_other_the_source(session, monkeypatch, made_by, runs):
+    if made_by == "another Python":
+        monkeypatch.setattr(program_module, "MAGIC_NUMBER", b"\0\0\r\n")
+    sources = {"test_program": "", "test_program.main": SAYS_WHAT_RUNS.format("source")}
+    code = compile(SAYS_WHAT_RUNS.format("code"), "test_program.main.py", "exec")
+    program = NodeProgram("lossratio-test", "test_program.main", sources, {"test_program.main": code})
+    assert program.start(session.start, sys.executable).read_line(20) == f"{runs} test_program.main.py"
+
+
+def file_names(code):
+    """The file names that a module's code and the functions in it have."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return {code.co_filename}.union(*map(file_names, inner))
+
+
+def test_code_that_goes_with_a_program_is_that_of_its_sources(monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    program = pack_program("traffic/agent", "lossratio-code", "server", rooms=("bpf",), seldom=("trex",))
+    modules = {name for name in program.sources if not name.endswith(".o") and ".trex" not in name}
+    assert program.code.keys() == modules - {"lossratio"}
+
+    for name, code in program.code.items():
+        compiled = compile(program.sources[name], f"{name}.py", "exec", dont_inherit=True)
+        assert (code == compiled, file_names(code)) == (True, {f"{name}.py"}), name
+
+
+def test_no_code_goes_with_a_program_where_python_keeps_none(monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert pack_program("testbed/reservation/keeper", "lossratio-no-code", "main").code == {}
 
 
 def test_a_room_that_goes_with_a_program_has_its_own_name_there(session):
