@@ -19,7 +19,7 @@ from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.measurements.throughput.result import ThroughputResult
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.report.listener import ReportFormat, render, write_report
+from lossratio.report import render, write_report
 from lossratio.report.run import read_run
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
@@ -62,7 +62,7 @@ def main(tests: int, trials: int, searches: int) -> None:
         click.echo(f"{'step':<40}{'elapsed s':>10}{'CPU s':>10}")
         read = timed("read results", lambda: read_run(run.path))
         timed("doubts", lambda: read.doubts)
-        page = timed("make page", lambda: render(ReportFormat.HTML, [read]))
+        page = timed("make page", lambda: render("html", [read]))
         path = run.path / "lossratio.html"
         timed("write it", lambda: write_report(path, page))
         click.echo(f"the page has {len(page.encode()) / 1e6:.1f} MB")

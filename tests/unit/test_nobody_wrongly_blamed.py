@@ -26,8 +26,8 @@ from lossratio.measurements.measure import measure
 from lossratio.measurements.reconfiguration import Reconfiguration, measure_reconfiguration_loss
 from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.mlrsearch import NDR, PDR
+from lossratio.report import render
 from lossratio.report.comparison import compare, comparison_table
-from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import findings_of, message
@@ -100,7 +100,7 @@ ABOUT_THE_TESTER = {
     DoubtKind.GENERATOR_STALLS,
     DoubtKind.LATE_FRAMES,
 }
-FORMATS = (ReportFormat.HTML, ReportFormat.MARKDOWN, ReportFormat.JUNIT, ReportFormat.CSV, ReportFormat.OPENMETRICS)
+FORMATS = ("html", "md", "junit", "csv", "openmetrics")
 TRUE = (
     r"the SUT may forward more",
     r"the SUT did not lose them",
@@ -171,7 +171,7 @@ def texts_of(run, before):
     texts["doubts"] = "\n".join(str(doubt) for doubts in run.doubts for doubt in doubts)
     for report_format in FORMATS:
         report = render(report_format, [run])
-        texts[report_format.value] = visible(report) if report_format is ReportFormat.HTML else report
+        texts[report_format] = visible(report) if report_format == "html" else report
     compared = compare([before], [run])
     texts["compare"] = comparison_table(compared)
     return texts, compared

@@ -254,7 +254,7 @@ def look_for_kind(kind: str, work: Path) -> dict[str, object]:
     from lossratio.keywords import LossRatio
     from lossratio.measurements.rfc2544 import Rfc2544Part, Rfc2544Test
     from lossratio.measurements.rfc2544.report import values_of
-    from lossratio.report import ReportFormat, read_run, render
+    from lossratio.report import read_run, render
     from lossratio.results import findings_of, read_result, view_of
 
     with open_testbed("simulated", results=work / "run") as testbed:
@@ -274,7 +274,7 @@ def look_for_kind(kind: str, work: Path) -> dict[str, object]:
         "readings": [[finding.quantity, finding.value is not None] for finding in findings_of([result])],
         "rfc2544": [[row["quantity"], row["value"], row["unit"]] for row in rows if row["unit"] == "trials"],
         "csit": view_of(result).csit(result),
-        "page": f"{kind} rate" in render(ReportFormat.HTML, [read_run(work / "run")]),
+        "page": f"{kind} rate" in render("html", [read_run(work / "run")]),
         "trend": [trend.series.key.quantity for trend in analyse(history, TrendRequest()).trends],
         "read": read_result(file) == result,
     }

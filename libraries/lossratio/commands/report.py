@@ -9,7 +9,7 @@ from lossratio import report as reports
 from lossratio.commands.parameters import OneOf, argument, command, option
 from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
-from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, read_run, render, runs_in, write_report
+from lossratio.report import FORMATS, PAGE, junit_xml, read_run, runs_in, write_report
 from lossratio.results import repair as repair_files
 
 
@@ -17,9 +17,7 @@ from lossratio.results import repair as repair_files
 def report(
     directories: tuple[Path, ...] = argument("DIR...", required=True),
     *,
-    report_format: str = option(
-        "What to write.", "--format", type=OneOf([name.value for name in ReportFormat]), default=ReportFormat.HTML.value
-    ),
+    report_format: str = option("What to write.", "--format", type=OneOf(FORMATS.names()), default=PAGE),
     output: Path | None = option(
         "The file to write; - is standard output. Left out, it is a file in DIR.",
         type=click.Path(path_type=Path, allow_dash=True),
@@ -32,14 +30,14 @@ def report(
     the testbed is too small for them, or the suite skips them.
     """
     runs = [read_run(directory) for directory in directories]
-    chosen = ReportFormat(report_format)
-    text = render(chosen, runs)
+    chosen = reports.report_format(report_format)
+    text = chosen.write(runs)
     if output is None and len(runs) > 1:
         raise click.UsageError(
             "A report of several runs belongs to none of their directories. Name the file: --output FILE."
         )
 
-    path = directories[0] / FILE_NAMES[chosen] if output is None else output
+    path = directories[0] / chosen.file_name if output is None else output
     if str(path) == "-":
         click.echo(text, nl=False)
     else:

@@ -17,7 +17,7 @@ from lossratio.commands.parameters import argument, command, option
 from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.exit_status import ExitStatus
 from lossratio.history import LOOK_AT, TrendRequest
-from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, write_report
+from lossratio.report import PAGE, junit_xml, report_format, write_report
 
 _USUAL = TrendRequest()
 
@@ -93,7 +93,7 @@ def trend(
     click.echo(histories.trend_text(analysis))
 
     if html is not None:
-        added = {run.resolve().name: os.path.relpath(run / FILE_NAMES[ReportFormat.HTML], html.parent) for run in runs}
+        added = {run.resolve().name: os.path.relpath(run / report_format(PAGE).file_name, html.parent) for run in runs}
         links = histories.address_of_run(pages, added)
         write_report(html, histories.trend_page(analysis, Path(history).name or history, links))
 

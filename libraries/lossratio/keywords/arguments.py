@@ -15,6 +15,7 @@ from lossratio.errors import SearchError
 from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
 from lossratio.nodes import Credentials
+from lossratio.report import FORMATS
 from lossratio.traffic import parse_frame_size
 from lossratio.units import parse_frame_rate, parse_ratio
 
@@ -34,6 +35,20 @@ class Share(float):
 
 class FrameSize(str):
     """A frame size in bytes, or the name of a mix of sizes."""
+
+
+class FormatName(str):
+    """The name of a format of reports."""
+
+
+def to_format_name(value: str) -> FormatName:
+    """The name of a format of reports, in small or capital letters: ``html``, ``json``, ``csv``, ``markdown`` ..."""
+    name = value.strip().lower()
+    if name == "markdown":
+        name = "md"
+    if name not in FORMATS.names():
+        raise ValueError(FORMATS.unknown(name, FORMATS.names()))
+    return FormatName(name)
 
 
 def to_frame_rate(value: str | int | float) -> FrameRate:
@@ -159,6 +174,7 @@ def credentials(password: Secret | None, passphrase: Secret | None) -> Credentia
 
 
 CONVERTERS: Mapping[type, Any] = {
+    FormatName: to_format_name,
     FrameRate: to_frame_rate,
     FrameSize: to_frame_size,
     GoalSet: to_goal_set,

@@ -6,7 +6,7 @@ from robot.api import logger
 from robot.api.deco import keyword, library
 
 from lossratio.errors import ReportError
-from lossratio.keywords.arguments import CONVERTERS
+from lossratio.keywords.arguments import CONVERTERS, FormatName
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.live_view import say
 from lossratio.keywords.measurements import with_keywords_of_kinds
@@ -16,7 +16,7 @@ from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals
-from lossratio.report import ReportFormat, write_reports
+from lossratio.report import PAGE, write_reports
 from lossratio.version import __version__
 
 
@@ -90,16 +90,16 @@ class LossRatio(TestbedKeywords, ThroughputKeywords, Rfc2544Keywords, TesterKeyw
             logger.warn(f"{problem} So it has no keyword.")
 
     @keyword
-    def write_report(self, *formats: ReportFormat) -> None:
+    def write_report(self, *formats: FormatName) -> None:
         """Writes reports of what the run has measured so far into its output directory.
 
-        ``formats`` are ``html`` (the page ``lossratio.html``; the default), ``json``, ``csv``, ``markdown`` and
-        ``junit``. The page is written at the end of the run in any case.
+        ``formats`` are ``html`` (the page ``lossratio.html``; the default), ``json``, ``csv``, ``markdown``,
+        ``junit``, and all others of ``lossratio report``. The page is written at the end of the run in any case.
 
         | `Write Report`    html    junit
         """
         directory = self.session.directory
-        paths = () if directory is None else write_reports(directory.path, formats or (ReportFormat.HTML,))
+        paths = () if directory is None else write_reports(directory.path, formats or (PAGE,))
         if not paths:
             raise ReportError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
         for path in paths:

@@ -16,6 +16,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from lossratio.drawing import xml_text
 from lossratio.records import Rate
+from lossratio.report.formats import ReportFormat
 from lossratio.report.run import CutOff, Run
 from lossratio.results import Outcome, TestResult, findings_of, message, number_of
 from lossratio.units import trials_counted
@@ -130,3 +131,7 @@ def _case(result: TestResult, doubts: tuple[str, ...], failure: str | None) -> C
         output="\n".join((message(result), *(f"Doubt: {doubt}" for doubt in doubts))),
         properties=values,
     )
+
+
+JUNIT = ReportFormat("lossratio.junit.xml", junit_report)
+"""Test cases with their states, for CI systems."""

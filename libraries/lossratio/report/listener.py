@@ -1,12 +1,11 @@
-"""The formats of reports; and the listener that writes the reports of a run once, at its end.
+"""The listener that writes the reports of a run once, at its end.
 
 Use it as ``robot --listener lossratio.report.listener.RunReport ...``; formats follow after colons:
 ``--listener lossratio.report.listener.RunReport:html:junit``. Without formats, the listener writes only the page. A
 suite with lossratio's keywords writes the page even without the listener.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,56 +16,13 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.errors import ReportError, StorageError, storing
 from lossratio.exit_status import FAILURES
 from lossratio.report.failures import Misfits, note_failure, note_skip
-from lossratio.report.junit import junit_report
-from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_report
-from lossratio.report.page import PAGE_NAME, report_page
-from lossratio.report.run import Run, is_run, read_run
-from lossratio.report.tables import csv_report, json_report, markdown_report
+from lossratio.report.formats import PAGE, render, report_format
+from lossratio.report.run import is_run, read_run
 from lossratio.results import identity_of, suite_identity_of, write_whole
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
 """Robot Framework's variable that is set when a listener or program has taken on writing the page of the run."""
 _LIBRARY = "library"
-
-
-class ReportFormat(str, Enum):
-    """The formats of reports."""
-
-    HTML = "html"
-    """One page with all results, for a browser."""
-    JSON = "json"
-    """All results, for programs."""
-    CSV = "csv"
-    """A row for each goal of each test, for spreadsheets."""
-    MARKDOWN = "md"
-    """The overview, for chats and merge requests."""
-    JUNIT = "junit"
-    """Test cases with their states, for CI systems."""
-    OPENMETRICS = "openmetrics"
-    """All values with their bounds as metrics, for Prometheus."""
-    OTLP = "otlp"
-    """The same metrics in JSON, for collectors of OpenTelemetry."""
-    BENCHER = "bencher"
-    """The values in Bencher's metric format."""
-
-
-_WRITERS: Mapping[ReportFormat, tuple[str, Callable[[Sequence[Run]], str]]] = {
-    ReportFormat.HTML: (PAGE_NAME, lambda runs: report_page(runs, ", ".join(run.path.resolve().name for run in runs))),
-    ReportFormat.JSON: ("lossratio.json", json_report),
-    ReportFormat.CSV: ("lossratio.csv", csv_report),
-    ReportFormat.MARKDOWN: ("lossratio.md", markdown_report),
-    ReportFormat.JUNIT: ("lossratio.junit.xml", junit_report),
-    ReportFormat.OPENMETRICS: ("lossratio.prom", openmetrics_report),
-    ReportFormat.OTLP: ("lossratio.otlp.json", otlp_report),
-    ReportFormat.BENCHER: ("lossratio.bencher.json", bencher_report),
-}
-FILE_NAMES = {report_format: name for report_format, (name, _) in _WRITERS.items()}
-"""File names of the reports in the directory of a run."""
-
-
-def render(report_format: ReportFormat, runs: Sequence[Run]) -> str:
-    """Makes a report of the runs, as text."""
-    return _WRITERS[report_format][1](runs)
 
 
 def write_report(path: Path, text: str) -> None:
@@ -75,7 +31,7 @@ def write_report(path: Path, text: str) -> None:
         write_whole(path, text.encode("utf-8", "replace"))
 
 
-def write_reports(directory: Path, formats: Iterable[ReportFormat]) -> tuple[Path, ...]:
+def write_reports(directory: Path, formats: Iterable[str]) -> tuple[Path, ...]:
     """Writes reports of a run into its directory. A run without tests that measure gets no reports.
 
     Raises:
@@ -85,9 +41,9 @@ def write_reports(directory: Path, formats: Iterable[ReportFormat]) -> tuple[Pat
     if not is_run(directory):
         return ()
     run = read_run(directory)
-    reports = {directory / FILE_NAMES[report_format]: report_format for report_format in formats}
-    for path, report_format in reports.items():
-        write_report(path, render(report_format, [run]))
+    reports = {directory / report_format(name).file_name: name for name in formats}
+    for path, name in reports.items():
+        write_report(path, render(name, [run]))
     return tuple(reports)
 
 
@@ -101,10 +57,12 @@ class RunReport:
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self, *formats: str) -> None:
-        """Takes the formats to write; without formats, only the page. Raises ValueError if there is no such format."""
+        """Takes the formats to write; without formats, only the page. Raises ReportError if there is no such format."""
         # Robot Framework closes the listener of a global library at the end of the outermost suite.
         self.ROBOT_LIBRARY_LISTENER = self
-        self._formats = [ReportFormat(name) for name in formats] or [ReportFormat.HTML]
+        self._formats = list(formats) or [PAGE]
+        for name in self._formats:
+            report_format(name)
         self._directory: Path | None = None
         self._notes_failures = False
         self._misfits = Misfits()
@@ -148,14 +106,14 @@ class RunReport:
             return
         robot = BuiltIn()
         self._directory = Path(robot.get_variable_value("${OUTPUT DIR}"))
-        if ReportFormat.HTML not in self._formats:
+        if PAGE not in self._formats:
             return
         if robot.get_variable_value(f"${{{PAGE_VARIABLE}}}") is None:
             robot.set_global_variable(f"${{{PAGE_VARIABLE}}}", name)
             self._notes_failures = True
             (self._directory / FAILURES).unlink(missing_ok=True)
         else:
-            self._formats.remove(ReportFormat.HTML)
+            self._formats.remove(PAGE)
 
     def close(self) -> None:
         """Writes the reports. Robot Framework calls this method."""

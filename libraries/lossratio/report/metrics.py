@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
+from lossratio.report.formats import ReportFormat
 from lossratio.report.run import NOTHING_MEASURED, Run
 from lossratio.results import Outcome, TestResult, doubts_of, findings_of, number_of, view_of
 from lossratio.units import FRAMES_PER_SECOND
@@ -239,3 +240,11 @@ def _labels(run: Run, result: TestResult) -> dict[str, str]:
 
 def _attribute(name: str, text: str) -> dict[str, Any]:
     return {"key": name, "value": {"stringValue": text}}
+
+
+OPENMETRICS = ReportFormat("lossratio.prom", openmetrics_report)
+"""All values with their bounds as metrics, for Prometheus."""
+OTLP = ReportFormat("lossratio.otlp.json", otlp_report)
+"""The same metrics in JSON, for collectors of OpenTelemetry."""
+BENCHER = ReportFormat("lossratio.bencher.json", bencher_report)
+"""The values in Bencher's metric format."""

@@ -17,6 +17,7 @@ from pydantic import BaseModel, JsonValue
 
 from lossratio.drawing import MARKS, PAGES, Overview, Section, html_fragment, packed, series_colour
 from lossratio.report import tables
+from lossratio.report.formats import ReportFormat
 from lossratio.report.run import Run, cycles_left_alone
 from lossratio.results import Conditions, Picture, TestResult, message, view_of
 from lossratio.units import tests_counted
@@ -156,3 +157,12 @@ def _headline(runs: Sequence[Run], rows: Sequence[tables.FindingRow]) -> str:
 def _as_json(value: object) -> str:
     data = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
     return json.dumps(data, indent=1, ensure_ascii=False)
+
+
+def _page_of_runs(runs: Sequence[Run]) -> str:
+    title = ", ".join(run.path.resolve().name for run in runs)
+    return report_page(runs, title)
+
+
+HTML = ReportFormat(PAGE_NAME, _page_of_runs)
+"""One page with all results, for a browser."""

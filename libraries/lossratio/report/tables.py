@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from lossratio.drawing import NOTHING, Column, number_column, range_bar, test_column, verdict
 from lossratio.records import Rate
+from lossratio.report.formats import ReportFormat
 from lossratio.report.run import Run
 from lossratio.results import (
     Finding,
@@ -542,3 +543,11 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iter
 def markdown_cell(text: str) -> str:
     """Text as a cell of a Markdown table, in one line."""
     return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())
+
+
+JSON = ReportFormat("lossratio.json", json_report)
+"""All results, for programs."""
+CSV = ReportFormat("lossratio.csv", csv_report)
+"""A row for each goal of each test, for spreadsheets."""
+MARKDOWN = ReportFormat("lossratio.md", markdown_report)
+"""The overview, for chats and merge requests."""

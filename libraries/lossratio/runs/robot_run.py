@@ -22,7 +22,7 @@ from robot.running import TestSuiteBuilder
 from robot.utils import secs_to_timestr, timestr_to_secs
 
 from lossratio.errors import LossRatioError, ReportError, StorageError
-from lossratio.report import PAGE_VARIABLE, ReportFormat, write_reports
+from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
 
 GRACE = 120.0
@@ -214,7 +214,7 @@ def run_robot(
 def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
     """Writes the page of the run. Gives a message if the disk does not take it; damaged files go to standard error."""
     try:
-        for path in write_reports(directory, [ReportFormat.HTML]):
+        for path in write_reports(directory, [PAGE]):
             if is_shown:
                 with suppress(OSError):
                     logger.console(f"lossratio: {path}")

@@ -15,7 +15,7 @@ from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.entries import SeriesKey
 from lossratio.measurements.throughput.goals import GoalSet, load_goals
 from lossratio.mlrsearch import MLRsearch
-from lossratio.report.listener import ReportFormat, render
+from lossratio.report import render
 from lossratio.report.run import Run, read_run
 from lossratio.results.findings import message
 from lossratio.runs.job import load_job
@@ -260,7 +260,7 @@ def _read_run(folder: str) -> Callable[[Path], Run]:
 
 
 def _work_with_run(run: Run) -> None:
-    for report_format in (ReportFormat.MARKDOWN, ReportFormat.CSV, ReportFormat.JSON, ReportFormat.HTML):
+    for report_format in ("md", "csv", "json", "html"):
         render(report_format, [run]).encode()
     for result in run.results:
         message(result).encode()

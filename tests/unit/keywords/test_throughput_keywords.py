@@ -7,7 +7,7 @@ import pytest
 from robot_runs import ON_A_POLICED_BRIDGE, run_suite, write_suite
 
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.report.listener import ReportFormat, render, write_report
+from lossratio.report import render, write_report
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
 
@@ -325,7 +325,7 @@ def test_a_test_that_failed_before_it_measured_is_in_the_reports(tmp_path, liste
     assert page.count("failed</span> before it measured anything: ") == 2
     names = {"csv": ",A,A Test,", "junit": 'classname="A" name="A Test"'}
     for report_format in ("csv", "md", "junit", "json"):
-        text = render(ReportFormat(report_format), [run])
+        text = render(report_format, [run])
         assert names.get(report_format, "A.A Test") in text
         assert "none_such" in text
     # It is not known of an earlier run in the same directory.

@@ -17,7 +17,7 @@ from lossratio.measurements.back_to_back import (
     back_to_back_values,
     measure_back_to_back,
 )
-from lossratio.report import ReportFormat, read_run, render
+from lossratio.report import read_run, render
 from lossratio.results import Outcome, caveats_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of
 from lossratio.testbed import open_testbed
@@ -153,7 +153,7 @@ def test_the_result_is_kept_and_shown(measured):
     assert "back-to-back frames (RFC 9004), 3 searches" in text
     assert "1999 frames" in text
     assert "corrected buffer time   9.995 ms (999.5 frames)" in text
-    page = render(ReportFormat.HTML, [read_run(where.directory.path)])
+    page = render("html", [read_run(where.directory.path)])
     assert "corrected buffer time" in page
 
 

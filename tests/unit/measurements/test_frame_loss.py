@@ -9,7 +9,7 @@ from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.errors import SearchError
 from lossratio.measurements.frame_loss import FrameLossRate, FrameLossRequest, measure_frame_loss_rate
-from lossratio.report.listener import ReportFormat, render
+from lossratio.report import render
 from lossratio.report.run import read_run
 from lossratio.results.findings import message
 from lossratio.results.model import Outcome
@@ -50,7 +50,7 @@ def test_the_result_is_kept_shown_and_drawn(policed, tmp_path):
     text = message(result)
     assert "  100 %  " in text
     assert "loss 49 %" in text
-    page = render(ReportFormat.HTML, [read_run(tmp_path)])
+    page = render("html", [read_run(tmp_path)])
     assert "Frame loss rate" in page
     assert "<svg" in page
     assert "100.00 kfps per interface for 1 s: loss 49 %" in page

@@ -23,7 +23,7 @@ from lossratio.measurements import measure
 from lossratio.measurements.mrr import MaximumReceiveRate, Mrr, MrrRequest, MrrResult, MrrView, maximum_receive_rate
 from lossratio.measurements.open_testbed import measured_kinds
 from lossratio.records import Rate
-from lossratio.report import ReportFormat, compare, comparison_table, read_run, render
+from lossratio.report import FORMATS, compare, comparison_table, read_run, render
 from lossratio.results import Shown, findings_of, kind_names, kind_of, kinds, message, read_result
 from lossratio.trials import read_journal
 
@@ -91,12 +91,12 @@ def test_its_result_is_in_words_and_in_every_report(runs):
     run = read_run(runs[0])
     (result,) = run.results
     assert re.match(r"worst: measured\n  worst trial +51,000 fps per interface", message(result))
-    for report_format in ReportFormat:
+    for report_format in FORMATS.names():
         text = render(report_format, [run])
         assert "worst" in text
         assert "a test" in text
-    assert ",worst,worst trial,measured," in render(ReportFormat.CSV, [run])
-    assert 'name="worst trial aggregate fps"' in render(ReportFormat.JUNIT, [run])
+    assert ",worst,worst trial,measured," in render("csv", [run])
+    assert 'name="worst trial aggregate fps"' in render("junit", [run])
 
 
 @pytest.mark.long
@@ -116,10 +116,10 @@ def test_values_in_seconds_have_their_unit_in_every_report(lost_times):
     seconds = f"{result.lost_time_s:.5g} s"
     assert 0.0 < result.lost_time_s < 1.0
     assert re.match(rf"lost_time: measured\n  lost time +{re.escape(seconds)}\n", message(result))
-    assert f">{seconds}</td>" in render(ReportFormat.HTML, [run])
-    assert f" | {seconds} | measured | lost time | 64 B | – | – | – | " in render(ReportFormat.MARKDOWN, [run])
-    assert f'<property name="lost time s" value="{result.lost_time_s!r}" />' in render(ReportFormat.JUNIT, [run])
-    (row,) = csv.DictReader(render(ReportFormat.CSV, [run]).splitlines())
+    assert f">{seconds}</td>" in render("html", [run])
+    assert f" | {seconds} | measured | lost time | 64 B | – | – | – | " in render("md", [run])
+    assert f'<property name="lost time s" value="{result.lost_time_s!r}" />' in render("junit", [run])
+    (row,) = csv.DictReader(render("csv", [run]).splitlines())
     assert (row["unit"], float(row["value"])) == ("s", result.lost_time_s)
     assert {row[name] for name in row if name.endswith(("_per_interface_fps", "_l1_bps", "maximum_ratio"))} == {""}
 
@@ -196,15 +196,15 @@ def test_a_quantity_that_a_kind_gains_is_declared_in_its_record_alone(tmp_path, 
     described = BestResult.model_json_schema()["$defs"]["BestMrr"]["properties"]["best"]
     assert described["description"] == "The highest of the values."
     assert (
-        json.loads(render(ReportFormat.JSON, [run]))["runs"][0]["results"][0]["result"]["mrr"]["best"]["aggregate_fps"]
+        json.loads(render("json", [run]))["runs"][0]["results"][0]["result"]["mrr"]["best"]["aggregate_fps"]
         == 102_000.0
     )
-    rows = csv.DictReader(render(ReportFormat.CSV, [run]).splitlines())
+    rows = csv.DictReader(render("csv", [run]).splitlines())
     table = {row["goal"]: float(row["value"]) for row in rows}
     assert table == {"MRR": 102_000.0, "best trial": 102_000.0}
-    assert 'name="best trial aggregate fps" value="102000.0"' in render(ReportFormat.JUNIT, [run])
-    assert re.search(r'quantity="best trial".* 102000', render(ReportFormat.OPENMETRICS, [run]))
-    for report_format in (ReportFormat.HTML, ReportFormat.MARKDOWN):
+    assert 'name="best trial aggregate fps" value="102000.0"' in render("junit", [run])
+    assert re.search(r'quantity="best trial".* 102000', render("openmetrics", [run]))
+    for report_format in ("html", "md"):
         assert "best trial" in render(report_format, [run])
     assert "best trial" in comparison_table(compare([run], [read_run(runs[1])]))
     history = History(tmp_path / "history")

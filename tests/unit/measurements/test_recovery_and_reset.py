@@ -16,7 +16,7 @@ from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery, recovery_time
 from lossratio.measurements.reset import ResetRequest, ResettingMeasurer, command_reset, measure_reset, reset_time
-from lossratio.report import ReportFormat, read_run, render
+from lossratio.report import read_run, render
 from lossratio.results import DoubtKind, Outcome, doubts_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of
 from lossratio.testbed import open_testbed
@@ -70,7 +70,7 @@ def test_a_recovery_is_kept_and_shown(testbed_of, tmp_path):
     text = message(result)
     assert "system recovery (RFC 2544, section 26.5), 3 repetitions" in text
     assert "overload for 1 s" in text
-    assert "system recovery" in render(ReportFormat.HTML, [read_run(tmp_path)])
+    assert "system recovery" in render("html", [read_run(tmp_path)])
 
 
 def test_averages_that_do_not_follow_from_the_repetitions_are_refused(testbed_of, tmp_path):
@@ -277,7 +277,7 @@ def test_a_direction_that_ended_first_left_no_frame_unsent():
         now=lambda: 2.0,
         wait=lambda seconds: None,
         start_traffic=lambda load, watch: None,
-        stop_traffic=lambda wait: SimpleNamespace(timelines=lines, directions=ways),
+        stop_traffic=lambda wait: SimpleNamespace(timelines=lines, directions=ways, late=0),
     )
     output = ResettingMeasurer(source, lambda: None, RESET).measure(TrialInput(3.0, 100.0))
     assert (output.unsent_frames, output.lost_frames) == (0, 44)

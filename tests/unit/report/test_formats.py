@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,11 @@ from click.testing import CliRunner
 from report_examples import RESULT, mrr, throughput
 
 from lossratio.commands.report import report
-from lossratio.errors import StorageError
-from lossratio.report import tables
-from lossratio.report.listener import FILE_NAMES, ReportFormat, render, write_report
+from lossratio.errors import ReportError, StorageError
+from lossratio.keywords.arguments import to_format_name
+from lossratio.report import render, tables, write_report, write_reports
+from lossratio.report.formats import FORMATS
+from lossratio.report.page import PAGE_NAME
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
@@ -51,7 +54,7 @@ def cut_off(whole, tmp_path):
 
 
 def test_json_has_whole_results_and_doubts(whole):
-    (run,) = json.loads(render(ReportFormat.JSON, [whole]))["runs"]
+    (run,) = json.loads(render("json", [whole]))["runs"]
     assert run["run"] == "nightly"
     assert [RESULT.validate_python(entry["result"]) for entry in run["results"]] == list(whole.results)
 
@@ -59,7 +62,7 @@ def test_json_has_whole_results_and_doubts(whole):
 def test_no_character_of_an_error_tears_a_row_of_csv(tmp_path):
     run = RunDirectory(tmp_path)
     run.write(throughput(error='50 %\r100 %\r\n\x00,"', trials=5))
-    ndr, pdr = csv.DictReader(io.StringIO(render(ReportFormat.CSV, [read_run(tmp_path)]), newline=""))
+    ndr, pdr = csv.DictReader(io.StringIO(render("csv", [read_run(tmp_path)]), newline=""))
     assert ndr["reason"] == pdr["reason"] == '50 %\n100 %\n\n\ufffd,"'
 
 
@@ -69,7 +72,7 @@ def test_a_name_is_no_formula_in_csv_and_a_number_stays_one(tmp_path, name):
     run.write(throughput(name=name, error="-1.5"))
     with Journal.open(run.journal_path(f"{name}.cut"), {}) as journal:
         journal.append(TrialResult(TrialInput(1.0, 1000.0), TrialOutput(0.0)), verified=False)
-    *rows, cut = csv.DictReader(io.StringIO(render(ReportFormat.CSV, [read_run(run.path)])))
+    *rows, cut = csv.DictReader(io.StringIO(render("csv", [read_run(run.path)])))
     assert {(row["run"], row["test"], row["reason"]) for row in rows} == {(f"'{name}", f"'{name}", "'-1.5")}
     assert cut["run"] == f"'{name}"
     assert {float(row["aggregate_factor"]) for row in rows} == {2.0}
@@ -77,7 +80,7 @@ def test_a_name_is_no_formula_in_csv_and_a_number_stays_one(tmp_path, name):
 
 
 def test_csv_has_a_row_for_each_goal_in_plain_units(whole):
-    rows = list(csv.DictReader(io.StringIO(render(ReportFormat.CSV, [whole]))))
+    rows = list(csv.DictReader(io.StringIO(render("csv", [whole]))))
     assert [(row["test"], row["goal"], row["outcome"]) for row in rows] == [
         ("64B-1c-eth-l2bdbase-mrr", "MRR", "measured"),
         ("64B-1c-eth-l2bdbase-ndrpdr", "NDR", "measured"),
@@ -96,7 +99,7 @@ def test_csv_has_a_row_for_each_goal_in_plain_units(whole):
 
 
 def test_markdown_is_a_table_that_names_cannot_break(whole):
-    lines = render(ReportFormat.MARKDOWN, [whole]).splitlines()
+    lines = render("md", [whole]).splitlines()
     table = [line.replace("\\|", "") for line in lines if line.startswith("|")]
     assert {line.count("|") for line in table} == {13}
     assert any("limitof &lt;it>" in line and "irregular: the generator's limit" in line for line in table)
@@ -105,7 +108,7 @@ def test_markdown_is_a_table_that_names_cannot_break(whole):
 
 
 def test_junit_counts_failures_as_errors_and_irregular_results_as_skipped(whole):
-    (suite,) = ElementTree.fromstring(render(ReportFormat.JUNIT, [whole]))  # noqa: S314 (our own)
+    (suite,) = ElementTree.fromstring(render("junit", [whole]))  # noqa: S314 (our own)
     assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
         "tests": "4",
         "failures": "0",
@@ -119,7 +122,7 @@ def test_junit_counts_failures_as_errors_and_irregular_results_as_skipped(whole)
 
 
 # Bencher's format has benchmarks with values only; the command names the rest, and fails.
-@pytest.mark.parametrize("chosen", [chosen for chosen in ReportFormat if chosen is not ReportFormat.BENCHER])
+@pytest.mark.parametrize("chosen", [chosen for chosen in FORMATS.names() if chosen != "bencher"])
 def test_a_run_that_is_not_whole_is_marked_in_every_format(cut_off, chosen):
     text = render(chosen, [read_run(cut_off)])
     assert "Suite.killed" in text
@@ -129,7 +132,7 @@ def test_a_run_that_is_not_whole_is_marked_in_every_format(cut_off, chosen):
 def test_the_command_writes_into_the_directory(directory):
     answer = CliRunner().invoke(report, [str(directory)])
     assert answer.exit_code == 0
-    page = directory / FILE_NAMES[ReportFormat.HTML]
+    page = directory / PAGE_NAME
     assert answer.output == f"{page}\n"
     assert page.read_text().startswith("<!DOCTYPE html>")
 
@@ -201,10 +204,51 @@ def test_a_report_of_any_kind_of_result_needs_no_ssh(tmp_path):
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from lossratio.report import ReportFormat, read_run, render\n"
-        "render(ReportFormat.HTML, [read_run(Path(sys.argv[1]))])\n"
+        "from lossratio.report import read_run, render\n"
+        "render('html', [read_run(Path(sys.argv[1]))])\n"
         "assert not {'paramiko', 'lossratio.testbed'} & set(sys.modules)\n"
     )
     run = Path(__file__).parents[1] / "data" / "format_2"
     answer = subprocess.run([sys.executable, "-c", program, run], check=False, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
+
+
+MODULE = """
+from lossratio.report import ReportFormat
+
+def count(runs):
+    return f"{sum(len(run.results) for run in runs)} results\\n"
+
+COUNT = ReportFormat("lossratio.count.txt", count)
+"""
+
+
+def test_another_package_adds_a_format(install_package, directory, tmp_path):
+    entries = ["count = our_formats:COUNT", "broken = our_formats:count", "absent = no_such_module:X"]
+    install_package("our_formats", {"lossratio.report_format": entries}, our_formats=MODULE)
+    assert {"count", "broken", "html"} <= set(FORMATS.names())
+    assert render("count", [read_run(directory)]) == "4 results\n"
+    (path,) = write_reports(directory, ["count"])
+    assert (path.name, path.read_text()) == ("lossratio.count.txt", "4 results\n")
+    assert to_format_name("COUNT") == "count"
+    with pytest.raises(ReportError, match=r"'broken' of our_formats 1.0 .* is not a lossratio.report.ReportFormat"):
+        render("broken", [])
+    with pytest.raises(ReportError, match=r"'absent' of our_formats 1.0 .* cannot be loaded: ModuleNotFoundError"):
+        render("absent", [])
+    # The choices of the command are made when it is imported.
+    program = [sys.executable, "-m", "lossratio", "report", str(directory), "--format", "count", "--output", "-"]
+    site = {"PYTHONPATH": str(tmp_path / "site-packages"), "PATH": os.environ["PATH"]}
+    done = subprocess.run(program, check=False, capture_output=True, text=True, env=site)
+    assert done.stdout == "4 results\n"
+
+
+def test_the_keyword_takes_every_format_and_names_them_all_where_there_is_none():
+    assert [to_format_name(name.upper()) for name in FORMATS.names()] == list(FORMATS.names())
+    assert to_format_name("Markdown") == "md"
+    with pytest.raises(ValueError, match=r"There is no format of reports 'jsn'; there are .*Did you mean 'json'\?"):
+        to_format_name("jsn")
+
+
+def test_the_page_on_reports_has_every_format():
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "compare-and-trend.md").read_text()
+    assert [name for name in FORMATS.names() if f"| `{name}` |" not in page] == []

@@ -14,7 +14,7 @@ from report_examples import mrr
 
 from lossratio.commands.report import compare, report
 from lossratio.errors import ReportError
-from lossratio.report import ReportFormat, note_failure, read_run, render
+from lossratio.report import FORMATS, note_failure, read_run, render
 from lossratio.results.model import Outcome, TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.trials.journal import Journal
@@ -38,7 +38,7 @@ def failed(tmp_path):
 
 
 def cases_in(*paths):
-    junit = ElementTree.fromstring(render(ReportFormat.JUNIT, [read_run(path) for path in paths]))  # noqa: S314
+    junit = ElementTree.fromstring(render("junit", [read_run(path) for path in paths]))  # noqa: S314
     return [(case.get("classname"), case.get("name")) for case in junit.iter("testcase")]
 
 
@@ -54,7 +54,7 @@ def test_junit_has_a_failure_where_a_test_measured_and_failed_all_the_same(measu
     note_failure(measured, TEST.full_name, "1 doubt: the load was not offered", suite=TEST.suite)
     if passes_later:
         note_failure(measured, TEST.full_name, None)
-    junit = ElementTree.fromstring(render(ReportFormat.JUNIT, [read_run(measured)]))  # noqa: S314
+    junit = ElementTree.fromstring(render("junit", [read_run(measured)]))  # noqa: S314
     found = [failure.get("message") for failure in junit.iter("failure")]
     assert found == ([] if passes_later else ["1 doubt: the load was not offered"])
     (suite,) = junit.iter("testsuite")
@@ -66,7 +66,7 @@ MESSAGE = "*Less* than the 20 Mfps\n| that the test <asks> for"
 
 def exports(path):
     run = read_run(path)
-    return {name: render(name, [run]) for name in ReportFormat}
+    return {name: render(name, [run]) for name in FORMATS.names()}
 
 
 @pytest.mark.parametrize("failed_then", [True, False])
@@ -77,9 +77,9 @@ def test_a_test_that_measured_and_failed_is_a_failed_test_in_every_export_and_it
         note_failure(measured, TEST.full_name, None)
     after = exports(measured)
     said = MESSAGE.replace("\n", " ")
-    (row,) = csv.DictReader(io.StringIO(after[ReportFormat.CSV]))
-    (exported,) = json.loads(after[ReportFormat.JSON])["runs"]
-    shown = "the test failed: " in after[ReportFormat.MARKDOWN]
+    (row,) = csv.DictReader(io.StringIO(after["csv"]))
+    (exported,) = json.loads(after["json"])["runs"]
+    shown = "the test failed: " in after["md"]
     assert (row["outcome"], row["test_failure"]) == ("measured", MESSAGE if failed_then else "")
     assert exported["results"][0]["failure"] == (MESSAGE if failed_then else None)
     assert shown is failed_then
@@ -90,18 +90,18 @@ def test_a_test_that_measured_and_failed_is_a_failed_test_in_every_export_and_it
         return
 
     markdown = said.replace("|", "\\|").replace("<", "&lt;")
-    assert f"; the test failed: {markdown} |" in after[ReportFormat.MARKDOWN]
-    page = after[ReportFormat.HTML]
+    assert f"; the test failed: {markdown} |" in after["md"]
+    page = after["html"]
     assert page.count("the test failed: ") >= 2, "in the headline and in the overview"
     assert '<span class="failed">The test failed</span>, and its values were measured: *Less*' in page
     assert "&lt;asks&gt;" in page
     assert "1 of them irregular, failed or doubtful" in page
     number = row["value_aggregate_fps"]
-    assert number == next(csv.DictReader(io.StringIO(before[ReportFormat.CSV])))["value_aggregate_fps"] != ""
+    assert number == next(csv.DictReader(io.StringIO(before["csv"])))["value_aggregate_fps"] != ""
 
 
 def samples_of(metric, texts):
-    families = text_string_to_metric_families(texts[ReportFormat.OPENMETRICS])
+    families = text_string_to_metric_families(texts["openmetrics"])
     return [sample.value for family in families for sample in family.samples if sample.name == metric]
 
 
@@ -111,8 +111,8 @@ def test_a_measurement_that_failed_says_so_once(tmp_path):
     run.write(broken)
     note_failure(tmp_path, TEST.full_name, "LinkError: no link", suite=TEST.suite)
     texts = exports(tmp_path)
-    assert "failed: no result" in texts[ReportFormat.MARKDOWN]
-    assert "the test failed" not in texts[ReportFormat.MARKDOWN] + texts[ReportFormat.HTML].lower()
+    assert "failed: no result" in texts["md"]
+    assert "the test failed" not in texts["md"] + texts["html"].lower()
     assert samples_of("lossratio_test_failed", texts) == [1.0]
 
 
@@ -131,7 +131,7 @@ def test_metrics_list_a_test_that_measured_nothing_with_the_labels_of_its_other_
     run = read_run(measured)
     samples = [
         sample
-        for family in text_string_to_metric_families(render(ReportFormat.OPENMETRICS, [run, read_run(failed)]))
+        for family in text_string_to_metric_families(render("openmetrics", [run, read_run(failed)]))
         for sample in family.samples
         if sample.name == "lossratio_measured"
     ]

@@ -10,8 +10,7 @@ from browser import browser, faults_for_readers, needs_browser
 from report_examples import mrr, throughput
 from waiting import wait_until
 
-from lossratio.report import page as page_module
-from lossratio.report.listener import ReportFormat, render
+from lossratio.report import page as page_module, render
 from lossratio.report.run import read_run
 from lossratio.results.conditions import NodeFacts
 from lossratio.results.run_directory import RunDirectory
@@ -89,7 +88,7 @@ def page(request, run, chromium, tmp_path, monkeypatch):
     if request.param == "compressed":
         monkeypatch.setattr(page_module, "_MANY_TESTS", 0)
     file = tmp_path / "lossratio.html"
-    file.write_text(render(ReportFormat.HTML, [run]))
+    file.write_text(render("html", [run]))
     chromium.faults.clear()
     chromium.open(file)
     chromium.run(ACTIONS)
@@ -111,7 +110,7 @@ def test_the_script_draws_what_the_picture_in_the_file_shows(run, chromium, tmp_
     for most in (page_module._MANY_TESTS, 0):
         monkeypatch.setattr(page_module, "_MANY_TESTS", most)
         file = tmp_path / f"{most}.html"
-        file.write_text(render(ReportFormat.HTML, [run]))
+        file.write_text(render("html", [run]))
         chromium.open(file)
         chromium.run(ACTIONS)
         first = next(place for place, result in enumerate(run.results, 1) if result.test.name.endswith("bdbase-ndrpdr"))
@@ -157,7 +156,7 @@ def test_banners_of_nodes_are_text(page):
 def test_readers_of_screens_find_nothing_serious(run, chromium, tmp_path):
     file = tmp_path / "lossratio.html"
     # One search is enough: to look at the contrast of all parts of a page takes long.
-    file.write_text(render(ReportFormat.HTML, [replace(run, results=run.results[:2])]))
+    file.write_text(render("html", [replace(run, results=run.results[:2])]))
     chromium.open(file)
     chromium.run(ACTIONS)
     chromium.run("Promise.all([...document.querySelectorAll('main > details')].map(details => open(details.id)))")

@@ -14,7 +14,7 @@ from runner_examples import ROOT, SIMULATED, write_suite
 
 from lossratio.errors import NotMeasuredHereError
 from lossratio.history.unmeasured import left_out_of
-from lossratio.report import ReportFormat, compare, read_run, render
+from lossratio.report import compare, read_run, render
 from lossratio.testbed import open_testbed
 
 SET_UP = f"    Set Up Testbed    {SIMULATED}"
@@ -49,8 +49,8 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
     assert (run.unmeasured, run.lacks) == ((), ())
     page = (out / "lossratio.html").read_text()
     assert (page.count(REASON), page.count("4 tests not measured here"), page.count("is not whole")) == (1, 1, 0)
-    assert render(ReportFormat.MARKDOWN, [run]).count(REASON) == 1
-    rows = list(csv.DictReader(io.StringIO(render(ReportFormat.CSV, [run]))))
+    assert render("md", [run]).count(REASON) == 1
+    rows = list(csv.DictReader(io.StringIO(render("csv", [run]))))
     skipped = [row for row in rows if row["outcome"] == "not measured here"]
     assert [(row["suite"], row["test"], REASON in row["reason"]) for row in skipped] == [
         ("A", "Longer", True),
@@ -58,13 +58,13 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
         ("B", "Two", True),
         ("A", "Newer", False),
     ]
-    (exported,) = json.loads(render(ReportFormat.JSON, [run]))["runs"]
+    (exported,) = json.loads(render("json", [run]))["runs"]
     assert exported["skipped"][1]["tests"] == [{"suite": "A", "name": "Newer"}]
-    junit = ElementTree.fromstring(render(ReportFormat.JUNIT, [run]))  # noqa: S314
+    junit = ElementTree.fromstring(render("junit", [run]))  # noqa: S314
     assert junit.find("testsuite").attrib["skipped"] == "4"
     classes = [case.get("classname") for case in junit.iter("testcase")]
     assert classes == ["A", "A", "B", "B", "A"]
-    metrics = render(ReportFormat.OPENMETRICS, [run])
+    metrics = render("openmetrics", [run])
     assert metrics.count("lossratio_not_measured_here{") == 4
     reported = lossratio("report", out)
     assert (reported.status, reported.err.count(REASON)) == (0, 1)
@@ -121,14 +121,14 @@ def test_only_what_does_not_fit_is_not_measured_here_and_another_skip_has_its_ow
         "Tagged": "skipped",
     }
     assert skips["Later"][1] == "Wait for the new cards."
-    page = render(ReportFormat.HTML, [run])
+    page = render("html", [run])
     assert "1 test not measured here · 2 tests skipped" in page
     assert (page.count("<strong>Not measured here:"), page.count("<strong>Skipped:")) == (1, 1)
-    rows = {row["test"]: row["outcome"] for row in csv.DictReader(io.StringIO(render(ReportFormat.CSV, [run])))}
+    rows = {row["test"]: row["outcome"] for row in csv.DictReader(io.StringIO(render("csv", [run])))}
     assert (rows["Longer"], rows["Later"]) == ("not measured here", "skipped")
-    markdown = render(ReportFormat.MARKDOWN, [run])
+    markdown = render("md", [run])
     assert "- **skipped**: Wait for the new cards. Tests: " in markdown
-    metrics = render(ReportFormat.OPENMETRICS, [run])
+    metrics = render("openmetrics", [run])
     assert (metrics.count("lossratio_not_measured_here{"), metrics.count("lossratio_skipped{")) == (1, 2)
     reported = lossratio("report", out)
     assert (reported.err.count("1 test not measured here:"), reported.err.count("1 test skipped:")) == (1, 2)

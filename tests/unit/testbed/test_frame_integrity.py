@@ -17,7 +17,7 @@ from lossratio.exit_status import FailureKind
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput import NdrPdrGoals, SearchRequest, find_conditional_throughput
-from lossratio.report.listener import ReportFormat, render
+from lossratio.report import render
 from lossratio.report.run import read_run
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of, message
@@ -85,7 +85,7 @@ def test_a_dut_that_loses_a_hundredth_and_repeats_another_has_that_loss_and_a_do
     (doubt,) = (doubt for doubt in doubts if doubt.kind is DoubtKind.INTEGRITY)
     assert "of 8,000 frames that came back, all of them examined: 40 duplicated (0.5 %)" in doubt.reason
     assert "Frames examined: 8,000 of 8,000 that came back. 40 duplicated (0.5 %)" in message(result)
-    (row,) = csv.DictReader(io.StringIO(render(ReportFormat.CSV, [read_run(tmp_path)])))
+    (row,) = csv.DictReader(io.StringIO(render("csv", [read_run(tmp_path)])))
     assert (row["examined_frames"], row["duplicated_frames"]) == ("8000", "40")
     # A busy host may take CPU time from the machine, which is a doubt, too.
     assert "frame integrity" in row["doubts"].split("; ")
@@ -130,7 +130,7 @@ def test_the_field_that_differs_in_trials_is_named_with_the_profile_that_expects
     (reason,) = (doubt.reason for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.INTEGRITY)
     assert f"{ONLY_DSCP}. For a device that marks frames" in reason
     assert f"none of these count as received. {ONLY_DSCP}." in message(result)
-    page = render(ReportFormat.HTML, [read_run(tmp_path / "doubt")])
+    page = render("html", [read_run(tmp_path / "doubt")])
     assert ONLY_DSCP in html.unescape(page)
 
 

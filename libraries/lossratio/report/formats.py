@@ -1,0 +1,61 @@
+"""The formats of reports, by name.
+
+Another package adds a format by an entry point of the group ``lossratio.report_format``, whose name is the format's and
+whose object is a `lossratio.report.ReportFormat`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lossratio.errors import ReportError
+from lossratio.plugins import PluginGroup, own_entries
+from lossratio.report.run import Run
+
+GROUP = "lossratio.report_format"
+"""Group of the entry points."""
+PAGE = "html"
+"""The format of the page, which is written where no other one is asked for."""
+_OWN = {
+    PAGE: "page:HTML",
+    "json": "tables:JSON",
+    "csv": "tables:CSV",
+    "md": "tables:MARKDOWN",
+    "junit": "junit:JUNIT",
+    "openmetrics": "metrics:OPENMETRICS",
+    "otlp": "metrics:OTLP",
+    "bencher": "metrics:BENCHER",
+}
+FORMATS = PluginGroup(
+    name=GROUP,
+    what="format of reports",
+    error=ReportError,
+    own=own_entries(GROUP, {name: f"lossratio.report.{place}" for name, place in _OWN.items()}),
+)
+"""The formats that there are."""
+
+
+@dataclass(frozen=True)
+class ReportFormat:
+    """A format of reports."""
+
+    file_name: str
+    """Name of its report in the directory of a run."""
+    write: Callable[[Sequence[Run]], str]
+    """Makes a report of runs, as text."""
+
+
+def report_format(name: str) -> ReportFormat:
+    """The format of a name.
+
+    Raises:
+        ReportError: If there is none or several of the name, or its package is broken.
+    """
+    found = FORMATS.load(name)
+    if not isinstance(found, ReportFormat):
+        raise FORMATS.broken(FORMATS.find(name), "is not a lossratio.report.ReportFormat")
+    return found
+
+
+def render(name: str, runs: Sequence[Run]) -> str:
+    """Makes a report of runs in the format of a name, as text. Raises ReportError if there is no such format."""
+    return report_format(name).write(runs)
