@@ -15,6 +15,7 @@ from lossratio.commands.main import commands
 from lossratio.measurements.throughput.goals import PRESETS
 from lossratio.simulation import Recorded
 from lossratio.topology import (
+    GENERATORS,
     CountersHook,
     DescribeHook,
     Hook,
@@ -28,7 +29,6 @@ from lossratio.topology import (
     load_topology,
 )
 from lossratio.traffic import load_profile, profile_names
-from lossratio.traffic.generators import _GENERATORS
 from lossratio.traffic.headers import AddressRange, Headers, Ipv4, Ipv6, PortHeader, VlanTag, Vxlan
 from lossratio.traffic.profile import ProfileFile, Reverse
 
@@ -132,7 +132,7 @@ def test_the_topology_reference_names_every_field(model):
 def test_the_reference_has_the_settings_of_all_generators():
     names = {model.__name__ for model in generator_settings().values()}
     assert {"XdpGenerator", "AutoGenerator", "OtgTester", "TrexGenerator"} <= names
-    assert generator_settings().keys() == {*_GENERATORS.names(), "simulated"}
+    assert generator_settings().keys() == {*GENERATORS.names(), "simulated"}
 
 
 @pytest.mark.parametrize("model", [Hooks, Hook, CountersHook, DescribeHook, SnmpAgent])

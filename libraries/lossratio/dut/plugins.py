@@ -5,7 +5,6 @@ and its object is a subclass of `lossratio.dut.Dut`.
 """
 
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
@@ -18,31 +17,30 @@ from pydantic.fields import FieldInfo
 from lossratio.dut.base import Dut, DutOptions
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
-from lossratio.plugins import PluginGroup
+from lossratio.plugins import PluginGroup, own_entries
 from lossratio.shipped import names_near
 from lossratio.topology import Hop, Port
 
 _GROUP = "lossratio.dut"
+_OWN = {
+    "none": "base:Cable",
+    "black_box": "black_box:BlackBox",
+    "frr": "frr:FrrRouter",
+    "grout": "grout:Grout",
+    "l3fwd": "l3fwd:L3fwd",
+    "linux_bridge": "linux_bridge:LinuxBridge",
+    "linux_router": "linux_router:LinuxRouter",
+    "ovs": "ovs:OpenVswitch",
+    "testpmd": "testpmd:Testpmd",
+    "vpp": "vpp:Vpp",
+    "xdp": "xdp:XdpDevice",
+}
+"""Lossratio's own kinds: module and class of each, by kind."""
 _KINDS = PluginGroup(
     name=_GROUP,
     what="kind of DUT",
     error=DutError,
-    own=tuple(
-        EntryPoint(name, value, _GROUP)
-        for name, value in (
-            ("none", "lossratio.dut.base:Cable"),
-            ("black_box", "lossratio.dut.black_box:BlackBox"),
-            ("frr", "lossratio.dut.frr:FrrRouter"),
-            ("grout", "lossratio.dut.grout:Grout"),
-            ("l3fwd", "lossratio.dut.l3fwd:L3fwd"),
-            ("linux_bridge", "lossratio.dut.linux_bridge:LinuxBridge"),
-            ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),
-            ("ovs", "lossratio.dut.ovs:OpenVswitch"),
-            ("testpmd", "lossratio.dut.testpmd:Testpmd"),
-            ("vpp", "lossratio.dut.vpp:Vpp"),
-            ("xdp", "lossratio.dut.xdp:XdpDevice"),
-        )
-    ),
+    own=own_entries(_GROUP, {kind: f"lossratio.dut.{place}" for kind, place in _OWN.items()}),
 )
 
 

@@ -10,7 +10,6 @@ from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Generic, Union, get_args
 from pydantic import BaseModel, Field, TypeAdapter
 
 from lossratio.errors import ReportError
-from lossratio.plugins import PluginGroup
+from lossratio.plugins import PluginGroup, own_entries
 from lossratio.results.model import TestResult
 from lossratio.results.view import ResultT, View
 from lossratio.trials import Addition, JournalContents, TrialResult
@@ -32,16 +31,16 @@ _IS_A_KIND = '    kind: Literal["{name}"]'
 """How the result of a kind says its name, which is the name of its module."""
 
 
-def _in_the_house() -> Iterator[EntryPoint]:
-    """An entry point for each module or folder of the measurements that has a kind of its name; none is imported."""
+def _in_the_house() -> Iterator[tuple[str, str]]:
+    """Name and place of each module or folder of the measurements that has a kind of its name; none is imported."""
     for path in sorted(Path(__file__).parents[1].joinpath(_HOME.rpartition(".")[2]).iterdir()):
         sources = path.glob("*.py") if path.is_dir() else [path]
         sign = _IS_A_KIND.format(name=path.stem).encode()
         if any(sign in source.read_bytes() for source in sources if source.suffix == ".py"):
-            yield EntryPoint(path.stem, f"{_HOME}.{path.stem}", GROUP)
+            yield path.stem, f"{_HOME}.{path.stem}"
 
 
-_KINDS = PluginGroup(GROUP, "kind of measurement", ReportError, tuple(_in_the_house()))
+_KINDS = PluginGroup(GROUP, "kind of measurement", ReportError, own_entries(GROUP, dict(_in_the_house())))
 
 
 class Kind(ABC, Generic[ResultT]):

@@ -7,7 +7,7 @@ from lossratio.topology.addressing import EAST as EAST, WEST as WEST, Side as Si
 from lossratio.topology.containerlab import read_containerlab as read_containerlab
 from lossratio.topology.files import load_topology as load_topology
 from lossratio.topology.generators import (
-    ADDED_GENERATORS as ADDED_GENERATORS,
+    GENERATORS as GENERATORS,
     TREX_HOME as TREX_HOME,
     AfPacketGenerator as AfPacketGenerator,
     AutoGenerator as AutoGenerator,

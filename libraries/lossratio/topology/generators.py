@@ -13,14 +13,22 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from lossratio.errors import TopologyError
-from lossratio.plugins import PluginGroup
+from lossratio.plugins import PluginGroup, own_entries
 from lossratio.records import FileModel
 from lossratio.topology.path import Interface
 from lossratio.topology.quantities import Duration, FileName, FrameRate, NodePath, ProgramName, Share
 from lossratio.yaml_file import Problem
 
-ADDED_GENERATORS = PluginGroup(name="lossratio.generator", what="generator", error=TopologyError)
-"""Generators of other packages."""
+_GROUP = "lossratio.generator"
+_OWN = {"afpacket": "own:AfPacket", "auto": "own:Auto", "otg": "otg:Otg", "trex": "trex:Trex", "xdp": "own:Xdp"}
+"""Lossratio's own generators of real frames: module and class of each, by kind."""
+GENERATORS = PluginGroup(
+    name=_GROUP,
+    what="generator",
+    error=TopologyError,
+    own=own_entries(_GROUP, {kind: f"lossratio.traffic.generators.{place}" for kind, place in _OWN.items()}),
+)
+"""The generators of real frames that there are."""
 _LATE_END_OF_SOFTWARE = 0.03
 _LATE_END_OF_CARDS = 0.001
 _LONGEST_SHOWN = 100
@@ -306,38 +314,39 @@ class SimulatedGenerator(GeneratorSettings):
     """Seed of all random numbers."""
 
 
-_OwnTypes = AfPacketGenerator | XdpGenerator | AutoGenerator | TrexGenerator | SimulatedGenerator
-_OwnGenerator = Annotated[_OwnTypes, Field(discriminator="kind")]
-_OWN: Mapping[str, type[GeneratorSettings]] = {
-    get_args(own.model_fields["kind"].annotation)[0]: own for own in get_args(_OwnTypes)
+_SettingsHere = AfPacketGenerator | XdpGenerator | AutoGenerator | TrexGenerator | SimulatedGenerator
+_AnySettingsHere = Annotated[_SettingsHere, Field(discriminator="kind")]
+_SETTINGS_HERE: Mapping[str, type[GeneratorSettings]] = {
+    get_args(model.model_fields["kind"].annotation)[0]: model for model in get_args(_SettingsHere)
 }
+"""Settings that editors know, and that no generator is imported for. All others are those that its class names."""
 
 
 def generator_settings() -> dict[str, type[GeneratorSettings]]:
     """The models of the settings of all generators that come with lossratio, by kind: the reference describes them."""
-    ours = [name for name in ADDED_GENERATORS.names() if ADDED_GENERATORS.find(name).value.startswith("lossratio.")]
-    return {**_OWN, **{name: settings_type(name) for name in ours}}
+    return {**_SETTINGS_HERE, **{kind: settings_type(kind) for kind in _OWN}}
 
 
 def settings_type(kind: str) -> type[GeneratorSettings]:
     """The model of a generator's settings."""
-    if kind in _OWN:
-        return _OWN[kind]
+    if kind in _SETTINGS_HERE:
+        return _SETTINGS_HERE[kind]
 
-    names = ADDED_GENERATORS.names()
+    names = GENERATORS.names()
     if kind not in names:
-        raise TopologyError(ADDED_GENERATORS.unknown(kind[:_LONGEST_SHOWN], sorted((*_OWN, *names))))
+        known = sorted({*_SETTINGS_HERE, *names})
+        raise TopologyError(GENERATORS.unknown(kind[:_LONGEST_SHOWN], known))
 
-    added = ADDED_GENERATORS.load(kind)
-    settings = getattr(added, "settings_type", None)
+    loaded = GENERATORS.load(kind)
+    settings = getattr(loaded, "settings_type", None)
     if not (isinstance(settings, type) and issubclass(settings, RealGenerator)):
         problem = "has no 'settings_type' that is a subclass of lossratio.topology.RealGenerator"
-        raise ADDED_GENERATORS.broken(ADDED_GENERATORS.find(kind), problem)
+        raise GENERATORS.broken(GENERATORS.find(kind), problem)
 
-    missing = getattr(added, "__abstractmethods__", ())
+    missing = getattr(loaded, "__abstractmethods__", ())
     if missing:
         problem = f"lacks what every generator has: {', '.join(sorted(missing))}"
-        raise ADDED_GENERATORS.broken(ADDED_GENERATORS.find(kind), problem)
+        raise GENERATORS.broken(GENERATORS.find(kind), problem)
     return settings
 
 
@@ -347,13 +356,13 @@ class _ByKind:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_wrap_validator_function(
             lambda value, _: _read(value),
-            handler.generate_schema(_OwnGenerator),
+            handler.generate_schema(_AnySettingsHere),
             serialization=core_schema.simple_ser_schema("any"),
         )
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         known = handler(schema)
-        other = {"kind": {"type": "string", "not": {"enum": list(_OWN)}}}
+        other = {"kind": {"type": "string", "not": {"enum": list(_SETTINGS_HERE)}}}
         known["oneOf"].append({"type": "object", "properties": other, "required": ["kind"], "title": "Added generator"})
         return known
 

@@ -1,44 +1,29 @@
 """Generators by kind: lossratio's own, and generators of other packages."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from importlib.metadata import EntryPoint
 from typing import Any
 
 from lossratio.errors import TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.plugins import distribution_of
-from lossratio.topology import ADDED_GENERATORS, Port, RealGenerator
+from lossratio.topology import GENERATORS, Port, RealGenerator
 from lossratio.traffic.client import ANSWER_SECONDS, AgentClient
 from lossratio.traffic.generators.base import Generator, GeneratorNode
-
-_GENERATORS = replace(
-    ADDED_GENERATORS,
-    own=tuple(
-        EntryPoint(name, value, ADDED_GENERATORS.name)
-        for name, value in (
-            ("afpacket", "lossratio.traffic.generators.own:AfPacket"),
-            ("auto", "lossratio.traffic.generators.own:Auto"),
-            ("trex", "lossratio.traffic.generators.trex:Trex"),
-            ("xdp", "lossratio.traffic.generators.own:Xdp"),
-        )
-    ),
-)
 
 
 def load_generator(kind: str) -> type[Generator[Any]]:
     """Imports the class of a kind of generator; see `PluginGroup.load` for the errors, which are TopologyErrors."""
-    loaded = _GENERATORS.load(kind)
+    loaded = GENERATORS.load(kind)
     if not (isinstance(loaded, type) and issubclass(loaded, Generator)):
-        raise _GENERATORS.broken(_GENERATORS.find(kind), "is not a subclass of lossratio.traffic.Generator")
+        raise GENERATORS.broken(GENERATORS.find(kind), "is not a subclass of lossratio.traffic.Generator")
     return loaded
 
 
 def open_generator(settings: RealGenerator, node: GeneratorNode, ports: Sequence[Port]) -> Generator[RealGenerator]:
     """Makes the controller's side of a TG's generator; see `Generator` for errors."""
     generator: Generator[RealGenerator] = load_generator(settings.kind)(settings, node, ports)
-    entry = _GENERATORS.find(settings.kind)
-    generator.distribution = None if entry in _GENERATORS.own else distribution_of(entry)
+    entry = GENERATORS.find(settings.kind)
+    generator.distribution = None if entry in GENERATORS.own else distribution_of(entry)
     return generator
 
 

@@ -7,6 +7,8 @@ import os
 import sys
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Callable, Iterable, Mapping, Protocol, Sequence
 
 from .configuration import DIRECTIONS, Configuration, FramesSpec, TagPlace
@@ -14,8 +16,6 @@ from .early_verdict import Watch
 from .pacing import BATCH
 from .packets import Wire
 from .protocol import AgentError, Check, Message, unsupported
-
-_OWN = ("afpacket", "otg", "trex", "xdp")
 
 
 class Generator(Protocol):
@@ -253,12 +253,9 @@ def make_generator(
 
     `program` are the sources of its program, by the names of its modules; None: the agent has it.
     """
-    if program is None and name not in _OWN:
-        raise unsupported(f"There is no generator {name!r}; there are {', '.join(_OWN)}.")
-
     try:
         if program is None:
-            module = import_module(f"..{name}", __package__)
+            module = _own_program(name)
         else:
             # The start of the agent imports what it was sent from there: `lossratio.nodes.program`.
             vars(sys.modules["__main__"])["SOURCES"].update(program)
@@ -286,6 +283,28 @@ def make_generator(
     return made
 
 
+def _own_program(name: str) -> ModuleType:
+    """The package of the agent that is the program of a generator; an AgentError if none has its name."""
+    package = _own_package(name)
+    if package is None or not hasattr(package, "make_generator"):
+        raise unsupported(
+            f"The agent has no program for a generator {name!r}. The class of a generator of another package "
+            "names its own program: see 'program' in docs/how-to/add-a-generator.md."
+        )
+    return package
+
+
+def _own_package(name: str) -> ModuleType | None:
+    """A package of the agent; None: it has none of this name.
+
+    Raises:
+        ImportError: If the package needs a module that is not there.
+    """
+    spec = find_spec(f"..{name}", __package__) if name.isidentifier() else None
+    is_package = spec is not None and spec.submodule_search_locations is not None
+    return import_module(f"..{name}", __package__) if is_package else None
+
+
 def made_with_keywords(kind: Callable[..., Generator]) -> Callable[[Configuration, Message], Generator]:
     """A ``make_generator`` whose options are the keyword arguments of a class of generators."""
     return lambda configuration, options: kind(configuration, **options)
@@ -293,9 +312,7 @@ def made_with_keywords(kind: Callable[..., Generator]) -> Callable[[Configuratio
 
 def open_cards(name: str, options: Message) -> Wire:
     """Opens the cards that a generator has taken from the kernel, for single frames; an AgentError if it cannot."""
-    opened = None
-    if name in _OWN:
-        opened = getattr(import_module(f"..{name}", __package__), "open_wire", None)
+    opened = getattr(_own_package(name), "open_wire", None)
     if opened is None:
         raise unsupported(f"The generator {name!r} has no cards of its own.")
     wire: Wire = opened(options)
