@@ -6,18 +6,21 @@ import os
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict, fields
+from typing import get_type_hints
 
 import pytest
 from local_session import PYTHON
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic.agent.core.generator import Exchange as ExchangeOfAgent
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.ports import same_wire
-from lossratio.traffic.agent.core.protocol import PROTOCOL, SILENCE_SECONDS, Channel, ControllerGoneError
+from lossratio.traffic.agent.core.protocol import PROTOCOL, SILENCE_SECONDS, Channel, ControllerGoneError, read_record
 from lossratio.traffic.agent.server import Agent
 from lossratio.traffic.client import pack_agent
-from lossratio.trials import TrialInput
+from lossratio.trials import Exchange, TrialInput
 
 HELLO = {
     "protocol": PROTOCOL,
@@ -361,3 +364,10 @@ def test_an_answer_without_a_course_is_refused(broken):
     agent, _ = configured({"id": 3, "result": {"directions": [{**COUNTERS, **broken}]}}, *clocks)
     with pytest.raises(TrafficError, match="instead of an answer"):
         agent.timed(TrialInput.burst(100, 1000.0))
+
+
+def test_the_agent_reads_what_goes_over_connections_field_by_field():
+    assert [field.name for field in fields(ExchangeOfAgent)] == [field.name for field in fields(Exchange)]
+    assert get_type_hints(ExchangeOfAgent) == get_type_hints(Exchange)
+    for exchange in (Exchange(), Exchange(2.0, 3, "fin", established=True), Exchange(closing="rst")):
+        assert asdict(read_record(ExchangeOfAgent, asdict(exchange))) == asdict(exchange)
