@@ -51,7 +51,7 @@ def main(file: Path) -> None:
     bottom = 10 + len(STOREYS) * STOREY
     caption = "Imports point down, and within a storey to the right. Rooms in one box do not import each other."
     picture.text(LEFT, bottom + 12, caption)
-    description = "The rooms of lossratio, in six storeys: " + "; ".join(rooms)
+    description = "The rooms of lossratio, by storey: " + "; ".join(rooms)
     file.write_text(picture.svg(WIDTH, bottom + 24, description) + "\n", encoding="utf-8")
 
 

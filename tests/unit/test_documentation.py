@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -223,3 +224,13 @@ def test_the_file_lists_for_contributors_name_files_that_exist():
     files = [file for row in rows for file in re.findall(r"`([^`]+/[^`]+)`", row)]
     assert len(files) > 15
     assert not [file for file in files if not (ROOT / file).exists()]
+
+
+def test_the_example_of_a_choice_is_what_the_search_does():
+    made = runpy.run_path(str(DOCS / "why_this_trial.py"))
+    text = made["PAGE"].read_text()
+    assert made["page"](text) == text
+    trials = [line for line in made["example"]() if "`plan`" in line]
+    assert "| **16** | **191,350** | `plan` | ? |" in trials
+    assert "| 190,393 and 191,350 | 90 % | 21.0 | 20.8 | 23 |" in text
+    assert "Why is trial 16 at 191,350 frames/s, where trial 14 has already lost frames?" in text
