@@ -188,7 +188,11 @@ class ConnectionTable(ABC):
         """Seconds after which an idle connection is forgotten: of TCP in a state, or (None) of UDP."""
 
     def check(self, wanted: Established) -> None:
-        """Checks before any traffic that it keeps connections until a trial ends. DutError says why it does not."""
+        """Checks before any traffic that the table keeps connections until a trial ends.
+
+        Raises:
+            DutError: If they are more than it keeps, or one would be forgotten while it is idle.
+        """
         if self.most is not None and wanted.connections > self.most:
             raise DutError(f"{wanted.text}: {self.node_name} keeps {self.most:,} at once (most_connections).")
         timeout = self.timeout_of(wanted.tcp_state)
@@ -255,7 +259,13 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def check(self) -> None:
-        """Checks, without a change, that it can be set up. DutError says what is missing or in use, and what to do."""
+        """Checks, without a change, that it can be set up.
+
+        Raises:
+            DutError: If something is missing, in use or wrong; with what to do.
+            NotMeasuredHereError: If the node has too few CPUs for its options.
+            NodeError: If the node cannot be reached.
+        """
 
     @abstractmethod
     def set_up(self, west_mac: str, east_mac: str) -> None:
@@ -266,15 +276,26 @@ class Dut(ABC, Generic[OptionsT_co]):
         Raises:
             DutError: If it cannot be set up, or another run has set up one of the interfaces.
             LinkError: If a link does not come up, because of its other end or the cable.
+            NodeError: If the node cannot be reached.
         """
 
     @abstractmethod
     def verify(self) -> None:
-        """Checks that it is as it was set up. DutError tells of a reboot, of an interface, of lost configuration."""
+        """Checks that it is as it was set up.
+
+        Raises:
+            DutError: If it is not: the node was rebooted, an interface or configuration has gone,
+                or a program has died.
+            NodeError: If the node cannot be reached.
+        """
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """The configuration as JSON data, for the test report."""
+        """The configuration as JSON data, for the test report.
+
+        Raises:
+            DutError: If it does not answer, or is not set up.
+        """
 
     def described(self) -> dict[str, Any]:
         """The description with the identity, for results."""
@@ -287,7 +308,12 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def read_counters(self) -> DutCounters:
-        """Reads the DUT's counters. Read before and after a trial, they show where frames were lost."""
+        """Reads the DUT's counters. Read before and after a trial, they show where frames were lost.
+
+        Raises:
+            DutError: If it does not answer, or its counters cannot be used.
+            NodeError: If the node cannot be reached.
+        """
 
     @abstractmethod
     def tear_down(self) -> None:
@@ -328,19 +354,29 @@ class Dut(ABC, Generic[OptionsT_co]):
         return None
 
     def check_reconfigure(self, entries: int) -> None:
-        """Checks, before anything is measured, that it has this table to change. Raises DutError if it has not."""
+        """Checks, before anything is measured, that it has this table to change.
+
+        Raises:
+            DutError: If it has none.
+        """
         if type(self).reconfigure is Dut.reconfigure:
             self.reconfigure(entries)
 
     def reset(self) -> None:
-        """Resets state that trials leave behind, such as a policer's bucket, to the state after the set-up."""
+        """Resets state that trials leave behind, such as a policer's bucket, to the state after the set-up.
+
+        Raises:
+            DutError: If it refuses the reset.
+        """
         return
 
     def reconfigure(self, entries: int) -> None:
         """Adds entries to the DUT's forwarding table, e.g. routes, while traffic passes.
 
-        No entry concerns test traffic. The tear-down removes them. A kind without such a table, or that refuses them,
-        raises `DutError`.
+        No entry concerns test traffic. The tear-down removes them.
+
+        Raises:
+            DutError: If its kind has no such table, or it refuses them.
         """
         raise DutError(
             f"{self.hop.node_name}: a {self.kind} has no table to add {entries} entries to. Give a keyword that "
@@ -348,7 +384,11 @@ class Dut(ABC, Generic[OptionsT_co]):
         )
 
     def restart(self) -> None:
-        """Resets it by software amid traffic (RFC 6201, section 4.2) until it forwards. DutError says why it cannot."""
+        """Resets it by software amid traffic (RFC 6201, section 4.2), and returns when it forwards again.
+
+        Raises:
+            DutError: If its kind has nothing to restart, or it does not forward again in time.
+        """
         raise DutError(
             f"{self.hop.node_name}: a {self.kind} has nothing to restart. Give a command or a keyword that resets the "
             "device."
@@ -424,7 +464,11 @@ class Cable(LeftAsItIs[CableOptions]):
     settle_time = 0.0
 
     def check(self) -> None:
-        """Refuses to be set up on a node, with a DutError."""
+        """Refuses a path through a node: a cable has none.
+
+        Raises:
+            DutError: Always; only a path without nodes has this kind.
+        """
         raise DutError(
             f"{self.hop.node_name}: kind {CABLE!r} is a cable, and this path goes through a node. Leave the kind out "
             f"if the node forwards without being set up, or use a topology with a link from the TG to the TG."

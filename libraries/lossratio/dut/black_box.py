@@ -39,7 +39,15 @@ class HookCaller:
         self._functions: dict[str, Callable[..., Any]] = {}
 
     def use(self, hook: str, function: Callable[..., Any]) -> None:
-        """Takes a function for a hook from now on; the one for ``reconfigure`` gets the number of entries."""
+        """Takes a function for a hook from now on; the one for ``reconfigure`` gets the number of entries.
+
+        Args:
+            hook: Name of the hook, as in the topology file.
+            function: What is called from now on instead of the hook of the file.
+
+        Raises:
+            DutError: If there is no such hook.
+        """
         if hook not in Hooks.model_fields:
             raise DutError(f"There is no hook {hook!r}; there are {names_near(hook, Hooks.model_fields)}")
         self._functions[hook] = function
@@ -53,7 +61,11 @@ class HookCaller:
         return hook in self._functions
 
     def check(self) -> None:
-        """Checks, before anything is touched, that the variables of the environment are there which hooks need."""
+        """Checks, before anything is touched, that the variables of the environment are there which hooks need.
+
+        Raises:
+            DutError: If such a variable is not set, or the Python package for SNMP is missing.
+        """
         for name in Hooks.model_fields:
             hook = getattr(self._hooks, name)
             missing = [] if hook is None else [secret for secret in hook.secrets() if secret not in os.environ]
@@ -73,7 +85,12 @@ class HookCaller:
         return {name: self._value("describe", answer, place) for name, place in hook.values.items()}
 
     def counters(self) -> Counts:
-        """The device's counters by field (``received``, ``transmitted``, ``dropped``, ``details``) and name."""
+        """The device's counters by field (``received``, ``transmitted``, ``dropped``, ``details``) and name.
+
+        Raises:
+            DutError: If the hook fails, or its answer is something else than numbers of frames by
+                side.
+        """
         answer = self.call("counters")
         hook = None if self.is_function("counters") else self._hooks.counters
         places = {} if hook is None else hook.places
@@ -104,7 +121,13 @@ class HookCaller:
         return counts
 
     def call(self, name: str, entries: int | None = None) -> Any:
-        """Calls a hook: the text that it gave, the values of SNMP by OID, or the value of a function."""
+        """Calls a hook: the text that it gave, the values of SNMP by OID, or the value of a function.
+
+        The hook ``reconfigure`` needs the number of entries; no other hook takes one.
+
+        Raises:
+            DutError: If the device has no such hook, or its command, request or query failed.
+        """
         function = self._functions.get(name)
         if function is not None:
             if entries is None:
@@ -338,7 +361,11 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         return self.hooks.has("counters")
 
     def read_counters(self) -> DutCounters:
-        """The answer of the hook ``counters``; empty without one."""
+        """The answer of the hook ``counters``; empty without one.
+
+        Raises:
+            DutError: If the hook fails, or a counter went back since it was read last.
+        """
         if not self.has_counters:
             return DutCounters({}, {}, {})
         counters = DutCounters(**self.hooks.counters())
@@ -365,7 +392,11 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         self._counters = DutCounters({}, {}, {})
 
     def check_reconfigure(self, entries: int) -> None:
-        """Refuses a device without a hook ``reconfigure``."""
+        """Checks that the device has a hook ``reconfigure``.
+
+        Raises:
+            DutError: If it has none.
+        """
         if not self.hooks.has("reconfigure"):
             raise DutError(
                 f"{self.hop.node_name}: a {self.kind} without a hook 'reconfigure' cannot get {entries} entries, so "

@@ -49,16 +49,29 @@ class Changes:
         self.commands.append(shown(command, stdin))
 
     def add_link(self, name: str, *words: str) -> None:
-        """Makes an interface with ``ip link add``. The undo deletes it."""
+        """Makes an interface with ``ip link add``. The undo deletes it.
+
+        Raises:
+            DutError: If the node refuses it.
+        """
         self.run("ip", "link", "add", "name", name, *words, undo=("ip", "link", "delete", "dev", name))
 
     def set_link(self, name: str, *words: str, undo: Sequence[str] = ()) -> None:
-        """Changes an interface with ``ip link set``. The undo sets it to other words."""
+        """Changes an interface with ``ip link set``. The undo sets it to other words.
+
+        Raises:
+            DutError: If the node refuses it.
+        """
         set_link = ("ip", "link", "set", "dev", name)
         self.run(*set_link, *words, undo=(*set_link, *undo) if undo else ())
 
     def write(self, path: str, value: str, *, optional: bool = False) -> None:
-        """Gives a kernel setting (a file in /proc/sys or /sys) another value; an optional one may be missing."""
+        """Gives a kernel setting (a file in /proc/sys or /sys) another value; an optional one may be missing.
+
+        Raises:
+            DutError: If the kernel has no such setting and it is not optional, or refuses the
+                value.
+        """
         before = self._node.read_files(path).get(path)
         if before is None and not optional:
             raise self._node.error(f"the kernel has no setting {path}.")
@@ -77,7 +90,13 @@ class Changes:
         self._add(_Step(command, is_needed=False))
 
     def roll_back(self) -> None:
-        """Undoes all changes, the last one first, also if an undo fails; errors are those of `Dut.tear_down`."""
+        """Undoes all changes, the last one first, also if an undo fails.
+
+        Raises:
+            DutError: If a part of the state could not be restored; all other parts are.
+            NodeError: If the node cannot be reached. The next call continues where this one
+                stopped.
+        """
         failures = []
         while self._undo:
             step = self._undo[-1]

@@ -35,7 +35,12 @@ class Daemon:
         return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, command)
 
     def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:
-        """Starts the program as a change, and waits until it answers. DutError shows its last output."""
+        """Starts the program as a change, and waits until it answers.
+
+        Raises:
+            DutError: If it cannot be started, dies, or does not answer in time; with its last
+                output.
+        """
         changes.run(*self.program.start, undo=self.program.stop())
         deadline = time.monotonic() + READY_TIMEOUT
         while not is_ready():
@@ -45,7 +50,11 @@ class Daemon:
             time.sleep(_POLL)
 
     def check_alive(self) -> None:
-        """Checks that the program runs."""
+        """Checks that the program runs.
+
+        Raises:
+            DutError: If it has died; with its last output.
+        """
         if not self.is_alive():
             raise self.node.error(
                 f"{self.name} has died ({shown(self.command)}). {self.last_output()} Tear it down and set it up again."

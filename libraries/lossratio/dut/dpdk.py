@@ -58,7 +58,13 @@ class DpdkDut(ProgramDut[OptionsT_co]):
     settle_time = 0.1
 
     def check_kind(self) -> None:
-        """Checks that there are enough cores, and that AF_XDP can have the interfaces."""
+        """Checks that there are enough cores, and that AF_XDP can have the interfaces.
+
+        Raises:
+            DutError: If an MTU is too large for AF_XDP, or the DUT cannot be set up for another
+                reason.
+            NotMeasuredHereError: If the node has too few cores.
+        """
         super().check_kind()
         if not self.options.uses_af_xdp or not self.kernel_interfaces:
             return

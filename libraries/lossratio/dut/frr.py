@@ -117,7 +117,12 @@ class FrrRouter(LinuxDut[FrrOptions]):
     software = Tool(f"{_HOME}/zebra", "frr", title="FRRouting")
 
     def check_kind(self) -> None:
-        """Checks that the networks of test traffic are free here, and that programs can run as FRR's user."""
+        """Checks that the networks of test traffic are free here, and that programs can run as FRR's user.
+
+        Raises:
+            DutError: If the node uses one of the networks, or nothing can run as FRR's user.
+            NotMeasuredHereError: If the node lacks a CPU of ``rps_cpus``.
+        """
         super().check_kind()
         check_free(self.node, [side.network for side in self._sides])
         tried = self.node.attempt("setpriv", "--reuid", _USER, "--regid", _USER, "--clear-groups", "true")
@@ -159,7 +164,11 @@ class FrrRouter(LinuxDut[FrrOptions]):
         self._wait_for_routes(self._peers[0])
 
     def check_running(self) -> None:
-        """Checks that FRR and the peers run, and that the kernel has all routes."""
+        """Checks that FRR and the peers run, and that the kernel has all routes.
+
+        Raises:
+            DutError: If a program has died, or routes are missing.
+        """
         for daemon in (*self._daemons, *self._router):
             daemon.check_alive()
         count = self._learned(self._peers[0])

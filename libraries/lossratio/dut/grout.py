@@ -93,6 +93,9 @@ class Grout(ProgramDut[GroutOptions]):
         """Reads grout's counters of its ports; with interfaces of the kernel, received frames are the kernel's.
 
         Frames that its graph drops are in no counter of a port: they are the difference of its other counters.
+
+        Raises:
+            DutError: If grout does not answer, or not with a table that has both ports.
         """
         table = self.node.json(*self._line(self.running.directory), "-j", "interface", "stats")
         if not isinstance(table, list):

@@ -50,7 +50,12 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         return self.options.program
 
     def check_kind(self) -> None:
-        """Checks the number of its queues."""
+        """Checks the number of its queues.
+
+        Raises:
+            DutError: If the option ``queues`` does not fit its threads, or another option the node.
+            NotMeasuredHereError: If the node has too few cores.
+        """
         super().check_kind()
         queues = self.options.queues
         workers = len(self._choose_cores().workers)

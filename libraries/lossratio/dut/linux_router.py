@@ -128,7 +128,13 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         return super().settle_time + _QUEUE * self.options.rules * _SECONDS_PER_RULE
 
     def check_kind(self) -> None:
-        """Checks that the networks of test traffic are free here, and that forwarding leaves the default route."""
+        """Checks that the networks of test traffic are free here, and that forwarding leaves the default route.
+
+        Raises:
+            DutError: If the node uses one of the networks, has no IPv6, or would lose its default
+                route.
+            NotMeasuredHereError: If the node lacks a CPU of ``rps_cpus``.
+        """
         super().check_kind()
         check_free(self.node, [side.network for side in self._sides])
         if self.options.ip_version == 4:

@@ -123,7 +123,11 @@ def parse_fields(line: str) -> dict[str, int]:
 
 
 def parse_ports(text: str) -> dict[str, dict[str, dict[str, int]]]:
-    """Counts (``pkts`` ...) by name of the port and ``rx`` or ``tx``, from the output of ``ovs-ofctl dump-ports``."""
+    """Counts (``pkts`` ...) by name of the port and ``rx`` or ``tx``, from the output of ``ovs-ofctl dump-ports``.
+
+    Raises:
+        DutError: If the output has no ports.
+    """
     ports: dict[str, dict[str, dict[str, int]]] = {}
     for match in re.finditer(r'port\s+"?([^\s":]+)"?:\s+rx (.*)\n\s+tx (.*)', text):
         name, received, transmitted = match.groups()
@@ -269,7 +273,12 @@ class OpenVswitch(ProgramDut[OvsOptions]):
     tools = (Tool("ss", "iproute2"), *(Tool(name, _PACKAGE) for name in ("ovsdb-server", "ovsdb-tool", "ovs-vsctl")))
 
     def check_kind(self) -> None:
-        """Checks that a userspace datapath is possible: only one on a node, with TAP devices, with DPDK for cards."""
+        """Checks that a userspace datapath is possible: only one on a node, with TAP devices, with DPDK for cards.
+
+        Raises:
+            DutError: If another one runs there, or TAP devices or DPDK are missing.
+            NotMeasuredHereError: If the node has too few cores.
+        """
         super().check_kind()
         if _DATAPATH_TAP in read_links(self.node):
             raise self.node.error(

@@ -55,7 +55,11 @@ def built_in_kinds() -> tuple[type[Dut[DutOptions]], ...]:
 
 
 def load_kind(kind: str) -> type[Dut[DutOptions]]:
-    """Imports the class of a kind. Raises DutError if none or several have its name, or its package is broken."""
+    """Imports the class of a kind.
+
+    Raises:
+        DutError: If none or several have its name, or its package is broken.
+    """
     loaded = _KINDS.load(kind)
     if not (isinstance(loaded, type) and issubclass(loaded, Dut)):
         raise _KINDS.broken(_KINDS.find(kind), "is not a subclass of lossratio.dut.Dut")
@@ -97,7 +101,12 @@ def _parts(field: FieldInfo) -> list[Any]:
 
 
 def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
-    """Checks options, such as ``{"police": "50 kfps"}``, by those of a kind. DutError names all that are wrong."""
+    """Checks options, such as ``{"police": "50 kfps"}``, by those of a kind.
+
+    Raises:
+        DutError: If options are unknown or wrong, all of which it names; or if there is no such
+            kind.
+    """
     model = load_kind(kind).all_options()
     try:
         return model.model_validate(dict(options))
@@ -110,7 +119,11 @@ def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
 
 
 def create_dut(kind: str, session: CommandRunner, hop: Hop, options: Mapping[str, Any]) -> Dut[DutOptions]:
-    """Makes the object of a DUT, and touches no node. Raises DutError if its kind is unknown, or an option wrong."""
+    """Makes the object of a DUT, and touches no node.
+
+    Raises:
+        DutError: If its kind is unknown, or an option wrong.
+    """
     return load_kind(kind)(session, hop, parse_options(kind, options))
 
 

@@ -39,7 +39,12 @@ class Testpmd(DpdkDut[TestpmdOptions]):
     places_queues = True
 
     def check_kind(self) -> None:
-        """Checks the cores, and that there is a queue for each of them where each card has workers of its own."""
+        """Checks the cores, and that there is a queue for each of them where each card has workers of its own.
+
+        Raises:
+            DutError: If the option ``queues`` does not fit its threads, or another option the node.
+            NotMeasuredHereError: If the node has too few cores.
+        """
         super().check_kind()
         cores = self._choose_cores()
         if cores.of_east and self.options.queues not in (None, len(cores.of_east)):

@@ -115,7 +115,16 @@ def halves(count: int) -> tuple[int, int]:
 
 
 def check_hosts(where: str, entries: int, routes: int | None) -> None:
-    """Checks that further routes lead to other hosts than those that there are."""
+    """Checks that further routes lead to other hosts than those that there are.
+
+    Args:
+        where: Name of the node, for the error.
+        entries: Number of routes to add, of both sides together.
+        routes: Number of routes that there are, of both sides together; None: none.
+
+    Raises:
+        DutError: If a side has too few hosts.
+    """
     if (routes or 0) // 2 + halves(entries)[0] > MOST_HOSTS:
         raise DutError(f"{where}: a side has {MOST_HOSTS} hosts; add fewer routes.")
 

@@ -147,7 +147,11 @@ class Conntrack(ConnectionTable):
         return float(self._setting("udp_timeout" if tcp_state is None else f"tcp_timeout_{tcp_state}"))
 
     def check(self, wanted: Established) -> None:
-        """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`."""
+        """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`.
+
+        Raises:
+            DutError: If one of them is too small; the message names the setting to raise.
+        """
         super().check(wanted)
         room = int(self._setting("max")) - int(self._setting("count")) + self.count()
         if wanted.connections > room:

@@ -63,6 +63,15 @@ def choose_cores_of_both(cores: Sequence[Core], count: int, numa_nodes: tuple[in
     """Chooses the cores of workers that poll cards on two NUMA nodes: half of them on the node of each card.
 
     A single core is on the node of the west card, and polls both.
+
+    Args:
+        cores: The node's physical cores.
+        count: Number of physical cores for workers.
+        numa_nodes: NUMA nodes of the west and of the east card.
+        where: Name of the node, for errors.
+
+    Raises:
+        NotMeasuredHereError: If the number is odd, or a NUMA node has too few cores that are alike.
     """
     west, east = numa_nodes
     if count == 1:

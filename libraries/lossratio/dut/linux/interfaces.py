@@ -25,7 +25,11 @@ done
 
 
 def read_links(node: DutNode, *names: str) -> dict[str, Link]:
-    """All interfaces of a node by name, with addresses and 64-bit counters. Raises DutError if a name is missing."""
+    """All interfaces of a node by name, with addresses and 64-bit counters.
+
+    Raises:
+        DutError: If a name is missing.
+    """
     answer = node.json("ip", "-json", "-details", "-statistics", "address", "show") or []
     links = {link["ifname"]: link for link in answer if "ifname" in link}
     for name in names:
@@ -62,7 +66,11 @@ def read_routes(node: DutNode, *protocols: str) -> list[dict[str, Any]]:
 
 
 def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
-    """Checks that the node has these interfaces, and uses none, e.g. for SSH. DutError names what is wrong."""
+    """Checks that the node has these interfaces, and uses none, e.g. for SSH.
+
+    Raises:
+        DutError: If one is missing, busy, or carries the connection to the node.
+    """
     links = read_links(node, *interfaces)
     lifelines = dict(_lifelines(node))
     for name in interfaces:
@@ -94,7 +102,11 @@ def lifelines_among(node: DutNode, interfaces: Sequence[str]) -> Iterator[str]:
 
 
 def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> None:
-    """Checks that the node has neither an address in these networks nor a route to a part of them."""
+    """Checks that the node has neither an address in these networks nor a route to a part of them.
+
+    Raises:
+        DutError: If it has one; with the network and the route.
+    """
     for route in read_routes(node):
         destination = route["dst"]
         if destination == "default":

@@ -35,7 +35,11 @@ def _whole_frame_rate(value: Any) -> int | None:
 
 
 def parse_cpus(value: Any) -> tuple[int, ...]:
-    """Reads a list of CPU numbers in Linux's form, such as ``1`` or ``0,2-3``."""
+    """Reads a list of CPU numbers in Linux's form, such as ``1`` or ``0,2-3``; a tuple stays as it is.
+
+    Raises:
+        ValueError: If it is no such list, or a number is too large.
+    """
     if isinstance(value, tuple):
         return value
     cpus: set[int] = set()
@@ -159,7 +163,11 @@ class LinuxDut(NodeDut[OptionsT_co]):
         return 0.02 if self.options.rps_cpus else 0.005
 
     def check_kind(self) -> None:
-        """Checks that the CPUs of the option ``rps_cpus`` exist."""
+        """Checks that the CPUs of the option ``rps_cpus`` exist.
+
+        Raises:
+            NotMeasuredHereError: If the node has not all of them online.
+        """
         online = self.node.read_files(_ONLINE).get(_ONLINE, "0")
         missing = ", ".join(map(str, sorted(set(self.options.rps_cpus) - set(parse_cpus(online)))))
         if missing:

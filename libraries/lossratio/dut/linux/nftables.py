@@ -161,7 +161,11 @@ def take_claim(
 
 
 def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
-    """Checks that no run has set up any of the interfaces."""
+    """Checks that no run has set up any of the interfaces.
+
+    Raises:
+        DutError: If one has. The message names it, and says how to remove what a dead run left.
+    """
     taken = claimed(node)
     for interface in interfaces:
         if table_name(interface) in taken:

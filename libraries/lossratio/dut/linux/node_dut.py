@@ -26,7 +26,11 @@ PYTHON = Tool("python3", "python3")
 
 
 def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
-    """Checks that the programs are installed; what each says about its version."""
+    """Checks that programs are installed, and returns by program what each says about its version.
+
+    Raises:
+        DutError: If some are missing; with the packages to install.
+    """
     answers = {tool: node.attempt(*tool.ask_version) for tool in tools}
     missing = [tool for tool, answer in answers.items() if answer.exit_status == NOT_FOUND]
     if missing:
@@ -38,7 +42,11 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
 
 
 def check_privileges(node: DutNode) -> None:
-    """Checks that the session may change the node's network (CAP_NET_ADMIN), and that the kernel has nftables."""
+    """Checks that the session may change the node's network (CAP_NET_ADMIN), and that the kernel has nftables.
+
+    Raises:
+        DutError: If it may not, or the kernel has no nftables.
+    """
     result = node.attempt("nft", "-j", "list", "tables")
     if result.exit_status != 0:
         raise node.error(
@@ -137,7 +145,11 @@ class NodeDut(Dut[OptionsT_co]):
         """Makes the path between the two interfaces, which are up already."""
 
     def port_name(self, port: Port) -> str:
-        """Name of the Linux interface of a port."""
+        """Name of the Linux interface of a port.
+
+        Raises:
+            DutError: If the topology file gives the port no name.
+        """
         if port.interface.name is None:
             raise DutError(f"{self.kind} needs a Linux interface for {port}: give its 'name' in the topology file.")
         return port.interface.name
@@ -185,7 +197,13 @@ class NodeDut(Dut[OptionsT_co]):
         return {}
 
     def check(self) -> None:
-        """Checks programs, privileges and interfaces. If this DUT is set up already, it is verified instead."""
+        """Checks programs, privileges and interfaces. If this DUT is set up already, it is verified instead.
+
+        Raises:
+            DutError: If it cannot be set up, or is not as it was set up.
+            NotMeasuredHereError: If the node lacks CPUs or cores that the options ask for.
+            NodeError: If the node cannot be reached.
+        """
         if self._present is not None:
             self.verify()
             return
@@ -199,7 +217,14 @@ class NodeDut(Dut[OptionsT_co]):
         self._is_checked = True
 
     def set_up(self, west_mac: str, east_mac: str) -> None:
-        """Sets up the path; see `Dut.set_up`."""
+        """Sets up the path; see `Dut.set_up`.
+
+        Raises:
+            DutError: If it cannot be set up, or is set up for other neighbours. Changes until then
+                are undone; the message says if one could not be.
+            LinkError: If a link does not come up, because of its other end or the cable.
+            NodeError: If the node cannot be reached.
+        """
         neighbours = (west_mac.lower(), east_mac.lower())
         if self._present is None:
             self.tear_down()
@@ -286,7 +311,14 @@ class NodeDut(Dut[OptionsT_co]):
             yield report
 
     def tear_down(self) -> None:
-        """Restores the earlier state; see `Dut.tear_down`."""
+        """Restores the earlier state; see `Dut.tear_down`.
+
+        Raises:
+            DutError: If a part of the state could not be restored, or the node was rebooted
+                meanwhile.
+            NodeError: If the node cannot be reached. The next call continues where this one
+                stopped.
+        """
         changes = self._changes
         present = self._present
         self._present = None
@@ -309,7 +341,11 @@ class NodeDut(Dut[OptionsT_co]):
 
     @property
     def present(self) -> SetUp:
-        """The present set-up."""
+        """The present set-up.
+
+        Raises:
+            DutError: If it is not set up.
+        """
         if self._present is None:
             raise self.node.error(f"the {self.kind} is not set up.")
         return self._present
@@ -391,7 +427,11 @@ def boot_id(node: DutNode) -> str:
 
 
 def check_unchanged(node: DutNode, since: SetUp) -> None:
-    """Checks that nothing has gone, no nftables table was added, and no setting has changed."""
+    """Checks that nothing has gone, no nftables table was added, and no setting has changed.
+
+    Raises:
+        DutError: If something has, or the node was rebooted.
+    """
     if boot_id(node) != since.boot_id:
         raise DutError(f"{node.name} was rebooted since its set-up; set it up again.")
     now = _read_state(node, since.interfaces, since.changes.settings)

@@ -74,7 +74,11 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     @property
     def uses_cards(self) -> bool:
-        """Whether it takes cards from the kernel. Raises DutError if only one of its interfaces is a card."""
+        """Whether it takes cards from the kernel.
+
+        Raises:
+            DutError: If only one of its interfaces is a card.
+        """
         west, east = map(self.hop.is_card, self.hop.ports)
         if west != east:
             raise DutError(
@@ -120,7 +124,11 @@ class ProgramDut(NodeDut[OptionsT_co]):
         return (self.west, self.east)
 
     def port_name(self, port: Port) -> str:
-        """Name of the Linux interface of a port, or the PCI address of its card."""
+        """Name of the Linux interface of a port, or the PCI address of its card.
+
+        Raises:
+            DutError: If the topology file gives the port neither.
+        """
         if not self.uses_cards:
             return super().port_name(port)
         if port.interface.pci_address is None:
@@ -174,7 +182,11 @@ class ProgramDut(NodeDut[OptionsT_co]):
         return {"cores": {**asdict(cores), **lists, "described": describe_cores(cores)}, "cards": cards}
 
     def own_macs(self) -> DestinationMacs:
-        """MAC addresses of its own interfaces. Raises DutError if a card has another driver, and no ``mac_address``."""
+        """MAC addresses of its own interfaces.
+
+        Raises:
+            DutError: If a card has another driver, and no ``mac_address``.
+        """
         return DestinationMacs(from_west=self._mac(self.hop.west), from_east=self._mac(self.hop.east))
 
     def _mac(self, port: Port) -> str:
@@ -226,6 +238,9 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
     """Records that interfaces have no XDP program once all changes after this call have been undone.
 
     Libraries for AF_XDP attach one, which a program that is killed may leave behind.
+
+    Raises:
+        DutError: If there are no interfaces, or one has an XDP program already.
     """
     if not interfaces:
         raise node.error(
@@ -256,7 +271,13 @@ def card_driver(driver: str | None, uio_driver: str | None) -> str:
 
 
 def check_pci(node: DutNode, address: str, driver: str) -> None:
-    """Checks that a card can be taken from the kernel, and has no other use. DutError names what is wrong."""
+    """Checks that a card can be taken from the kernel by a driver, e.g. ``vfio-pci``, and has no other use.
+
+    The address is the card's PCI address, e.g. ``0000:3b:00.0``.
+
+    Raises:
+        DutError: If the node lacks the card or the driver, or uses an interface of the card.
+    """
     if node.attempt("test", "-d", f"{_DEVICES}/{address}").exit_status != 0:
         raise DutError(f"{node.name} has no PCI device {address}. Correct it in the topology file (see lspci -D).")
     if node.attempt("test", "-d", f"/sys/bus/pci/drivers/{driver}").exit_status != 0:
@@ -270,7 +291,11 @@ def check_pci(node: DutNode, address: str, driver: str) -> None:
 
 
 def check_hugepages(node: DutNode, megabytes: int) -> None:
-    """Checks that enough memory in hugepages is free."""
+    """Checks that enough memory in hugepages is free; a megabyte has 2^20 bytes.
+
+    Raises:
+        DutError: If less is free; with the command that reserves it.
+    """
     fields = dict(re.findall(r"^(\w+):\s*(\d+)", node.run("cat", "/proc/meminfo"), re.MULTILINE))
     size = int(fields.get("Hugepagesize", "0"))
     free = int(fields.get("HugePages_Free", "0")) * size // _MEBI
@@ -307,7 +332,13 @@ def pci_facts(node: DutNode, address: str) -> dict[str, Any]:
 
 
 def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
-    """Binds a card to a driver. The undo binds it to its present driver again."""
+    """Binds a card to a driver. The undo binds it to its present driver again.
+
+    The address is the card's PCI address, e.g. ``0000:3b:00.0``.
+
+    Raises:
+        DutError: If the card did not go to the driver.
+    """
     before = bound_driver(node, address)
     if before == driver or driver in BIFURCATED:
         return

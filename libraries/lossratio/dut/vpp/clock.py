@@ -71,7 +71,15 @@ class PolicerClock:
         return self.measured_hz / self.policers_hz - 1.0
 
     def check(self, where: str, cpu: int) -> None:
-        """Checks that policers pass what they are asked to."""
+        """Checks that policers pass what they are asked to.
+
+        Args:
+            where: Name of the node, for the error.
+            cpu: Number of the CPU of VPP's main thread, for the error.
+
+        Raises:
+            DutError: If VPP measured the frequency of its clock wrongly at its start.
+        """
         if abs(self.excess) > TOLERANCE:
             raise DutError(
                 f"{where}: VPP's policers would pass {abs(self.excess):.2%} {'more' if self.excess > 0 else 'less'} "

@@ -40,7 +40,11 @@ class VppControl:
         return self.node.attempt(*self._line("show version")).exit_status == 0
 
     def configure(self, changes: Changes, command: Command) -> None:
-        """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo."""
+        """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo.
+
+        Raises:
+            DutError: If VPP refuses the command, or does not answer in time.
+        """
         # VPP waits for its workers at many lines, and they may share their CPUs with others.
         seconds = max(command.seconds, _LINE_SECONDS * command.text.count("\n"))
         text = command.text
@@ -73,7 +77,11 @@ class VppControl:
         changes.commands.append(f"vppctl exec FILE, which is gone: {len(command.text.splitlines())} lines with keys")
 
     def check(self, shown: Collection[Shown]) -> dict[str, str]:
-        """Checks what VPP shows, and returns by command what it showed, in words."""
+        """Checks what VPP shows, and returns by command what it showed, in words.
+
+        Raises:
+            DutError: If VPP does not show something in time; with its last answer.
+        """
         for each in shown:
             end = time.monotonic() + each.within
             while re.search(each.pattern, answer := self.ask(each.command)) is None:
@@ -110,7 +118,11 @@ _PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/de
 
 
 def check_installed(node: DutNode, program: str, options: VppOptions, drivers: dict[str, Needs]) -> None:
-    """Checks that the VPP of a node has what features need, and what drives its interfaces, by what asks for it."""
+    """Checks that the VPP of a node has what features need, and what drives its interfaces, by what asks for it.
+
+    Raises:
+        DutError: If VPP is too old, or a plugin is missing; with what needs it.
+    """
     needed = {feature.given(options)[0]: feature.needs for feature in options.features} | drivers
     if not any(needs.plugins or needs.version for needs in needed.values()):
         return

@@ -96,7 +96,11 @@ class Vpp(ProgramDut[VppOptions]):
         return self.uses_cards or self.options.uses_af_xdp
 
     def check_ports(self) -> None:
-        """Checks the interfaces; with cards, also that they go with VPP's driver."""
+        """Checks the interfaces; with cards, also that they go with VPP's driver.
+
+        Raises:
+            DutError: If a card does not go with the driver, or an interface cannot be used.
+        """
         problem = vpp_problem(self.hop)
         if problem is not None:
             raise DutError(f"{problem} in the topology file.")
@@ -120,7 +124,12 @@ class Vpp(ProgramDut[VppOptions]):
                 )
 
     def check_kind(self) -> None:
-        """Checks that there are enough CPUs, that VPP has what its features need, and that its addresses are free."""
+        """Checks that there are enough CPUs, that VPP has what its features need, and that its addresses are free.
+
+        Raises:
+            DutError: If VPP lacks something, an address is taken, or a feature needs fewer DUTs.
+            NotMeasuredHereError: If the testbed has too few CPUs, or too few DUTs for a feature.
+        """
         super().check_kind()
         for feature in self.options.features:
             needed = feature.needs.duts

@@ -170,7 +170,11 @@ class XdpDevice(NodeDut[XdpOptions]):
         return None if most is None else XdpConnections(self, most)
 
     def check_ports(self) -> None:
-        """Checks the interfaces, the right to load programs, and that nobody else has a program on an interface."""
+        """Checks the interfaces, the right to load programs, and that nobody else has a program on an interface.
+
+        Raises:
+            DutError: If one cannot be used, or has a program already.
+        """
         check_interfaces(self.node, (self.west, self.east))
         answer = self.ask("check")
         if answer["impossible"] is not None:
@@ -182,7 +186,12 @@ class XdpDevice(NodeDut[XdpOptions]):
             )
 
     def check_kind(self) -> None:
-        """Checks that the object file is one, and that ``ip`` can load it."""
+        """Checks that the object file is one, and that ``ip`` can load it.
+
+        Raises:
+            DutError: If the file is no object of BPF, or the node's ``ip`` was built without
+                libbpf.
+        """
         if self.options.object is None:
             return
         self._read_object(self.options.object)
@@ -353,7 +362,11 @@ class XdpDevice(NodeDut[XdpOptions]):
         return content
 
     def ask(self, what: str, **request: Any) -> dict[str, Any]:
-        """The answer of lossratio's program on the node."""
+        """The answer of lossratio's program on the node.
+
+        Raises:
+            DutError: If the program failed there; with its last line.
+        """
         program = _packed()
         result = self.node.attempt(*program.command("python3"), stdin=self._input(program, what, request))
         if result.exit_status != 0:

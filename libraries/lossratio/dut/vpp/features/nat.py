@@ -209,7 +209,11 @@ class Sessions(ConnectionTable):
         return {"established": established, "syn_recv": opening}.get(tcp_state, ended)
 
     def check(self, wanted: Established) -> None:
-        """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`."""
+        """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`.
+
+        Raises:
+            DutError: If one of them is too small; the message names the option to raise.
+        """
         nat = self._table
         reason = None
         to_one = wanted.to_one if nat.is_shared else wanted.connections
@@ -225,7 +229,11 @@ class Sessions(ConnectionTable):
         super().check(wanted)
 
     def count(self) -> int:
-        """Sessions that have not timed out."""
+        """Sessions that have not timed out.
+
+        Raises:
+            DutError: If VPP does not show them.
+        """
         found = re.findall(self._table.pattern, answer := self._ask(self._table.shows))
         if not found:
             raise DutError(
@@ -234,7 +242,14 @@ class Sessions(ConnectionTable):
         return sum(int(total) - int(timed_out or 0) for total, timed_out in found)
 
     def forget(self) -> float:
-        """Ends all sessions, and waits until VPP has none; the time is that of the commands, with the way there."""
+        """Ends all sessions, and waits until VPP has none.
+
+        Returns:
+            The time that it took, in seconds, with the way to the node.
+
+        Raises:
+            DutError: If VPP refuses a command.
+        """
         began = time.monotonic()
         for command in self._table.ends:
             if answer := self._ask(command).strip():
