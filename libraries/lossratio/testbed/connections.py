@@ -96,7 +96,11 @@ class Connections:
         return seconds
 
     def forget(self) -> None:
-        """Empties all tables."""
+        """Empties all tables.
+
+        Raises:
+            DutError: If connections are left in a table after it was emptied.
+        """
         for name, table in self._tables.items():
             table.forget()
             left = table.count()

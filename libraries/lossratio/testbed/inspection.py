@@ -97,7 +97,17 @@ def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tu
 
 
 def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState], nodes: Collection[str]) -> None:
-    """Checks that nodes have the interfaces of the path."""
+    """Checks that nodes have the interfaces of the path.
+
+    Args:
+        file: The topology file, for errors.
+        path: The path whose ports are looked for.
+        states: The ports that were found.
+        nodes: Names of the nodes that were asked; ports of others are not checked.
+
+    Raises:
+        TopologyError: If interfaces are missing; with the place of each in the file.
+    """
     present = {str(state.port) for state in states}
     problems = [
         describe_problem(
@@ -139,6 +149,9 @@ def check_link_speeds(ports: Sequence[PortState]) -> None:
 
     Interfaces without a driver of their own are virtual, and their speed means nothing. The kernel does not report the
     speed of interfaces that a driver for user space has.
+
+    Raises:
+        TopologyError: If a link has another speed.
     """
     for end in ports:
         stated = end.port.interface.speed
@@ -152,7 +165,11 @@ def check_link_speeds(ports: Sequence[PortState]) -> None:
 
 
 def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None:
-    """Checks that the MTUs of ports have room for the largest frames, as far as the kernel has these ports."""
+    """Checks that the MTUs of ports have room for the largest frames, as far as the kernel has these ports.
+
+    Raises:
+        TrafficError: If an MTU is too small; with the command that raises it.
+    """
     largest = max(configuration.directions, key=attrgetter("mtu"))
     for end in ports:
         if end.state.mtu is not None and end.state.mtu < largest.mtu:
@@ -242,7 +259,11 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
 
 
 def check_shell(session: CommandRunner) -> None:
-    """Makes sure that the user's log-in shell passes commands and their output unchanged."""
+    """Makes sure that the user's log-in shell passes commands and their output unchanged.
+
+    Raises:
+        NodeError: If the shell prints text of its own, or does not understand POSIX quotes.
+    """
     said = session.run("printf", "%s", _PROBE, check=False)
     # What sudo refuses is found, and named, with the first command that needs it.
     if said.stdout == _PROBE or said.stderr.startswith("sudo:"):

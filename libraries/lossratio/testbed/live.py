@@ -73,6 +73,13 @@ class LiveTestbed(Testbed):
         """Configures the generator and checks the path. Lost connections are restored before.
 
         At the end of the block it checks once more that the testbed is ours, and that the DUTs are as they were set up.
+
+        Raises:
+            TrafficError: If traffic flows already, the generator refuses the traffic, or frames do
+                not get through.
+            DutError: If a DUT is not as it was set up, or changes frames.
+            ReservationError: If the testbed is not ours any more.
+            NodeError: If a node cannot be reached.
         """
         if self._is_in_use:
             raise TrafficError("Traffic flows on this testbed. Stop it before the next measurement.")
@@ -425,7 +432,11 @@ def open_testbed(
 
 
 def check_sut_model(model: dict[str, Any]) -> None:
-    """Checks the model of a SUT in a topology file. Raises ValueError if it or a parameter is unknown."""
+    """Checks the model of a SUT in a topology file.
+
+    Raises:
+        ValueError: If the model or one of its parameters is unknown or wrong.
+    """
     # As above: a check of a lab needs no scipy.
     from lossratio.testbed.simulated import sut_of
 

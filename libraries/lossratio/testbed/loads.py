@@ -85,7 +85,11 @@ def read_record(file: Path) -> SelfTestRecord:
 
 
 def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None:
-    """The record that a topology file names for its generator, or None. TopologyError says why it cannot be used."""
+    """The record that a topology file names for its generator, or None.
+
+    Raises:
+        TopologyError: If it cannot be read, or is about another kind of generator.
+    """
     generator = topology.nodes[topology.tg_name].generator
     if generator is None or generator.self_test is None:
         return None

@@ -75,7 +75,11 @@ def find_next_hops(
 
 
 def check_can_ask(tester: Node, asked: Sequence[tuple[Port, Question]]) -> None:
-    """Makes sure that the kernel of the TG has the ports through which gateways are asked."""
+    """Makes sure that the kernel of the TG has the ports through which gateways are asked.
+
+    Raises:
+        TopologyError: If the generator has taken such a port from the kernel.
+    """
     for port, question in asked:
         if takes_cards(tester) and (port.interface.name is None or tester.uio_driver is not None):
             raise TopologyError(

@@ -57,7 +57,16 @@ class CheckedTraffic:
 
 
 def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch) -> None:
-    """Sends a few frames in each direction, and checks that some of them arrive; see `lossratio.traffic.check_path`."""
+    """Sends a few frames in each direction, and checks that some of them arrive; see `lossratio.traffic.check_path`.
+
+    Raises:
+        DeadDutError: If nothing gets through, and a DUT lost the frames.
+        DeadPathError: If nothing gets through, and no DUT is known to be guilty.
+        IntegrityError: If frames came back, but not as they were sent; with the fields that
+            changed.
+        LossRatioError: If an interface or a link on the path is down: of the class for the guilty
+            side.
+    """
     agent = traffic.agent
     try:
         check_path(
@@ -100,7 +109,12 @@ _MAY_BE_SWAPPED = (
 
 
 def check_large_frames(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch) -> None:
-    """Checks as `check_hops` does, with the largest frames of a mix only."""
+    """Checks as `check_hops` does, with the largest frames of a mix only.
+
+    Raises:
+        DeadDutError: If they do not get through, and a DUT lost them.
+        DeadPathError: If they do not get through, and no DUT is known to be guilty.
+    """
     try:
         check_hops(traffic, links, nodes)
     except (DeadDutError, DeadPathError) as error:

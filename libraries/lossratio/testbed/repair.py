@@ -76,6 +76,9 @@ class Watch:
 
         It is called after all traffic, which no earlier verification proves. Where DUTs are reset meanwhile, they need
         not answer, and what a reset does is left out.
+
+        Raises:
+            NodeError: If a node does not answer; DUTs that are being reset need not.
         """
         self.is_verified = False
         before = self._last
@@ -103,7 +106,12 @@ class Watch:
                 raise
 
     def verify(self) -> None:
-        """Verifies the DUTs. A DUT that was found different stays so: nobody knows which trials saw it that way."""
+        """Verifies the DUTs. A DUT that was found different stays so: nobody knows which trials saw it that way.
+
+        Raises:
+            DutError: If a DUT is not as it was set up, now or at an earlier call.
+            NodeError: If a node cannot be reached.
+        """
         if self._tampered is not None:
             raise self._tampered
         try:
@@ -156,7 +164,12 @@ class Watch:
 
     @contextmanager
     def blaming(self) -> Iterator[None]:
-        """Turns errors of the block into errors of the guilty side, if it is known."""
+        """Turns errors of the block into errors of the guilty side, if it is known.
+
+        Raises:
+            LossRatioError: If the block failed: of the class for the guilty side; the block's own
+                if that is not known.
+        """
         try:
             yield
         except (TrafficError, NodeError) as error:
@@ -166,7 +179,11 @@ class Watch:
             raise blamed from error
 
     def check_way(self) -> None:
-        """Checks that no interface or link on the path is down."""
+        """Checks that no interface or link on the path is down.
+
+        Raises:
+            LossRatioError: If one is down: of the class for the guilty side.
+        """
         faults = faults_in(self.read(), self._way)
         if faults:
             raise error_of(faults)

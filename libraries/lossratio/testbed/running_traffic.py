@@ -49,7 +49,11 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
         self._opened.__exit__(*failure)
 
     def close(self) -> None:
-        """Stops traffic that still flows, without its counters. Raises LossRatioError if the agent is lost."""
+        """Stops traffic that still flows, without its counters.
+
+        Raises:
+            LossRatioError: If the agent is lost.
+        """
         if self._flows:
             self._end(0.0)
 

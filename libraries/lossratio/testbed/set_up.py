@@ -50,6 +50,11 @@ def checked_duts(
     """Makes the objects for the DUTs of parallel paths, and checks that the DUTs can be set up.
 
     It changes nothing on the nodes, except that it undoes the changes of dead controllers. DUTs are from west to east.
+
+    Raises:
+        DutError: If a DUT cannot be set up; with what to do.
+        NotMeasuredHereError: If a node has too few CPUs for the options.
+        NodeError: If a node cannot be reached.
     """
     if request is None:
         return ((),) * len(paths)

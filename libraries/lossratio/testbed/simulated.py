@@ -68,7 +68,11 @@ class SimulatedSource:
         self._measurer.reset_sut()
 
     def start_traffic(self, load: float, watch: bool = False) -> None:
-        """See `lossratio.testbed.testbed.TrafficSource.start_traffic`; needs `watch`, as no time passes otherwise."""
+        """See `lossratio.testbed.testbed.TrafficSource.start_traffic`; needs `watch`, as no time passes otherwise.
+
+        Raises:
+            TrafficError: Without `watch`.
+        """
         if not watch:
             raise TrafficError(
                 "On a simulated testbed no time passes between trials, so traffic cannot flow between them. "
@@ -77,7 +81,11 @@ class SimulatedSource:
         self._running = load, self._measurer.courses()
 
     def stop_traffic(self, late_wait: float) -> StoppedTraffic:
-        """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`."""
+        """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`.
+
+        Raises:
+            TrafficError: If no traffic flows.
+        """
         if self._running is None or not self._running[1][0].sent:
             raise TrafficError("There is no traffic to stop.")
         (_, courses) = self._running
@@ -128,7 +136,11 @@ class SimulatedTestbed(Testbed):
         connects: bool = False,
         watches: bool = False,
     ) -> Iterator[Ready]:
-        """Gives a measurer on a virtual clock, which starts from the same state each time."""
+        """Gives a measurer on a virtual clock, which starts from the same state each time.
+
+        Raises:
+            TrafficError: If the profile sends other loads in one direction than in another.
+        """
         if profile.load_factor != profile.transmitting_directions:
             raise TrafficError(
                 f"Traffic profile {profile.name}: the simulated generator sends the same load in all directions."

@@ -43,7 +43,11 @@ class DutRequest:
 
 
 def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | None:
-    """Checks kind and options of the DUTs, which stay as they are if no kind is given. DutError says what is wrong."""
+    """Checks kind and options of the DUTs, which stay as they are if no kind is given.
+
+    Raises:
+        DutError: If there is no such kind, options are wrong, or there are options without a kind.
+    """
     if kind is not None:
         return DutRequest(kind, parse_options(kind, options))
     if options:
@@ -225,7 +229,11 @@ class Testbed(ABC):
         return self.generator.load_step * math.lcm(*(share.limit_denominator(_FINEST).denominator for share in shares))
 
     def exchange(self) -> None:
-        """Has the DUTs take up another build of their programs, in place of the last. Raises DutError if one fails."""
+        """Has the DUTs take up another build of their programs, in place of the last.
+
+        Raises:
+            DutError: If a DUT has nothing to restart, or does not forward again.
+        """
         for dut in self.duts:
             dut.restart()
 
@@ -238,7 +246,11 @@ class Testbed(ABC):
         self._see = see
 
     def close(self) -> None:  # noqa: B027  (a simulated testbed has nothing to put back)
-        """Stops all traffic, and puts the nodes back, once. Raises LossRatioError if a node cannot be put back."""
+        """Stops all traffic, and puts the nodes back, once.
+
+        Raises:
+            LossRatioError: If a node cannot be put back.
+        """
 
     def __enter__(self: TestbedT) -> TestbedT:
         return self

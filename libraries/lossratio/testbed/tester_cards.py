@@ -49,6 +49,9 @@ def taken_cards(session: NodeSession, node: Node, ports: Sequence[Port]) -> Iter
 
     Every change is recorded on the TG before it is made. If this process is killed, the next one that uses the TG
     undoes it.
+
+    Raises:
+        TesterError: If a card or hugepages cannot be had; with what to do.
     """
     hardware = read_hardware(session, [card_address(port) for port in ports])
     problems = list(card_problems(node, ports, hardware))

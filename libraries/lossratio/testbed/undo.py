@@ -171,7 +171,11 @@ class LastWill(Will):
             self._end()
 
     def keep(self) -> None:
-        """Makes sure that the keeper still has the commands, after the connection may have been lost."""
+        """Makes sure that the keeper still has the commands, after the connection may have been lost.
+
+        Raises:
+            NodeError: If the node cannot be reached.
+        """
         if not self._lines:
             return
         try:

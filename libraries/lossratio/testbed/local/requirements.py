@@ -54,7 +54,11 @@ def why_unavailable() -> str | None:
 
 
 def find_tools() -> Tools:
-    """Finds the programs that a testbed is built with. Raises TestbedUnavailableError if one is missing."""
+    """Finds the programs that a testbed is built with.
+
+    Raises:
+        TestbedUnavailableError: If one is missing.
+    """
     sshd, ssh_keygen, ip, nsenter = (_find(name) for name in ("sshd", "ssh-keygen", "ip", "nsenter"))
     if sshd is None or ssh_keygen is None or ip is None or nsenter is None:
         raise TestbedUnavailableError(f"No local testbed can be built: {why_unavailable()}.")

@@ -122,7 +122,12 @@ class Holder:
         self._control = control
 
     def build(self, plan: Plan, name: str) -> None:
-        """Builds the testbed, and waits until it is up."""
+        """Builds the testbed, and waits until it is up.
+
+        Raises:
+            TopologyError: If it cannot be built, or is not up in time.
+            TestbedUnavailableError: If no testbed can be built on this machine.
+        """
         self._control.sendall(plan.to_json().encode() + b"\n")
         self._control.settimeout(_BUILD_TIMEOUT)
         try:
@@ -263,7 +268,12 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
 
     @classmethod
     def use(cls, topology: Topology) -> "LocalTestbed":
-        """Joins this topology's testbed that is up to stay, or builds one. TopologyError tells that another is up."""
+        """Joins this topology's testbed that is up to stay, or builds one.
+
+        Raises:
+            TopologyError: If the one that is up has another description, or none can be built.
+            TestbedUnavailableError: If no testbed can be built on this machine.
+        """
         running = find(topology.name)
         if running is None:
             return cls.up(topology)

@@ -158,7 +158,12 @@ class Conversation:
         self._process.write_line(json.dumps(message))
 
     def answer(self, seconds: float = _ANSWER_SECONDS) -> Mapping[str, Any]:
-        """Waits for an answer. The keeper's reports that it still waits for its turn are no answers."""
+        """Waits for an answer, so many seconds. The keeper's reports that it still waits for its turn are no answers.
+
+        Raises:
+            ReservationError: If the keeper refuses.
+            NodeError: If there is no answer in time.
+        """
         while (event := self._next(seconds))["event"] == "waiting":
             pass
         if event["event"] == "error":
@@ -282,7 +287,11 @@ class Lease(AbstractContextManager["Lease"]):
         self.release()
 
     def check(self) -> None:
-        """Checks that the lease is still held, as far as the heartbeat knows; sends nothing to the node."""
+        """Checks that the lease is still held, as far as the heartbeat knows; sends nothing to the node.
+
+        Raises:
+            ReservationError: If it is lost; with who has the testbed now, if that is known.
+        """
         keeper = self._keeper
         if self._lost is None and keeper is not None and keeper.ended is not None:
             self._take_in(keeper.ended, 0.0)

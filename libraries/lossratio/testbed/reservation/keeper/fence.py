@@ -78,6 +78,9 @@ def start_guard(file: ReservationFile, token: str) -> dict[str, Any]:
     Returns:
         The record's fields about the guard: ``guard``, its id and start time, and ``inside``, the id of the first
         process in the namespace; None if the kernel permits no namespace.
+
+    Raises:
+        OSError: If the guard dies before it has answered.
     """
     reading, writing = os.pipe()
     if os.fork() == 0:

@@ -119,7 +119,11 @@ class ReservationFile:
 
 
 def parsed(data: bytes) -> Record:
-    """Reads a record of this version or of an earlier one."""
+    """Reads a record of this version or of an earlier one; without data, makes a new one.
+
+    Raises:
+        DamagedRecordError: If the data are no record.
+    """
     if not data:
         return _new_record()
     try:
