@@ -242,7 +242,11 @@ class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measu
     algorithm = "back-to-back frames"
 
     def controller(self, request: BackToBackRequest, loads: LoadRange) -> BurstSearch:
-        """Bisections over burst length; no trials where no buffer fills."""
+        """Bisections over burst length; no trials where no buffer fills.
+
+        Raises:
+            SearchError: If even the longest burst has no frame, or the throughput is not known.
+        """
         rate, throughput = loads.max_load, request.known_throughput
         longest = request.longest_burst_frames(rate)
         if longest < 1:

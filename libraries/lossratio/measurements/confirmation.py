@@ -58,7 +58,11 @@ class ConfirmationRequest(Request):
 
     @property
     def planned_trials(self) -> int:
-        """Number of trials that decide, if at most two frames are lost. Raises SearchError if they take too long."""
+        """Number of trials that decide, if at most two frames are lost.
+
+        Raises:
+            SearchError: If they take too long.
+        """
         trials = max(_LEAST_TRIALS, math.ceil(_ROOM * _FRAMES / self.loss_ratio / (self.load * self.trial_duration)))
         if trials * self.trial_duration > self.longest:
             raise SearchError(
@@ -105,7 +109,11 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
         return request
 
     def controller(self, request: ConfirmationRequest, loads: LoadRange) -> PlannedTrials:
-        """Equal trials; they end early if more is lost for certain, whenever that is looked at."""
+        """Equal trials; they end early if more is lost for certain, whenever that is looked at.
+
+        Raises:
+            SearchError: If the load to confirm is above the maximum load.
+        """
         if request.load > loads.max_load:
             raise SearchError(
                 f"The load to confirm, {format_frame_rate(request.load)}, is above the maximum load, "

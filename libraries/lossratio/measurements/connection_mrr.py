@@ -116,7 +116,11 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
         return at_maximum_load(result)
 
     def csit(self, result: ConnectionMrrResult) -> dict[str, Any]:
-        """The rates of all trials, with mean and standard deviation."""
+        """The rates of all trials, with mean and standard deviation.
+
+        Raises:
+            CsitExportError: If there are no rates, or trials last longer or shorter than CSIT's.
+        """
         found = result.connections
         if found is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
             raise CsitExportError(f"{result.test.full_name} has no trials of {MRR_TRIAL_DURATION:g} s, as CSIT's MRR.")

@@ -58,7 +58,11 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     ends are measured, and no new entries; the export for CSIT is in packets per second."""
 
     def check(self, testbed: Testbed) -> None:
-        """Checks, too, that connections which are opened again have an end."""
+        """Checks, too, that connections which are opened again have an end.
+
+        Raises:
+            SearchError: If they have none, or connections cannot be opened.
+        """
         super().check(testbed)
         if self.established and self.profile.is_tcp and self.closing is None:
             raise SearchError(
@@ -125,7 +129,11 @@ class RateSearch(MLRsearch):
         return TrialInput(duration, load), purpose
 
     def record(self, result: TrialResult) -> None:
-        """Takes in a trial's result. Raises DutError if it shows that the device's table is full."""
+        """Takes in a trial's result.
+
+        Raises:
+            DutError: If it shows that the device's table is full.
+        """
         super().record(result)
         entries = connections.full_table(self.evidence, self._goals_longest)
         if entries is not None:

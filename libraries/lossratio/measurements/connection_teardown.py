@@ -86,7 +86,11 @@ class TeardownMeasurer:
         self._table = table
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs a trial. Raises DutError if the device has not all connections then, or keeps some."""
+        """Performs a trial.
+
+        Raises:
+            DutError: If the device has not all connections then, or keeps some.
+        """
         output = self._measurer.measure(trial)
         wanted = round(trial.load * trial.duration)
         opened = self._table.count()
@@ -122,7 +126,12 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
     algorithm = "tear-down rate of connections"
 
     def prepare(self, testbed: Testbed, request: TeardownRequest, place: TestPlace) -> None:
-        """Checks devices and traffic."""
+        """Checks devices and traffic.
+
+        Raises:
+            SearchError: If traffic has too few flows, or the path not exactly one table that
+                lossratio can empty.
+        """
         check_flows(request.profile, request.connections, f"Give connections={request.profile.flows}")
         if len(tables_of(testbed)) != 1:
             raise SearchError(
@@ -139,7 +148,11 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         return TeardownMeasurer(request.measurer(ready.measurer, testbed), *tables_of(testbed).popitem())
 
     def found_in(self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]) -> TeardownValues:
-        """Median, 1st and 99th percentile of the rates: connections over the time of their deletion (RFC 9693)."""
+        """Median, 1st and 99th percentile of the rates: connections over the time of their deletion (RFC 9693).
+
+        Raises:
+            SearchError: If there are no trials, or one lacks the time of the deletion.
+        """
         times = tuple(seconds for trial in trials if (seconds := trial.output.forgotten))
         if len(times) < max(1, len(trials)):
             raise SearchError("teardown: a trial has no time in which the device deleted its connections")

@@ -144,7 +144,11 @@ class OpeningRequest(Request):
         check_flows(self.profile, most, f"Give max_load={self.most_load:.0f} cps, or shorter trials")
 
     def check(self, testbed: Testbed) -> None:
-        """Checks, before any traffic, that connections can be opened, and forgotten before the next trial."""
+        """Checks, before any traffic, that connections can be opened, and forgotten before the next trial.
+
+        Raises:
+            SearchError: If the profile opens none, or no device on the path is known to keep any.
+        """
         if self.closing and not self.profile.is_tcp:
             raise SearchError(
                 f"closing={self.closing} is of TCP. Take profile=ethip4-tcp-connections, or leave it out."
@@ -194,7 +198,13 @@ class OpeningRequest(Request):
     def check_tables(self, testbed: Testbed, connections: int, rate: float) -> None:
         """Checks, before any trial, that devices have room for connections, and keep them for long enough.
 
-        They are the most connections of a trial, at so many per second. Raises DutError if one has too little.
+        Args:
+            testbed: The testbed whose devices are looked at.
+            connections: Most connections of a trial.
+            rate: Connections per second.
+
+        Raises:
+            DutError: If a device has too little room, or forgets too early.
         """
         from lossratio.dut import Established
 
@@ -210,7 +220,17 @@ class OpeningRequest(Request):
 
 
 def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None:
-    """Checks that traffic has addresses and ports for so many connections. SearchError names the way out."""
+    """Checks that traffic has addresses and ports for so many connections.
+
+    Args:
+        profile: What the traffic is.
+        connections: Most connections that one trial opens.
+        way_out: What to change instead of the profile, e.g. ``Give connections=1000``, for the
+            error.
+
+    Raises:
+        SearchError: If it has too few.
+    """
     if connections > profile.flows:
         raise SearchError(
             f"The addresses and ports of {profile.name} make {profile.flows:,} connections, and {connections:,} would "
@@ -244,7 +264,8 @@ class TableMeasurer:
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs a trial. The longer one behind it opens as many connections, and is part of its time.
 
-        Raises DutError if the device's table is full.
+        Raises:
+            DutError: If the device's table is full.
         """
         output = self._measurer.measure(trial)
         duration = LONGER * trial.duration
@@ -286,8 +307,10 @@ class OpeningMeasurer:
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs a trial.
 
-        Raises SearchError if a device would forget the first connection before the last one is answered, and DutError
-        if it does not keep the connections that were established through it.
+        Raises:
+            SearchError: If a device would forget the first connection before the last one is
+                answered.
+            DutError: If a device does not keep the connections that were established through it.
         """
         seconds = trial.duration * self._rounds
         for name, timeout in self._timeouts.items():

@@ -171,7 +171,11 @@ class Suite(Protocol):
 
     @property
     def last_result(self) -> TestResult:
-        """The last result of the suite. Raises SearchError if nothing was measured yet."""
+        """The last result of the suite.
+
+        Raises:
+            SearchError: If nothing was measured yet.
+        """
         ...
 
     def request(self, fields: Mapping[str, Any]) -> Any:
@@ -251,7 +255,11 @@ class MeasuredKind(RequestedKind[RequestT, ResultT], Generic[RequestT, Controlle
 
     @abstractmethod
     def controller(self, request: RequestT, loads: LoadRange) -> ControllerT:
-        """Makes the controller. Raises SearchError if the request makes no sense."""
+        """Makes the controller.
+
+        Raises:
+            SearchError: If the request makes no sense.
+        """
 
     def inputs(self, request: RequestT, loads: LoadRange, controller: ControllerT) -> Mapping[str, Any]:
         """The settings that trials depend on, besides the traffic, as JSON data: a continued journal has the same."""

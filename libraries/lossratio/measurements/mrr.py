@@ -100,7 +100,11 @@ class MrrResult(measurements.FoundResult):
 
 
 def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) -> Mrr:
-    """Computes the maximum receive rate from trials. Raises SearchError if there are none, or their loads differ."""
+    """Computes the maximum receive rate from trials.
+
+    Raises:
+        SearchError: If there are none, or their loads differ.
+    """
     loads = sorted({trial.load for trial in trials})
     if len(loads) != 1:
         raise SearchError(f"A maximum receive rate needs trials, all at one load; these have the loads {loads}.")
@@ -240,7 +244,11 @@ class MrrView(View[MrrResult]):
                 return
 
     def csit(self, result: MrrResult) -> dict[str, Any]:
-        """The rates of all trials, with mean and standard deviation."""
+        """The rates of all trials, with mean and standard deviation.
+
+        Raises:
+            CsitExportError: If there are no rates, or trials last longer or shorter than CSIT's.
+        """
         if result.mrr is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
             raise measurements.CsitExportError(
                 f"CSIT's MRR has trials of {MRR_TRIAL_DURATION:g} s, and {result.test.full_name} others."

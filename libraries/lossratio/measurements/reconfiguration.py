@@ -110,7 +110,11 @@ def _ours(testbed: Testbed) -> Sequence[Dut[DutOptions]]:
 
 
 def reconfigure_duts(testbed: Testbed, entries: int) -> None:
-    """Adds entries (routes, rules, addresses) to each DUT's tables. Raises DutError if one refuses, or has none."""
+    """Adds entries (routes, rules, addresses) to each DUT's tables.
+
+    Raises:
+        DutError: If a DUT refuses them, or has no such table.
+    """
     for dut in _ours(testbed):
         dut.reconfigure(entries)
 
@@ -131,6 +135,11 @@ def measure_reconfiguration_loss(
 
     The search has a result file of its own, with `` search`` behind the test's name. Unless the search failed, the
     result file has the error of what failed, also of a generator that could not send the load meanwhile.
+
+    Raises:
+        TrafficError: If the generator could not send the load meanwhile.
+        TesterError: If the search found no load because of the generator.
+        LossRatioError: If the search or the reconfiguration failed.
     """
     from lossratio.testbed import start_traffic
     from lossratio.traffic import FALTERING
@@ -223,7 +232,11 @@ class ReconfigurationView(View[ReconfigurationResult]):
         yield value_line("load", lost.load)
 
     def csit(self, result: ReconfigurationResult) -> dict[str, Any]:
-        """The loss, and the load."""
+        """The loss, and the load.
+
+        Raises:
+            CsitExportError: If nothing was measured.
+        """
         if result.loss is None:
             raise measurements.CsitExportError(f"{result.test.full_name} has no result to export.")
         packet = {"value": result.loss.lost_frames, "unit": "packets"}

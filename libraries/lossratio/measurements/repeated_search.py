@@ -99,7 +99,11 @@ class RepeatedSearch(ABC, Generic[FoundT]):
         return tuple(self._ended)
 
     def all_found(self, trials: Sequence[TrialResult], what: str) -> tuple[FoundT, ...]:
-        """The ends of all searches, from their trials. Raises SearchError if there are fewer searches, or more."""
+        """The ends of all searches, from their trials.
+
+        Raises:
+            SearchError: If there are fewer searches, or more.
+        """
         for trial in trials:
             self.record(trial)
         if len(self._ended) != self._repeats:

@@ -117,7 +117,11 @@ class Request(Record):
         return measurer
 
     def but(self: RequestT, **changes: Any) -> RequestT:
-        """The same request with some fields changed. Raises SearchError if a value makes no sense."""
+        """The same request with some fields changed.
+
+        Raises:
+            SearchError: If a value makes no sense.
+        """
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     @property
@@ -145,7 +149,11 @@ class AfterThroughput(Request):
 
     @property
     def known_throughput(self) -> float:
-        """The throughput, frames per second per interface. Raises SearchError if it is not known."""
+        """The throughput, frames per second per interface.
+
+        Raises:
+            SearchError: If it is not known.
+        """
         if self.throughput is None:
             raise SearchError(
                 "The throughput of this traffic is not known, and this measurement needs it (RFC 2544, section 26). "

@@ -202,8 +202,13 @@ LATE_WAIT = 0.5
 def command_reset(command: str, timeout: float = 60.0, name: str = "reset command") -> Callable[[], None]:
     """A reset by a command on this machine, for black boxes: a switchable socket, or a login on the device.
 
-    It may take so many seconds, and no shell interprets it. The name is for errors: the reset raises DutError if the
-    command cannot be run, fails, or takes too long.
+    Args:
+        command: The command and its arguments; no shell interprets it.
+        timeout: Seconds that it may take.
+        name: What errors call the command.
+
+    Returns:
+        The reset. It raises `DutError` if the command cannot be run, fails, or takes too long.
     """
 
     def reset() -> None:
@@ -232,7 +237,13 @@ class ResettingMeasurer:
         self._request = request
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Sends, resets, watches, and locates the outage."""
+        """Sends, resets, watches, and locates the outage.
+
+        Raises:
+            TrafficError: If no frame was lost after the reset, and the request is not for a hitless
+                one.
+            DutError: If the reset fails.
+        """
         source = self._source
         begun = source.now()
         source.start_traffic(trial.load, watch=True)
@@ -323,7 +334,11 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
         return measurements.PlannedTrials([TrialInput(request.lead + request.limit, load)] * request.repeats, is_gone)
 
     def measurer(self, request: ResetRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Resets the devices that lossratio set up, or a simulated one, in each trial. Raises DutError without any."""
+        """Resets the devices that lossratio set up, or a simulated one, in each trial.
+
+        Raises:
+            DutError: If there are none.
+        """
         source = ready.source
         model = getattr(ready.source, "reset", None)
         if request.reset is not None:

@@ -88,7 +88,11 @@ def find_tester_limit(
 
 
 def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
-    """Makes sure that there is only a cable between the TG's ports; else, or on a simulated testbed, TopologyError."""
+    """Makes sure that there is only a cable between the TG's ports.
+
+    Raises:
+        TopologyError: If there are DUTs, or the testbed is simulated.
+    """
     if topology.testbed == "simulated":
         raise TopologyError(f"{file}: a simulated tester needs no test: its limit is the 'max_rate' there.")
     if path.hops:

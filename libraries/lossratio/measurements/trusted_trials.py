@@ -25,7 +25,12 @@ class OnTrustedTrials:
         return why_set_aside(trial)
 
     def watch(self, request: Any, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a measurement whose trials show the generator rather than the SUT."""
+        """Ends a measurement whose trials show the generator rather than the SUT.
+
+        Returns:
+            A function that takes in each trial. It raises `TesterError` when most of the last ones
+            were set aside.
+        """
         # Trials of this run only: an interrupted run may be resumed on a machine with less other work.
         reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
 

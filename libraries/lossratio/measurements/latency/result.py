@@ -123,7 +123,11 @@ class Histogram:
 
     @classmethod
     def decode(cls, text: str, unit: float = 1.0) -> "Histogram":
-        """Reads a histogram that is compressed and in base64. Raises ReportError if the text holds no histogram."""
+        """Reads a histogram that is compressed and in base64.
+
+        Raises:
+            ReportError: If the text holds no histogram.
+        """
         try:
             return cls(HdrHistogram.decode(text), unit)
         # The package raises any exception of zlib, base64, ctypes and its own code.

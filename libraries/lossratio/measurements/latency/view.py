@@ -80,7 +80,11 @@ class LatencyView(View[LatencyResult]):
             yield from delays.rows()
 
     def csit(self, result: LatencyResult) -> dict[str, Any]:
-        """CSIT has no such test case."""
+        """CSIT has no such test case.
+
+        Raises:
+            CsitExportError: Always.
+        """
         raise CsitExportError(f"{result.test.full_name} is a latency alone; CSIT has it as a part of NDR and PDR only.")
 
 

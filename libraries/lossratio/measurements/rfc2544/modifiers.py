@@ -90,7 +90,8 @@ def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfi
 class ActiveModifier:
     """Runs a modifier's commands in turn, in a thread, as long as the ``with`` block lasts.
 
-    Raises SearchError if the modifier needs other commands, or the DUT has no filters.
+    Raises:
+        SearchError: If the modifier needs other commands, or the DUT has no filters.
     """
 
     def __init__(self, modifier: Modifier | None, commands: Sequence[str], testbed: Testbed) -> None:
@@ -115,7 +116,11 @@ class ActiveModifier:
         self._thread = threading.Thread(target=self._repeat, name="modifier", daemon=True)
 
     def __enter__(self) -> ActiveModifier:
-        """Runs each command once, and goes on. Raises DutError if one fails; nothing has been measured then."""
+        """Runs each command once, and goes on.
+
+        Raises:
+            DutError: If a command fails; nothing has been measured then.
+        """
         for action in self._actions:
             action()
             self._done += 1

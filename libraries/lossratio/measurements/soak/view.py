@@ -121,7 +121,12 @@ class SoakView(View[SoakResult]):
         )
 
     def csit(self, result: SoakResult) -> dict[str, Any]:
-        """The critical load, less and plus a standard deviation; if loads were chosen as in CSIT, what CSIT reports."""
+        """The critical load, less and plus a standard deviation; if loads were chosen as in CSIT, what CSIT reports.
+
+        Raises:
+            CsitExportError: If the target loss ratio is another than CSIT's, or the critical load
+                is missing or irregular.
+        """
         critical_load = result.critical_load
         if critical_load is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
             raise CsitExportError(

@@ -237,7 +237,11 @@ class _Searched(BaseModel):
 
 
 def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
-    """The search of a journal after its trials. Raises SearchError if it does not say what was searched for."""
+    """The search of a journal after its trials.
+
+    Raises:
+        SearchError: If it does not say what was searched for.
+    """
     given = journal.search.get("settings")
     settings: Mapping[str, Any] = given if isinstance(given, dict) else {}
     try:
@@ -319,7 +323,9 @@ def _without_generators_faults(trial: TrialResult) -> TrialResult:
 def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_enough: bool) -> None:
     """Makes sure that the generator is not the reason why a trial at the smallest load of a search fails.
 
-    Raises StarvedGeneratorError if it would not without the frames that the generator did not send, or dropped.
+    Raises:
+        StarvedGeneratorError: If it is: without the frames that it did not send, or dropped, the
+            trial would not fail.
     """
     loss_ratio = loss_ratio_without_tester(trial)
     failed = [loss_ratio <= goal.loss_ratio < trial.loss_ratio for goal in goals]

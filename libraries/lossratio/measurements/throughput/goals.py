@@ -67,7 +67,11 @@ class GoalFields(FileModel):
     """How far from the exceed ratio a load's share of lossy trials must be for a verdict to be wrong (0.2)."""
 
     def goal(self, name: str | None) -> SearchGoal:
-        """The goal, sequential if it has an error or an indifference. Raises SearchError if values make no sense."""
+        """The goal, sequential if it has an error or an indifference.
+
+        Raises:
+            SearchError: If values make no sense.
+        """
         fields = self.model_dump(exclude_none=True) | {"name": name}
         if self.error is None and self.indifference is None:
             return SearchGoal(**fields)
@@ -176,7 +180,11 @@ def goal_set_from(description: str) -> GoalSet:
 
 
 def load_goals(path: str | Path) -> GoalSet:
-    """Reads a file of search goals. SearchError names each problem with file, line and field."""
+    """Reads a file of search goals.
+
+    Raises:
+        SearchError: If the file cannot be used; with file, line and field of each problem.
+    """
     with warnings.catch_warnings():
         # The result's remarks have the warnings about a goal, where the goal is used.
         warnings.simplefilter("ignore", SearchGoalWarning)

@@ -139,7 +139,11 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
             check_early_verdicts(testbed.request.topology.generator)
 
     def controller(self, request: RequestT, loads: LoadRange) -> MLRsearch:
-        """MLRsearch."""
+        """MLRsearch.
+
+        Raises:
+            SearchError: If two different goals have the same name, or the request makes no sense.
+        """
         controller = self.search(
             # Goals warn when they are made, and that may have been long before anybody could see the warning.
             [replace(goal) for goal in request.goals],

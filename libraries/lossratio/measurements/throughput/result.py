@@ -204,7 +204,11 @@ class GoalsResult(TestResult):
         return self
 
     def goal_named(self, name: str) -> GoalReport:
-        """A goal of the search, by its name in any case. SearchError names those that there are."""
+        """A goal of the search, by its name in any case.
+
+        Raises:
+            SearchError: If the search had no such goal; with those that it had.
+        """
         for report in self.goals:
             if report.goal.name.casefold() == name.casefold():
                 return report

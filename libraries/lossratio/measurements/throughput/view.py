@@ -245,7 +245,12 @@ class ThroughputView(View[GoalsResult]):
         return latency_points(result.latency)
 
     def csit(self, result: GoalsResult) -> dict[str, Any]:
-        """NDR and PDR, with latency if it was added."""
+        """NDR and PDR, with latency if it was added.
+
+        Raises:
+            CsitExportError: If the search made early verdicts, or lacks NDR or PDR, or one is
+                irregular for another reason than the maximum load.
+        """
         if result.settings.get(EARLY_VERDICT):
             raise CsitExportError(
                 f"{result.test.full_name} was measured with early verdicts; CSIT's trials take their whole duration."
