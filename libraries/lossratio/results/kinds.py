@@ -92,7 +92,11 @@ class Kind(ABC, Generic[ResultT]):
         return sorted(cls.__abstractmethods__)
 
     def parse(self, text: bytes | str) -> ResultT:
-        """Reads the JSON text of a result. Raises pydantic.ValidationError if it is no result of this kind."""
+        """Reads the JSON text of a result.
+
+        Raises:
+            pydantic.ValidationError: If it is no result of this kind.
+        """
         return self.result.model_validate_json(text, strict=True)
 
     def view(self) -> View[ResultT]:
@@ -205,7 +209,11 @@ def kind_names() -> tuple[str, ...]:
 
 @cache
 def kind_of(name: str) -> Kind[Any]:
-    """Finds a kind by its name. Raises ReportError if no package or several have it, or its package is broken."""
+    """Finds a kind by its name.
+
+    Raises:
+        ReportError: If no package or several have such a kind, or its package is broken.
+    """
     if name not in _KINDS.names():
         hint = f"Install the package with the entry point {name!r} of the group {GROUP!r}."
         raise ReportError(f"{_KINDS.unknown(name, _KINDS.names())} {hint}")
@@ -239,7 +247,11 @@ def _kind_in_module(module: ModuleType, name: str) -> object:
 
 
 def view_of(result: TestResult) -> View[Any]:
-    """The view that shows a result. Raises ReportError if the package of its kind is missing or broken."""
+    """The view that shows a result.
+
+    Raises:
+        ReportError: If the package of its kind is missing or broken.
+    """
     return _view(kind_of(result.kind))
 
 

@@ -129,7 +129,14 @@ class TestResult(Record):
         return findings_html(self)
 
     def plot(self, title: str | None = None) -> Picture:
-        """A picture of the result, which notebooks show; its text is `svg`. ReportError names those that there are."""
+        """A picture of the result, which notebooks show; its text is `svg`.
+
+        Args:
+            title: Title of the picture; None: the first one.
+
+        Raises:
+            ReportError: If there is no such picture; with those that there are.
+        """
         from lossratio.results.kinds import view_of
 
         pictures = {picture.title: picture for picture in view_of(self).pictures(self) if picture.svg}

@@ -199,7 +199,11 @@ def result_stems(test_name: str) -> Iterator[str]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file as a whole or not at all, in place of an earlier one. Raises OSError if it cannot be written."""
+    """Writes a file as a whole or not at all, in place of an earlier one.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
