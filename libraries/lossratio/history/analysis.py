@@ -75,14 +75,22 @@ class Analysis:
 
 
 def analyse(history: History, request: TrendRequest) -> Analysis:
-    """Computes the trends of a history. Raises ReportError if it or the known changes cannot be read."""
+    """Computes the trends of a history.
+
+    Raises:
+        ReportError: If the history or the known changes cannot be read.
+    """
     stored = history.read(testbed=request.testbed, readings=request.readings)
     known = stored.names.followed(known_changes(history, request.annotations))
     return analyse_entries(stored, known, request)
 
 
 def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest) -> Analysis:
-    """Computes the trends of entries that were read. Raises ReportError if there is no such test or quantity."""
+    """Computes the trends of entries that were read.
+
+    Raises:
+        ReportError: If there is no such test or quantity.
+    """
     whole = list(series_of(stored.table, request.last))
     # The latest is the last, and stays.
     newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
@@ -130,7 +138,11 @@ def _last_unmeasured(stored: StoredEntries, series: Sequence[Series], test: str)
 
 
 def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
-    """The known changes of a history. Raises ReportError if the file cannot be read."""
+    """The known changes of a history.
+
+    Raises:
+        ReportError: If the file cannot be read.
+    """
     default = history.path / ANNOTATIONS_NAME
     chosen = file or (default if default.exists() else None)
     return () if chosen is None else load_known_changes(chosen)

@@ -68,19 +68,29 @@ class KnownChanges(FileModel):
 
 
 def load_known_changes(path: Path) -> tuple[KnownChange, ...]:
-    """Reads a file of known changes; a `ReportError` has line and field."""
+    """Reads a file of known changes.
+
+    Raises:
+        ReportError: If the file cannot be used; with line and field of each problem.
+    """
     return load_yaml_file(path, KnownChanges, ReportError).changes
 
 
 def load_same_names(path: Path) -> tuple[tuple[str, str], ...]:
-    """Reads which names mean the same tests, from a file of known changes; a `ReportError` has line and field."""
+    """Reads which names mean the same tests, from a file of known changes.
+
+    Raises:
+        ReportError: If the file cannot be used; with line and field of each problem.
+    """
     return load_yaml_file(path, KnownChanges, ReportError).same
 
 
 def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
     """Adds known changes at the end of a file, whose other lines and comments stay; the file is made if it is missing.
 
-    Where its form has no place for more at its end, it stays as it was, and a `ReportError` says so.
+    Raises:
+        ReportError: If the form of the file has no place for more at its end. It stays as it was.
+        StorageError: If the file cannot be written.
     """
     before = load_known_changes(path) if path.exists() else ()
     with storing(f"write {path}"):

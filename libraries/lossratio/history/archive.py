@@ -56,11 +56,20 @@ class ObjectStore:
         return without_secrets(self.url)
 
     def is_archive(self) -> bool:
-        """Whether an archive is there: runs, or a history. Raises ArchiveError if the store does not say."""
+        """Whether an archive is there: runs, or a history.
+
+        Raises:
+            ArchiveError: If the store does not say.
+        """
         return not {RUNS, HISTORY}.isdisjoint(self.names("*"))
 
     def require_archive(self) -> None:
-        """Raises ReportError if there is no archive yet, and ArchiveError if the store does not say."""
+        """Checks that there is an archive.
+
+        Raises:
+            ReportError: If there is none yet.
+            ArchiveError: If the store does not say.
+        """
         if not self.is_archive():
             raise ReportError(
                 f"There is no archive at {self} yet: it has neither {RUNS}/ nor {HISTORY}/. Correct the address, or "
@@ -68,7 +77,11 @@ class ObjectStore:
             )
 
     def put(self, file: Path, name: str) -> None:
-        """Stores a file, as a whole or not at all, in place of another. Raises ArchiveError if it is not taken."""
+        """Stores a file, as a whole or not at all, in place of another.
+
+        Raises:
+            ArchiveError: If the store does not take it.
+        """
         with self._errors(f"take {name}"):
             files, root = self._opened
             path = f"{root}/{name}"
@@ -82,7 +95,11 @@ class ObjectStore:
                 files.put_file(str(file), path)
 
     def get(self, name: str, file: Path) -> None:
-        """Fetches an object into a file, as a whole or not at all. Raises ArchiveError if the store refuses."""
+        """Fetches an object into a file, as a whole or not at all.
+
+        Raises:
+            ArchiveError: If the store refuses.
+        """
         with self._errors(f"give {name}"):
             files, root = self._opened
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +144,11 @@ class ObjectStore:
 
 
 def check_without_secrets(place: str) -> None:
-    """Checks that the address of an archive or a history has no credentials. Raises ReportError, which shows none."""
+    """Checks that the address of an archive or a history has no credentials.
+
+    Raises:
+        ReportError: If it has; the message does not show them.
+    """
     written = unquote(place)
     if _AZURE.match(place) or not (_SECRETS.search(written) or _MISTYPED.match(written)):
         return
@@ -161,6 +182,10 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
     """Fetches new files of an archive's history, and removes files that the archive has no more.
 
     A file's name follows from its content, so a file that is here already is never fetched again.
+
+    Raises:
+        ReportError: If there is no archive, or no history in it.
+        ArchiveError: If the store refuses.
     """
     folder = cache or _folder(store.url, "XDG_CACHE_HOME", ".cache", "history")
     names = {name.removeprefix(f"{HISTORY}/") for name in store.names(f"{HISTORY}/**")}
@@ -178,7 +203,11 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
 
 
 def put_annotations(url: str, history: History) -> None:
-    """Stores the known changes of an archive's mirror in the archive. Raises ArchiveError if it takes none."""
+    """Stores the known changes of an archive's mirror in the archive.
+
+    Raises:
+        ArchiveError: If the archive does not take them.
+    """
     ObjectStore(url).put(history.path / ANNOTATIONS_NAME, f"{HISTORY}/{ANNOTATIONS_NAME}")
 
 

@@ -191,7 +191,11 @@ def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tup
 
 
 def required(module: str) -> Any:
-    """Imports a module of the extra ``history``, which is large and not always installed: a `ReportError` then."""
+    """Imports a module of the extra ``history``, which is large and not always installed.
+
+    Raises:
+        ReportError: If it is not installed.
+    """
     try:
         return import_module(module)
     except ImportError as error:

@@ -28,7 +28,11 @@ class Command(RootModel[Annotated[str | tuple[str, ...], Field(min_length=1)]], 
         return self.root
 
     def send(self, message: Message, timeout: float) -> None:
-        """Runs the command."""
+        """Runs the command; it may take so many seconds.
+
+        Raises:
+            NotSentError: If it cannot be run, fails, or takes too long.
+        """
         name = self.words[0]
         try:
             done = callouts.run_program(self.words, stdin=message.as_input, timeout=timeout, most=_MOST_OUTPUT)

@@ -56,7 +56,11 @@ class Email(FileModel, Sink):
         return (self.password_from,)
 
     def send(self, message: Message, timeout: float) -> None:
-        """Sends one mail to all receivers."""
+        """Sends one mail to all receivers; each answer of the server may take so many seconds.
+
+        Raises:
+            NotSentError: If the server cannot be reached, or refuses the mail or a receiver.
+        """
         mail = EmailMessage()
         mail["Subject"] = " ".join(message.subject.split())
         mail["From"] = self.sender

@@ -52,7 +52,11 @@ class Service(RootModel[Annotated[str, Field(min_length=1)]], Sink):
         return None
 
     def send(self, message: Message, timeout: float) -> None:
-        """Has apprise send subject and text, in a process of its own."""
+        """Has apprise send subject and text, in a process of its own, which may take so many seconds.
+
+        Raises:
+            NotSentError: If the process fails, or takes too long.
+        """
         given = {
             "address": callouts.with_variables(self.root),
             "subject": message.subject,

@@ -41,7 +41,11 @@ class Webhook(FileModel, Sink):
         return callouts.variables_in(self.url, *self.headers.values())
 
     def send(self, message: Message, timeout: float) -> None:
-        """Posts the data, or the body with the text in it."""
+        """Posts the data, or the body with the text in it; the request may take so many seconds.
+
+        Raises:
+            NotSentError: If there is no server, no answer in time, or another status than success.
+        """
         url = callouts.with_variables(self.url)
         if not _ADDRESS.match(url):
             raise NotSentError("the address of the webhook begins with neither http:// nor https://")
