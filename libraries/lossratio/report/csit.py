@@ -84,7 +84,11 @@ class CsitNames:
 
 
 def csit_names(result: TestResult) -> CsitNames:
-    """Derives the names of a test in CSIT's results; a `CsitNameError` if it lacks a part of them."""
+    """Derives the names of a test in CSIT's results.
+
+    Raises:
+        CsitNameError: If the test's own names lack a part of them.
+    """
     test, conditions = result.test, result.conditions
     parts = _TEST.fullmatch(test.name.lower().replace(" ", "_"))
     if parts is None:

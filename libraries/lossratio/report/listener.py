@@ -26,7 +26,11 @@ _LIBRARY = "library"
 
 
 def write_report(path: Path, text: str) -> None:
-    """Writes a report, as a whole or not at all. Raises StorageError if it cannot, e.g. because the disk is full."""
+    """Writes a report, as a whole or not at all.
+
+    Raises:
+        StorageError: If it cannot be written, e.g. because the disk is full.
+    """
     with storing(f"write the report {path}", "Make room, and write it with: lossratio report"):
         write_whole(path, text.encode("utf-8", "replace"))
 

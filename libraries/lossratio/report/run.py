@@ -139,7 +139,11 @@ def cycles_left_alone() -> Iterator[None]:
 
 
 def read_run(path: Path) -> Run:
-    """Reads all readable files in the directory of a run. Raises ReportError if there is none, or no directory."""
+    """Reads all readable files in the directory of a run.
+
+    Raises:
+        ReportError: If it is not the directory of a run.
+    """
     parts = _parts_of(path)
     if not parts:
         raise ReportError(f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it.")
@@ -243,7 +247,11 @@ def _skipped_in(path: Path, stems: AbstractSet[str]) -> tuple[Skipped, ...]:
 
 
 def runs_in(path: Path) -> list[Path]:
-    """The run directories of a path: itself, or those in it, sorted by name. Raises ReportError if there is none."""
+    """The run directories of a path: itself, or those in it, sorted by name.
+
+    Raises:
+        ReportError: If there is none.
+    """
     if is_run(path):
         return [path]
     runs = sorted(child for child in path.iterdir() if is_run(child)) if path.is_dir() else []
