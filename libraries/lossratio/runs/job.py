@@ -114,7 +114,11 @@ class Job:
     """Its testbeds."""
 
     def testbed(self, name_or_file: str | Path) -> Testbed:
-        """One of its testbeds, by the topology's name or file."""
+        """One of its testbeds, by the topology's name or file.
+
+        Raises:
+            JobError: If the job has no such testbed.
+        """
         for testbed in self.testbeds:
             if testbed.topology.name == str(name_or_file) or testbed.file.resolve() == Path(name_or_file).resolve():
                 return testbed
@@ -285,7 +289,11 @@ def _vary(suite: TestSuite, variation: str) -> None:
 
 
 def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
-    """The tests that a job has on a testbed, in the order of the run; each entry of the job must select some."""
+    """The tests that a job has on a testbed, in the order of the run.
+
+    Raises:
+        JobError: If an entry of the job selects none.
+    """
     for number, tests in enumerate(job.tests_on(testbed), start=1):
         alone = Job(job.path, job.file.model_copy(update={"tests": (tests,)}), job.testbeds)
         if not any(True for _ in _selected(alone, testbed)):
@@ -297,7 +305,16 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
 
 
 def suite_tests(suites: tuple[Path, ...], file: Path, include: tuple[str, ...] = ()) -> tuple[TestCase, ...]:
-    """The tests of suites on a testbed, without a job; there must be some."""
+    """The tests of suites on a testbed, without a job.
+
+    Args:
+        suites: Files and folders of Robot Framework.
+        file: The topology file of the testbed.
+        include: Tags that select tests, as with ``robot --include``; empty: all tests.
+
+    Raises:
+        JobError: If there are none, or the suites cannot be read.
+    """
     root = _built(suites)
     root.visit(SuiteExpander(str(file)))
     root.filter(included_tags=list(include) or None)
@@ -354,7 +371,13 @@ class Assignment:
 
 
 def assignments_of(request: RunRequest) -> list[Assignment]:
-    """The tests that a request has for each of its testbeds."""
+    """The tests that a request has for each of its testbeds.
+
+    Raises:
+        JobError: If the job cannot be used, is for several testbeds and none is chosen, or suites
+            are named besides it.
+        TopologyError: If a topology file cannot be used.
+    """
     if request.job is None:
         name = " ".join(str(suite) for suite in request.suites)
         files = [TOPOLOGIES.path(file) for file in request.topologies]
@@ -397,7 +420,12 @@ class UnfitTesterError(TrafficError):
 
 
 def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
-    """Measures the tester over a cable: UnfitTesterError if it loses frames at the demanded load."""
+    """Measures whether the tester sends and receives the demanded load over a cable, without a lost or unsent frame.
+
+    Raises:
+        UnfitTesterError: If it does not.
+        LossRatioError: If the testbed cannot be opened, or a trial cannot be performed.
+    """
     load = parse_frame_rate(demand.load)
     profile = load_profile(demand.profile, frame_size=demand.frame_size)
     with open_testbed(job.cable_of(testbed, demand), dut=CABLE) as opened, opened.ready_for(profile) as ready:

@@ -183,7 +183,11 @@ def _seconds(text: str | None, otherwise: float) -> float:
 
 
 def plan_job(job: Job, history: History) -> Plan:
-    """Plans a job: a test for several testbeds runs on the one that has time. Raises JobError if it cannot be used."""
+    """Plans a job: a test for several testbeds runs on the one that has time.
+
+    Raises:
+        JobError: If the job cannot be used.
+    """
     tests = {testbed.topology.name: job_tests(job, testbed) for testbed in job.testbeds}
     return _plan(tests, history, job.file.variables)
 
@@ -191,7 +195,11 @@ def plan_job(job: Job, history: History) -> Plan:
 def plan_suites(
     suites: Sequence[Path], testbeds: Sequence[Testbed], history: History, include: tuple[str, ...] = ()
 ) -> Plan:
-    """Plans suites on equal testbeds. Raises JobError if the suites cannot be used."""
+    """Plans suites on equal testbeds.
+
+    Raises:
+        JobError: If the suites cannot be used.
+    """
     tests = {testbed.topology.name: suite_tests(tuple(suites), testbed.file, include) for testbed in testbeds}
     return _plan(tests, history, {})
 

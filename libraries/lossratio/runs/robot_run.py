@@ -136,7 +136,11 @@ class RunRequest:
     """Name of its directory in ``results``; empty: the testbed's name and the time."""
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
-        """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites."""
+        """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.
+
+        Raises:
+            RobotOptionsError: If Robot Framework does not take the options, or they run nothing.
+        """
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
         try:
             options, sources = RobotFramework().parse_arguments([*included, *self.robot_options, *map(str, suites)])
@@ -148,7 +152,11 @@ class RunRequest:
 
 
 def check_selection(options: Mapping[str, Any], suites: Sequence[str], modifier: object) -> None:
-    """Raises RobotOptionsError if Robot Framework cannot read the suites, or the options select none of their tests."""
+    """Checks that the options select tests of the suites.
+
+    Raises:
+        RobotOptionsError: If Robot Framework cannot read the suites, or no test is selected.
+    """
     tags: list[str] = []
     try:
         settings = RobotSettings({**options, "prerunmodifier": [*_listed(options.get("prerunmodifier")), modifier]})
@@ -179,6 +187,9 @@ def run_robot(
     """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run in order.
 
     Returns its return code, the verdict of each test that was begun, and messages about files that a disk did not take.
+
+    Raises:
+        StorageError: If a disk does not take Robot Framework's output. All trials are kept.
     """
     files = _Files()
     verdicts = VerdictListener(FailureRecord(directory))

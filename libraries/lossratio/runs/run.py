@@ -111,7 +111,11 @@ def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, 
 
 
 def read_record(directory: Path) -> RunRecord:
-    """Reads the record of a run."""
+    """Reads the record of a run.
+
+    Raises:
+        ResumeError: If there is none, or it is damaged.
+    """
     file = directory / RECORD
     try:
         return RunRecord.model_validate_json(read_input_file(file, ResumeError, MOST_RECORDED_BYTES))
@@ -290,7 +294,11 @@ def _refuse(directory: Path, why: str, reasons: Iterable[object], way_out: str) 
 
 
 def check_directory(directory: Path, option: str) -> None:
-    """Checks that a run can write to a directory, and leaves nothing. Raises OSError that shows the option."""
+    """Checks that a run can write to a directory, and leaves nothing.
+
+    Raises:
+        OSError: If it cannot; the message shows the option.
+    """
     try:
         there = next(place for place in (directory, *directory.parents) if place.exists())
         tempfile.TemporaryFile(dir=there).close()

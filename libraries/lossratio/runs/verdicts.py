@@ -111,7 +111,11 @@ class FailureRecord:
             path.unlink(missing_ok=True)
 
     def add(self, test: str, kind: FailureKind, message: str, suite: str | None = None) -> None:
-        """Records why a test of a suite failed. Raises OSError if the disk does not take the line."""
+        """Records why a test of a suite failed.
+
+        Raises:
+            OSError: If the disk does not take the line.
+        """
         note_failure(self._directory, test, message, failure=kind.value, suite=suite)
 
     def skip(self, test: Any, *, is_misfit: bool) -> None:
