@@ -69,9 +69,12 @@ class Bisection:
     ) -> None:
         """Prepares a search among revisions in their order: the first one without the change, the last one with it.
 
-        It ends if an answer has the probability `certainty`, and where the ends certainly differ by less than the least
-        change, a share of the throughput, unless it is clear by then that they do differ; and after `limit`
-        measurements. Raises SearchError if a value is out of range.
+        It ends if an answer has the probability `certainty`, and where the ends certainly differ by
+        less than the least change, a share of the throughput, unless it is clear by then that they
+        do differ; and after `limit` measurements.
+
+        Raises:
+            SearchError: If a value is out of range.
         """
         if len(revisions) < 2 or len(set(revisions)) < len(revisions):
             raise SearchError("A bisection needs two different revisions at least, each of them once.")
@@ -116,13 +119,21 @@ class Bisection:
         return self._revisions[best]
 
     def record(self, revision: str, value: float) -> None:
-        """Takes in a revision's throughput, in any unit. Raises SearchError if either makes no sense."""
+        """Takes in a revision's throughput, in any unit.
+
+        Raises:
+            SearchError: If there is no such revision, or the value is no throughput.
+        """
         if not 0.0 <= value < math.inf:
             raise SearchError(f"A throughput is a number from 0, not {value!r}.")
         self._measured.append((self._index(revision), value))
 
     def skip(self, revision: str) -> None:
-        """Leaves a revision out that cannot be measured. Raises SearchError if it is unknown, the first or the last."""
+        """Leaves a revision out that cannot be measured.
+
+        Raises:
+            SearchError: If it is unknown, the first or the last.
+        """
         index = self._index(revision)
         if index in (0, len(self._revisions) - 1):
             raise SearchError(f"Revision {revision} cannot be left out: the search begins or ends with it.")

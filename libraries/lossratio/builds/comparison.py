@@ -86,7 +86,11 @@ class AbRequest:
 
 
 class BuildComparison:
-    """Asks for measurements of two builds, and compares them. Raises SearchError if the request is out of range."""
+    """Asks for measurements of two builds, and compares them.
+
+    Raises:
+        SearchError: If the request is out of range.
+    """
 
     def __init__(self, request: AbRequest) -> None:
         least_change = request.least_change
@@ -120,7 +124,9 @@ class BuildComparison:
     def record(self, value: float) -> None:
         """Takes in the throughput of `next_build`'s build, in any unit.
 
-        Raises SearchError if the comparison has ended, the value is no throughput, or build A forwards nothing.
+        Raises:
+            SearchError: If the comparison has ended, the value is no throughput, or build A
+                forwards nothing.
         """
         if self.next_build() is None:
             raise SearchError("The comparison has ended, and takes no further measurement.")

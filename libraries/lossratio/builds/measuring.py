@@ -40,7 +40,14 @@ class Bench:
     """Sets builds up."""
 
     def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
-        """Runs the command that sets a build up. Returns False if that ends with `SKIP`, or raises BuildError."""
+        """Runs the command that sets a build up.
+
+        Returns:
+            Whether the build can be measured; not if the command ends with `SKIP`.
+
+        Raises:
+            BuildError: If the command fails.
+        """
         environment = {**os.environ, variable: build}
         shell = ["sh", "-c", command]
         done = subprocess.run(
@@ -165,7 +172,11 @@ class TrialBench(Bench):
         self._opened = ExitStack()
 
     def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
-        """Exchanges the build, unless it is there. Raises LossRatioError if the command, DUT or testbed fails."""
+        """Exchanges the build, unless it is there.
+
+        Raises:
+            LossRatioError: If the command, DUT or testbed fails.
+        """
         if build == self._present:
             return True
         if not super().set_up(command, build, variable):
@@ -178,7 +189,11 @@ class TrialBench(Bench):
         return True
 
     def measure(self, directory: Path) -> Values:
-        """Measures the build that is set up, by trials. Raises BuildError if they show the generator's limit."""
+        """Measures the build that is set up, by trials.
+
+        Raises:
+            BuildError: If the trials show the limit of the generator instead of the build's.
+        """
         name = f"{self._profile.name} {self._profile.frame_size} forwarding rate"
         best = sorted(self._forwarding_rate(name) for _ in range(_TRIALS))[-_BEST:]
         least, most, shares = zip(*best, strict=True)
@@ -263,7 +278,11 @@ class BuildRecord:
     """The measurements in a directory, one JSON object per line, behind a header with the request."""
 
     def __init__(self, directory: Path, asked: Mapping[str, Any]) -> None:
-        """Begins a record, or goes on with it. Raises JobError if it has another request, or cannot be read."""
+        """Begins a record, or goes on with it.
+
+        Raises:
+            JobError: If it has another request, or cannot be read.
+        """
         self.directory = directory
         self._path = directory / _FILE
         header = {"format": FORMAT, "asked": json.loads(json.dumps(asked))}
