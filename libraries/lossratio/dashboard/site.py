@@ -199,7 +199,11 @@ class _Handler(LocalHandler, SimpleHTTPRequestHandler):
 
 
 def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None:
-    """Serves a site until it is interrupted. Raises ReportError if the port cannot be had."""
+    """Serves a site until it is interrupted.
+
+    Raises:
+        ReportError: If the port cannot be had.
+    """
     try:
         server = LocalServer((HOST, port), partial(_Handler, directory=str(folder.resolve())))
     except OSError as error:
