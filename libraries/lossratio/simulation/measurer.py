@@ -49,7 +49,11 @@ class FrameFaults:
 
 
 def faults_from(data: object) -> FrameFaults:
-    """Reads faults such as ``{"duplicated": "1 %"}``. Raises ValueError if a field is unknown or out of range."""
+    """Reads faults such as ``{"duplicated": "1 %"}``.
+
+    Raises:
+        ValueError: If a field is unknown or out of range.
+    """
     try:
         return TypeAdapter(FrameFaults).validate_python(data)
     except ValidationError as error:

@@ -35,7 +35,11 @@ SUT_MODELS: Mapping[str, type] = MappingProxyType(
 
 
 def sut_from(data: Mapping[str, Any]) -> Sut:
-    """Builds a SUT model from data: ``{"model": "policer", "rate": "50 kfps"}``. ValueError names all problems."""
+    """Builds a SUT model from data: ``{"model": "policer", "rate": "50 kfps"}``.
+
+    Raises:
+        ValueError: If there is no such model, or fields are wrong, all of which it names.
+    """
     arguments = dict(data)
     name = arguments.pop("model", None)
     if not isinstance(name, str) or name not in SUT_MODELS:
