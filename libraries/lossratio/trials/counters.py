@@ -349,7 +349,11 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
 
 
 def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None:
-    """Checks that each frame came back as it was sent, and once. Raises IntegrityError if some did not."""
+    """Checks that each frame came back as it was sent, and once.
+
+    Raises:
+        IntegrityError: If a frame did not.
+    """
     faulty = [f"{direction.name}: {faults_in_words(direction)}" for direction in directions if direction.faulty]
     if faulty:
         changes = changes_in_words({direction.name: direction.changed_fields for direction in directions})

@@ -31,10 +31,18 @@ def add_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
 
 
 def take_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
-    """Checks the digest at the end of a JSON object, and removes it; returns the object without it, and the digest.
+    """Checks the digest at the end of a JSON object, and removes it.
 
-    In a chain it covers the digest of the object before it; empty: it is the first one. A missing or wrong one is a
-    `DigestError`.
+    Args:
+        text: The object, with its digest.
+        before: Digest of the object before it in a chain, which this one covers; empty: it is the
+            first one.
+
+    Returns:
+        The object without the digest, and the digest.
+
+    Raises:
+        DigestError: If the digest is missing or wrong.
     """
     start = text[:-_LENGTH]
     digits = text[-_LENGTH:][len(_BEFORE_DIGITS) : -len(_AFTER_DIGITS)]

@@ -99,6 +99,10 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
 
     A header that is damaged is an error as in `read_journal`. A file with another name than a journal's, and without a
     journal's format in its first line, is no damaged journal.
+
+    Raises:
+        UnknownJournalError: If it is no journal, or has a format of another version.
+        SearchError: If it cannot be read, or its header is damaged.
     """
     path = Path(path)
     data = read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
@@ -263,7 +267,12 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def begin(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> "Journal":
-        """Starts a journal as `open` does, in place of an earlier file. Raises StorageError if it cannot."""
+        """Starts a journal as `open` does, in place of an earlier file.
+
+        Raises:
+            SearchError: If another process writes it.
+            StorageError: If it cannot be written to the disk.
+        """
         with _opening(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             file = _locked(path, "ab")
@@ -285,7 +294,15 @@ class Journal(AbstractContextManager["Journal"]):
     def withdraw(cls, path: Path, trials: int, reason: str) -> None:
         """Writes into a closed journal that so many of its last trials are not used, and why; they stay in it.
 
-        Errors are those of `open`.
+        Args:
+            path: The journal's file.
+            trials: Number of trials.
+            reason: Why they are not used, for readers of the journal.
+
+        Raises:
+            SearchError: If it has fewer trials that are used, is damaged, or another process writes
+                it.
+            StorageError: If it cannot be written.
         """
         contents = read_journal(path)
         withdrawal = Withdrawal(trials, reason)

@@ -126,7 +126,9 @@ def describe_trial(entry: JournalEntry) -> bytes:
 def read_header(line: bytes) -> tuple[dict[str, Any], str]:
     """Reads the header: what was searched for, when it began, and its digest.
 
-    Raises `UnknownFormatError` if it is intact, and its format is unknown here, and ValueError if it is damaged.
+    Raises:
+        UnknownFormatError: If it is intact, and its format is unknown here.
+        ValueError: If it is damaged.
     """
     try:
         data = parse_json(line)
@@ -153,7 +155,11 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
 
 
 def read_line(line: bytes, before: str) -> tuple[Line, str]:
-    """Reads what a line after the header holds, and its digest. Raises ValueError if it is damaged, or out of turn."""
+    """Reads what a line after the header holds, and its digest.
+
+    Raises:
+        ValueError: If it is damaged, or out of turn.
+    """
     text, digest = take_digest(line, before)
     try:
         data = parse_json(text)

@@ -50,7 +50,11 @@ Microseconds = Annotated[float, _NotNegative()]
 
 
 def read_record(kind: type[RecordT], text: bytes | str) -> RecordT:
-    """Reads a record from its JSON. ValueError names fields that are unknown, missing, or of other types."""
+    """Reads a record from its JSON.
+
+    Raises:
+        ValueError: If fields are unknown, missing, or of other types; with their names.
+    """
     from pydantic import ValidationError
 
     try:

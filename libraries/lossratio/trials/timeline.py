@@ -24,7 +24,11 @@ class BurstRateError(TrafficError):
 
 
 def check_traffic(what: str, duration: float, load: float) -> None:
-    """Raises a `SearchError` if seconds of traffic or its load (frames per second) are no positive, finite number."""
+    """Checks seconds of traffic and its load (frames per second).
+
+    Raises:
+        SearchError: If one is not a positive, finite number.
+    """
     for name, value in (("duration", duration), ("load", load)):
         if not (math.isfinite(value) and value > 0):
             raise SearchError(f"{what}'s {name} must be a positive, finite number, not {value!r}.")
@@ -32,7 +36,11 @@ def check_traffic(what: str, duration: float, load: float) -> None:
 
 @dataclass(frozen=True)
 class Step(Observed):
-    """A part of a trial with a constant load. Raises SearchError if a value is not a positive, finite number."""
+    """A part of a trial with a constant load.
+
+    Raises:
+        SearchError: If a value is not a positive, finite number.
+    """
 
     duration: float
     """Seconds."""

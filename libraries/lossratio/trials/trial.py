@@ -110,14 +110,26 @@ class TrialInput(Observed):
 
     @classmethod
     def burst(cls, frames: int, load: float) -> "TrialInput":
-        """Frames of a burst at a load (RFC 9004), each per transmitting interface, and positive (else SearchError)."""
+        """Frames of a burst at a load (RFC 9004), each per transmitting interface.
+
+        Args:
+            frames: Number of frames.
+            load: Frames per second.
+
+        Raises:
+            SearchError: If one of them is not positive.
+        """
         if frames < 1:
             raise SearchError(f"A burst has one frame or more, not {frames}.")
         return cls(frames / load if load > 0 else math.nan, load, frames=frames)
 
     @classmethod
     def schedule(cls, *steps: Step) -> "TrialInput":
-        """Steps of load that follow each other without a gap. Raises SearchError if there are none."""
+        """Steps of load that follow each other without a gap.
+
+        Raises:
+            SearchError: If there are none.
+        """
         if not steps:
             raise SearchError("A schedule has one step or more.")
         duration = sum(step.duration for step in steps)
@@ -430,4 +442,8 @@ class Measurer(Protocol):
     """Performs trials."""
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial. Raises LossRatioError if it could not be performed, or cannot be trusted."""
+        """Performs one trial.
+
+        Raises:
+            LossRatioError: If it could not be performed, or cannot be trusted.
+        """
