@@ -257,7 +257,11 @@ def _prepare_server(plan: Plan, directory: Path, pid: int) -> Server:
 
 
 def make_key(ssh_keygen: str, path: Path) -> str:
-    """Makes an Ed25519 key pair without a passphrase, and returns the public key."""
+    """Makes an Ed25519 key pair without a passphrase, and returns the public key.
+
+    Raises:
+        OSError: If it cannot be made.
+    """
     command = [ssh_keygen, "-q", "-t", "ed25519", "-N", "", "-C", "lossratio", "-f", str(path)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:

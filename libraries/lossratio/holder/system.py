@@ -137,7 +137,11 @@ class Child:
     """The pipe that its report comes from."""
 
     def report(self) -> Any:
-        """Waits for the child's report."""
+        """Waits for the child's report.
+
+        Raises:
+            BuildError: If the child failed, or was killed.
+        """
         with os.fdopen(self.pipe) as pipe:
             line = pipe.readline()
         if not line:
