@@ -359,6 +359,7 @@ def compare_builds(
 
     Raises:
         BuildError: If a build cannot be measured, or not with the same tests each time.
+        SearchError: If the request is out of range.
     """
     # The first measurement shows which tests there are.
     comparisons = {"": _BothEnds(request)}

@@ -298,7 +298,11 @@ class Dut(ABC, Generic[OptionsT_co]):
         """
 
     def described(self) -> dict[str, Any]:
-        """The description with the identity, for results."""
+        """The description with the identity, for results.
+
+        Raises:
+            DutError: As `describe`.
+        """
         return {**self.identity(self.options), **self.describe()}
 
     @property

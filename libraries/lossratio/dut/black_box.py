@@ -338,7 +338,12 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         self._counters = DutCounters({}, {}, {})
 
     def check(self) -> None:
-        """Raises DutError for a reset before each trial without a hook for it, and for hooks that lack something."""
+        """Checks that its hooks have all that they need.
+
+        Raises:
+            DutError: If a hook lacks something, or there is none for a reset that is asked for
+                before each trial.
+        """
         self.hooks.check()
         if self.options.reset and not self.hooks.has("reset"):
             raise DutError(
@@ -404,7 +409,11 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
             )
 
     def reconfigure(self, entries: int) -> None:
-        """Calls the hook ``reconfigure``."""
+        """Calls the hook ``reconfigure``.
+
+        Raises:
+            DutError: If there is no such hook, or it fails.
+        """
         self.check_reconfigure(entries)
         self.hooks.call("reconfigure", entries)
 

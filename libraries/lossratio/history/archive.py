@@ -227,7 +227,11 @@ class Outbox:
 
     @classmethod
     def of(cls, url: str) -> "Outbox":
-        """This user's outbox for the archive with a URL."""
+        """This user's outbox for the archive with a URL.
+
+        Raises:
+            ReportError: If the URL has credentials.
+        """
         return cls(_folder(url, "XDG_STATE_HOME", ".local/state", "outbox"), ObjectStore(url))
 
     def add(self, directory: Path) -> list[str]:

@@ -90,6 +90,7 @@ class TeardownMeasurer:
 
         Raises:
             DutError: If the device has not all connections then, or keeps some.
+            TesterError: If the generator is the reason why the device has not all connections.
         """
         output = self._measurer.measure(trial)
         wanted = round(trial.load * trial.duration)

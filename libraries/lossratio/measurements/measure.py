@@ -244,7 +244,11 @@ class MeasuredKind(RequestedKind[RequestT, ResultT], Generic[RequestT, Controlle
     def perform(
         self, testbed: Testbed, request: RequestT, place: TestPlace, on_progress: Callable[[Any], None] | None = None
     ) -> ResultT:
-        """Measures as `measure` does."""
+        """Measures as `measure` does.
+
+        Raises:
+            LossRatioError: As `measure`.
+        """
         return measure(self, testbed, request, place, on_progress)
 
     @classmethod

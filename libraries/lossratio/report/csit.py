@@ -200,6 +200,8 @@ def csit_export(result: TestResult) -> CsitExport:
 
     Raises:
         ReportError: If the result cannot be exported; the message names the reason.
+        CsitExportError: If it lacks the version of generator or DUT, or is of another type than its
+            name says.
     """
     names = csit_names(result)
     view = view_of(result)
@@ -249,6 +251,7 @@ def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None =
 
     Raises:
         ReportError: If the job has no name like CSIT's, or a file cannot be written.
+        CsitNameError: If the job has no name like CSIT's.
     """
     if job is not None and not _JOB.fullmatch(job):
         raise CsitNameError(

@@ -120,7 +120,11 @@ class SimulatedMeasurer:
         self._suts: tuple[RunningSut, ...] = tuple(model.start(self._rng) for model in suts)
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial, and advances the virtual clock."""
+        """Performs one trial, and advances the virtual clock.
+
+        Raises:
+            TrafficError: If the burst's rate cannot be sent, or the counters give no loss ratio.
+        """
         if trial.has_timelines:
             return self._measure_in_time(trial)
         self.now += trial.rest

@@ -83,6 +83,8 @@ def probe_cabling(
 
     Raises:
         LossRatioError: If a node cannot be reached, or the ports cannot be used.
+        TopologyError: If the path ends at a reflector, or the generator has taken the ports from
+            the kernel.
     """
     with ExitStack() as undo:
         topology = reachable(topology, undo)

@@ -85,7 +85,11 @@ def reserved(
 
 
 def log_in(candidate: Candidate, credentials: Credentials = NO_CREDENTIALS) -> NodeSession:
-    """Logs in on the TG node."""
+    """Logs in on the TG node.
+
+    Raises:
+        NodeError: If the TG node cannot be reached.
+    """
     name = candidate.topology.tg_name
     return NodeSession.connect(name, candidate.topology.nodes[name], credentials)
 

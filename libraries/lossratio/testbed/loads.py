@@ -123,6 +123,9 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
     """All known limits of the load, the smallest first.
 
     On each link the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer.
+
+    Raises:
+        TopologyError: If the record that the topology file names for its generator cannot be used.
     """
     topology = testbed.request.topology
     limits = list(_generator_limits(testbed, profile))

@@ -42,7 +42,8 @@ def take_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
         The object without the digest, and the digest.
 
     Raises:
-        DigestError: If the digest is missing or wrong.
+        DigestError: If there is no digest.
+        DigestMismatchError: If the object was changed.
     """
     start = text[:-_LENGTH]
     digits = text[-_LENGTH:][len(_BEFORE_DIGITS) : -len(_AFTER_DIGITS)]

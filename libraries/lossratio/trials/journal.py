@@ -287,7 +287,12 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def reopen(cls, path: Path) -> "Journal":
-        """Opens the journal of a search that has ended, for what is measured after it; errors are those of `open`."""
+        """Opens the journal of a search that has ended, for what is measured after it.
+
+        Raises:
+            SearchError: If it is damaged, or another process writes it.
+            StorageError: If it cannot be written.
+        """
         return cls._at_end(path, read_journal(path))
 
     @classmethod
@@ -375,7 +380,12 @@ class Journal(AbstractContextManager["Journal"]):
         self._append(lambda: journal_lines.describe_late(Late(trial, frames)), "Late frames of a trial")
 
     def add(self, addition: Addition) -> None:
-        """Writes what was measured after the search, and waits until it is on the disk; errors are as of `append`."""
+        """Writes what was measured after the search, and waits until it is on the disk.
+
+        Raises:
+            SearchError: If it could not be read again.
+            StorageError: If it cannot be written to the disk.
+        """
         what = f"What was measured for {addition.part} after the search"
         self._append(lambda: journal_lines.describe_addition(addition), what)
 

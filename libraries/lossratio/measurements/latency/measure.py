@@ -211,7 +211,8 @@ def measure_latency(
     """Measures latency at given loads, and writes the result file.
 
     Raises:
-        LossRatioError: If the request makes no sense, or no load could be measured at all.
+        SearchError: If the request has no loads.
+        TrafficError: If no load could be measured at all.
     """
     from lossratio.testbed import load_limits, load_range
 

@@ -183,7 +183,8 @@ def run_rfc2544(
     and the time that they will take; after each trial; and after each test of each frame size.
 
     Raises:
-        LossRatioError: If the request makes no sense; nothing was measured then.
+        LossRatioError: If the request cannot be measured here; nothing was measured then.
+        SearchError: If the request makes no sense; nothing was measured then either.
     """
     span = Span()
     _check(testbed, request)
