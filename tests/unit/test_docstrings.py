@@ -24,23 +24,12 @@ COMMAND = "command"
 """Decorator of a command. Its docstring is its ``--help``, which click prints as it is."""
 
 SILENT = {
-    "builds": 4,
     "callouts.py": 2,
     "commands": 1,
-    "dashboard": 1,
-    "dut": 28,
-    "history": 10,
-    "holder": 1,
     "keywords": 7,
-    "measurements": 32,
     "nodes": 7,
-    "report": 5,
-    "results": 2,
-    "runs": 9,
-    "testbed": 23,
     "topology": 5,
     "traffic": 60,
-    "trials": 8,
 }
 """Public functions of each room that raise an error of the library and do not say so. A number may only fall."""
 

@@ -252,6 +252,7 @@ def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None =
     Raises:
         ReportError: If the job has no name like CSIT's, or a file cannot be written.
         CsitNameError: If the job has no name like CSIT's.
+        CsitExportError: If two results would have the same file.
     """
     if job is not None and not _JOB.fullmatch(job):
         raise CsitNameError(

@@ -200,8 +200,6 @@ def run(request: RunRequest) -> RunOutcome:
     """Runs suites on a testbed. An error before the first test is in the outcome, with its exit status.
 
     Raises:
-        LossRatioError: If the request cannot be used, no testbed can be had, or a node cannot be
-            reached.
         OSError: If the run cannot write to its directory.
     """
     assignments = assignments_of(request)
@@ -239,13 +237,7 @@ def run(request: RunRequest) -> RunOutcome:
 
 @_in_outcome
 def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: Limits = NO_LIMITS) -> RunOutcome:
-    """Resumes the run in a directory; with force, although its conditions have changed. For the rest see `run`.
-
-    Raises:
-        ResumeError: If the directory has no run to resume, files of it are damaged, or conditions
-            have changed.
-        LossRatioError: As `run`.
-    """
+    """Resumes the run in a directory; with force, although its conditions have changed. For the rest see `run`."""
     record = read_record(directory)
     repair = f"Save the good part, and then resume the run: lossratio repair {directory}"
     _refuse(directory, "files of it are damaged", damages_in(directory), repair)

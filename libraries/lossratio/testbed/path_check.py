@@ -61,7 +61,8 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
 
     Raises:
         DeadDutError: If nothing gets through, and a DUT lost the frames.
-        DeadPathError: If nothing gets through, and no DUT is known to be guilty.
+        DeadLinkError: If nothing gets through, and links alone lost the frames.
+        DeadPathError: If nothing gets through, and nobody is known to be guilty.
         IntegrityError: If frames came back, but not as they were sent; with the fields that
             changed.
         LossRatioError: If an interface or a link on the path is down: of the class for the guilty
@@ -113,7 +114,8 @@ def check_large_frames(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes
 
     Raises:
         DeadDutError: If they do not get through, and a DUT lost them.
-        DeadPathError: If they do not get through, and no DUT is known to be guilty.
+        DeadPathError: If they do not get through, and no DUT is known to be guilty; of a guilty link the
+            `DeadLinkError`.
     """
     try:
         check_hops(traffic, links, nodes)
