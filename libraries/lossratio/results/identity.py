@@ -28,6 +28,8 @@ VARIATION = "Variation"
 """Metadata that distinguishes suites that were made of one file, such as one for each model of NIC."""
 PROJECT_FILES = (".git", ".hg", "pyproject.toml", "robot.toml")
 """What the folder of a project has in it."""
+_INIT_FILE = "__init__.robot"
+"""What Robot Framework reads of a folder."""
 
 
 def identity_of(test: Any) -> str:
@@ -45,18 +47,23 @@ def suite_identity(source: str | Path | None, metadata: Mapping[str, str], long_
 
     It is the metadata ``Id``, or else the name of a suite that comes with lossratio, or else the path of the file in
     its project: below the innermost folder with one of `PROJECT_FILES`. Outside of any project it is the file with its
-    folder. Paths are in words, as Robot Framework makes names of them.
+    folder. Where a folder has an ``Id`` in its ``__init__.robot``, this stands for the path of the folder. Paths are in
+    words, as Robot Framework makes names of them.
 
     Args:
         source: The suite's file; None or an empty text: it has none.
         metadata: The suite's metadata.
         long_name: Robot Framework's full name, for a suite without a file.
     """
-    # Robot Framework's names of metadata mind no case.
-    given = {str(key).title(): str(value) for key, value in metadata.items()}
+    given = _by_name(metadata)
     name = given.get(ID) or (_name_of(Path(source)) if source else long_name)
     variation = given.get(VARIATION)
     return f"{name}.{variation}" if variation else name
+
+
+def _by_name(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Metadata by names in one spelling: Robot Framework's mind no case."""
+    return {str(key).title(): str(value) for key, value in metadata.items()}
 
 
 def _name_of(source: Path) -> str:
@@ -64,12 +71,34 @@ def _name_of(source: Path) -> str:
     from robot.running import TestSuite
 
     source = source.resolve()
+    own = str(TestSuite.name_from_source(source))
     if SUITES.has(source):
-        return str(TestSuite.name_from_source(source))
+        return own
+
+    names = [own]
     project = next((folder for folder in source.parents if _is_project(folder)), source.parent.parent)
-    paths = [source, *source.parents]
-    below = paths[: paths.index(project)]
-    return ".".join(str(TestSuite.name_from_source(path)) for path in reversed(below))
+    for folder in source.parents:
+        given = _id_of_folder(folder)
+        if given:
+            names.append(given)
+            break
+        if folder == project:
+            break
+        names.append(str(TestSuite.name_from_source(folder)))
+    return ".".join(reversed(names))
+
+
+def _id_of_folder(folder: Path) -> str | None:
+    """The ``Id`` in the file ``__init__.robot`` of a folder, also where Robot Framework runs only a file in it."""
+    file = folder / _INIT_FILE
+    if not file.is_file():
+        return None
+    from robot.api import get_init_model
+    from robot.api.parsing import Metadata, SettingSection
+
+    sections = [section for section in get_init_model(file).sections if isinstance(section, SettingSection)]
+    settings = [setting for section in sections for setting in section.body if isinstance(setting, Metadata)]
+    return _by_name({setting.name: setting.value for setting in settings}).get(ID)
 
 
 def _is_project(folder: Path) -> bool:
