@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from measurement_examples import PROFILE, place, policed
 
@@ -10,6 +12,7 @@ from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.report.run import read_run, runs_in
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.trials import journal
 from lossratio.trials.journal import Journal, is_being_written, read_journal
 
 TEST = TestIdentity(name="a test", suite="a suite")
@@ -48,6 +51,40 @@ def test_a_test_that_another_process_measures_now_is_not_begun(tmp_path):
     ):
         directory.keep_earlier(TEST.full_name)
     assert directory.journal_path(TEST.full_name).exists()
+
+
+def test_a_test_that_another_run_has_claimed_is_not_measured_until_that_run_ends(tmp_path):
+    directory = RunDirectory(tmp_path / "run")
+    claim = directory.claim(TEST.full_name)
+    with pytest.raises(SearchError, match=r"Another process measures a suite\.a test into .*--outputdir DIR"):
+        directory.claim(TEST.full_name)
+    other = directory.claim("a suite.another test")
+    claim.release()
+    directory.claim(TEST.full_name).release()
+    other.release()
+    assert list(directory.path.iterdir()) == []
+
+
+def test_the_claim_of_a_process_that_was_killed_keeps_nobody_out(tmp_path):
+    directory = RunDirectory(tmp_path)
+    claim = directory.claim(TEST.full_name)
+    os.close(claim.file)
+    directory.claim(TEST.full_name).release()
+
+
+def test_a_journal_that_another_process_begins_at_the_same_moment_is_kept(tmp_path, monkeypatch):
+    path = tmp_path / "one.jsonl"
+    lock = journal._locked
+
+    def lock_a_moment_later(path, mode):
+        monkeypatch.setattr(journal, "_locked", lock)
+        Journal.open(path, {"of": "the other one"}).close()
+        return lock(path, mode)
+
+    monkeypatch.setattr(journal, "_locked", lock_a_moment_later)
+    with pytest.raises(SearchError, match="Another process writes the journal"):
+        Journal.open(path, {})
+    assert read_journal(path).search == {"of": "the other one"}
 
 
 def test_the_files_of_an_earlier_version_are_found_by_robot_frameworks_name(tmp_path):

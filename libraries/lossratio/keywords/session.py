@@ -6,10 +6,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeVar, cast
 from urllib.parse import quote
 
 from robot.api import logger
+from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio import results
@@ -180,23 +181,6 @@ class Session:
             begin = "There is a doubt" if len(doubts) == 1 else f"There are {len(doubts)} doubts"
             raise DoubtError(f"{begin} about what was measured: {'; '.join(doubts)}")
 
-    def _claim(self, identity: str) -> None:
-        """Notes that a test of this suite measures in this run.
-
-        Raises:
-            SearchError: If another suite of the run has a test of this identity: it would overwrite its results.
-        """
-        robot = BuiltIn()
-        claimed = robot.get_variable_value(_CLAIMED)
-        if claimed is None:
-            claimed = {}
-            robot.set_global_variable(_CLAIMED, claimed)
-        if claimed.setdefault(identity, self) is not self:
-            raise SearchError(
-                f"This run has measured the test {identity} already, in another suite: both would write the same "
-                "files. Run the suite once, or give one of the suites a name of its own: [Metadata]    Id    NAME."
-            )
-
     def place(self, resume: Path | None) -> TestPlace:
         """The place of the measurement that begins now: the running test, or the suite in its set-up."""
         # A misspelt directory must not cost all that was measured.
@@ -209,7 +193,8 @@ class Session:
         self._measurements[test] += 1
         suite = results.suite_identity(variables["SUITE SOURCE"], variables["SUITE METADATA"], variables["SUITE NAME"])
         name = results.result_name(test, self._measurements[test])
-        self._claim(f"{suite}.{test}")
+        directory = results.RunDirectory(Path(variables["OUTPUT DIR"]))
+        Claims.of_this_run().add(f"{suite}.{test}", self, directory)
         identity = results.TestIdentity(
             name=name,
             suite=suite,
@@ -218,7 +203,7 @@ class Session:
             # Doubts are about an earlier measurement of the test, and no part of what the test is.
             tags=tuple(tag for tag in variables.get("TEST TAGS", ()) if tag not in _TAGS),
         )
-        self.directory = results.RunDirectory(Path(variables["OUTPUT DIR"]))
+        self.directory = directory
         RunReport.require_page()
         if earlier is None or earlier.resolve() != self.directory.path.resolve():
             # So that nobody takes an earlier run's files of this test for this run's.
@@ -228,8 +213,49 @@ class Session:
         return TestPlace(identity, self.directory, None if earlier is None else results.RunDirectory(earlier), forced)
 
 
-_CLAIMED = "${LOSSRATIO_CLAIMED}"
-"""Robot Framework's variable with the suites that measure in this run, by the identities of their tests."""
+@library(scope="GLOBAL", auto_keywords=False)
+class Claims:
+    """The tests that this run measures: no other suite or process writes their files until the run ends."""
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self) -> None:
+        # Robot Framework closes the listener of a global library at the end of the outermost suite.
+        self.ROBOT_LIBRARY_LISTENER = self
+        self._sessions: dict[str, Session] = {}
+        self._claims: list[results.Claim] = []
+
+    @classmethod
+    def of_this_run(cls) -> "Claims":
+        """The claims of the run that Robot Framework is in."""
+        robot = BuiltIn()
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        robot.import_library(name)
+        return cast("Claims", robot.get_library_instance(name))
+
+    def add(self, identity: str, session: Session, directory: results.RunDirectory) -> None:
+        """Claims a test for the suite of a session.
+
+        Raises:
+            SearchError: If another suite of the run has a test of this identity, or another process measures it into
+                the directory: it would overwrite the results.
+            StorageError: If the claim cannot be written.
+        """
+        if identity not in self._sessions:
+            self._claims.append(directory.claim(identity))
+            self._sessions[identity] = session
+        if self._sessions[identity] is not session:
+            raise SearchError(
+                f"This run has measured the test {identity} already, in another suite: both would write the same "
+                "files. Run the suite once, or give one of the suites a name of its own: [Metadata]    Id    NAME."
+            )
+
+    def close(self) -> None:
+        """Leaves all tests to others. Robot Framework calls this method."""
+        for claim in self._claims:
+            claim.release()
+        self._claims.clear()
+        self._sessions.clear()
 
 
 def _tag_of(kind: results.DoubtKind) -> str:

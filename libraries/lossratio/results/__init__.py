@@ -99,6 +99,7 @@ from lossratio.results.repair import (
     results_set_aside as results_set_aside,
 )
 from lossratio.results.run_directory import (
+    Claim as Claim,
     RunDirectory as RunDirectory,
     read_result as read_result,
     result_name as result_name,

@@ -4,7 +4,9 @@
 """
 
 import contextlib
+import fcntl
 import hashlib
+import logging
 import os
 import re
 import tempfile
@@ -29,8 +31,26 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9. -]*")
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.-]+")
 
 
+_LOG = logging.getLogger(__name__)
+
+
 class DamagedResultError(ReportError):
     """The file was a result of a format that this version reads, but is damaged now."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A test that one process measures into a directory, until it is released. It ends with the process, too."""
+
+    path: Path
+    """The file that is locked."""
+    file: int
+    """Its descriptor."""
+
+    def release(self) -> None:
+        """Leaves the test to others."""
+        self.path.unlink(missing_ok=True)
+        os.close(self.file)
 
 
 @dataclass(frozen=True)
@@ -77,6 +97,38 @@ class RunDirectory:
             write_whole(path, encode_result(result))
         return path
 
+    def claim(self, test_name: str) -> Claim:
+        """Keeps other processes from measuring a test into this directory, also between measurements.
+
+        Raises:
+            SearchError: If another process measures the test into this directory in its run.
+            StorageError: If the claim cannot be written.
+        """
+        path = self.path / f".{file_stem(test_name)}.lock"
+        with storing(f"write to {self.path}"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            while True:
+                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(file)
+                    raise self._measured_elsewhere(test_name) from None
+                except OSError:
+                    # Not every file system has locks.
+                    _LOG.debug("%s cannot be locked.", path)
+
+                # A file that was released meanwhile keeps nobody out.
+                if os.fstat(file).st_nlink:
+                    return Claim(path, file)
+                os.close(file)
+
+    def _measured_elsewhere(self, test_name: str) -> SearchError:
+        return SearchError(
+            f"Another process measures {test_name} into {self.path} now. Give each run a directory of its own: "
+            "--outputdir DIR."
+        )
+
     def keep_earlier(self, test_name: str) -> None:
         """Moves an earlier run's files of a test that is measured again to ``earlier``: nobody takes them for new ones.
 
@@ -86,10 +138,7 @@ class RunDirectory:
         """
         journal = self.journal_path(test_name)
         if is_being_written(journal):
-            raise SearchError(
-                f"Another process measures {test_name} into {self.path} now. Give each run a directory of its own: "
-                "--outputdir DIR."
-            )
+            raise self._measured_elsewhere(test_name)
         for path in (self.result_path(test_name), journal):
             if path.exists():
                 with storing(f"move {path}, which an earlier run left"):

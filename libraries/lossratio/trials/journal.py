@@ -255,7 +255,7 @@ class Journal(AbstractContextManager["Journal"]):
         path = Path(path)
         with _opening(path):
             if not (path.exists() and has_header(path)):
-                return cls.begin(path, search, about)
+                return cls._new(path, search, about)
         contents = read_journal(path)
         wanted = json.loads(json.dumps(search))
         if contents.search != wanted:
@@ -274,16 +274,29 @@ class Journal(AbstractContextManager["Journal"]):
             StorageError: If it cannot be written to the disk.
         """
         with _opening(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = _locked(path, "ab")
-            try:
-                file.truncate(0)
-                journal = cls(path, file, "")
-                journal._write(*add_digest(journal_lines.describe_search(search, about)))
-            except BaseException:
-                file.close()
-                raise
-            return journal
+            return cls._in_place(_locked(path, "ab"), path, search, about)
+
+    @classmethod
+    def _new(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None) -> "Journal":
+        """Starts a journal where there was none a moment ago."""
+        file = _locked(path, "ab")
+        if has_header(path):
+            file.close()
+            raise _written_elsewhere(path)
+        return cls._in_place(file, path, search, about)
+
+    @classmethod
+    def _in_place(
+        cls, file: FileIO, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None
+    ) -> "Journal":
+        try:
+            file.truncate(0)
+            journal = cls(path, file, "")
+            journal._write(*add_digest(journal_lines.describe_search(search, about)))
+        except BaseException:
+            file.close()
+            raise
+        return journal
 
     @classmethod
     def reopen(cls, path: Path) -> "Journal":
@@ -481,18 +494,23 @@ def is_being_written(path: Path) -> bool:
 
 def _locked(path: Path, mode: Literal["ab", "r+b"]) -> FileIO:
     """Opens a journal for this process alone, until it is closed. Raises SearchError if another one writes it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open(mode, buffering=0)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()
-        raise SearchError(
-            f"Another process writes the journal {path} now. Give each run a directory of its own: --outputdir DIR."
-        ) from error
+        raise _written_elsewhere(path) from error
     except OSError:
         # Not every file system has locks.
         _LOG.debug("%s cannot be locked.", path)
     return file
+
+
+def _written_elsewhere(path: Path) -> SearchError:
+    return SearchError(
+        f"Another process writes the journal {path} now. Give each run a directory of its own: --outputdir DIR."
+    )
 
 
 def _opening(path: Path) -> AbstractContextManager[None]:
