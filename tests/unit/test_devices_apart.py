@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from lossratio.measurements.throughput.measure import SearchRequest, earlier_sea
 from lossratio.report.comparison import Verdict, compare
 from lossratio.report.csit import CsitExport, CsitNames, write_csit
 from lossratio.report.junit import junit_report
-from lossratio.report.metrics import openmetrics_report
+from lossratio.report.metrics import bencher_report, openmetrics_report
 from lossratio.report.run import Run, read_run
 from lossratio.results.conditions import Conditions, Testbed
 from lossratio.results.identity import Device
@@ -102,6 +103,12 @@ def test_metrics_and_hosts_get_the_device():
     assert samples
     assert all('device="linux_bridge, police=50000"' in line for line in samples)
     assert '<property name="device" value="linux_bridge, police=50000" />' in junit_report([run])
+
+
+def test_bencher_does_not_merge_two_devices():
+    benchmarks = json.loads(bencher_report(runs(SLOW, FAST, None)))
+    name = mrr().test.full_name
+    assert list(benchmarks) == [f"{name} (linux_bridge, police={rate})" for rate in (50_000, 60_000)] + [name]
 
 
 def lab(**interface):

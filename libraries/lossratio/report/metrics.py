@@ -223,8 +223,16 @@ def bencher_report(runs: Sequence[Run]) -> str:
             bounds = {"lower_value": lower if lower is None or lower <= value else None, "upper_value": upper}
             measure = {"value": value, **{name: bound for name, bound in bounds.items() if bound is not None}}
             name = f"{finding.quantity} ({finding.unit.name})"
-            benchmarks.setdefault(finding.result.test.full_name, {})[name] = measure
+            benchmarks.setdefault(_benchmark_of(finding.result), {})[name] = measure
     return json.dumps(benchmarks, indent=2) + "\n"
+
+
+def _benchmark_of(result: TestResult) -> str:
+    """Bencher's name of a test. It has the device, as Bencher compares all values of one name."""
+    device = result.conditions.measured_on
+    if device is None:
+        return result.test.full_name
+    return f"{result.test.full_name} ({device})"
 
 
 def _labels(run: Run, result: TestResult) -> dict[str, str]:
