@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shutil
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 
 import lossratio
+from lossratio.results.identity import suite_identity
+from lossratio.shipped import SUITES
 
 pytestmark = pytest.mark.long
 
@@ -174,3 +177,19 @@ def test_files_that_import_a_library_under_the_gpl_may_be_used_under_it():
     names = {name for expression in expressions for name in expression.split(" OR ")}
     assert {path.stem for path in (ROOT / "LICENSES").iterdir()} == names
     assert (ROOT / "LICENSE").read_bytes() == (ROOT / "LICENSES" / "Apache-2.0.txt").read_bytes()
+
+
+def test_suites_of_an_installed_wheel_have_the_names_of_those_in_a_checkout(wheel, tmp_path):
+    wheel.extractall(tmp_path)
+    program = (
+        "from lossratio.shipped import SUITES\n"
+        "from lossratio.results.identity import suite_identity\n"
+        "for name in SUITES.names():\n"
+        "    print(suite_identity(SUITES.path(name), {}, ''))\n"
+    )
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    here = [suite_identity(SUITES.path(name), {}, "") for name in SUITES.names()]
+    assert done.stdout.splitlines() == here
+    assert "Linux Router" in here
