@@ -62,9 +62,19 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 def http_request(
     url: str, *, method: str, body: bytes | None, headers: Mapping[str, str], timeout: float, most: int
 ) -> bytes:
-    """Makes an HTTP request, which may take `timeout` seconds as a whole; redirects are not followed.
+    """Makes an HTTP request; redirects are not followed.
 
-    It reads so many bytes of the answer at `most`, and one more of a longer answer. A CallError if there is none.
+    Args:
+        url: The address, which errors show without its secrets.
+        method: The HTTP method, e.g. ``POST``.
+        body: What is sent; None: nothing.
+        headers: Headers of the request, by name.
+        timeout: Seconds that it may take as a whole.
+        most: Bytes of the answer that are read at most, and one more of a longer answer.
+
+    Raises:
+        AnswerError: If the server answers with an error or a redirect.
+        CallError: If there is no answer in time, or no valid one.
     """
     deadline = time.monotonic() + timeout
     data = bytearray()
@@ -91,10 +101,16 @@ def http_request(
 def run_program(
     command: Sequence[str], *, stdin: bytes, timeout: float, most: int
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs a program of this machine; a CallError if it cannot be started, takes too long or prints too much.
+    """Runs a program of this machine, whose exit status may be any; an error kills it, with all that it started.
 
-    Then it is killed, with all that it started. `timeout` are seconds, and `most` bytes to each of standard output and
-    standard error.
+    Args:
+        command: The program and its arguments; no shell reads them.
+        stdin: What it reads from its standard input.
+        timeout: Seconds that it may take.
+        most: Bytes that it may print to each of standard output and standard error.
+
+    Raises:
+        CallError: If it cannot be started, takes too long or prints too much.
     """
     deadline = time.monotonic() + timeout
     with tempfile.TemporaryFile() as given, selectors.DefaultSelector() as selector:

@@ -74,7 +74,16 @@ class StorageError(LossRatioError):
 
 @contextmanager
 def storing(what: str, way_out: str = "", *, error: type[LossRatioError] = StorageError) -> Iterator[None]:
-    """Turns an error of this machine's disk into one that says what cannot be done, e.g. ``write a.json``, and why."""
+    """Turns an error of this machine's disk into one that says what cannot be done, and why.
+
+    Args:
+        what: What is done in it, e.g. ``write a.json``.
+        way_out: A sentence that says what to do.
+        error: The class to raise.
+
+    Raises:
+        LossRatioError: Of the class `error`, if an OSError ends what is done in it.
+    """
     try:
         yield
     except OSError as cause:

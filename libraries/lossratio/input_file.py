@@ -28,9 +28,16 @@ _LOOKED_AT = 1 << 16
 
 
 def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: int, what: str = "") -> bytes:
-    """Reads a regular file, or raises an error of the class: reading a pipe or device might never end.
+    """Reads a regular file; reading a pipe or device might never end.
 
-    It has so many bytes at most. `what` is its kind, for errors, e.g. ``the journal``.
+    Args:
+        path: The file.
+        error: The class of errors.
+        most_bytes: How long it may be.
+        what: Its kind, for errors, e.g. ``the journal``.
+
+    Raises:
+        LossRatioError: Of the class `error`, if it cannot be read, is no regular file, or is too long.
     """
     shown = f"{what} {shown_name(path)}".lstrip()
     try:
@@ -78,8 +85,9 @@ def kind_of_contents(data: bytes) -> str:
 def parse_json(data: bytes) -> Any:
     """Reads strict JSON, which has one meaning only.
 
-    A ValueError if it is not UTF-8 or not JSON, is nested too deep, or has a name twice in one object, a number that
-    JSON does not have (NaN), or half of a surrogate pair.
+    Raises:
+        ValueError: If it is not UTF-8 or not JSON, is nested too deep, or has a name twice in one object, a name with
+            control characters, a number that JSON does not have (NaN), or half of a surrogate pair.
     """
     try:
         decoded = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_number)

@@ -35,7 +35,11 @@ class PluginGroup:
         return tuple(sorted(_installed(self.name, tuple(sys.path)), key=_package_and_name))
 
     def find(self, name: str) -> EntryPoint:
-        """The entry point of a name; an error of the group's class if there is none, or there are several."""
+        """The entry point of a name.
+
+        Raises:
+            LossRatioError: Of the group's class (`error`), if there is none of this name, or there are several.
+        """
         entries = {entry.value: entry for entry in self._entries() if entry.name == name}
         if not entries:
             raise self.error(self.unknown(name, self.names()))
@@ -46,7 +50,11 @@ class PluginGroup:
         return entry
 
     def load(self, name: str) -> object:
-        """Imports a plug-in; with the errors of `find`, and of the same class if it cannot be imported (`broken`)."""
+        """Imports a plug-in.
+
+        Raises:
+            LossRatioError: Of the group's class (`error`), if `find` has no answer, or it cannot be imported.
+        """
         entry = self.find(name)
         try:
             return entry.load()

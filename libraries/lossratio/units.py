@@ -50,8 +50,10 @@ FRAMES_PER_SECOND = Unit("fps")
 def parse_frame_rate(text: str | float) -> float:
     """Reads a frame rate such as ``10 kpps``, ``1.5 Mfps`` or ``64000``, in frames per second.
 
-    Connections per second are read in the same way (``10 kcps``): each is opened by one frame. A ValueError if it is
-    not a positive rate, or may be a link's bit rate.
+    Connections per second are read in the same way (``10 kcps``): each is opened by one frame.
+
+    Raises:
+        ValueError: If it is not a positive rate, or may be a link's bit rate.
     """
     if _BARE_GIGA.fullmatch(str(text)):
         raise ValueError(
@@ -61,12 +63,20 @@ def parse_frame_rate(text: str | float) -> float:
 
 
 def parse_bit_rate(text: str | float) -> float:
-    """Reads a bit rate such as ``10 Gbps``, in bits per second. Raises ValueError if it is not above 0."""
+    """Reads a bit rate such as ``10 Gbps``, in bits per second.
+
+    Raises:
+        ValueError: If it is not a positive rate.
+    """
     return _parse_scaled(text, _BIT_RATE, "a bit rate", "10 Gbps")
 
 
 def parse_ratio(text: str | float) -> float:
-    """Reads a ratio such as ``0.5 %`` or ``0.005``. Raises ValueError if it is not a finite number."""
+    """Reads a ratio such as ``0.5 %`` or ``0.005``, both of which are 0.005.
+
+    Raises:
+        ValueError: If it is not a finite number.
+    """
     if isinstance(text, int | float) and not isinstance(text, bool):
         value = float(text) if abs(text) <= _LARGEST_FLOAT else math.nan
     else:
@@ -78,7 +88,11 @@ def parse_ratio(text: str | float) -> float:
 
 
 def parse_bytes(text: str | int) -> int:
-    """Reads a size such as ``64B`` or ``1518``, in bytes. Raises ValueError if it is not a whole number of them."""
+    """Reads a size such as ``64B`` or ``1518``, in bytes.
+
+    Raises:
+        ValueError: If it is not a whole number of bytes.
+    """
     match = _BYTES.fullmatch(str(text))
     if not match or not float(match[1]).is_integer():
         raise ValueError(f"{text!r} is not a size in bytes; write it like '64B'.")
@@ -86,7 +100,11 @@ def parse_bytes(text: str | int) -> int:
 
 
 def parse_duration(text: str | float) -> float:
-    """Reads a positive, finite duration as Robot Framework writes it, such as ``2 min`` or ``30``, in seconds."""
+    """Reads a positive, finite duration as Robot Framework writes it, such as ``2 min`` or ``30``, in seconds.
+
+    Raises:
+        ValueError: If it is not a positive, finite duration.
+    """
     # Imported here: importing Robot Framework takes longer than many commands run.
     from robot.utils import timestr_to_secs
 

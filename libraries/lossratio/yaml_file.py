@@ -47,9 +47,17 @@ def load_yaml_file(
 ) -> ModelT:
     """Reads a YAML file and checks it against a model.
 
-    An error of the given class has one line per problem: file, line, field, problem. `check` yields the problems of a
-    file whose single fields are valid. `convert` turns the data of another format into the model's fields (a field of
-    both formats keeps its place), and `rewrite` the text of another format into YAML, line by line.
+    Args:
+        path: The file.
+        model: What the file describes.
+        error: The class of errors.
+        check: Yields the problems of a file whose single fields are valid.
+        convert: Turns the data of another format into the model's fields; a field of both formats keeps its place.
+        rewrite: Turns the text of another format into YAML, line by line.
+
+    Raises:
+        LossRatioError: Of the class `error`, if the file cannot be read, is not YAML, or does not fit the model. The
+            message has one line per problem: file, line, field, problem.
     """
     path = Path(path)
     loader, node = _compose(path, error, rewrite)
