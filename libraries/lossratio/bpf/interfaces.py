@@ -50,7 +50,11 @@ def may_send(interface: int) -> bool:
 
 
 def attached_program(interface: int) -> int | None:
-    """The number of the XDP program on an interface, by its own number; None: there is none."""
+    """The number of the XDP program on an interface, by its own number; None: there is none.
+
+    Raises:
+        OSError: If the kernel refuses the request, e.g. as there is no such interface.
+    """
     asked = struct.pack("=BxHiII", socket.AF_UNSPEC, 0, interface, 0, 0)
     answer = netlink_attributes(ask_netlink(socket.NETLINK_ROUTE, _RTM_GETLINK, asked)[0][_LINK_HEADER:])
     number = netlink_attributes(answer.get(_IFLA_XDP, b"")).get(_XDP_PROGRAM)
@@ -60,7 +64,11 @@ def attached_program(interface: int) -> int | None:
 
 
 def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:
-    """The answers to a request over netlink, without their headers: the first one, or all of a dump."""
+    """The answers to a request over netlink, without their headers: the first one, or all of a dump.
+
+    Raises:
+        OSError: If the kernel refuses the request.
+    """
     flags = _NLM_F_REQUEST | (_NLM_F_DUMP if dump else 0)
     bodies: list[bytes] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol) as netlink:

@@ -157,16 +157,28 @@ class Table(_Descriptor):
 
     @classmethod
     def create(cls, kind: TableType, key_bytes: int, value_bytes: int, entries: int, name: str) -> Table:
-        """Makes a map."""
+        """Makes a map.
+
+        Raises:
+            BpfError: If the kernel refuses to make it.
+        """
         return cls(_new_map(_MAPS[kind], key_bytes, value_bytes, entries, name, f"the map {name} of {entries} entries"))
 
     @classmethod
     def open(cls, number: int) -> Table:
-        """Opens a map by the kernel's number of it."""
+        """Opens a map by the kernel's number of it.
+
+        Raises:
+            BpfError: If there is none of this number, or this process may not have it.
+        """
         return cls(_bpf(_MAP_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at map {number}")[0])
 
     def update(self, key: bytes, value: bytes) -> None:
-        """Adds an entry, or changes its value."""
+        """Adds an entry, or changes its value.
+
+        Raises:
+            BpfError: If the kernel refuses it, such as an entry more than the map has room for.
+        """
         self._entry(_MAP_UPDATE, key, ctypes.create_string_buffer(value, self.value_bytes), f"an entry in {self.name}")
 
     def entries(self, most: int) -> dict[bytes, bytes] | None:
@@ -200,11 +212,19 @@ class Table(_Descriptor):
         return entries
 
     def count(self) -> int:
-        """How many entries a hash has."""
+        """How many entries a hash has.
+
+        Raises:
+            BpfError: If the kernel does not read the map.
+        """
         return self._in_batches(_LOOKUP_BATCH, "the entries of")
 
     def clear(self) -> None:
-        """Deletes all entries of a hash."""
+        """Deletes all entries of a hash.
+
+        Raises:
+            BpfError: If the kernel does not change the map.
+        """
         self._in_batches(_LOOKUP_AND_DELETE_BATCH, "an empty")
 
     def _in_batches(self, command: int, what: str) -> int:
@@ -342,7 +362,11 @@ class ProgramInfo:
 
 
 def program_info(number: int) -> ProgramInfo:
-    """Looks a program up by its number."""
+    """Looks a program up by its number.
+
+    Raises:
+        BpfError: If there is none of this number, or this process may not look at it.
+    """
     what = f"a look at program {number}"
     maps = (ctypes.c_uint32 * _MOST_MAPS)()
     asked = bytearray(_INFO_BYTES)
@@ -387,6 +411,9 @@ def map_names() -> dict[int, str]:
     """Names of all maps that the kernel has, by its numbers, which count up: of all processes and namespaces.
 
     It takes CAP_SYS_ADMIN.
+
+    Raises:
+        BpfError: If this process may not look at maps.
     """
     names: dict[int, str] = {}
     number, what = 0, "a list of all maps"

@@ -64,6 +64,10 @@ class ObjectFile:
         It uses maps by their names in the source: an array is the memory that it has, and a table is one for the
         functions of the kernel. Where a map is None, the constants rule out what would use it; and without a driver,
         calls of functions by name.
+
+        Raises:
+            BpfError: If the kernel refuses the program, or has no function that it calls.
+            ValueError: If the program needs something that is neither in `maps` nor in `constants`.
         """
         places = {}
         values = bytearray()
@@ -97,7 +101,11 @@ class ObjectFile:
 
 
 def read_object(package: str, name: str) -> ObjectFile:
-    """An object file beside the modules of a package, which may have been sent to this node with them."""
+    """An object file beside the modules of a package, which may have been sent to this node with them.
+
+    Raises:
+        ValueError: If it is no object file of BPF for little-endian machines.
+    """
     specification: Any = sys.modules[package].__spec__
     file = f"{package}.{name}.o"
     if specification.has_location:
