@@ -73,7 +73,12 @@ NO_CREDENTIALS = Credentials()
 
 
 def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClient:
-    """Connects to a node's sshd, checks its host key and logs in, all within the node's ``connect_timeout``."""
+    """Connects to a node's sshd, checks its host key and logs in, all within the node's ``connect_timeout``.
+
+    Raises:
+        NodeError: If the node has no host or cannot be reached in time, its host key is unknown or has changed, or it
+            refuses the log-in.
+    """
     if node.host is None:
         raise NodeError(f"Node {name} has no host to connect to; a local testbed must be brought up first.")
 

@@ -229,7 +229,11 @@ class Client:
 
 
 def open_namespace(name: str, node: Node) -> Client:
-    """Finds the namespace of a node, and makes sure that it can be entered."""
+    """Finds the namespace of a node, and makes sure that it can be entered.
+
+    Raises:
+        NodeError: If it cannot be entered.
+    """
     sudo = ("sudo", "-n", "--") if node.sudo else ()
     path = _of_container(name, node.container, sudo) if node.container is not None else _of_name(name, str(node.netns))
     enter = (*sudo, "nsenter", f"--net={path}", "--", "unshare", "--mount", "--", "sh", "-c", _ENTER, "sh")

@@ -54,18 +54,32 @@ class DutNode:
         return gather_facts(self._session)
 
     def attempt(self, *command: str, stdin: str | None = None, timeout: float = 30.0) -> CommandResult:
-        """Runs a command that may fail, but must end within so many seconds."""
+        """Runs a command that may fail, but must end within so many seconds.
+
+        Raises:
+            NodeError: If it cannot be started or does not end in time, or the connection is lost.
+        """
         return self._session.run(*_ENVIRONMENT, *command, timeout=timeout, check=False, stdin=stdin)
 
     def run(self, *command: str, stdin: str | None = None, timeout: float = 30.0) -> str:
-        """Runs a command that must succeed within so many seconds, and returns its standard output."""
+        """Runs a command that must succeed within so many seconds, and returns its standard output.
+
+        Raises:
+            DutError: If its exit status is not 0.
+            NodeError: If it cannot be started or does not end in time, or the connection is lost.
+        """
         result = self._session.run(*_ENVIRONMENT, *command, timeout=timeout, check=False, stdin=stdin)
         if result.exit_status != 0:
             raise self.error(f"{shown(command, stdin)} failed: {reason(result)}.")
         return result.stdout
 
     def json(self, *command: str) -> Any:
-        """Runs a command that must succeed and writes JSON, and returns the data; None if it writes nothing."""
+        """Runs a command that must succeed and writes JSON, and returns the data; None if it writes nothing.
+
+        Raises:
+            DutError: If its exit status is not 0, or it writes something that is no JSON.
+            NodeError: If it cannot be started or does not end in time, or the connection is lost.
+        """
         text = self.run(*command)
         try:
             if text.strip():
@@ -75,14 +89,22 @@ class DutNode:
             raise self.error(f"{shown(command)} did not write JSON: {cause}.") from cause
 
     def parse_json_lines(self, text: str) -> list[Any]:
-        """Reads JSON data, one value per line; a DutError if a line is none."""
+        """Reads JSON data, one value per line.
+
+        Raises:
+            DutError: If a line is no JSON.
+        """
         try:
             return [json.loads(line) for line in text.splitlines() if line.strip()]
         except ValueError as cause:
             raise self.error(f"not JSON: {text[:_LONGEST_SHOWN]!r}: {cause}.") from cause
 
     def find(self, what: str, name: KeyT, reported: Mapping[KeyT, ValueT]) -> ValueT:
-        """The node's report about a part of the DUT's set-up."""
+        """The node's report about a part of the DUT's set-up.
+
+        Raises:
+            DutError: If the report does not have it.
+        """
         if name not in reported:
             there = ", ".join(sorted(map(str, reported))) or "none"
             raise self.error(f"{what} {name} is gone; there are: {there}. Tear the DUT down and set it up again.")

@@ -132,7 +132,12 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         return self._stderr.data().decode(errors="replace")
 
     def write_line(self, text: str) -> None:
-        """Sends one line."""
+        """Sends one line.
+
+        Raises:
+            NodeError: If the process has ended or does not read its input, or the connection is lost.
+            ValueError: If the text has a line feed.
+        """
         if "\n" in text:
             raise ValueError("one line must not hold a line feed")
         if self._channel.exit_status_ready():
@@ -152,6 +157,9 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
 
         While one thread waits without a limit, another thread may write lines. While it waits with a limit, no other
         thread may: the channel has one limit for both. Then `meanwhile` is called about once a second.
+
+        Raises:
+            NodeError: If the process has ended, the connection is lost, or there is no whole line in time.
         """
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         end = self._buffer.find(b"\n")

@@ -65,8 +65,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
     """A log-in on a node; open it with `NodeSession.connect`, best in a ``with`` statement.
 
     Commands are lists of arguments: they are quoted for the node's shell and never interpreted by it. Where the
-    topology says ``sudo: true``, all of them run under ``sudo -n``. All methods raise `NodeError` if the connection is
-    lost, or the node refuses what they do.
+    topology says ``sudo: true``, all of them run under ``sudo -n``.
 
     Attributes:
         name: The node's name in the topology.
@@ -86,8 +85,14 @@ class NodeSession(AbstractContextManager["NodeSession"]):
     def connect(cls, name: str, node: Node, credentials: Credentials = NO_CREDENTIALS) -> "NodeSession":
         """Logs in on a node, or enters its namespace on this machine.
 
-        Credentials that are missing come from the environment. It is a `NodeError`, too, if the node cannot be reached
-        within its ``connect_timeout``, or its host key is unknown or has changed.
+        Args:
+            name: The node's name in the topology.
+            node: The node in the topology, with its address.
+            credentials: Secrets; those that are missing come from the environment.
+
+        Raises:
+            NodeError: If the node cannot be reached within its ``connect_timeout``, its host key is unknown or has
+                changed, or it refuses the log-in.
         """
         return cls(name, node, _opened(name, node, credentials), credentials)
 
@@ -103,7 +108,11 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         return f"<NodeSession {self.name} {self.node.place}>"
 
     def restore(self) -> None:
-        """Logs in again if the connection was lost; a session that was closed stays closed."""
+        """Logs in again if the connection was lost; a session that was closed stays closed.
+
+        Raises:
+            NodeError: If the log-in fails; see `connect`.
+        """
         if not self._is_open:
             return
         try:
@@ -126,9 +135,17 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         stdin: str | bytes | None = None,
         most: int | None = None,
     ) -> CommandResult:
-        """Runs a command to its end, within `timeout` seconds in all, printing `most` bytes (None: no limit).
+        """Runs a command to its end.
 
-        Unless `check` is off, an exit status other than 0 is an error.
+        Args:
+            command: The program and its arguments, one string each.
+            timeout: Seconds that it may take in all.
+            check: Whether an exit status other than 0 is an error.
+            stdin: What it reads from its standard input; None: nothing.
+            most: Bytes that it may print; None: no limit.
+
+        Raises:
+            NodeError: If it cannot be started, fails, takes too long or prints too much, or the connection is lost.
         """
         given = stdin.encode() if isinstance(stdin, str) else stdin or b""
         exit_status, stdout, stderr = self._execute(command, timeout, given, most)
@@ -139,7 +156,11 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         return result
 
     def put(self, data: bytes, remote_path: str, mode: int = 0o644) -> None:
-        """Writes a file on the node completely or not at all: under a temporary name beside it, then renamed."""
+        """Writes a file on the node completely or not at all: under a temporary name beside it, then renamed.
+
+        Raises:
+            NodeError: If it cannot be written, or the connection is lost.
+        """
         temporary = f"{remote_path}.{secrets.token_hex(4)}"
         command = ("sh", "-c", _PUT, "put", remote_path, temporary, f"{mode:o}", str(len(data)))
         exit_status, _, stderr = self._execute(command, _OPEN_TIMEOUT + len(data) / _SLOWEST_TRANSFER, data)
@@ -147,14 +168,22 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             raise NodeError(f"Node {self.name}: cannot write {remote_path}{process.quoted_tail(stderr)}")
 
     def get(self, remote_path: str) -> bytes:
-        """Reads a file of the node."""
+        """Reads a file of the node.
+
+        Raises:
+            NodeError: If it cannot be read, or the connection is lost.
+        """
         exit_status, stdout, stderr = self._execute(("cat", "--", remote_path), _OPEN_TIMEOUT)
         if exit_status != 0:
             raise NodeError(f"Node {self.name}: cannot read {remote_path}{process.quoted_tail(stderr)}")
         return stdout
 
     def start(self, *command: str, plain: bool = False) -> NodeProcess:
-        """Starts a long-lived process that reads and writes lines, with the session's prefix unless it is `plain`."""
+        """Starts a long-lived process that reads and writes lines, with the session's prefix unless it is `plain`.
+
+        Raises:
+            NodeError: If it cannot be started, or the connection is lost.
+        """
         channel = self._open_channel(command, _OPEN_TIMEOUT)
         with within(_OPEN_TIMEOUT, lambda: process.close(channel)):
             self._exec(channel, command if plain else (*self.prefix, *command))
