@@ -113,6 +113,9 @@ def read_containerlab(path: str | Path) -> Lab:
     """Reads a lab of containerlab, from a file that containerlab would take; each problem has its line.
 
     It is ``*.clab.yml``, which may name variables of the environment, or ``topology-data.json`` of the deployed lab.
+
+    Raises:
+        TopologyError: If the file cannot be read, or describes no lab.
     """
     path = Path(path)
     template = TopologyError(

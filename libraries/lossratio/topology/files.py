@@ -24,8 +24,9 @@ from lossratio.yaml_file import Problem, load_yaml_file
 def load_topology(path: str | Path) -> Topology:
     """Reads and checks a topology file, or one that comes with lossratio, by its name, such as ``local``.
 
-    A TopologyError if it is missing, is not YAML, or does not describe a usable testbed; each problem with file, line
-    and field.
+    Raises:
+        TopologyError: If it is missing, is not YAML, or does not describe a usable testbed. The message has file, line
+            and field of each problem.
     """
     file = TOPOLOGIES.path(path)
     if not os.path.exists(file) and (hint := TOPOLOGIES.hint(path)):

@@ -328,7 +328,11 @@ def generator_settings() -> dict[str, type[GeneratorSettings]]:
 
 
 def settings_type(kind: str) -> type[GeneratorSettings]:
-    """The model of a generator's settings."""
+    """The model of a generator's settings.
+
+    Raises:
+        TopologyError: If there is no generator of this kind, or its package is unfit.
+    """
     if kind in _SETTINGS_HERE:
         return _SETTINGS_HERE[kind]
 

@@ -133,10 +133,17 @@ def import_lab(
 ) -> str:
     """The text of a topology file for a lab, with the path that test traffic takes through it.
 
-    The generator is on the node `tg`; or, where nobody names one, on a host of the lab with two links into it, or else
-    in a namespace of lossratio's own. That one is joined to the nodes of `join`: two, or one for both of its ports. The
-    path goes through `duts` in this order, and others may be between them. With `lab_addresses` test traffic has the
-    lab's own addresses, instead of those for benchmarking. `source` is the lab's file, for remarks.
+    Args:
+        lab: The lab, as `read_containerlab` and `read_netlab` read it.
+        source: The lab's file, for remarks.
+        tg: The node with the generator. None: a host of the lab with two links into it, or else a namespace of
+            lossratio's own.
+        join: The nodes that this namespace is joined to: two, or one for both of its ports.
+        duts: Nodes that the path goes through, in this order; others may be between them.
+        lab_addresses: Whether test traffic has the lab's own addresses, instead of those for benchmarking.
+
+    Raises:
+        TopologyError: If the lab has no such path.
     """
     for name in (*([] if tg is None else [tg]), *join, *duts):
         if name not in lab.nodes:

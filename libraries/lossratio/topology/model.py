@@ -210,7 +210,12 @@ class Topology(FileModel):
         return links
 
     def path(self, *, duts: int | None = None, nic: str | None = None) -> TrafficPath:
-        """The way of the test traffic; per hop the first unused common link in the file's order. See `paths`."""
+        """The way of the test traffic; per hop the first unused common link in the file's order. See `paths`.
+
+        Raises:
+            NotMeasuredHereError: If the testbed has no such way.
+            TopologyError: If a number is too small, or the NIC model is misspelt.
+        """
         return self.paths(1, duts=duts, nic=nic)[0]
 
     def paths(self, count: int, *, duts: int | None = None, nic: str | None = None) -> tuple[TrafficPath, ...]:
@@ -257,7 +262,15 @@ class Topology(FileModel):
             raise TopologyError(f"Topology {self.name}: there is no NIC model {nic!r}.{hint}")
 
     def sides(self, paths: Sequence[TrafficPath], versions: Collection[int]) -> tuple[tuple[Side, Side], ...]:
-        """The networks west and east of each path; a TopologyError if a port has no address of such a version of IP."""
+        """The networks west and east of each path.
+
+        Args:
+            paths: The ways of the traffic.
+            versions: Versions of IP that the traffic has: 4, 6, or both.
+
+        Raises:
+            TopologyError: If a port has no address of such a version of IP.
+        """
         return tuple(
             (self._side(path.west, versions, west), self._side(path.east, versions, east))
             for path, (west, east) in zip(paths, split_sides(len(paths)), strict=True)

@@ -66,7 +66,11 @@ class _Lab(ForeignPart):
 
 
 def read_netlab(path: str | Path) -> Lab:
-    """Reads a lab of netlab, from the file that ``netlab create -o json=FILE`` wrote; each problem has its line."""
+    """Reads a lab of netlab, from the file that ``netlab create -o json=FILE`` wrote; each problem has its line.
+
+    Raises:
+        TopologyError: If the file cannot be read, or describes no lab.
+    """
     path = Path(path)
     if path.suffix == ".pickle":
         raise TopologyError(f"{path}: a snapshot of Python objects is not read, as it may run code. {_RUN}")

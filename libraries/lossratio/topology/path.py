@@ -186,6 +186,9 @@ def find_paths(
     """Finds parallel ways from the TG through the DUTs to their end; per hop the first unused common link.
 
     The names are the TG, the DUTs from west to east, and the end, which may be the TG again.
+
+    Raises:
+        NotMeasuredHereError: If there are fewer ways than `count`.
     """
     free = {name: (ends[0], ends[1]) for name, ends in links.items() if len(ends) == 2}
 
