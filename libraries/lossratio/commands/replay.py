@@ -90,7 +90,12 @@ def _journals_in(directory: Path) -> str:
 
 
 def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> CriticalLoadEstimate:
-    """The critical load, from the trials of any journal; without a soak test's, the target loss ratio is needed."""
+    """The critical load, from the trials of any journal; without a soak test's, the target loss ratio is needed.
+
+    Raises:
+        SearchError: If neither the options nor the journal say a figure that the estimate needs, or trials have early
+            verdicts.
+    """
     from lossratio.plrsearch import LikelihoodName, Weighting, estimate
 
     search = journal.search

@@ -150,7 +150,11 @@ class DeviceKeywords(Keywords):
 def telemetry_after_search(
     session: Session, goal: str | None = None, duration: float = TELEMETRY_DURATION
 ) -> ThroughputResult:
-    """Collects telemetry at what the last search found; see `DeviceKeywords.collect_telemetry`."""
+    """Collects telemetry at what the last search found; see `DeviceKeywords.collect_telemetry`.
+
+    Raises:
+        SearchError: If no search has been made since the testbed was set up.
+    """
     search = session.last_search
     if search is None:
         raise SearchError("No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first.")

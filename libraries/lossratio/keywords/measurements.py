@@ -99,7 +99,12 @@ def _robot_type(annotation: Any, metadata: Iterable[Any] = ()) -> Any:
 def request_of(
     session: Session, request: type[RequestT], frame_size: str, profile: str, fields: dict[str, Any]
 ) -> RequestT:
-    """The request that a keyword was asked for."""
+    """The request that a keyword was asked for.
+
+    Raises:
+        ProfileError: If there is no such traffic profile, or the frame size is impossible.
+        SearchError: If the request has no argument of a name.
+    """
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():
         # Robot Framework hands a named argument that a keyword does not have over as a positional one.

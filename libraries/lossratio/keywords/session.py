@@ -86,7 +86,11 @@ class Session:
 
     @property
     def doubts(self) -> Doubts:
-        """What doubts mean, unless a keyword says otherwise."""
+        """What doubts mean, unless a keyword says otherwise.
+
+        Raises:
+            SearchError: If the library was imported with a policy that does not exist.
+        """
         try:
             return Doubts(self._doubts.lower())
         except ValueError:
@@ -94,14 +98,22 @@ class Session:
             raise SearchError(f"There is no policy for doubts {self._doubts!r}; there are {known}") from None
 
     def ready_testbed(self) -> Testbed:
-        """The testbed; an error if none is set up."""
+        """The testbed.
+
+        Raises:
+            LossRatioError: If none is set up.
+        """
         if self.testbed is None:
             raise LossRatioError("No testbed is set up. Call the keyword 'Set Up Testbed' first, e.g. as Suite Setup.")
         return self.testbed
 
     @property
     def last_result(self) -> results.TestResult:
-        """The last result of this suite; an error if nothing was measured yet."""
+        """The last result of this suite.
+
+        Raises:
+            SearchError: If nothing was measured yet.
+        """
         if self._last_result is None:
             raise SearchError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
         return self._last_result
@@ -182,7 +194,11 @@ class Session:
             raise DoubtError(f"{begin} about what was measured: {'; '.join(doubts)}")
 
     def place(self, resume: Path | None) -> TestPlace:
-        """The place of the measurement that begins now: the running test, or the suite in its set-up."""
+        """The place of the measurement that begins now: the running test, or the suite in its set-up.
+
+        Raises:
+            SearchError: If there is no run in `resume` that could be continued.
+        """
         # A misspelt directory must not cost all that was measured.
         earlier = resume or self._resume
         if earlier is not None and not earlier.is_dir():

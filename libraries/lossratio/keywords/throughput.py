@@ -252,7 +252,11 @@ class ThroughputKeywords(Keywords):
 def latency_after_search(
     session: Session, goal: str | None = None, shares: Sequence[float] = latencies.LATENCY_SHARES, **fields: Any
 ) -> throughput.ThroughputResult:
-    """Measures latency at shares of what the last search found; see `ThroughputKeywords.measure_latency`."""
+    """Measures latency at shares of what the last search found; see `ThroughputKeywords.measure_latency`.
+
+    Raises:
+        SearchError: If no search in this test and on this testbed has found loads to measure at.
+    """
     search = session.last_search
     if search is None or search.test_name != session.test_name:
         raise SearchError(
