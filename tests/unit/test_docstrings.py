@@ -23,7 +23,7 @@ a class of Python means nothing to them, and the message of an error says what t
 COMMAND = "command"
 """Decorator of a command. Its docstring is its ``--help``, which click prints as it is."""
 
-SILENT = {"traffic": 60}
+SILENT: dict[str, int] = {}
 """Public functions of each room that raise an error of the library and do not say so. A number may only fall."""
 
 SAYS_NOTHING = """

@@ -102,8 +102,14 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def start(cls, session: NodeSession, *, python: str = "python3", patience: float = ANSWER_SECONDS) -> "AgentClient":
         """Sends the agent to a node, and starts it there.
 
-        `python` must be 3.8 or later there. `patience` are seconds that an answer may take beyond what was asked for:
-        the watchdog of every trial. A `NodeError` if the node is lost.
+        Args:
+            session: The log-in on the node.
+            python: Python 3.8 or later on the node.
+            patience: Seconds that an answer may take beyond what was asked for: the watchdog of every trial.
+
+        Raises:
+            NodeError: If the node is lost.
+            TrafficError: If the agent does not start or does not answer.
         """
         return cls(session.name, pack_agent().start(session.start, python), patience)
 

@@ -381,6 +381,9 @@ def questions_of_ports(
 
     These are a port's own address and the addresses of traffic at its end, as far as they are in the port's
     network: the gateway reaches others through these.
+
+    Raises:
+        TopologyError: If a gateway had to know more addresses than a generator reminds it of.
     """
     for port in ports:
         name = port_name(port)

@@ -97,10 +97,12 @@ class TrafficMeasurer:
         self._late_frames.forget()
 
     def measure(self, trial: trials.TrialInput) -> trials.TrialOutput:
-        """Performs one trial, or raises a `TrafficError` if there are no counters worth anything.
+        """Performs one trial.
 
-        It is a `NegativeLossError` if more frames were received than sent, and a `BurstRateError` if the generator
-        could not keep the rate of a burst, again and again.
+        Raises:
+            NegativeLossError: If more frames were received than sent, again and again.
+            BurstRateError: If the generator could not keep the rate of a burst, again and again.
+            TrafficError: If there are no counters worth anything; the other two are such errors, too.
         """
         if trial.has_timelines:
             return self._measure_in_time(trial)
@@ -291,15 +293,23 @@ def check_path(
 ) -> tuple[trials.DirectionCounters, ...]:
     """Sends a few frames in each direction, and makes sure that some come through, as a trial counts them.
 
-    It tries again for a while, as links and devices that just came up may lose their first frames. Each attempt sends
-    `growth` times as many as the one before, as only the 65th frame may be an answer that a NAT lets through.
+    It tries again for a while, as links and devices that just came up may lose their first frames.
 
-    Where all of these are lost, it calls `spread`, which has the agent send frames of flows from all over (see
-    `spread_over_flows`; None: the flows stay). It goes on for as long as trials take, with more and more frames and
-    `rest` seconds without traffic before each attempt: what a trial could count must not be refused.
+    Where all of these are lost in a direction, it calls `spread`, and goes on for as long as trials take, with more and
+    more frames: what a trial could count must not be refused. The last attempt's counters are the answer.
 
-    The last attempt's counters are the answer. Where none gets through, the error says whether nothing does
-    (`DeadPathError`), or all frames are late (`LatePathError`) or changed (`IntegrityError`).
+    Args:
+        agent: The agent, which is configured.
+        growth: How many times as many frames each attempt sends as the one before: only the 65th frame may be an answer
+            that a NAT lets through.
+        spread: Has the agent send frames of flows from all over (see `spread_over_flows`); None: the flows stay.
+        rest: Seconds without traffic before each of these later attempts.
+
+    Raises:
+        DeadPathError: If nothing gets through in a direction.
+        LatePathError: If all that gets through in a direction is late.
+        IntegrityError: If all that gets through in a direction is changed.
+        TrafficError: If the generator fails.
     """
     flows = dict(agent.flows)
     for attempt in range(_ATTEMPTS):

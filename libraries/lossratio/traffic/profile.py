@@ -286,13 +286,17 @@ class TrafficProfile(ProfileFile):
 def load_profile(
     name_or_path: str | Path, *, frame_size: int | str, bidirectional: bool | None = None
 ) -> TrafficProfile:
-    """Reads a traffic profile that comes with lossratio, by its name, or a file (anything with a ``/`` or ``.yaml``).
+    """Reads a traffic profile.
 
-    The frame size is bytes with FCS (``64`` or ``64B``), or the name of a mix of sizes: ``IMIX_v4_1``, or one of the
-    profile's own. Whether both ports transmit, the profile says, unless it is given.
+    Args:
+        name_or_path: Name of one that comes with lossratio, or a file (anything with a ``/`` or ``.yaml``).
+        frame_size: Bytes with FCS (``64`` or ``64B``), or the name of a mix of sizes: ``IMIX_v4_1``, or one of the
+            profile's own.
+        bidirectional: Whether both ports transmit; None: as the profile says.
 
-    A `ProfileError` if there is no such profile, the file does not describe one (with file, line and field of each
-    problem), or the frame size is impossible.
+    Raises:
+        ProfileError: If there is no such profile, the file does not describe one (with file, line and field of each
+            problem), or the frame size is impossible.
     """
     profile = _read_profile(name_or_path)
     shown = profile.name if profile.name == name_or_path else f"{profile.name} ({name_or_path})"
@@ -361,8 +365,11 @@ RFC2544_FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 def parse_frame_size(frame_size: int | str) -> int | str:
     """Reads bytes of a frame with FCS (``64``, ``64B``); anything else is the name of a mix of sizes.
 
-    ``IMIX`` is short for ``IMIX_v4_1``. A ValueError if it begins like a number, and is no number of bytes; or if it
-    looks like an argument of its own, as Robot Framework hands over a named argument that a keyword does not have.
+    ``IMIX`` is short for ``IMIX_v4_1``.
+
+    Raises:
+        ValueError: If it begins like a number, and is no number of bytes; or if it looks like an argument of its own,
+            as Robot Framework hands over a named argument that a keyword does not have.
     """
     text = str(frame_size).strip()
     name, is_named, _ = text.partition("=")

@@ -119,7 +119,11 @@ class TrexServer:
         self.program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
 
     def ensure(self) -> None:
-        """Makes sure that the server runs: starts it, unless it runs already."""
+        """Makes sure that the server runs: starts it, unless it runs already.
+
+        Raises:
+            TrafficError: If another server has its place or its TCP port, TRex is not installed, or it does not start.
+        """
         server = self._look()
         if server.pid is not None and server.started_with.strip() == self._plan.described.strip():
             self._wait_until_ready()
@@ -142,7 +146,11 @@ class TrexServer:
         self._start()
 
     def stop(self) -> None:
-        """Stops the server if it is ours: with SIGINT, and with SIGKILL if SIGINT does not end it."""
+        """Stops the server if it is ours: with SIGINT, and with SIGKILL if SIGINT does not end it.
+
+        Raises:
+            TrafficError: If it does not end.
+        """
         if not self.is_ours:
             return
         try:

@@ -82,7 +82,11 @@ class Agent:
         self._responder: Responder | None = None
 
     def answer(self, request: Message) -> Message:
-        """Fulfils a request, and returns the result."""
+        """Fulfils a request, and returns the result.
+
+        Raises:
+            AgentError: If there is no such operation, or it fails.
+        """
         if request["op"] not in _OPERATIONS:
             there = ", ".join(_OPERATIONS)
             raise AgentError("bad_request", f"There is no operation {request['op']!r}; there are {there}.")

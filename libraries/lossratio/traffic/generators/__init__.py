@@ -12,7 +12,11 @@ from lossratio.traffic.generators.base import Generator, GeneratorNode
 
 
 def load_generator(kind: str) -> type[Generator[Any]]:
-    """Imports the class of a kind of generator; see `PluginGroup.load` for the errors, which are TopologyErrors."""
+    """Imports the class of a kind of generator.
+
+    Raises:
+        TopologyError: If there is no such kind, or its package is unfit.
+    """
     loaded = GENERATORS.load(kind)
     if not (isinstance(loaded, type) and issubclass(loaded, Generator)):
         raise GENERATORS.broken(GENERATORS.find(kind), "is not a subclass of lossratio.traffic.Generator")
@@ -37,7 +41,11 @@ def start_agent(settings: RealGenerator, session: NodeSession, *, patience: floa
 
 
 def check_early_verdicts(settings: object) -> None:
-    """Makes sure that a generator can end a trial as soon as its verdict is certain; a simulated one always can."""
+    """Makes sure that a generator can end a trial as soon as its verdict is certain; a simulated one always can.
+
+    Raises:
+        TrafficError: If it cannot.
+    """
     if isinstance(settings, RealGenerator) and not load_generator(settings.kind).can_end_trials_early(settings):
         raise TrafficError(
             f"The generator {settings.kind} cannot end a trial early, as nobody watches its counters while traffic "

@@ -92,13 +92,21 @@ class Generator(ABC, Generic[SettingsT]):
         """Makes sure that it can be used, and returns the options of its program, as JSON data."""
 
     def port_name(self, port: Port) -> str:
-        """The name of a port in its configuration: the Linux interface's."""
+        """The name of a port in its configuration: the Linux interface's.
+
+        Raises:
+            TopologyError: If the topology file does not say it.
+        """
         if port.interface.name is None:
             raise TopologyError(f"{port}: the generator needs the 'name' of its Linux interface in the topology file.")
         return port.interface.name
 
     def mac_address(self, port: Port) -> str:
-        """MAC address of a port: the Linux interface's."""
+        """MAC address of a port: the Linux interface's.
+
+        Raises:
+            TopologyError: If the node has no such interface.
+        """
         name = self.port_name(port)
         interfaces = self.node.interfaces
         if name not in interfaces:
@@ -113,7 +121,14 @@ class Generator(ABC, Generic[SettingsT]):
         return None
 
     def check_growth(self, growth: tuple[int, int]) -> None:
-        """Refuses frames that come back longer or shorter (a `TrafficError`), unless it recognizes them."""
+        """Makes sure that it recognizes frames that come back longer or shorter.
+
+        Args:
+            growth: Bytes that the DUTs add to frames eastward, and westward.
+
+        Raises:
+            TrafficError: If it does not.
+        """
         if any(growth) and not self.follows_growth:
             raise TrafficError(
                 f"The DUTs add {growth[0]:+} bytes to frames eastward and {growth[1]:+} westward, and the generator "
@@ -128,7 +143,11 @@ class Generator(ABC, Generic[SettingsT]):
         """Ends everything that was started for it; doing it again changes nothing."""
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """Gets the agent ready for trials with it, and returns what its program says about itself and the ports."""
+        """Gets the agent ready for trials with it, and returns what its program says about itself and the ports.
+
+        Raises:
+            TrafficError: If the agent refuses the configuration or does not answer, or its program cannot be read.
+        """
         options = self.ready()
         program = None if self.program is None else self._program_sources(self.program)
         facts = agent.configure(configuration, generator=self.settings.kind, options=options, program=program)

@@ -119,7 +119,11 @@ class Otg(Generator[OtgTester]):
         return port.name
 
     def mac_address(self, port: Port) -> str:
-        """That in the topology file."""
+        """That in the topology file.
+
+        Raises:
+            TopologyError: If it is not there.
+        """
         if port.interface.mac_address is None:
             raise TopologyError(f"{port}: the tester needs the port's 'mac_address' in the topology file.")
         return port.interface.mac_address.lower()

@@ -81,7 +81,11 @@ class Xdp(_InKernel[XdpGenerator]):
             yield "XDP programs need root outside of user namespaces (CAP_BPF): use 'sudo: true', or 'kind: afpacket'"
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """See `Generator.configure`. Its programs know the frames that come back by the place of their contents."""
+        """See `Generator.configure`. Its programs know the frames that come back by the place of their contents.
+
+        Raises:
+            TrafficError: If frames come back with more or fewer tags, or as of `Generator.configure`.
+        """
         if any(direction.tag_growth for direction in configuration.directions):
             raise TrafficError(
                 "Frames of this traffic profile come back with more or fewer tags than they were sent with, and the "

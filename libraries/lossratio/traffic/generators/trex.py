@@ -53,7 +53,11 @@ class ServerChoice:
 def choose_server(
     generator: TrexGenerator, ports: Sequence[Port], cpus: int, hardware: Hardware | None = None
 ) -> ServerChoice:
-    """Chooses cores and memory of a server as FD.io CSIT does, as far as the TG has them."""
+    """Chooses cores and memory of a server as FD.io CSIT does, as far as the TG has them.
+
+    Raises:
+        TopologyError: If ``pin_cores`` is set, and each pair of ports has one core only.
+    """
     _check_cores(generator, len(ports), cpus)
     low_end = generator.low_end if generator.low_end is not None else not generator.cores and cpus < _FEW_CPUS
     reasons = []
@@ -239,7 +243,11 @@ class Trex(Generator[TrexGenerator]):
 
     @classmethod
     def check_python(cls, settings: TrexGenerator, session: NodeSession) -> None:
-        """TRex's client needs Python 3.8 to 3.12."""
+        """TRex's client needs Python 3.8 to 3.12.
+
+        Raises:
+            TopologyError: If the node has no such Python.
+        """
         problem = _python_problem(settings.python, session)
         if problem is not None:
             raise TopologyError(f"Node {session.name}: {problem}")
@@ -340,7 +348,11 @@ class Trex(Generator[TrexGenerator]):
         return port_name(self.settings, port)
 
     def mac_address(self, port: Port) -> str:
-        """That of the Linux interface; of a card that DPDK drives, the one in the topology file."""
+        """That of the Linux interface; of a card that DPDK drives, the one in the topology file.
+
+        Raises:
+            TopologyError: If the topology file does not say it.
+        """
         if self.settings.software:
             return super().mac_address(port)
         if port.interface.mac_address is None:
@@ -348,7 +360,11 @@ class Trex(Generator[TrexGenerator]):
         return port.interface.mac_address.lower()
 
     def explain(self, error: TrafficError) -> None:
-        """See `Generator.explain`: a server that has ended is the cause, unless it never started."""
+        """See `Generator.explain`: a server that has ended is the cause, unless it never started.
+
+        Raises:
+            TrafficError: If the server has ended, with its last words.
+        """
         try:
             if not self._has_started or self._server.is_running():
                 return
@@ -387,7 +403,11 @@ def _python_problem(python: str, session: NodeSession) -> str | None:
 
 
 def port_name(generator: TrexGenerator, port: Port) -> str:
-    """Name by which TRex takes the port: the Linux interface in software mode, else the PCI address."""
+    """Name by which TRex takes the port: the Linux interface in software mode, else the PCI address.
+
+    Raises:
+        TopologyError: If the topology file does not say it.
+    """
     if generator.software:
         field = "name"
         name = port.interface.name
@@ -463,7 +483,11 @@ def server_arguments(generator: TrexGenerator, configuration: str, choice: Serve
 
 
 def trex_directory(generator: TrexGenerator, node_name: str) -> str:
-    """The place of TRex on a TG."""
+    """The place of TRex on a TG.
+
+    Raises:
+        TopologyError: If nobody says it, or it is no absolute path.
+    """
     directory = generator.home
     if directory is None:
         raise TopologyError(

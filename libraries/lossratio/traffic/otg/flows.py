@@ -94,7 +94,11 @@ METRICS: Mapping[str, Any] = {
 
 
 def check_counts(data: Any) -> None:
-    """Bounds how many parts a request has, and how deep, before the models look at each of them."""
+    """Bounds how many parts a request has, and how deep, before the models look at each of them.
+
+    Raises:
+        FieldError: If it has too many, or is nested too deep.
+    """
     parts = 0
     todo: list[tuple[str, int, Any]] = [("", 0, data)] if isinstance(data, dict | list) else []
     while todo:
@@ -116,7 +120,11 @@ def check_counts(data: Any) -> None:
 
 
 def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
-    """Checks that a table has all fields of a request, and their values; warns of each field that changes nothing."""
+    """Checks that a table has all fields of a request, and their values; warns of each field that changes nothing.
+
+    Raises:
+        FieldError: If a field or a value is not supported.
+    """
     if table is ANY:
         return
     if table is IGNORED:
@@ -166,7 +174,11 @@ class Flow:
 
 
 def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
-    """The flows of a configuration whose fields were checked."""
+    """The flows of a configuration whose fields were checked.
+
+    Raises:
+        FieldError: If the flows cannot be sent like that.
+    """
     ports = [port["name"] for port in config.get("ports", ())]
     models = config.get("flows", ())
     for what, names in (("ports", ports), ("flows", [flow["name"] for flow in models])):

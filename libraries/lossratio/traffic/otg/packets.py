@@ -27,7 +27,11 @@ class ModelError(TrafficError):
 
 
 def load_snappi() -> Any:
-    """Imports snappi, which takes half a second; the error says how to get it."""
+    """Imports snappi, which takes half a second.
+
+    Raises:
+        TopologyError: If it is not there; the message says how to get it.
+    """
     try:
         import snappi
     except ImportError as error:
@@ -39,7 +43,12 @@ def load_snappi() -> Any:
 
 
 def checked(kind: str, data: Any) -> dict[str, Any]:
-    """JSON data as a model, e.g. ``Config``, has them: checked (a `ModelError` if they are none), and with defaults."""
+    """JSON data as a model, e.g. ``Config``, has them: checked, and with defaults.
+
+    Raises:
+        ModelError: If they do not fit the model.
+        TopologyError: If snappi is not there.
+    """
     model = getattr(load_snappi(), kind)()
     try:
         if not isinstance(data, Mapping):
@@ -191,7 +200,11 @@ class Packet:
 
 
 def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
-    """Reads the headers of a flow."""
+    """Reads the headers of a flow.
+
+    Raises:
+        FieldError: If there are no headers, or one cannot be where it is.
+    """
     if not packet:
         raise FieldError(where, "a flow needs headers; the first one is 'ethernet'")
     reader = _PacketReader()
@@ -352,7 +365,11 @@ def _stepping(
 
 
 def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> list[dict[str, Any]]:
-    """The headers of frames, as the models have them."""
+    """The headers of frames, as the models have them.
+
+    Raises:
+        TrafficError: If the frames have several pairs of MAC addresses.
+    """
     if any(field.offset < _MAC_BYTES * 2 for field in spec.fields):
         raise TrafficError(
             "Frames have one pair of MAC addresses with the Open Traffic Generator here, and this profile has more "

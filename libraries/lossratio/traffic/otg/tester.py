@@ -71,6 +71,9 @@ class Tester:
         """Makes a configuration the tester's, gets the generator ready for it, and returns warnings.
 
         After an error there is no configuration, unless it is a `BusyError`: flows are being sent.
+
+        Raises:
+            FieldError: If something in it is not supported, or there is no such port.
         """
         with self._lock:
             self._check_idle()
@@ -99,6 +102,9 @@ class Tester:
         """Starts or stops flows: all, unless some are named. A `BusyError` if some are being sent yet.
 
         Returns warnings of flows that have ended, and were not reported to any client yet.
+
+        Raises:
+            FieldError: If something in it is not supported.
         """
         list(check_fields(sent, CONTROL_STATE))
         list(check_fields(state, CONTROL_STATE))
@@ -122,7 +128,11 @@ class Tester:
             return self._told()
 
     def metrics(self, request: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
-        """The metrics of ports or flows. Frames are counted when the traffic has ended."""
+        """The metrics of ports or flows. Frames are counted when the traffic has ended.
+
+        Raises:
+            FieldError: If there is no such port or flow.
+        """
         list(check_fields(sent, METRICS))
         list(check_fields(request, METRICS))
         with self._lock:

@@ -110,7 +110,11 @@ class ArrivalLog:
             self._ring.release(len(captured))
 
     def reception(self) -> Reception:
-        """The frames that arrived until now."""
+        """The frames that arrived until now.
+
+        Raises:
+            AgentError: If frames were overlooked, or the system's clock was set meanwhile.
+        """
         self.note()
         overlooked = self._ring.overlooked()
         if overlooked:

@@ -185,6 +185,9 @@ class ActiveDirection:
         """The counters of the direction, as `Generator.trial` returns them; `before` and `after` are all interfaces.
 
         Broadcast frames that could not be sent are among the unsent ones: without them the load is lower.
+
+        Raises:
+            AgentError: If the kernel's counters do not say what was dropped, or could not count so many frames.
         """
         source, sink = self._direction.transmit, self._direction.receive
         report = reports[self.sender]

@@ -310,7 +310,11 @@ class CapturedFrames:
 
 
 def check_countable(name: str, sent: int) -> None:
-    """Makes sure that the kernel could count so many frames of a direction at once."""
+    """Makes sure that the kernel could count so many frames of a direction at once.
+
+    Raises:
+        AgentError: If it could not.
+    """
     if sent > MOST_COUNTED:
         raise AgentError(
             "counters",

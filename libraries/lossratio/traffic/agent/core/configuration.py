@@ -402,7 +402,11 @@ PARTS = {
 
 
 def mac_bytes(text: str) -> bytes:
-    """The bytes of a MAC address."""
+    """The bytes of a MAC address.
+
+    Raises:
+        AgentError: If it is none.
+    """
     try:
         mac = bytes.fromhex(text.replace(":", ""))
     except ValueError:

@@ -249,9 +249,12 @@ def counted_course(began: float, counters: Message) -> Message:
 def make_generator(
     name: str, configuration: Configuration, options: Message, program: Mapping[str, str] | None = None
 ) -> Generator:
-    """Makes a generator by its name, with its options; an AgentError if it, or its ports, cannot be had on this node.
+    """Makes a generator by its name, with its options.
 
     `program` are the sources of its program, by the names of its modules; None: the agent has it.
+
+    Raises:
+        AgentError: If it, or its ports, cannot be had on this node.
     """
     try:
         if program is None:

@@ -60,6 +60,9 @@ def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> soc
     """A packet socket for all frames of an ethertype on an interface, to whatever address; it never waits.
 
     The ethertype is the one behind the outermost tag. Without a filter's program every frame is taken.
+
+    Raises:
+        AgentError: If the kernel does not give it.
     """
     try:
         with ExitStack() as undo:

@@ -27,6 +27,9 @@ def check_may_transmit(
     written in pieces; see `lossratio.bpf.default_networks`. An interface is also refused if the node would forward the
     test traffic that arrives on it through an interface that is none of these: test traffic does not belong into other
     networks.
+
+    Raises:
+        AgentError: If an interface is refused.
     """
     names = tuple(names)
     routes = read_routes()
@@ -135,7 +138,11 @@ def same_wire(start: int, by_index: Mapping[int, Link]) -> set[int]:
 
 
 def links_in_use(names: Sequence[str], networks: Sequence[str] = ()) -> dict[str, Link]:
-    """All links of the node, by name, with these among them: they are up, and test traffic may leave by them."""
+    """All links of the node, by name, with these among them: they are up, and test traffic may leave by them.
+
+    Raises:
+        AgentError: If one is missing or down, or test traffic may not leave by it.
+    """
     links = existing_links(names)
     check_may_transmit(names, links, networks)
     for name in names:
@@ -175,7 +182,11 @@ class Ports:
         self.before = self._same_links()
 
     def after(self, *, may_go_down: bool = False) -> dict[str, Link]:
-        """All links now, after the ports stayed up (unless they may go down), and went on counting."""
+        """All links now, after the ports stayed up (unless they may go down), and went on counting.
+
+        Raises:
+            AgentError: If they did not.
+        """
         links = self._same_links()
         for name in self._names:
             now = links[name]
@@ -232,7 +243,11 @@ def free_ports(names: Iterable[str], links: Mapping[str, Link]) -> list[str]:
 
 
 def existing_links(names: Iterable[str]) -> dict[str, Link]:
-    """All links of the node, by name, with these among them."""
+    """All links of the node, by name, with these among them.
+
+    Raises:
+        AgentError: If one is missing.
+    """
     links = read_links()
     for name in names:
         if name not in links:

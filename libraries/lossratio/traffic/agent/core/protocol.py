@@ -56,6 +56,9 @@ def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] =
 
     Fields with one plain type are checked, and a field that the class does not have is refused (``bad_request``).
     `parts` are the classes of the records in it, by the names of the fields that hold one or several of them.
+
+    Raises:
+        AgentError: If the data do not fit the class.
     """
     try:
         record = kind(**{name: _part(data[name], parts.get(name), parts) for name in data})
@@ -103,7 +106,11 @@ class Channel:
                 self._receive(tend())
 
     def reply(self, message: Message) -> None:
-        """Sends one reply."""
+        """Sends one reply.
+
+        Raises:
+            ControllerGoneError: If nobody reads it.
+        """
         data = json.dumps(message).encode() + b"\n"
         try:
             while data:
@@ -112,13 +119,21 @@ class Channel:
             raise ControllerGoneError from error
 
     def check(self) -> None:
-        """Looks whether the controller is still there, without waiting."""
+        """Looks whether the controller is still there, without waiting.
+
+        Raises:
+            ControllerGoneError: If it is gone, or was silent for too long.
+        """
         self.check_open()
         if time.monotonic() > self._heard + SILENCE_SECONDS:
             raise ControllerGoneError
 
     def check_open(self) -> None:
-        """Looks whether the controller is still there; it may be silent, as no traffic flows."""
+        """Looks whether the controller is still there; it may be silent, as no traffic flows.
+
+        Raises:
+            ControllerGoneError: If it is gone.
+        """
         while self._receive(0.0):
             pass
         if self._is_closed:
@@ -137,7 +152,11 @@ class Channel:
 
 
 def decode(line: bytes) -> Message:
-    """Reads a request."""
+    """Reads a request.
+
+    Raises:
+        AgentError: If it is none.
+    """
     try:
         request = json.loads(line)
     except ValueError:

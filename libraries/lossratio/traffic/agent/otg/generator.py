@@ -51,7 +51,11 @@ class Tester:
         self.ask("POST", "/control/state", {"choice": "traffic", "traffic": flow_transmit})
 
     def metrics(self, kind: str) -> dict[str, Message]:
-        """The metrics of all ports, or of all flows, by name."""
+        """The metrics of all ports, or of all flows, by name.
+
+        Raises:
+            AgentError: If the tester has none, or does not answer.
+        """
         answer = self.ask("POST", "/monitor/metrics", {"choice": kind, kind: {}})
         try:
             found = {str(each["name"]): each for each in answer.get(f"{kind}_metrics") or ()}
@@ -64,7 +68,11 @@ class Tester:
         return found
 
     def ask(self, method: str, path: str, contents: Any = None) -> Message:
-        """Sends a request, and returns the answer."""
+        """Sends a request, and returns the answer.
+
+        Raises:
+            AgentError: If the tester does not answer with JSON, or refuses it.
+        """
         body = None if contents is None else json.dumps(contents)
         try:
             connection = self._connection or self._connect()

@@ -105,6 +105,9 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
     """Imports the client that belongs to an installation, the directory with ``_t-rex-64`` in it.
 
     Where that has none, it is the package of its age, which has no advanced stateful mode (`is_stateful`).
+
+    Raises:
+        AgentError: If the directory holds no TRex, or there is no client that fits.
     """
     if not os.path.isdir(directory):
         raise AgentError(
@@ -227,7 +230,11 @@ class TrexConnection:
         return any(facts.get("status") == "TRANSMITTING" for port, facts in self.port_info().items() if port in ports)
 
     def check_links(self) -> None:
-        """Makes sure that no port's link is down, as far as TRex knows."""
+        """Makes sure that no port's link is down, as far as TRex knows.
+
+        Raises:
+            AgentError: If one is down.
+        """
         for number, answer in self.port_info().items():
             if answer.get("link") == "DOWN":
                 raise AgentError(

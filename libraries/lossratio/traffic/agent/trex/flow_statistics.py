@@ -75,6 +75,9 @@ def check_arrivals(
     """Refuses a direction whose latency frames all came out of another port: ports count frames of every direction.
 
     `groups` are numbers of counters by direction, and `ports` TRex's numbers of the ports, by name.
+
+    Raises:
+        AgentError: If there is such a direction.
     """
     names: dict[int, str] = {}
     for direction in directions:
@@ -104,6 +107,9 @@ def stream_answer(
 
     Each of the `streams` of the load is a group and a frame size, in bytes with FCS. `numbered` is the stream whose
     frames have numbers; None: no frame has room for one. Its frames come back `into` this port.
+
+    Raises:
+        AgentError: If TRex's counters contradict each other.
     """
     answers = [_stream(group, size, into, statistics) for group, size in streams]
     examined = None

@@ -205,7 +205,11 @@ class TrexGenerator:
         self._neighbours.remind()
 
     def stop(self, late_wait: float, check: Check) -> list[Message]:
-        """See `Generator.stop`."""
+        """See `Generator.stop`.
+
+        Raises:
+            AgentError: If there is none.
+        """
         run = self._started
         self._started = None
         if run is None:

@@ -84,7 +84,11 @@ class CardClock:
         words[0] = following
 
     def check(self) -> None:
-        """Makes sure that the times since `begin` can be trusted."""
+        """Makes sure that the times since `begin` can be trusted.
+
+        Raises:
+            AgentError: If the clocks of card and system drifted apart.
+        """
         if self.error_us > MOST_ERROR_US:
             raise AgentError(
                 "card_stamps",
@@ -104,7 +108,11 @@ class CardClock:
 
 
 def clock_of(port: Link) -> Callable[[], int]:
-    """The clock by which a card stamps the frames that arrive, for programs; an error says why they cannot have it."""
+    """The clock by which a card stamps the frames that arrive, for programs.
+
+    Raises:
+        AgentError: If they cannot have it; the message says why.
+    """
     features = xdp_features(port.index, "metadata")
     number, stamps_all = stamping(port.name)
     path = f"/dev/ptp{number}"

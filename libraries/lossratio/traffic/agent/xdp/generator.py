@@ -313,7 +313,11 @@ class XdpGenerator:
 
 
 def check_may_attach(port: Link) -> None:
-    """Makes sure that an interface has no XDP program yet: somebody else's is never replaced."""
+    """Makes sure that an interface has no XDP program yet: somebody else's is never replaced.
+
+    Raises:
+        AgentError: If it has one.
+    """
     number = attached_program(port.index)
     if number is None:
         return
@@ -329,7 +333,11 @@ def check_may_attach(port: Link) -> None:
 
 
 def check_can_send(port: Link) -> None:
-    """Makes sure that an interface's driver sends redirected frames, as far as the kernel says so."""
+    """Makes sure that an interface's driver sends redirected frames, as far as the kernel says so.
+
+    Raises:
+        AgentError: If it does not.
+    """
     if may_send(port.index):
         return
     if port.kind == "veth":
@@ -342,7 +350,11 @@ def check_can_send(port: Link) -> None:
 
 
 def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
-    """Attaches a program to an interface, in its driver or else behind it, and returns how it was done, too."""
+    """Attaches a program to an interface, in its driver or else behind it, and returns how it was done, too.
+
+    Raises:
+        AgentError: If the interface takes no program.
+    """
     check_may_attach(port)
     try:
         return Attachment(program, port.index, "native"), "native"

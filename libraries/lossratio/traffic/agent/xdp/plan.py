@@ -109,7 +109,11 @@ def check_schedule(steps: Sequence[tuple[float, float]], directions: Sequence[Di
 def schedule_course(
     plan: Plan, counters: Message, start: int, streams: Sequence[tuple[memoryview, SendProgram, int]], intact: int
 ) -> Message:
-    """The ``course`` of a direction with the steps of a schedule: see `TimedGenerator.schedule`."""
+    """The ``course`` of a direction with the steps of a schedule: see `TimedGenerator.schedule`.
+
+    Raises:
+        AgentError: If the port refused frames.
+    """
     all_steps = range(len(plan.steps))
     sent = []
     for _, program, place in streams:

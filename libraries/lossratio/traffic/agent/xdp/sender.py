@@ -59,7 +59,11 @@ class Sender:
         self._go.set()
 
     def wait_until_awake(self) -> None:
-        """Waits until the program runs."""
+        """Waits until the program runs.
+
+        Raises:
+            AgentError: If it has ended, or does not start.
+        """
         woken = time.monotonic_ns()
         end = time.monotonic() + _START_SECONDS
         while self.program.last_run() < woken:
@@ -69,7 +73,11 @@ class Sender:
             time.sleep(_POLL_SECONDS)
 
     def check(self) -> None:
-        """Looks whether the thread is well."""
+        """Looks whether the thread is well.
+
+        Raises:
+            AgentError: If it has ended.
+        """
         if self._failure is not None:
             raise AgentError("sender_died", f"The sender on processor {self.cpu} ended. {self._failure}")
 
@@ -161,6 +169,9 @@ def choose_cpus(
 
     `wanted` are processors that the topology names, `free` the ones that no device needs, and `taken` the ones of other
     senders (`sender_cpus`): two on one processor wait for each other.
+
+    Raises:
+        AgentError: If the agent may not use one of `wanted`.
     """
     if wanted is not None:
         allowed = os.sched_getaffinity(0)
