@@ -47,7 +47,7 @@ def test_it_fails_the_test_as_a_fault_of_the_device_where_that_is_asked_for(run)
     assert failed.message.startswith(
         "IntegrityError: Frames did not come back as they were sent, at 20.000 kfps for 1 s"
     )
-    assert failure_kind(IntegrityError()) is FailureKind.TEST
+    assert failure_kind(IntegrityError("changed")) is FailureKind.TEST
 
 
 def test_a_misspelt_value_is_refused_with_those_that_there_are(run):

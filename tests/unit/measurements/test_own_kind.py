@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from measurement_examples import PROFILE, ROOT, place, policed
+from measurement_examples import PROFILE, ROOT, SIMULATED, place, policed
 from report_examples import with_digest
 
 from lossratio.errors import RegressionError, ReportError
@@ -25,6 +25,7 @@ from lossratio.measurements.open_testbed import measured_kinds
 from lossratio.records import Rate
 from lossratio.report import FORMATS, compare, comparison_table, read_run, render
 from lossratio.results import Shown, findings_of, kind_names, kind_of, kinds, message, read_result
+from lossratio.testbed import open_testbed
 from lossratio.trials import read_journal
 
 PAGE = (ROOT / "docs" / "how-to" / "add-a-kind-of-measurement.md").read_text()
@@ -76,8 +77,11 @@ def lost_times(our_kinds, tmp_path_factory):
     """Runs with times in seconds: two of a DUT that forwards 50,000 frames per second, then two of 25,000."""
     directory = tmp_path_factory.mktemp("lost_times")
     runs = [directory / name for name in ("a", "b", "c", "d")]
-    for run, police in zip(runs, ("50 kfps", "50 kfps", "25 kfps", "25 kfps"), strict=True):
-        with policed(police=police) as testbed:
+    for run, capacity in zip(runs, ("50 kfps", "50 kfps", "25 kfps", "25 kfps"), strict=True):
+        # The same device by its options, and slower: another police rate would be another device.
+        topology = directory / "simulated.yaml"
+        topology.write_text(SIMULATED.read_text().replace("capacity: 150 kfps", f"capacity: {capacity}"))
+        with open_testbed(topology) as testbed:
             measure(our_kinds.LostTime(), testbed, our_kinds.WorstRequest(profile=PROFILE, trials=2), place(run))
     return runs
 
