@@ -170,15 +170,15 @@ def load_job(path: str | Path) -> Job:
 
 def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
     cables = {} if file.self_test is None else file.self_test.topologies
-    named: list[tuple[Location, Shipped, Path]] = [
-        *((("topologies", number), TOPOLOGIES, topology) for number, topology in enumerate(file.topologies)),
-        *((("self_test", "topologies", name), TOPOLOGIES, cable) for name, cable in cables.items()),
-        *(
-            (("tests", number, "suites", index), SUITES, suite)
-            for number, tests in enumerate(file.tests)
-            for index, suite in enumerate(tests.suites)
-        ),
-    ]
+    named: list[tuple[Location, Shipped, Path]] = []
+    for number, topology in enumerate(file.topologies):
+        named.append((("topologies", number), TOPOLOGIES, topology))
+    for name, cable in cables.items():
+        named.append((("self_test", "topologies", name), TOPOLOGIES, cable))
+    for number, tests in enumerate(file.tests):
+        for index, suite in enumerate(tests.suites):
+            named.append((("tests", number, "suites", index), SUITES, suite))
+
     for where, kind, given in named:
         if not kind.is_there(found := kind.path(given, path.parent)):
             hint = kind.hint(given)
@@ -434,9 +434,12 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
             output = ready.measurer.measure(trial)
             if output.lost_frames or output.unsent_frames:
                 behind = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
+                lost = f"{output.lost_frames or 0:,}"
+                unsent = f"{output.unsent_frames or 0:,}"
+                cause = "other work on its node" if output.unsent_frames else "faults of the cable"
                 raise UnfitTesterError(
                     f"{testbed.topology.name} is not fit now: at {format_frame_rate(load)} per interface over a cable, "
-                    f"its tester lost {output.lost_frames or 0:,} frames and could not send "
-                    f"{output.unsent_frames or 0:,} (trial {number}, behind by up to {behind * 1e3:.1f} ms). "
-                    f"Look for {'other work on its node' if output.unsent_frames else 'faults of the cable'}."
+                    f"its tester lost {lost} frames and could not send {unsent} "
+                    f"(trial {number}, behind by up to {behind * 1e3:.1f} ms). "
+                    f"Look for {cause}."
                 )
