@@ -205,9 +205,11 @@ def _show_truth(directory: Path) -> None:
     (result,) = results
     if result.conditions is None:
         return
+
     bridge = result.conditions.duts["DUT1"]
     policer = sut_from(cast(dict[str, Any], bridge.get("modelled_as") or bridge["model"]))
     click.echo("The truth, which the rate and the burst of the policer give:")
+
     for goal, found in ((report.goal, report.result) for report in result.goals):
         truth = policer.truth(
             loss_ratio=goal.loss_ratio, duration=goal.final_trial_duration_s, exceed_ratio=goal.exceed_ratio
@@ -217,6 +219,7 @@ def _show_truth(directory: Path) -> None:
         lower, upper = found.relevant_lower_bound.per_interface_fps, found.relevant_upper_bound.per_interface_fps
         verdict = "between the bounds" if lower <= truth <= upper else "NOT between the bounds"
         click.echo(f"  {goal.name}  {truth:,.0f} fps per interface: {verdict}, {lower:,.0f} and {upper:,.0f} fps")
+
     if result.conditions.generator["kind"] != "simulated":
         _show_generator()
 

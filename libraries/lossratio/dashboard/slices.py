@@ -174,6 +174,7 @@ def slices(
     tests: list[Any] = []
     latest: list[Any] = []
     newest: dict[str, list[int]] = {}
+
     for block in results.blocks(range(len(results.times)), "testbed", "test"):
         series = list(results.blocks(block, "quantity", LINE))
         name, data = _test_slice(results, series, trends, analysis)
@@ -183,12 +184,14 @@ def slices(
         if data["latency"]:
             last = max(row[0] for row in data["latency"])
             latest.append([len(tests) - 1, last, [row[1:] for row in data["latency"] if row[0] == last]])
+
         of_testbed = newest.setdefault(data["testbed"], [])
         for numbers in series:
             # The newest results of a series, of those that mean the same as the newest.
             trend = trends[results.line_of(numbers.start)]
             times = {_microsecond(time) for time in trend.series.times}
             of_testbed += [number for number in numbers if results.microseconds[number] in times][-NEWEST:]
+
     for testbed, numbers_of in newest.items():
         yield f"newest-{_digest('testbed', testbed)}", results.rows(numbers_of)
     yield from _job_slices(results, links)
@@ -231,16 +234,19 @@ def _test_slice(
     names, jobs = _names(), _names()
     latency: dict[int, list[list[Any]]] = {}
     shown = []
+
     for numbers in series:
         trend = trends[results.line_of(numbers.start)]
         number_of = {time: number for number, time in enumerate(results.microseconds[numbers.start : numbers.stop])}
         alike = [number_of[_microsecond(time)] for time in trend.series.times]
+
         for number in numbers:
             points = results.latency[number] if results.latency else None
             if points:
                 latency[results.times[number]] = [
                     [results.times[number], *(point[name] for name in _LATENCY)] for point in points
                 ]
+
         shown.append(
             {
                 "quantity": trend.series.quantity,
@@ -259,6 +265,7 @@ def _test_slice(
                 ],
             }
         )
+
     return results.test_ids[testbed, test], {
         "testbed": testbed,
         "test": test,
@@ -316,6 +323,7 @@ def _series_row(results: Results, numbers: range, trend: Trend, index: tuple[Nam
     builds, words = index
     odd = trend.new_kinds or trend.is_old or trend.bands
     quiet = trend.verdict in (TrendVerdict.STEADY, TrendVerdict.TOO_FEW) and not odd
+
     return [
         words[trend.series.quantity],
         words[trend.series.unit.name],
@@ -344,6 +352,7 @@ def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[st
         numbers_of.setdefault(job, []).append(number)
     builds = _names()
     listed = []
+
     for job in sorted(numbers_of, key=lambda job: (-job.microseconds, job.testbed, job.name or "")):
         numbers = numbers_of[job]
         yield f"job-{job.id}", {"testbed": job.testbed, "name": job.name, **results.rows(numbers)}
@@ -363,6 +372,7 @@ def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[st
                 links.get(job),
             ]
         )
+
     yield "jobs", {"builds": list(builds), "rows": listed}
 
 

@@ -100,6 +100,7 @@ class Grout(ProgramDut[GroutOptions]):
         table = self.node.json(*self._line(self.running.directory), "-j", "interface", "stats")
         if not isinstance(table, list):
             raise self.node.error("grout's answer to 'interface stats' is no table.")
+
         rows = {row["interface"]: row for row in table}
         sides = {side: self.node.find("grout's port", side, rows) for side in SIDES}
         count = {side: {name: int(row[name]) for name in row if name != "interface"} for side, row in sides.items()}
@@ -107,14 +108,17 @@ class Grout(ProgramDut[GroutOptions]):
         transmitted = {side: counts["tx_packets"] for side, counts in count.items()}
         dropped = {f"{side} port, receive drops": counts["rx_drops"] for side, counts in count.items()}
         dropped |= {f"{side} port, transmit errors": counts["tx_errors"] for side, counts in count.items()}
+
         for here, there in (SIDES, SIDES[::-1]):
             sent = transmitted[there] + count[there]["tx_errors"]
             dropped[f"grout's graph, frames from the {here}"] = count[here]["rx_packets"] - sent
+
         if not self.uses_cards:
             for side, stats in self.packets_of_kernel().items():
                 kernel = int(stats["rx"]["packets"])
                 dropped[f"TAP in front of grout, {side}"] = kernel - received[side]
                 received[side] = kernel
+
         return DutCounters(received, transmitted, dropped)
 
     @contextmanager

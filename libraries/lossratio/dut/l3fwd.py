@@ -85,6 +85,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
             # Sockets do not say what is in a frame.
             *(() if self.uses_cards else ("--parse-ptype", *(("--relax-rx-offload",) if relaxed else ()))),
         )
+
         return [self.run_program(changes, (self.program, *environment, "--", *own), directory, "l3fwd")]
 
     def is_ready(self, daemon: Daemon) -> bool:

@@ -134,11 +134,13 @@ class Alerts:
             news = [trend for trend in trends if trend.series.key.fits(alert) and _is_news(trend, changes)]
             if not news:
                 continue
+
             try:
                 alert.sink.send(_message(alert, news), alert.timeout)
             except NotSentError as error:
                 yield f"Alert {alert.name!r} was not sent, and is tried again next time: {error}."
                 continue
+
             yield f"Alert {alert.name!r} was sent: {len(news)} {'change' if len(news) == 1 else 'changes'}."
             changes |= {_keys(trend)[0]: trend.series.times[-1] for trend in news}
             try:
@@ -175,6 +177,7 @@ def how_sure(trend: Trend) -> str:
         missing = missing_in_a_row(trend.series)
         more = f", and so have {missing} in a row" if missing > 1 else "; one only, so far"
         return f"certain: the newest result has no value{more}"
+
     finite = np.flatnonzero(np.isfinite(trend.series.values))
     values = trend.series.values[finite]
     if trend.bands is not None:
@@ -190,6 +193,7 @@ def how_sure(trend: Trend) -> str:
     if scatter > 0.0:
         size = abs(change.ratio * change.before if np.isfinite(change.ratio) else change.after) / scatter
         said += f"; the change is {size:.3g} times the scatter of the {len(before)} results before"
+
     return said + ("; the values are in two bands, of which this is the lower one" if trend.bands is not None else "")
 
 

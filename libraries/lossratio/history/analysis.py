@@ -95,11 +95,13 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
     # The latest is the last, and stays.
     newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
     readings = list(series_of_readings(stored.table, request.last, request.fresh)) if request.readings else []
+
     for what, wanted in (("test", request.test), ("quantity", request.quantity)):
         names = dict.fromkeys(getattr(series.key, what) for series in (*whole, *readings))
         names |= dict.fromkeys(each.test for each in stored.unmeasured) if what == "test" else {}
         if names and not any(fnmatchcase(name, wanted) for name in names):
             raise ReportError(f"The history has no {what} {wanted!r}.{did_you_mean(wanted, names)}")
+
     trends, explaining = (
         [
             replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
@@ -214,6 +216,7 @@ def require_no_regression(
     if not chosen:
         names = [trend.series.key.quantity for trend in trends]
         raise ReportError(f"{result.test.full_name} has no {quantity}; it has: {names_near(str(quantity), names)}")
+
     alarms = [describe_trend(trend) for trend in chosen if trend.is_alarm]
     if alarms:
         raise RegressionError("\n".join(alarms))

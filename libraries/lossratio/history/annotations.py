@@ -100,6 +100,7 @@ def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
         begin = f"{indent[1] if indent else '  '}- "
         lines = [f"{begin}{json.dumps(fields, ensure_ascii=False)}\n" for fields in written]
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
+
         try:
             part.write_text("".join([text if text.endswith("\n") else f"{text}\n", *lines]), encoding="utf-8")
             try:

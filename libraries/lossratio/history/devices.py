@@ -107,6 +107,7 @@ def places_of(identities: Sequence[Identity], times: Sequence[datetime]) -> list
         by_identity.setdefault(identity, _Group(identity)).take(row, time)
     groups = sorted(_joined(list(by_identity.values())), key=lambda group: group.times[0])
     places = [Place(0, None)] * len(times)
+
     for number, group in enumerate(groups):
         ended = [before for before in groups[:number] if before.line is not None and before.was_replaced_by(group)]
         # Each line goes on in one device at most, the one that is most alike.
@@ -117,8 +118,10 @@ def places_of(identities: Sequence[Identity], times: Sequence[datetime]) -> list
             group.line = nearest.line
         else:
             group.line = number
+
         for row in group.rows:
             places[row] = Place(group.line or 0, group.identity.device, group.may_be)
+
     return places
 
 
@@ -152,6 +155,7 @@ def with_lines(table: Any) -> tuple[Any, tuple[str, ...]]:
     parts = (*_SERIES, *Identity._fields[:3])
     is_divided = table.group_by([*_SERIES]).aggregate([]).num_rows != table.group_by([*parts]).aggregate([]).num_rows
     problems: tuple[str, ...] = ()
+
     if is_divided:
         names = (*parts, "build", "started")
         places = list(_places({name: table.column(name).to_pylist() for name in names}))
@@ -162,6 +166,7 @@ def with_lines(table: Any) -> tuple[Any, tuple[str, ...]]:
         table = table.append_column(LINE, [[place.line for place in places]])
     else:
         table = table.append_column(LINE, [[0] * len(table)])
+
     return table.sort_by([(name, "ascending") for name in (*_SERIES, LINE, "started")]), problems
 
 

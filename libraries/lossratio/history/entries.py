@@ -96,12 +96,14 @@ def _of_device(dut: Mapping[str, Any]) -> Iterator[Reading]:
             nodes[node].append(place)
         if statistic["name"] in _OF_ALL_CPUS:
             yield Reading(statistic["name"].replace("_", " "), dut["node"], statistic["value"], statistic["unit"])
+
     yield from _of_graph(dut["node"], {node: [places[place] for place in of] for node, of in nodes.items()})
     # Open vSwitch's threads, from ``pmd-stats-show``.
     polling = [each for each in places.values() if "processing_cycles" in each and each.get("packets_received")]
     if polling:
         cycles = _sum(polling, "processing_cycles") / _sum(polling, "packets_received")
         yield Reading("processing cycles per packet", dut["node"], cycles, "cycles")
+
     # The kernel's counters of all CPUs, where the device's frames came through the kernel.
     cpus = [each for each in places.values() if "softnet_processed" in each]
     received = sum(dut["received_frames"].values())
@@ -227,6 +229,7 @@ def entries_of(run: Run) -> Iterator[Entry]:
         entry = _entry(run, finding, tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]))
         yield entry if finding.number == before else replace(entry, readings=readings_of(finding.result))
         before = finding.number
+
     for test in nothing_measured(run):
         yield Entry(
             testbed=test.testbed,

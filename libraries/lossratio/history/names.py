@@ -59,6 +59,7 @@ def _names(rows: Iterable[tuple[str, str, str | None]], same: dict[str, str]) ->
         (earlier if long_name is None else identities).setdefault(testbed, []).append(test)
     now: dict[tuple[str, str], str] = {}
     several: dict[str, list[str]] = {}
+
     for testbed in dict.fromkeys((*earlier, *identities)):
         old, new = earlier.get(testbed, []), identities.get(testbed, [])
         open_names = [test for test in old if test not in same and test not in new]
@@ -67,8 +68,10 @@ def _names(rows: Iterable[tuple[str, str, str | None]], same: dict[str, str]) ->
                 now[testbed, test] = fits[0]
             else:
                 several[test] = fits
+
         # A name that the user joins may be one of this version, too: its file was moved.
         now |= {(testbed, test): _last(same, test) for test in (*old, *new) if test in same}
+
     return Names(now, tuple(_ambiguous(several)))
 
 

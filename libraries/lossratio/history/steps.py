@@ -94,6 +94,7 @@ def _last_starts(scaled: Values) -> npt.NDArray[np.int64]:
     starts = np.zeros((rows, width), dtype=np.int64)
     shortest, average = np.zeros(rows), np.zeros(rows)
     everyone = np.arange(rows)
+
     for end in range(width):
         _grow(groups, scaled[:, end], end)
         groups.base[:, end], groups.previous[:, end] = shortest, average
@@ -104,6 +105,7 @@ def _last_starts(scaled: Values) -> npt.NDArray[np.int64]:
         starts[:, end] = chosen
         shortest = lengths[everyone, chosen]
         average = groups.average[everyone, chosen]
+
     return starts
 
 
@@ -124,6 +126,7 @@ def _message_lengths(groups: _Open, end: int) -> Values:
     averages = groups.average[:, : end + 1]
     lengths: Values = np.zeros_like(averages) + np.log2(sizes * (sizes + 1.0))
     lengths[:, 0] += np.log2(_LARGEST + 1.0)
+
     if end > 0:
         previous = groups.previous[:, 1 : end + 1]
         norm = previous * previous - (previous - 1.0) * _LARGEST + _LARGEST * _LARGEST / 2.0
@@ -135,6 +138,7 @@ def _message_lengths(groups: _Open, end: int) -> Values:
         sphere = sphere + np.log(sizes) * ((sizes - 2.0) / 2.0)
         nats = np.log(stdev + 1.0) * (sizes - 1.0) + np.log(stdev + 2.0) + np.log(1.0 - 1.0 / (_LARGEST + 2.0)) + sphere
         lengths[:, :end] += nats / np.log(2.0)
+
     return lengths
 
 
@@ -243,18 +247,22 @@ def bands_in(values: Values, starts: Sequence[int], resolution: float | None = N
     newest = values[first:]
     if len(newest) < LEAST_VALUES or newest.max() < LEAST_RATIO * newest.min() or newest.max() <= 0.0:
         return None
+
     logs = np.log(np.maximum(newest, _SMALLEST * newest.max()))
     width = _grid_in(logs) if resolution is None else -float(np.log1p(-resolution))
     least = max(np.log(LEAST_RATIO), LEAST_WIDTHS * width)
     if len(starts) < 2 and not _looks_split(logs, least):
         return None
+
     found = _newest_bands(logs, least)
     if found is None:
         return None
+
     regimes, in_upper = _lower_regimes(logs, *found)
     lowered = logs - found[0] * in_upper
     regimes = _merged(lowered, regimes, width)
     low = float(np.exp(lowered[regimes[-1] :].mean()))
+
     return Bands(
         low=low,
         high=low * float(np.exp(found[0])),
@@ -333,6 +341,7 @@ class _Segments:
         self.stays_high = self._sum(before * now, last=1)
         # Of the values but the last one, the high ones either stay or fall; and the low ones likewise.
         self.falls = self._sum(before, last=1) - self.stays_high
+
         self.stays_low = self.count - 1.0 - self.rises - self.stays_high - self.falls
 
     def _sum(self, rows: Values, last: int = 0) -> Values:
@@ -369,6 +378,7 @@ def _newest_bands(logs: Values, least: float) -> tuple[float, float, tuple[float
     )
     if not possible.any():
         return None
+
     two = (
         _evidence(segments.count, 2, inside, spread)
         - 0.5 * np.log(np.maximum(segments.low * segments.high, 1.0) / segments.count)
@@ -384,9 +394,11 @@ def _newest_bands(logs: Values, least: float) -> tuple[float, float, tuple[float
     with_bands = [(begin, end) for begin, end in regimes if two_best[begin, end] > one[begin, end]]
     if not with_bands:
         return None
+
     begin, end = with_bands[-1]
     if any(last - first >= ENDED for first, last in regimes if first >= end):
         return None
+
     segment = int(np.flatnonzero((segments.begin == begin) & (segments.end == end))[0])
     place = (int(best[segment]), segment)
     rises, falls = float(segments.rises[place]), float(segments.falls[place])
@@ -394,6 +406,7 @@ def _newest_bands(logs: Values, least: float) -> tuple[float, float, tuple[float
         (rises + 1.0) / (rises + float(segments.stays_low[place]) + 2.0),
         (falls + 1.0) / (falls + float(segments.stays_high[place]) + 2.0),
     )
+
     return float(distance[place]), float(noise[place]), chances
 
 
@@ -428,6 +441,7 @@ def _lower_regimes(
     regimes = _best_regimes(segments.matrix(likely.max(axis=0)), _REAL_STEP)
     in_upper = np.zeros(len(logs), dtype=bool)
     levels: list[float] = []
+
     for begin, end in regimes:
         upper = logs[begin:end] > thresholds[int(best[begin, end])]
         level = float((logs[begin:end] - distance * upper).mean())
@@ -436,8 +450,10 @@ def _lower_regimes(
             mean = float(logs[begin:end].mean())
             level = min((mean, mean - distance), key=lambda one: min(abs(one - earlier) for earlier in levels))
             upper = np.full(end - begin, level < mean)
+
         in_upper[begin:end] = upper
         levels.append(level)
+
     return [begin for begin, _ in regimes], in_upper
 
 

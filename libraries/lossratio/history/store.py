@@ -78,6 +78,7 @@ class History:
                 f"no archive there yet. Correct the path, or make it a history with a first run: "
                 f"lossratio trend {self.path} --add DIR"
             )
+
         whole, problems = _with_schema(paths)
         duckdb = required("duckdb")
         try:
@@ -87,6 +88,7 @@ class History:
             whole, more = _without_damage(whole)
             problems += more
             table, unusable = _query(whole, testbed, readings=readings)
+
         problems += [
             f"{file} is left out: it has a row without a name or a time, or with a number that no measurement gives."
             for file in unusable
@@ -97,6 +99,7 @@ class History:
         same = load_same_names(annotations) if annotations.exists() else ()
         table, names = with_names_now(table.filter(measured), same)
         table, uncertain = with_lines(table)
+
         return StoredEntries(table, (*problems, *names.problems, *uncertain), tuple(_unmeasured(others)), names)
 
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
@@ -133,12 +136,14 @@ def _with_schema(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     parquet, arrow = required("pyarrow.parquet"), required("pyarrow")
     ours = _schema()
     readable, problems = [], []
+
     for file in paths:
         try:
             schema = parquet.read_schema(file)
         except (OSError, arrow.ArrowException) as error:
             problems.append(_damaged(file, error))
             continue
+
         missing = [name for name in _OLDEST_COLUMNS if name not in schema.names]
         other = [
             field.name
@@ -152,6 +157,7 @@ def _with_schema(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
             )
         else:
             readable.append(file)
+
     return readable, problems
 
 

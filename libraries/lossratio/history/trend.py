@@ -197,6 +197,7 @@ def trends_of(series: Sequence[Series], known: Sequence[KnownChange] = (), rules
         _trend(_Judged(part, index, begins), known, rules)
         for part, index, begins in zip(alike, indices, group_starts(finite), strict=True)
     ]
+
     return [
         replace(
             trend,
@@ -232,11 +233,13 @@ class _Judged:
         if bands is not None:
             starts = bands.starts
             values = bands.lowered(values)
+
         steps = []
         for start, end in zip(starts, [*starts, len(indices)][1:], strict=True):
             mean = float(values[start:end].mean())
             upper = mean * bands.ratio if bands is not None and bands.in_upper[start:end].any() else None
             steps.append(Step(int(indices[start]), int(indices[end - 1]), mean, upper))
+
         self.series = series
         self.steps = tuple(steps)
         self.bands = bands
@@ -279,31 +282,37 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - rules.fresh : -1])))
     # A series without values is judged by its failures.
     failed = FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
+
     if not np.isfinite(series.values[-1]) if len(indices) else failed:
         first = len(series.times) - missing_in_a_row(series)
         cause = _explanation(series, first - 1, first, known)
         verdict = TrendVerdict.NO_VALUE if cause is None else TrendVerdict.EXPLAINED
         verdict = TrendVerdict.NOT_OFFERED if series.unsent_share(-1) else verdict
         return Trend(series, steps, verdict, None, new_kinds, bands=judged.bands, known=cause)
+
     if len(indices) < LEAST_RESULTS:
         return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
+
     before = _last_old_step(steps, indices, rules.fresh)
     change = None if before is steps[-1] else _change(series, before, steps[-1], known)
     verdict = _verdict(change, series, rules.least_change)
     if change is not None and verdict in (TrendVerdict.REGRESSION, TrendVerdict.PROGRESSION):
         sure = judged.sure(change, before, steps[-1], rules.least_change)
         change, verdict = (change, TrendVerdict.NOT_OFFERED) if sure is None else (sure, verdict)
+
     if verdict in _UNCONFIRMED and change is not None:
         # How many of the newest values lie in the direction of the change, by the least change or more.
         off = (judged.values[-LOOK_AT:] - change.before) * np.sign(change.after - change.before)
         worse = int(np.count_nonzero((off > 0.0) & (off >= rules.least_change * abs(change.before))))
         if max(int(np.count_nonzero(indices >= steps[-1].first)), worse) < rules.confirm:
             verdict = _UNCONFIRMED[verdict]
+
     if verdict is not TrendVerdict.REGRESSION and not series.is_reading:
         still_open = _open_regression(judged, known, rules)
         if still_open is not None:
             verdict = TrendVerdict.REGRESSION
             change = still_open
+
     return Trend(series, steps, verdict, change, new_kinds, bands=judged.bands)
 
 
@@ -318,26 +327,31 @@ def _open_regression(judged: _Judged, known: Sequence[KnownChange], rules: Trend
     found = None
     origin = None
     level = 0.0
+
     for number, step in enumerate(steps[1:], start=1):
         if found is None or origin is None:
             # The alarm was raised by the value that confirmed it, against the step from before the fresh values.
             raised = int(np.searchsorted(indices, step.first)) + rules.confirm
             origin = _last_old_step(tuple(steps[:number]), indices[:raised], rules.fresh)
             level = origin.mean
+
         change = _change(series, origin if found is None else steps[number - 1], step, known)
         if change.known is not None:
             level *= 1.0 + change.ratio if np.isfinite(change.ratio) else 1.0
             continue
+
         difference = step.mean - level
         if abs(difference) < rules.least_change * abs(level) or not difference or series.unit.is_better(difference):
             found = None
             continue
+
         sure = judged.sure(_change(series, origin, step, ()), origin, step, rules.least_change)
         if sure is None:
             continue
         if level == origin.mean:
             opened = found or change
             found = replace(sure, began=opened.began, known=opened.known)
+
     return found
 
 
@@ -409,6 +423,7 @@ def details_of(trend: Trend) -> Iterator[str]:
             f"{unit.format(change.before)} to {unit.format(change.after)} ({size}) "
             f"since {change.began:%Y-%m-%d %H:%M} UTC"
         )
+
     known = trend.known if trend.change is None else trend.change.known
     if known is not None:
         yield f"known: {known}"
@@ -417,10 +432,12 @@ def details_of(trend: Trend) -> Iterator[str]:
         yield trend.bands.describe(trend.series.unit)
     if trend.verdict is TrendVerdict.NOT_OFFERED:
         yield "what the generator did not send, or did not count, may be the reason, so this says nothing about the SUT"
+
     for share, when in zip(trend.shares, ("before the change", "lately"), strict=True):
         words = share_in_words([share])
         if words:
             yield f"{when}, up to {words}"
+
     if not np.isfinite(trend.series.values[-1]) and trend.verdict in _WITHOUT_VALUE:
         yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series['reason'][-1]}"
     yield from _of_tester(trend)
@@ -429,11 +446,13 @@ def details_of(trend: Trend) -> Iterator[str]:
     if trend.verdict is TrendVerdict.TOO_FEW:
         count = int(np.isfinite(trend.series.values).sum())
         yield f"{len(trend.series.times)} results, {count or 'none'} of them with a value"
+
     if trend.is_old:
         yield (
             f"old: not measured since {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC, {trend.idle.days} days before the "
             "testbed's newest result"
         )
+
     if trend.begins:
         yield f"begins anew: {trend.begins}; left out: {results_counted(trend.left_out)} before that"
     elif trend.left_out:

@@ -124,11 +124,13 @@ def conditional_throughput(goal: SearchGoal, load: float, results: Iterable[Tria
     whole = max(nanoseconds(goal.duration_sum), sum(effective for _, effective in full_length))
     remaining = whole * (q - p)
     quantile = None
+
     for loss_ratio, effective in full_length:
         if quantile is not None and remaining <= 0:
             break
         quantile = loss_ratio
         remaining -= effective * q
+
     if quantile is None or remaining > 0:
         quantile = 1.0
     return load * (1.0 - quantile)

@@ -145,6 +145,7 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
     found = _contradictions(results, passed_over)
     if found.sizes.max(initial=0.0) < LEAST_SIZE:
         return None
+
     rests = np.array([*(result.input.rest for result in results), 0.0])
     starts = np.array([0.0, *accumulate(result.elapsed for result in results)]) + rests
     ends = starts[:-1] + [result.traffic_duration for result in results]
@@ -158,28 +159,34 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
     is_early = any(result.is_early for result in results)
     with_early = _contradictions(results, passed_over, of_sent=True) if is_early else found
     best: tuple[tuple[float, int, float], Inconstancy] | None = None
+
     for change, explains in _explanations(found, gaps):
         explained = explains(found)
         weak, strong = np.unique(found.weak[explained]), np.unique(found.strong[explained])
         left = found.size(~explained) / whole
         if min(len(weak), len(strong)) < LEAST_TRIALS or left > MOST_UNEXPLAINED:
             continue
+
         shown = explained
         if change is not Change.REMEMBERS_LOSS:
             same_load = loads[found.weak] == loads[found.strong]
             shown = explained & same_load
             if not _is_trend(found, shown, same_load):
                 continue
+
         key = left, -len(weak), with_early.size(~explains(with_early))
         if best is not None and key >= best[0]:
             continue
+
         less = np.max(1.0 - most[found.weak[shown]] / least[found.strong[shown]])
         if change is Change.REMEMBERS_LOSS:
             after, until = gaps[weak].max(), gaps[strong].min()
         else:
             after, until = ends[weak].max(), starts[strong].min()
+
         counts = len(np.unique(found.weak[shown])), len(np.unique(found.strong[shown]))
         best = key, Inconstancy(change, *counts, float(less), float(after), float(until))
+
     return None if best is None else best[1]
 
 
@@ -220,6 +227,7 @@ def _contradictions(
         lost_more & (loads[rows, None] <= loads[columns]) & (durations[rows, None] <= durations[columns])
     )
     weak, strong = rows[row], columns[column]
+
     return _Contradictions(numbers[weak], numbers[strong], losses[weak] - at_most[strong])
 
 
@@ -320,6 +328,7 @@ def _level_of(unit: LossUnit, trials: Sequence[TrialResult]) -> LevelLoss | None
     lossy = [trial for trial in trials if 0.0 < sut_loss_ratio(trial) < (1.0 if is_share else OVERLOADED)]
     if not lossy:
         return None
+
     lowest = lossy[0]
     level = _lost(lowest, unit)
     scale = min(level, 1.0 - level) if is_share else level
@@ -327,16 +336,20 @@ def _level_of(unit: LossUnit, trials: Sequence[TrialResult]) -> LevelLoss | None
         trial.load for trial in lossy if abs(_lost(trial, unit) - level) <= scale * _tolerance(unit, lowest, trial)
     }
     highest = max(alike)
+
     for trial in trials:
         if trial.load < lowest.load and _frames_of(level, unit, trial) >= LEAST_FRAMES:
             # Nothing was lost there, although it would have been seen.
             return None
+
     measured = {trial.load for trial in trials if lowest.load <= trial.load <= highest}
     if len(alike) < LEVEL_MOST * len(measured):
         return None
+
     has_more = {trial.load for trial in lossy} > alike
     if len(alike) < (LEVEL_TRIALS if has_more else LEVEL_FEWEST):
         return None
+
     is_many = unit is LossUnit.FRAMES and level >= LEVEL_MANY
     if highest < (LEVEL_SPAN_OF_MANY if is_many else LEVEL_SPAN) * lowest.load:
         return None

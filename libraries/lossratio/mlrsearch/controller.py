@@ -71,11 +71,13 @@ class Purpose:
             return f"a control of the trial after a rest: {_EXPECTATIONS[self.expected]}, as in the search"
         if self.rule == MEMORY:
             return f"does the SUT remember loss? {_EXPECTATIONS[self.expected]} {_IF_IT_REMEMBERS[self.expected]}"
+
         names = ", ".join(str(goal) for goal in self.goals)
         expectation = _EXPECTATIONS[self.expected] + (", as in earlier searches" if self.hinted else "")
         if not self.coarse:
             what = "a bound" if self.expected is Bound.UNDECIDED else f"the {self.expected.value}"
             return f"{names}: prove {what} in {self.duration_sum:.3g} s; {expectation}"
+
         lower = "the minimum load" if self.lower is None else f"{self.lower:,.0f}"
         upper = "the maximum load" if self.upper is None else f"{self.upper:,.0f} frames/s"
         return f"{names}: search between {lower} and {upper}; {expectation}"
@@ -139,6 +141,7 @@ class MLRsearch:
         for name, value in (("timeout", timeout), ("warm-up duration", warm_up_duration)):
             if value is not None and not 0.0 < value < math.inf:
                 raise SearchError(f"A search's {name} must be a positive number of seconds, not {value!r}.")
+
         self.goals = checked_goals(goals, min_load)
         self._grid = LoadGrid(min_load, max_load, min(goal.width for goal in self.goals), load_step)
         self.min_load = self._grid.min_load
@@ -210,6 +213,7 @@ class MLRsearch:
         if self._warm_up is not None and result.input == self._warm_up:
             self._warm_up = None
             return
+
         load = self._grid.same_load(result.load, self._results)
         if load != result.load:
             result = replace(result, input=replace(result.input, load=load))
@@ -248,9 +252,11 @@ class MLRsearch:
             return self._warm_up, Purpose((), self.max_load, self._warm_up.duration, Bound.UNDECIDED, None, None, False)
         if self._is_failed():
             return None
+
         proposals = self._proposals()
         if not proposals:
             return self.last_question()
+
         trial, best = min(
             proposals,
             key=lambda proposal: (
@@ -287,11 +293,13 @@ class MLRsearch:
         choice = choose(view)
         if choice is None:
             return None
+
         stage = view.stages[choice.stage]
         interval = view.intervals[choice.stage]
         is_coarse = choice.stage == 0
         if stage.evidence.tally(choice.load).full_trials >= STALLED_AFTER * stage.target.trials:
             return None
+
         is_looked_for = view.expectation.is_hinted and interval.upper is not None
         return TrialInput(stage.target.trial_duration, choice.load, certain_above=self._certain_above), Purpose(
             (view.goal,),

@@ -133,11 +133,13 @@ class SequentialEvidence(Evidence):
         is_low = result.loss_ratio <= self._goal.loss_ratio
         if result.duration != self._goal.final_trial_duration or (is_low and result.is_early):
             return False
+
         self._trials.append(result)
         self._orders.setdefault(result.load, Order()).add(is_low)
         block = trials_alike(self._orders.values())
         if block == self._block:
             return self._judge(result)
+
         self._block = block
         for loads in self._sorted.values():
             loads.clear()
@@ -145,6 +147,7 @@ class SequentialEvidence(Evidence):
             sums.clear()
         for earlier in self._trials:
             self._judge(earlier)
+
         return True
 
     def missing(self, load: float, bound: Bound) -> float:
@@ -168,6 +171,7 @@ class SequentialEvidence(Evidence):
         if self._first_chooses and load not in self._seen:
             self._seen.add(load)
             return Bound.UNDECIDED
+
         test = self._tests.setdefault(load, _Test(len(self._tests) + 1))
         test.low += is_low
         test.high += not is_low
@@ -179,6 +183,7 @@ class SequentialEvidence(Evidence):
             return Bound.UPPER
         if test.low + test.high < goal.most_trials:
             return Bound.UNDECIDED
+
         self.unsure.add(load)
         is_good = test.high <= goal.exceed_ratio * goal.most_trials
         return Bound.LOWER if is_good else Bound.UPPER

@@ -138,6 +138,7 @@ class Expectation:
             self._was_too_high |= self._grid.position(after.upper) <= old
         self.position = self.overload = self._expected(after.upper, next_upper)
         self.faded = self._faded(after.upper, next_upper)
+
         if self._hinted is not None and after.first - 1 <= self._hinted <= after.last:
             # However much is lost above it: some SUTs forward far less in overload.
             self.position = self._hinted
@@ -146,6 +147,7 @@ class Expectation:
             self._hinted = None
         elif before.upper is not None and after != before:
             self.missed_hint = None
+
         if old is None:
             self.surprises = 0
             return

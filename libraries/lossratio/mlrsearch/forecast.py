@@ -83,21 +83,26 @@ def forecast(views: Iterable[GoalView], pace: Pace, sure: float = 0.0) -> Foreca
     search = 0.0
     proof = dict[int, float]()
     growing = fails_soon = looking = False
+
     for view in views:
         if not view.intervals[-1].open:
             continue
+
         coarsest = view.intervals[0]
         first_duration = view.stages[0].target.trial_duration
         if coarsest.open:
             trials = min(MOST_SEARCH_TRIALS, math.log2(max(1.0, coarsest.steps / view.width)))
             search = max(search, trials * pace.elapsed(first_duration))
+
         for index, bound in zip(_pair(view), (Bound.LOWER, Bound.UPPER), strict=True):
             if 0 <= index <= view.grid.top:
                 seconds = _time_to_prove(view, view.grid.load(index), bound, pace)
                 proof[index] = max(proof.get(index, 0.0), seconds)
+
         growing |= first_duration < view.stages[-1].target.trial_duration
         fails_soon = view.fails_soon
         looking = looking or coarsest.open
+
     least = search + sum(proof.values())
     low, usual, high = BANDS[growing, fails_soon, looking]
     return Forecast(sure + least * usual, sure + least * low, sure + least * high)

@@ -54,6 +54,7 @@ class SearchGoal:
         if self.initial_trial_duration is None:
             initial = min(DEFAULT_INITIAL_TRIAL_DURATION, self.final_trial_duration)
             object.__setattr__(self, "initial_trial_duration", initial)
+
         self._check(
             "initial_trial_duration",
             0.0 < self.first_duration <= self.final_trial_duration,
@@ -64,6 +65,7 @@ class SearchGoal:
                 f"the duration sum ({self.duration_sum:g} s) is below the final trial duration "
                 f"({self.final_trial_duration:g} s), so one trial takes longer than the goal asks for."
             )
+
         if self.width < self.loss_ratio:
             self._warn(
                 f"the width ({self.width:g}) is below the loss ratio ({self.loss_ratio:g}), so a goal that allows "
@@ -119,9 +121,11 @@ def checked_goals(goals: Iterable[SearchGoal], min_load: float) -> tuple[SearchG
     unique = tuple(dict.fromkeys(goals))
     if not unique:
         raise SearchError("A search needs at least one search goal.")
+
     for goal in unique:
         if not isinstance(goal, SearchGoal):
             raise SearchError(f"A search goal must be a SearchGoal, not {goal!r}.")
+
     if len({goal.final_trial_duration for goal in unique}) > 1:
         warnings.warn(
             "The search goals have different final trial durations: long trials for one goal can lower the bounds of "
@@ -129,6 +133,7 @@ def checked_goals(goals: Iterable[SearchGoal], min_load: float) -> tuple[SearchG
             SearchGoalWarning,
             stacklevel=3,
         )
+
     shortest = min(goal.first_duration for goal in unique)
     if min_load * shortest < 1.0:
         warnings.warn(
@@ -136,4 +141,5 @@ def checked_goals(goals: Iterable[SearchGoal], min_load: float) -> tuple[SearchG
             SearchGoalWarning,
             stacklevel=3,
         )
+
     return unique

@@ -48,6 +48,7 @@ class LoadGrid:
                 f"{format_ratio(width)} at the minimum load of {min_load:.10g} frames/s. Give a min_load above "
                 f"{2.0 * load_step / width:.0f} frames/s, or goals with a larger width."
             )
+
         self._load_step = load_step
         self.min_load = sendable(float(min_load), load_step)
         self.max_load = sendable(float(max_load), load_step)

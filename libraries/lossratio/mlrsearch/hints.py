@@ -139,10 +139,12 @@ class EarlierCurve:
         for trial in trials:
             plan.add(trial)
         self._counts = {}
+
         for place in plan.posterior.measured:
             low, high = plan.posterior.counts(place)
             weight = MOST / (MOST + low + high)
             self._counts[place] = weight * low, weight * high
+
         ends = max(plan.passed), min(plan.lowest_failure, grid.top)
         self._top = grid.top
         self._first = math.floor(min(ends) - EDGE)

@@ -106,6 +106,7 @@ class Memory:
             self._first = forwarded
         elif self._quiet == 0.0 and forwarded < (1.0 - LESS) * min(offered, self._first):
             self._weak = max(self._weak, forwarded)
+
         if self._plan and (result.load, result.duration) == (self._plan[0][0], self._duration):
             if lost == 0.0 and offered <= self._weak < result.load and self._attempts < MOST_ATTEMPTS:
                 # The weak SUT forwards as much as was sent, so this is no answer.
@@ -115,6 +116,7 @@ class Memory:
                 # One trial that comes out otherwise is an answer, too: it does not remember.
                 self._plan = left if (lost > 0.0) is (expected is Bound.UPPER) else []
                 self._attempts = 1
+
         self._quiet = 0.0 if lost > 0.0 else self._quiet + result.elapsed
         if result.duration == self._duration:
             self._measured.add(result.load)
@@ -263,6 +265,7 @@ class Rested:
         rested = [number for number, result in enumerate(self._trials) if result.input.rest]
         if not rested:
             return self._after_rest(self._next_index(bound, answers))
+
         last = self._trials[rested[-1]].load
         without_control = {load for load, answer in answers.items() if answer is RestAnswer.PASSED}
         if without_control - {last}:
@@ -272,6 +275,7 @@ class Rested:
             return self._control(last, self._trials[rested[-1] + 1 :])
         if answers[last] is not RestAnswer.OPEN:
             return self._next_question(bound, found)
+
         attempts = [number for number in rested if self._trials[number].load == last]
         if len(attempts) < MOST_ATTEMPTS:
             return TrialInput(self._duration, last, rest=self._rest)
@@ -326,10 +330,12 @@ class Rested:
         if not hard and top not in passed:
             steps: int = CLIMB ** len(passed)
             return min(base + steps, top)
+
         low = max([base, *(index for index in easy if not remembered or index < remembered[0])])
         high = min(hard, default=top + 1)
         if high - low <= ENOUGH:
             return None
+
         marks = [low, *(index for index in remembered if low < index < high), high]
         first, last = max(pairwise(marks), key=lambda gap: gap[1] - gap[0])
         if last - first > 1:

@@ -103,11 +103,13 @@ class Expected(NamedTuple):
             below += belief * EXACT * _cauchy((positions - centre) / EXACT_SCALE)
             below += belief * NEAR * _cauchy((positions - centre) / (1.0 + NEAR_SCALE * gap))
             left -= belief * (EXACT + NEAR)
+
         if self.faded is not None:
             centre, scale = self.faded
             share = FADED * left * (1.0 - belief / 2.0)
             below += share * _cauchy((positions - centre) / scale)
             left -= share
+
         # Otherwise all loads up to the highest of these places have the same probability.
         places = (place[0] for place in (self.overload, self.faded) if place is not None)
         highest = max(0.0, max(places, default=float(top)))
@@ -362,6 +364,7 @@ class Plan:
         near = [(position, math.log(loss / wanted)) for position, loss in self.losses if loss > 0.1 * wanted]
         if len({position for position, _ in near}) < LEAST_FADING:
             return None
+
         positions, logs = np.array(near).T
         weights = 1.0 / (1.0 + np.abs(logs))
         weights /= weights.sum()
@@ -370,10 +373,12 @@ class Plan:
         slope = weights @ ((positions - centre) * (logs - middle))
         if slope <= 0.0:
             return None
+
         slope /= spread
         crossing = centre - middle / slope
         noise = math.sqrt(weights @ (logs - middle - slope * (positions - centre)) ** 2) + 0.1
         error = noise / slope * math.sqrt((1.0 + (crossing - centre) ** 2 / spread) / len(near))
+
         return float(crossing), float(1.0 + error)
 
 

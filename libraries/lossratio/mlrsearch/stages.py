@@ -68,17 +68,20 @@ def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target
         durations = (first, math.sqrt(first * final)) if first < final else (final,)
         coarser = (Target(duration, duration, Criterion.make(goal, duration, duration)) for duration in durations)
         return *coarser, Target(final, goal.duration_sum, Criterion.of(goal))
+
     growth = max(1.0, goal.duration_sum / final) ** (1.0 / STEPS_OF_SUMS)
     steps = [(final, final * growth**step) for step in range(STEPS_OF_SUMS)]
     if first < final:
         durations = (first,) if early_verdict else (first, math.sqrt(first * final))
         steps = [(duration, duration) for duration in durations] + steps * (growth >= SMALLEST_GROWTH)
+
     targets: list[Target] = []
     for trial_duration, duration_sum in (*steps, (final, goal.duration_sum)):
         target = Target(trial_duration, duration_sum, Criterion.make(goal, trial_duration, duration_sum))
         if targets and _effort(target) == _effort(targets[-1]):
             targets.pop()
         targets.append(target)
+
     return tuple(targets)
 
 

@@ -64,9 +64,11 @@ def zone_in(goal: SearchGoal, results: Sequence[TrialResult], min_load: float, m
     """
     if not COIN[0] <= goal.exceed_ratio <= COIN[1] or min_load >= max_load:
         return None
+
     grid = LoadGrid(min_load, max_load, goal.width)
     outcomes = dict[float, list[bool]]()
     posterior = Posterior(grid.top)
+
     for result in results:
         is_low = result.loss_ratio <= goal.loss_ratio
         if not is_low and sut_loss_ratio(result) <= goal.loss_ratio:
@@ -75,9 +77,11 @@ def zone_in(goal: SearchGoal, results: Sequence[TrialResult], min_load: float, m
         if result.duration >= goal.final_trial_duration and not (is_low and result.is_early):
             posterior.add(grid.position(result.load), is_low)
             outcomes.setdefault(result.load, []).append(not is_low)
+
     shares = [_share(load, outcomes[load]) for load in sorted(outcomes)]
     if not shares:
         return None
+
     curves = posterior.curves(NOTHING_EXPECTED, np.array([grid.position(share.load) for share in shares]))
     sure = curves.chances @ ((COIN[0] < LOSSY) & (COIN[1] > LOSSY))
     runs = [[*run] for is_coin, run in groupby(shares, lambda share: sure[shares.index(share)] >= SURE) if is_coin]
@@ -85,6 +89,7 @@ def zone_in(goal: SearchGoal, results: Sequence[TrialResult], min_load: float, m
     widest = max(zones, key=lambda zone: zone.shares[-1].load / zone.shares[0].load, default=None)
     if widest is None or within_width(goal.width, *widest.loads):
         return None
+
     return widest
 
 

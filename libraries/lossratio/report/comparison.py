@@ -241,6 +241,7 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
             f"Only results of one testbed can be compared, as equal testbeds differ; these are of: {named}. "
             f"Give runs of one testbed."
         )
+
     names = _names_now(result.test for run in runs for result in run.results)
     old_results, new_results = _results(before, names), _results(after, names)
     # Results that would be compared with themselves are left out, if the test has other results.
@@ -250,10 +251,12 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
     old, new = results.apart_by_device(_by_quantity(old_results, names), _by_quantity(new_results, names))
     empty_in_a, empty_in_b = _unmeasured(before, "A"), _unmeasured(after, "B")
     compared = []
+
     for key in dict.fromkeys((*old, *new)):
         not_in_a = empty_in_a.get(key[0], _NOT_IN_A)
         not_in_b = empty_in_b.get(key[0], _NOT_IN_B)
         compared.append(_compared(key, old.get(key, []), new.get(key, []), (not_in_a, not_in_b)))
+
     if all(one.note in (_NOT_IN_A, _NOT_IN_B) for one in compared):
         raise ReportError("The runs have no test in common, so there is nothing to compare.")
     return Comparison(testbeds.pop(), tuple(_judged(compared, least_change)), tuple(_problems(runs)))
@@ -316,12 +319,15 @@ def _compared(
     base = replace(base, unit=(after or before)[-1].unit, findings_before=tuple(before), findings_after=tuple(after))
     if not (before and after):
         return replace(base, note=absent[1] if before else absent[0])
+
     for side, findings in (("A", before), ("B", after)):
         if all(finding.result.error in (results.INTERRUPTED, results.TERMINATED) for finding in findings):
             return replace(base, note=f"{side} was interrupted: resume it with lossratio run --resume")
+
     differing = results.differing_aspects([*before, *after])
     if differing:
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
+
     # What the generator could not send, or a TG that failed, says nothing about the SUT.
     missing = Verdict.NOT_COMPARABLE if all(map(results.unsent_share_of, after)) else Verdict.REGRESSION
     if all(one.outcome is results.Outcome.FAILED for one in after) and any(
@@ -334,11 +340,13 @@ def _compared(
         return replace(base, note=f"A has no value: {before[-1].reason}")
     if not new.values:
         return replace(base, verdict=missing, note=f"B has no value: {after[-1].reason}")
+
     notes = [*_missing_frames(base), *_caveats("A", before), *_caveats("B", after)]
     generators = [{results.generator_of(one.result) for one in findings} - {None} for findings in (before, after)]
     if len(set.union(*generators)) > 1:
         kinds = [" and ".join(sorted(map(str, side))) or "not known" for side in generators]
         notes = [f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may be the difference", *notes]
+
     return replace(base, difference=difference(old, new), verdict=Verdict.TOO_FEW, note="; ".join(notes))
 
 
@@ -416,6 +424,7 @@ def _verdict(
     weaker = min(filter(None, (plain, most)), key=lambda one: abs(one.change)) if change is not None else plain
     p_value = max(one.p_value or 0.0 for one in (plain, most) if one is not None)
     notes = [compared.note]
+
     if change is not None:
         verdict = Verdict.PROGRESSION if compared.unit.is_better(change) else Verdict.REGRESSION
         if change != plain.change and any(one.share for side in compared.ends for one in side):
@@ -429,6 +438,7 @@ def _verdict(
             # No verdict stands on either; the smaller one promises the least.
             weaker = most
             notes.append(_both_changes(plain, most))
+
     note = "; ".join(filter(None, notes))
     return replace(compared, difference=weaker, p_value=p_value, verdict=verdict, note=note)
 
@@ -491,6 +501,7 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
         f"{compared.p_value:.2g} ({difference.test})" if difference is not None and was_tested else "-",
         compared.verdict.value + (f": {compared.note}" if compared.note else ""),
     )
+
     return dict(zip(_HEADER, cells, strict=True))
 
 

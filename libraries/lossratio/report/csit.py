@@ -97,6 +97,7 @@ def csit_names(result: TestResult) -> CsitNames:
         raise CsitNameError(
             f"The name of {test.full_name} does not end with one of CSIT's types: {', '.join(TEST_TYPES)}."
         )
+
     folders = [part.replace(" ", "_") for part in test.suite.lower().split(".")]
     suite = _SUITE.fullmatch(folders[-1])
     if suite is None:
@@ -125,6 +126,7 @@ def csit_names(result: TestResult) -> CsitNames:
             raise CsitNameError(
                 f"The names of {test.full_name} end with two types, {suite['type']} and {parts['type']}."
             )
+
     # The tag with the number of worker threads and of cores, else the cores alone, which CSIT takes too.
     tags = (tag.lower() for tag in test.tags)
     threads = next((tag for tag in tags if re.fullmatch(rf"\d+t{parts['cores']}", tag)), parts["cores"])
@@ -161,12 +163,14 @@ def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
         known = _NIC_CODES.get(model.lower())
         if known is not None:
             return known
+
         limits = NIC_MODELS.get(model.lower())
         reported = str(facts.get("speed_mbps") or "")
         speed = described.get("speed") or (limits.max_bit_rate if limits else None)
         speed = speed or (int(reported) * 1e6 if reported.isdigit() else None)
         if model and speed:
             return f"{max(1, round(float(speed) / 1e9))}ge2p1{re.sub(r'[^a-z0-9]', '', model.lower())}"
+
     raise CsitNameError(
         f"{test.full_name} does not say what NIC its DUT has, and CSIT's names begin with it. Add model: and speed: to "
         "the DUT's interfaces in the topology."
@@ -209,16 +213,19 @@ def csit_export(result: TestResult) -> CsitExport:
         raise CsitExportError(
             f"{result.test.full_name} is called {names.test_type}, and its result is {view.csit_type}."
         )
+
     generator = result.conditions.generator
     kind = str(generator.get("kind") or "")
     # A generator without a version of its own has lossratio's version.
     version = generator.get("version", result.conditions.controller.lossratio_version)
     if not (kind and version):
         raise CsitExportError(f"{result.test.full_name} does not say what kind and version its generator was.")
+
     dut_kind = _dut_kind(result)
     dut_version = next((version for _, version in dut_versions(result)), None)
     if dut_version is None:
         raise CsitExportError(f"{result.test.full_name} does not say what version its DUT had.")
+
     # A node on this machine appears with its name.
     hosts = {str((node or {}).get("host") or name) for name, node in _nodes(result.conditions).items()}
     metrics = [] if result.error is not None else [line.csit() for line in telemetry_metrics(result)]
@@ -259,6 +266,7 @@ def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None =
             f"The job {job!r} has no name like CSIT's, e.g. 'csit-vpp-perf-ndrpdr-daily-master-x-2n-lab': "
             "its dashboards read no other."
         )
+
     paths = []
     jobs: dict[str, list[Mapping[str, Any]]] = {}
     for export in exports:
@@ -269,8 +277,10 @@ def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None =
                 f"Two results have CSIT's name {export.names.test_id}, and would be one file: {path}. Export the runs, "
                 "or the suites, into builds or jobs of their own."
             )
+
         jobs.setdefault(name, []).append(export.case)
         paths.append(_write(path, export.case))
+
     for name, cases in jobs.items():
         start, end = min(case["start_time"] for case in cases), max(case["end_time"] for case in cases)
         started, ended = (datetime.fromisoformat(text.removesuffix("Z")) for text in (start, end))
@@ -287,6 +297,7 @@ def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None =
             "teardown_telemetry": [],
         }
         _write(folder / name / str(build) / "tests" / "suite.info.json.gz", whole)
+
     return paths
 
 

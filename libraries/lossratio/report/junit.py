@@ -66,6 +66,7 @@ def junit_report(runs: Sequence[Run]) -> str:
                 for number, problem in enumerate(run.problems, start=1)
             ),
         ]
+
     return junit_xml(suites)
 
 
@@ -91,10 +92,12 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
                 properties = SubElement(element, "properties")
                 for quantity, value in case.properties:
                     SubElement(properties, "property", name=xml_text(quantity), value=xml_text(value))
+
             if case.state != "passed":
                 SubElement(element, case.state, message=xml_text(case.message))
             if case.output:
                 SubElement(element, "system-out").text = xml_text(case.output)
+
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
@@ -119,6 +122,7 @@ def _case(result: TestResult, doubts: tuple[str, ...], failure: str | None) -> C
     if failure is not None:
         state = "failure"
         why = failure
+
     device = result.conditions.measured_on
     if device is not None:
         values = (("device", device), *values)

@@ -69,6 +69,7 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
             for counter, about in _COUNTERS.items():
                 for place, frames in dut[counter].items():
                     yield Sample(f"dut_{counter}", about, frames, result.ended, {**labels, "place": place})
+
             for statistic in dut.get("statistics", ()):
                 about = f"What a DUT reports about the trial's traffic, in {statistic['unit']}."
                 of_node = statistic.get("labels")
@@ -76,6 +77,7 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
                 own = {"place": statistic["place"]} if csit is None else dict(sorted(of_node.items()))
                 name = csit or f"dut_{statistic['name']}"
                 yield Sample(name, about, statistic["value"], result.ended, {**labels, **own})
+
             for field_name, names, about_frames, share, about_share in _LOADS:
                 for load in dut.get(field_name, ()):
                     own = {**labels, **{name: str(load[name]) for name in names}}
@@ -83,6 +85,7 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
                     yield Sample(f"{metric}_frames", about_frames, load["frames"], result.ended, own)
                     if share is not None and load[share] is not None:
                         yield Sample(f"{metric}_{share}_ratio", about_share, load[share], result.ended, own)
+
             lost = dut["unaccounted_frames"]
             yield Sample("dut_unaccounted_frames", "Frames lost at no named place.", lost, result.ended, labels)
 
@@ -204,9 +207,11 @@ def otlp_report(runs: Sequence[Run]) -> str:
                     "attributes": [_attribute(name, text) for name, text in sample.labels.items()],
                 }
             )
+
         scope = {"scope": {"name": "lossratio"}, "metrics": list(gauges.values())}
         resource = {"attributes": [_attribute("service.name", "lossratio")]}
         resources.append({"resource": resource, "scopeMetrics": [scope]})
+
     return json.dumps({"resourceMetrics": resources}, indent=2) + "\n"
 
 

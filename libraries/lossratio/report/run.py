@@ -181,6 +181,7 @@ def _read(path: Path) -> Run:
                 results.append(read_result(file))
             except ReportError as error:
                 problems.append(str(error))
+
     cut_off: list[CutOff] = []
     for journal in sorted((path / "trials").glob("*.jsonl")):
         try:
@@ -188,6 +189,7 @@ def _read(path: Path) -> Run:
         except SearchError as error:
             problems.append(str(error))
             continue
+
         if not (path / "results" / f"{journal.stem}.json").exists():
             kind = kind_of_journal(contents)
             last = None
@@ -195,12 +197,15 @@ def _read(path: Path) -> Run:
             if contents.unproved:
                 rest = len(contents.unproved)
                 bounds += (f"{rest} further trials do not count: nobody looked at the devices after them",)
+
             bounds += tuple(withdrawn_in_words(contents))
             for result in contents.results[-1:]:
                 loss = format_ratio(result.loss_ratio)
                 last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"
+
             names = _names_in(contents)
             cut_off.append(CutOff(journal.stem, contents.created, len(contents.entries), bounds, last, *names))
+
     stems = {file.stem for name in ("results", "trials") for file in (path / name).glob("*.json*")}
     all_failed = tuple(failures_of(path))
     failed = [test for test in all_failed if stems.isdisjoint(result_stems(test.name))]
@@ -208,6 +213,7 @@ def _read(path: Path) -> Run:
     if not (results or cut_off or failed or skipped):
         reasons = " ".join(problems) or "There are no results and no journals in it."
         raise ReportError(f"There is nothing to report in {path}. {reasons}")
+
     results.sort(key=_in_order)
     return Run(
         path,

@@ -359,6 +359,7 @@ def csv_report(runs: Sequence[Run]) -> str:
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=list(_CSV), lineterminator="\n")
     writer.writeheader()
+
     for run in runs:
         name = run.path.resolve().name
         for row in rows_of(run):
@@ -391,6 +392,7 @@ def csv_report(runs: Sequence[Run]) -> str:
         )
         for cells in others:
             writer.writerow({column: _plain(cell) for column, cell in cells.items()})
+
     return file.getvalue()
 
 
@@ -493,11 +495,13 @@ def _markdown_lines(run: Run) -> Iterator[str]:
         last = "" if test.last is None else f"; the last one: {test.last}"
         yield f"- **cut off**: {markdown_cell(test.name)} after {trials_counted(test.trials)}{last}"
         yield from (f"  - {bounds}" for bounds in test.bounds)
+
     for failed in run.unmeasured:
         yield f"- **failed** before it measured anything: {markdown_cell(f'{failed.name}: {failed.error}')}"
     for skipped in run.skipped:
         tests = ", ".join(test.full_name for test in skipped.tests)
         yield f"- **{skipped.what}**: {markdown_cell(f'{skipped.reason} Tests: {tests}')}"
+
     yield from (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
     for result, doubts in zip(run.results, run.doubts, strict=True):
         yield from (f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts)

@@ -215,6 +215,7 @@ class Testbed(Record):
             "machine": _in_short([node.get("model") for node in used.values()]),
             "arch": _in_short([node.get("arch") for node in used.values()]),
         }
+
         return {f"testbed {name}": fact for name, fact in facts.items() if fact is not None}
 
     @property

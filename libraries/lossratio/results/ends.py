@@ -100,6 +100,7 @@ def ends_of_trial(trial: TrialResult, *, unsent_is_cost: bool = False) -> Ends:
     received = (output.sent_frames or 0) - (output.lost_frames or 0)
     if missing is None or not intended:
         return Ends(rate, rate, 0.0)
+
     not_by_sut = missing.by_tester + missing.late
     share = not_by_sut / intended
     if unsent_is_cost:
@@ -107,6 +108,7 @@ def ends_of_trial(trial: TrialResult, *, unsent_is_cost: bool = False) -> Ends:
     most = trial.load * not_by_sut / intended
     if received > 0:
         most = rate * (received + not_by_sut) / received
+
     return Ends(rate, most, share if share > LEAST_UNSENT else 0.0)
 
 

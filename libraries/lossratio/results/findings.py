@@ -129,23 +129,27 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
     if short:
         yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
     dropped = [frames for trial in result.trials if (frames := trial.missing.generator_drops)]
+
     if dropped:
         yield (
             f"The generator dropped {sum(dropped):,} frames that came back, in {len(dropped)} of the trials: the SUT "
             "did not lose them."
         )
+
     reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
     if reasons:
         yield (
             f"Set aside, and no evidence about the SUT: {len(reasons)} of the trials (the last of them because "
             f"{reasons[-1]})."
         )
+
     stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]
     if stalled:
         yield (
             f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} of the trials; "
             "what it made up for was a burst."
         )
+
     if stalled and short:
         yield "With less other work on its machine, or a larger catch_up in its topology file, it would send more."
     yield from integrity_lines(result)
@@ -153,6 +157,7 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
     if repeats:
         because = "because the generator faltered or miscounted, or the testbed changed"
         yield f"Attempts that were measured again, {because}: {repeats}."
+
     repairs = sum(len(trial.repairs) for trial in result.trials)
     if repairs:
         yield f"Attempts to repair the infrastructure, before trials were measured again: {repairs}."
@@ -308,9 +313,11 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[doubt
     yield from filter(
         None, (*before_frames, late, *about_frames, view.stalls(result, trials), doubts.testbed_changed(trials))
     )
+
     for remark in result.remarks:
         if remark.startswith(MEMORY_REMARK):
             yield doubts.Doubt(doubts.DoubtKind.MEMORY, remark)
+
     seen = integrity_of(result)
     if seen is not None and seen.faults:
         examined = f"{seen.examined:,}" if seen.is_sample else "all"
@@ -320,6 +327,8 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[doubt
                 f"of {examined} frames examined before the first trial: {faults_with_sizes(seen)}; in trials frames "
                 "are counted only, and so many copies may make up for lost ones"
             )
+
         changes = changes_in_words(changed_fields_in(result)).removesuffix(".")
         yield doubts.Doubt(doubts.DoubtKind.INTEGRITY, f"{text}. {changes}" if changes else text)
+
     yield from view.doubts(result, results)

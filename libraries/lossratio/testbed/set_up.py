@@ -63,6 +63,7 @@ def checked_duts(
             f"The topology file says 'addresses: lab', and a {request.kind} is set up for the benchmarking addresses. "
             f"Measure devices with the lab's own addresses as they are, with dut={BLACK_BOX}; or leave 'addresses' out."
         )
+
     options = request.options.model_dump()
     missing = sorted({hop.node_name for path in paths for hop in path.hops} - sessions.keys())
     if missing and load_kind(request.kind).is_managed:
@@ -70,6 +71,7 @@ def checked_duts(
             f"{', '.join(missing)}: a {request.kind} is set up by commands, and the topology file says no way to reach "
             f"the node. Add 'host', 'netns' or 'container'; or measure it as it is, with dut={BLACK_BOX}."
         )
+
     duts = tuple(
         tuple(
             create_dut(request.kind, sessions.get(hop.node_name, _Unreachable(hop.node_name)), hop, options)
@@ -84,13 +86,16 @@ def checked_duts(
                 f"{dut.hop.node_name}: a {dut.kind} for each of {len(duts)} parallel links would forward on the same "
                 "cores, and measure how they share them. Take one link, or a DUT in the kernel."
             )
+
     for path in duts:
         for dut in path:
             dut.chain = path
+
     for dut in itertools.chain(*duts):
         if isinstance(dut, NodeDut):
             execute_last_wills(sessions[dut.hop.node_name])
         dut.check()
+
     return duts
 
 
@@ -281,6 +286,7 @@ class LiveSetUp:
         paths = [link.path for link in self.links]
         is_lab = request.topology.addresses == "lab"
         own = request.topology.sides(paths, profile.versions) if is_lab else ((WEST, EAST),)
+
         return Conditions(
             testbed=describe_testbed(request.topology, str(request.file), paths),
             nodes=dict(self.facts),

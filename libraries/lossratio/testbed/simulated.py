@@ -115,14 +115,17 @@ class SimulatedTestbed(Testbed):
                 f"{request.file}: a simulated testbed has one link, and {request.links} parallel ones are asked for. "
                 "Use a local testbed, such as the topology local-2links."
             )
+
         self.generator: SimulatedGenerator = generator
         known = None if request.dut is None else request.dut.options.modelled_as()
         self._has_known_truth = known is not None
         self._model = self._topology_model() if known is None else known
+
         try:
             self._sut, self._faults = sut_of(self._model)
         except ValueError as error:
             raise TopologyError(f"{request.file}: {error}") from error
+
         self._recovery_time = 0.0 if request.dut is None else request.dut.options.recovery_time
 
     @contextmanager
@@ -145,6 +148,7 @@ class SimulatedTestbed(Testbed):
             raise TrafficError(
                 f"Traffic profile {profile.name}: the simulated generator sends the same load in all directions."
             )
+
         directions = profile.transmitting_directions
         measurer = SimulatedMeasurer(
             [self._sut] * directions if self._has_known_truth else self._sut,
@@ -170,6 +174,7 @@ class SimulatedTestbed(Testbed):
         topology = self.request.topology
         asked = {} if self.request.dut is None else self.request.dut.to_json()
         dut = {"simulated": True, **asked, "model": self._model, "model_per_direction": self._has_known_truth}
+
         return Conditions(
             testbed=describe_testbed(topology, str(self.request.file), self.request.paths),
             nodes={name: NodeFacts() for name in topology.nodes},

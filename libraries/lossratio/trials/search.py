@@ -42,11 +42,13 @@ def run_search(
         controller.next_trial()
         controller.record(result)
         spent += result.elapsed
+
     with ThreadPoolExecutor(1, initializer=os.nice, initargs=(_ASIDE,)) as beside:
         while timeout is None or spent < timeout:
             trial = controller.next_trial()
             if trial is None:
                 break
+
             trial = trial.sendable(load_step)
             purpose = getattr(controller, "purpose", None)
             if journal is not None:
@@ -56,10 +58,12 @@ def run_search(
             if journal is not None:
                 text = None if purpose is None else str(purpose)
                 journal.append(result, purpose=text, rule=getattr(purpose, "rule", None))
+
             if meanwhile is not None:
                 meanwhile.result()
             controller.record(result)
             spent += result.elapsed
             if on_trial is not None:
                 on_trial(result)
+
     return controller.result()

@@ -100,6 +100,7 @@ class XdpOptions(DutOptions):
             raise ValueError("firewall and most_connections go together: a table, and how many connections it has")
         if bool(self.faults) != (self.every is not None) or len(set(self.faults)) != len(self.faults):
             raise ValueError("faults and every go together: different faults, and one frame of how many has each")
+
         fields = type(self).model_fields
         # Options that were written down have all fields.
         ours = [
@@ -111,6 +112,7 @@ class XdpOptions(DutOptions):
             raise ValueError(f"{', '.join(ours)}: options of lossratio's own programs, and this one is yours")
         if self.is_own and self.map is not None:
             raise ValueError("map is one of an object or a pinned program; give object or pinned, too")
+
         return self
 
 
@@ -294,6 +296,7 @@ class XdpDevice(NodeDut[XdpOptions]):
             own = self.own_macs()
             ways = ((east_mac, own.from_east), (west_mac, own.from_west))
             macs = ["".join(way).replace(":", "") for way in ways]
+
         request = {
             "macs": macs,
             "rules": (options.rules or 0) if options.forwarding == "filter" else None,
@@ -308,10 +311,12 @@ class XdpDevice(NodeDut[XdpOptions]):
         write_file(changes, f"{directory}/request", self._input(program, "serve", request))
         write_file(changes, f"{directory}/device", f"exec {shlex.join(program.command('python3'))} < request")
         daemon = Daemon(self.node, directory, _OWN_PROGRAM, ("sh", f"{directory}/device"))
+
         try:
             daemon.start(changes, lambda: "attached" in self.node.read_files(daemon.program.log).values())
         except DutError as cause:
             raise self._refused(cause) from cause
+
         self.daemons = [daemon]
 
     def _attach(self, changes: Changes, directory: str, *, replaces: bool = False) -> None:
@@ -327,6 +332,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         else:
             load = ()
             source = ["pinned", str(self.options.pinned)]
+
         for name in (self.west, self.east):
             set_link = ("link", "set", "dev", name, way)
             try:
@@ -341,6 +347,7 @@ class XdpDevice(NodeDut[XdpOptions]):
                     self._attach(changes, directory)
                     return
                 raise self._refused(cause) from cause
+
         if self.options.map is not None:
             self.ask("fill", map=self.options.map)
 

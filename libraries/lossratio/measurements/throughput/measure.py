@@ -164,6 +164,7 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
                 f"Two different search goals are called {name!r}. Give each a name of its own, e.g. "
                 '{"name": "patient", "loss_ratio": "0.1 %", "duration_sum": "1 min"}.'
             )
+
         return controller
 
     def inputs(self, request: RequestT, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
@@ -268,6 +269,7 @@ def repeat_search(
     """
     if times < 1:
         raise SearchError(f"A search can be repeated 1 time or more, not {times}.")
+
     results: list[ThroughputResult] = []
     for _ in range(times):
         place = next_place()
@@ -284,8 +286,10 @@ def repeat_search(
             )
             result = result.model_copy(update={"spread": spread})
             place.directory.write(result)
+
         if on_result is not None:
             on_result(result, place)
+
     return result
 
 
@@ -302,12 +306,14 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
             f"The result of {result.test.name} is of kind {result.kind!r} and has no conditional throughput. "
             f"Search for one first, e.g. with 'Find NDR And PDR'."
         )
+
     report = result.goals[0] if goal is None else result.goal_named(goal)
     is_frames = result.unit is FRAMES_PER_SECOND
     written, per_interface = (format_frames_per_second, " per interface") if is_frames else (result.unit.format, "")
     found = None if report.throughput is None else report.throughput.per_interface_fps
     if found is not None and found >= least:
         return
+
     _refuse_generators_limit([report])
     has = f"has no conditional throughput ({format_regularity(report)})"
     wanted = f"it should be at least {written(least)}{per_interface if found is None else ''}"

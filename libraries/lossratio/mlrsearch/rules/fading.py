@@ -53,24 +53,29 @@ def fading(view: GoalView) -> Choice | None:
         return None
     if curve.lost_at_verdict(upper) > ONE_BY_ONE:
         return None
+
     shortest, longest = (stages[number].target.trial_duration for number in (0, -1))
     lost_per_second = curve.loss_ratio(upper) * upper
     if shortest == longest or lost_per_second * shortest > LOSSLESS:
         return None
+
     near, far = _pair_to_compare(view, upper)
     if far is None:
         return None
+
     if curve.loss_ratio(far) > FAINT:
         between = grid.load(round(grid.position(near) + grid.position(far)) // 2)
         is_new = near < between < far and stages[0].evidence.bound(between) is Bound.UNDECIDED
         if is_new:
             return Choice("fading", 0, between, Bound.UPPER)
         return None
+
     position = grid.position(upper)
     slope = math.log(curve.loss_ratio(far) / curve.loss_ratio(upper)) / (grid.position(far) - position)
     has_passed = grid.position(max(stages[0].passed, default=upper)) - position
     if math.log(lost_per_second * shortest) + slope * has_passed > math.log(LOSSLESS):
         return None
+
     return _long_trial(view, round(position - math.log(lost_per_second * longest) / slope))
 
 

@@ -102,10 +102,12 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     if interval.upper is None:
         # Also with a hint: the first trial at a SUT that has rested may pass what no later one does.
         return last, Bound.UPPER
+
     middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
     if interval.lower is None and last < width:
         # All that is left is within one width of the minimum load, so this one decides.
         middle = first
+
     if position is None:
         return (last if interval.lower is None else middle), Bound.UNDECIDED
     if position <= 0.0 and interval.lower is None:
@@ -114,6 +116,7 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     if position <= 0.0 and not expectation.is_hinted:
         # A SUT that collapses does not show in overload where its bound is.
         return max(middle, _below_collapse(interval)), Bound.UNDECIDED
+
     lowest = first if interval.lower is None else middle
     below = min(last, math.floor(position))
     if expectation.missed_hint is Bound.LOWER:
@@ -125,11 +128,13 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     if expectation.surprises > 0:
         leap = max(width, int(LEAP * interval.steps**LEAP)) * 2 ** (expectation.surprises - 1)
         return max(below, min(middle, first - 1 + leap)), Bound.UPPER
+
     end = _where_recession_ends(expectation, below, width)
     if end is not None:
         return max(lowest, end), Bound.UNDECIDED
     if below < first - width:
         return middle, Bound.UPPER
+
     above = max(first - 1, below) + width
     if above <= last:
         return (above, Bound.UPPER)

@@ -89,15 +89,18 @@ def plan(view: GoalView) -> Choice | None:
     interval = view.intervals[0]
     if facts is None or not (facts.begun or facts.posterior.earlier) or facts.may_drift or facts.contested > MOST_LOADS:
         return None
+
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
     if interval.upper is None or (interval.lower is None and (is_below or not interval.open)):
         return None
+
     index, bound = _checked(view, facts, *_best(view, facts))
     load = view.grid.load(index)
     # Loads that only fail after they passed may be a SUT that gets slower: no trial below shows more.
     is_both = bound is not Bound.UNDECIDED and min(facts.slower, facts.faster) > 0
     if is_both and (below := _trial_below(view, load, BELOW[-1] * load)) is not None:
         return below
+
     is_new = view.stages[-1].evidence.tally(load).full_trials == 0
     return Choice(NAME, 0 if bound is Bound.UNDECIDED and is_new else view.final, load, bound)
 
@@ -121,19 +124,23 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
     facts = view.plan
     if facts is None or view.goal.loss_ratio == 0.0 or facts.may_drift or facts.contested > MOST_LOADS:
         return None
+
     grid = view.grid
     evidence = view.stages[-1].evidence
     measured = sorted(facts.posterior.measured)
+
     for position in measured:
         low, high = facts.posterior.counts(position)
         again = grid.load(round(position))
         is_open = position == round(position) and evidence.bound(again) is Bound.UNDECIDED
         if is_open and grid.min_load <= again < most and high > view.goal.exceed_ratio * (low + high):
             return Choice(NAME, view.final, again, Bound.UPPER)
+
     first, look, last = (round(grid.position(share * load)) for share in BELOW)
     is_seen = first < 0 or any(first <= position <= last for position in measured)
     highest = max(facts.passed, default=-math.inf)
     is_chance = any(last < position <= highest and facts.posterior.counts(position)[1] for position in measured)
+
     return Choice(NAME, view.final, grid.load(look), Bound.LOWER) if is_chance and not is_seen else None
 
 
@@ -144,6 +151,7 @@ def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int
     interval = view.intervals[-1]
     if view.goal.loss_ratio > 0.0 or fresh <= FEW_TRIALS or upper is None:
         return index, bound
+
     lossy = {
         position: facts.posterior.counts(position)
         for position in facts.posterior.measured
@@ -153,12 +161,14 @@ def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int
     is_far = smallest - index > FAR * view.width and smallest <= interval.last
     if is_far and smallest in lossy and sum(lossy[smallest]) < 3 * CHECKS and _margin(lossy, smallest) < CHECKS:
         return smallest, Bound.UPPER
+
     low, high = facts.posterior.counts(index)
     needed = _trials(view, view.grid.load(index))[1]
     above = [round(place) for place in lossy if index + 2 * FAR * view.width < place <= interval.last]
     is_narrow = needed == 1 and high + 1 - low <= NARROW and index in lossy and low + high + 1 < 2 * fresh
     if is_narrow and above and _margin(lossy, index + 1) < ABOVE:
         return max(above), Bound.UPPER
+
     return index, bound
 
 
@@ -195,6 +205,7 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     told[(positions < first) | (positions > last) | (positions != np.round(positions))] = 0.0
     if failures * told.max() > PATIENCE * fresh[0] * bits and told.any():
         return int(positions[told.argmax()]), Bound.UNDECIDED
+
     lower_index, upper_index = int(lowers[best.number]), int(uppers[best.number])
     if lower_index >= first and (upper_index > last or best.low_first <= best.high_first):
         return lower_index, Bound.LOWER

@@ -23,17 +23,20 @@ def hint(view: GoalView) -> Choice | None:
     """
     if view.hinted is None or view.hinted_pair is None or view.goal.first_duration == view.goal.final_trial_duration:
         return None
+
     stages = view.stages
     interval = view.intervals[-1]
     (lower, upper), upper_index = view.hinted_pair, view.hinted + view.width
     if any(stage.evidence.bound(lower) is Bound.UPPER for stage in stages):
         return None
+
     is_upper_inside = interval.first <= upper_index <= interval.last
     seen = [stage.evidence.bound(upper) for stage in stages]
     longer = next((number for number in range(1, view.final) if seen[number] is Bound.UNDECIDED), None)
     if is_upper_inside and seen[0] is Bound.UNDECIDED:
         # A short trial costs little, and right after lossy ones it sees the SUT in the state that loses.
         return Choice("hint", 0, upper, Bound.UPPER)
+
     is_near = view.intervals[0].first - 1 <= upper_index + NEAR * view.width
     if is_upper_inside and is_near and Bound.UPPER not in seen:
         # Where short trials stopped may be as good a load for a long one, and a better result.
@@ -43,6 +46,7 @@ def hint(view: GoalView) -> Choice | None:
     if view.fails_soon and is_upper_inside:
         # A load that fails costs little, and one that passes spares the lower load its proof.
         return Choice("hint", view.final, upper, Bound.UPPER)
+
     if interval.first <= view.hinted <= interval.last:
         promised = view.intervals[0].lower
         if promised is not None and promised >= lower:
@@ -52,6 +56,7 @@ def hint(view: GoalView) -> Choice | None:
         if is_new:
             return Choice("hint", 0, lower, Bound.LOWER)
         return None
+
     if interval.lower == lower and is_upper_inside:
         # As long as no shorter trial was lossy, the next longer one may be; a longer one without loss proves nothing.
         stage = view.final if longer is None or Bound.UPPER in seen else longer
@@ -74,6 +79,7 @@ def _descend(view: GoalView, number: int) -> Choice | None:
     stage, interval = view.stages[number], view.intervals[number]
     if not interval.open or interval.upper not in stage.failed:
         return None
+
     step = max(view.width, view.fall(number), _steps_to_rate(view, stage.target.trial_duration, interval))
     if interval.lower is not None:
         step = min(step, interval.steps // 2)
@@ -81,10 +87,12 @@ def _descend(view: GoalView, number: int) -> Choice | None:
     promised = view.intervals[number - 1].lower
     if promised is not None and promised <= load and promised != interval.lower:
         return None
+
     for coarser, candidate in enumerate(view.stages[: number + 1]):
         is_shorter = candidate.target.trial_duration < stage.target.trial_duration
         if not is_shorter and candidate.evidence.bound(load) is not Bound.LOWER:
             return Choice("descent", coarser, load, Bound.LOWER)
+
     return None
 
 
@@ -110,6 +118,7 @@ def proof(view: GoalView) -> Choice | None:
     if view.intervals[0].lower == view.grid.max_load:
         # There is no upper bound to look for, so the targets between serve nothing.
         return Choice("proof", view.final, view.grid.max_load, Bound.LOWER)
+
     interval = view.intervals[number]
     pair = view.intervals[number - 1]
     unproved = [
@@ -122,4 +131,5 @@ def proof(view: GoalView) -> Choice | None:
     ]
     if view.fails_soon:
         return unproved[-1]
+
     return unproved[0]

@@ -86,9 +86,11 @@ def _secure_upper(view: GoalView) -> Choice | None:
     rise, number = max((view.rise(number), number) for number in range(len(intervals)))
     if intervals[-1].upper is not None or rise < LANDSLIDE * view.width:
         return None
+
     base = intervals[number].first - 1
     index = 0
     highest = intervals[-1].last
+
     while index < highest:
         index = min(highest, base + rise)
         load = view.grid.load(index)
@@ -99,6 +101,7 @@ def _secure_upper(view: GoalView) -> Choice | None:
         if seen[coarser] is Bound.UNDECIDED:
             return Choice("landslide", coarser, load, Bound.UPPER)
         rise *= 2
+
     return None
 
 

@@ -57,18 +57,21 @@ class GoalView(Stages):
                 self._earlier.shifts = self._hint.shifts(overload)
             self._hint = self._hint.moved(overload, self.grid.top)
             self.expectation.move_hint(self._hint.start)
+
         super().add(result)
         after = self.intervals[0]
         next_upper = None if after.upper is None else self.stages[0].evidence.upper_above(after.upper)
         if self.plan is not None:
             self.plan.add(result)
         self.expectation.update(before, after, next_upper)
+
         if self.plan is not None:
             is_wrong = self.expectation.surprises < 0 and self._earlier is None
             self.plan.begun |= not after.open or is_wrong
             if self._earlier is not None:
                 self.plan.posterior.earlier = self._earlier.tonight(self.plan.posterior)
             self.plan.expect(self.expectation.overload, after.upper)
+
         if self._hint is not None and not after.open:
             self.hinted = self._hint.expected(after.first - 1)
             self._hint = None

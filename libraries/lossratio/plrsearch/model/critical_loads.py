@@ -187,9 +187,11 @@ def root(
     x = np.clip(start, low, high)
     below = np.nextafter(low, -np.inf)
     above = np.nextafter(high, np.inf)
+
     for _ in range(_ITERATIONS):
         if not len(active):
             break
+
         here = x[active]
         value, slope = function(here, active)
         below[active] = np.where(value < 0, here, below[active])
@@ -198,4 +200,5 @@ def root(
         inside = (moved > below[active]) & (moved < above[active]) | (moved == here)
         x[active] = np.where(inside, moved, 0.5 * (below[active] + above[active]))
         active = active[np.abs(x[active] - here) > 1e-5 * scale[active]]
+
     return np.asarray(np.clip(x, low, high))
