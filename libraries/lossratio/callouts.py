@@ -60,7 +60,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def http_request(
-    url: str, *, method: str, body: bytes | None, headers: Mapping[str, str], timeout: float, most: int
+    url: str,
+    *,
+    method: str,
+    body: bytes | None,
+    headers: Mapping[str, str],
+    timeout: float,
+    most: int,
 ) -> bytes:
     """Makes an HTTP request; redirects are not followed.
 
@@ -81,19 +87,25 @@ def http_request(
     try:
         request = urllib.request.Request(url, body, dict(headers), method=method)  # noqa: S310
         with urllib.request.build_opener(_NoRedirects).open(request, timeout=timeout) as response:
-            while len(data) <= most and (chunk := response.read1(min(_CHUNK, most + 1 - len(data)))):
+            while len(data) <= most and (
+                chunk := response.read1(min(_CHUNK, most + 1 - len(data)))
+            ):
                 data += chunk
                 if time.monotonic() > deadline:
                     raise CallError(f"the answer took longer than {timeout:g} s")
     except urllib.error.HTTPError as error:
         error.close()
-        more = "; redirects are not followed, give the last address" if 300 <= error.code < 400 else ""
+        more = (
+            "; redirects are not followed, give the last address" if 300 <= error.code < 400 else ""
+        )
         raise AnswerError(f"{error.code} {str(error.reason)[:_LONGEST_REASON]}{more}") from None
     except OSError as error:
         raise CallError(without_secrets(str(getattr(error, "reason", None) or error))) from error
     except (ValueError, http.client.HTTPException) as error:
         # Their words may have the address or a header in them, which are secrets.
-        raise CallError(f"the request or its answer is not valid ({type(error).__name__})") from None
+        raise CallError(
+            f"the request or its answer is not valid ({type(error).__name__})"
+        ) from None
 
     return bytes(data)
 
@@ -118,14 +130,22 @@ def run_program(
         given.seek(0)
         try:
             process = subprocess.Popen(
-                command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+                command,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise CallError(f"cannot be run on this machine: {getattr(error, 'strerror', None) or error}") from error
+            raise CallError(
+                f"cannot be run on this machine: {getattr(error, 'strerror', None) or error}"
+            ) from error
 
         with process:
             try:
-                stdout, stderr = (_selected(selector, stream) for stream in (process.stdout, process.stderr))
+                stdout, stderr = (
+                    _selected(selector, stream) for stream in (process.stdout, process.stderr)
+                )
                 while selector.get_map():
                     for key, _ in selector.select(max(0.0, deadline - time.monotonic())):
                         chunk = os.read(key.fd, _CHUNK)

@@ -73,7 +73,9 @@ class StorageError(LossRatioError):
 
 
 @contextmanager
-def storing(what: str, way_out: str = "", *, error: type[LossRatioError] = StorageError) -> Iterator[None]:
+def storing(
+    what: str, way_out: str = "", *, error: type[LossRatioError] = StorageError
+) -> Iterator[None]:
     """Turns an error of this machine's disk into one that says what cannot be done, and why.
 
     Args:

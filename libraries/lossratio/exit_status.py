@@ -63,7 +63,10 @@ _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
     (FailureKind.UNAVAILABLE, (errors.ReservationError,)),
     (FailureKind.TEST, (errors.DutError,)),
     (FailureKind.BAD_INPUT, (errors.TopologyError, errors.ProfileError)),
-    (FailureKind.INFRASTRUCTURE, (errors.NodeError, errors.TrafficError, errors.StorageError, errors.ArchiveError)),
+    (
+        FailureKind.INFRASTRUCTURE,
+        (errors.NodeError, errors.TrafficError, errors.StorageError, errors.ArchiveError),
+    ),
 )
 _STATUSES = {
     FailureKind.INTERRUPTED: ExitStatus.INTERRUPTED,
@@ -78,7 +81,9 @@ _STATUSES = {
 }
 
 
-def kind_of_error(error: BaseException, default: FailureKind = FailureKind.BAD_INPUT) -> FailureKind:
+def kind_of_error(
+    error: BaseException, default: FailureKind = FailureKind.BAD_INPUT
+) -> FailureKind:
     """The kind of failure that an error is; unlisted ones are bad input: it was checked before all else was done."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return FailureKind.INFRASTRUCTURE

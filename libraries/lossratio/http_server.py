@@ -124,7 +124,9 @@ class LocalServer(ThreadingHTTPServer):
             # Its thread finds the end of the request, and may still answer.
             _shut(connection, socket.SHUT_RD)
 
-    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], client_address: Any) -> None:
+    def handle_error(
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: Any
+    ) -> None:
         """Reports a mistake of ours; a client that goes away is none."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
@@ -215,7 +217,10 @@ class LocalHandler(BaseHTTPRequestHandler):
         if host is None:
             return HTTPStatus.BAD_REQUEST, "a request names one Host"
         if not self.server.is_own(host[1]):
-            return HTTPStatus.FORBIDDEN, "this is not the server of that name: use the address that it shows"
+            return (
+                HTTPStatus.FORBIDDEN,
+                "this is not the server of that name: use the address that it shows",
+            )
         if "Origin" in self.headers:
             return HTTPStatus.FORBIDDEN, "pages of other sites are not answered"
         return None

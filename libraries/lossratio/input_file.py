@@ -27,7 +27,9 @@ _BEGINNINGS = {
 _LOOKED_AT = 1 << 16
 
 
-def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: int, what: str = "") -> bytes:
+def read_input_file(
+    path: str | Path, error: type[LossRatioError], most_bytes: int, what: str = ""
+) -> bytes:
     """Reads a regular file; reading a pipe or device might never end.
 
     Args:
@@ -44,7 +46,9 @@ def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: i
         with open(path, "rb", opener=_opened_at_once) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise error(f"Cannot read {shown}: it is a pipe, a socket or a device. Name a regular file.")
+                raise error(
+                    f"Cannot read {shown}: it is a pipe, a socket or a device. Name a regular file."
+                )
             if status.st_size > most_bytes:
                 raise error(
                     f"Cannot read {shown}: it has more than {most_bytes / _MIB:g} MiB, and no such file needs that. "
@@ -90,7 +94,9 @@ def parse_json(data: bytes) -> Any:
             control characters, a number that JSON does not have (NaN), or half of a surrogate pair.
     """
     try:
-        decoded = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_number)
+        decoded = json.loads(
+            data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_number
+        )
     except RecursionError:
         raise ValueError("nested too deep") from None
     if _SURROGATE.search(data):

@@ -44,8 +44,12 @@ class PluginGroup:
         if not entries:
             raise self.error(self.unknown(name, self.names()))
         if len(entries) > 1:
-            packages = ", ".join(f"{value} ({distribution_of(entry)})" for value, entry in entries.items())
-            raise self.error(f"Several packages have a {self.what} {name!r}: {packages}. Uninstall all but one.")
+            packages = ", ".join(
+                f"{value} ({distribution_of(entry)})" for value, entry in entries.items()
+            )
+            raise self.error(
+                f"Several packages have a {self.what} {name!r}: {packages}. Uninstall all but one."
+            )
         (entry,) = entries.values()
         return entry
 
@@ -60,11 +64,15 @@ class PluginGroup:
             return entry.load()
         # Importing somebody else's code may raise anything.
         except Exception as cause:
-            raise self.broken(entry, f"cannot be loaded: {type(cause).__name__}: {cause}") from cause
+            raise self.broken(
+                entry, f"cannot be loaded: {type(cause).__name__}: {cause}"
+            ) from cause
 
     def broken(self, entry: EntryPoint, problem: str) -> LossRatioError:
         """The error that a plug-in is unfit, which names its distribution; `problem` is the rest of the sentence."""
-        return self.error(f"The {self.what} {entry.name!r} of {distribution_of(entry)} ({entry.value}) {problem}.")
+        return self.error(
+            f"The {self.what} {entry.name!r} of {distribution_of(entry)} ({entry.value}) {problem}."
+        )
 
     def unknown(self, name: str, names: Sequence[str]) -> str:
         """The message that there is no plug-in of a name, with those that there are, and the nearest one."""

@@ -29,14 +29,18 @@ _BEFORE = pytest.StashKey[int]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options of the plugin."""
     group = parser.getgroup("lossratio", "benchmarks of the data plane")
-    group.addoption("--lossratio-topology", metavar="FILE", help="The topology file of the testbed.")
+    group.addoption(
+        "--lossratio-topology", metavar="FILE", help="The topology file of the testbed."
+    )
     group.addoption(
         "--lossratio-results",
         metavar="DIR",
         default="lossratio-results",
         help="Directory of the results. [%(default)s]",
     )
-    parser.addini(_TOPOLOGY, "The topology file of the testbed, from the directory of the settings.")
+    parser.addini(
+        _TOPOLOGY, "The topology file of the testbed, from the directory of the settings."
+    )
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +59,9 @@ def lossratio_testbed(pytestconfig: pytest.Config) -> Iterator[OpenTestbed]:
         )
     root = pytestconfig.inipath.parent if pytestconfig.inipath else pytestconfig.rootpath
     topology = Path(given) if given else root / str(set_)
-    with open_testbed(topology, results=Path(pytestconfig.getoption("lossratio_results"))) as testbed:
+    with open_testbed(
+        topology, results=Path(pytestconfig.getoption("lossratio_results"))
+    ) as testbed:
         yield testbed
 
 
@@ -85,5 +91,7 @@ def pytest_runtest_makereport(
         for result in results:
             item.add_report_section("call", "lossratio", message(result))
         for finding in findings_of(results):
-            item.user_properties.append((f"{finding.result.test.name}: {finding.quantity}", finding.in_short))
+            item.user_properties.append(
+                (f"{finding.result.test.name}: {finding.quantity}", finding.in_short)
+            )
     return (yield)

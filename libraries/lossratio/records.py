@@ -26,7 +26,9 @@ class FileModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: pydantic.GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: pydantic.GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         return with_docstrings(handler.resolve_ref_schema(handler(core)), cls)
 
 
@@ -46,7 +48,9 @@ class Record(FileModel):
         return sorted(set(super().__dir__()) - _OF_PYDANTIC)
 
 
-_OF_PYDANTIC = frozenset(dir(BaseModel)) - frozenset(dir(object)) - {"model_dump", "model_dump_json"}
+_OF_PYDANTIC = (
+    frozenset(dir(BaseModel)) - frozenset(dir(object)) - {"model_dump", "model_dump_json"}
+)
 """The names of every model of pydantic, but for the two that write it."""
 
 
@@ -79,7 +83,11 @@ def docstrings_of_fields(kind: type) -> dict[str, str]:
 
     pydantic would read the docstrings as it makes the class: a quarter of the time in which the library is imported.
     """
-    stated = {name: one.description for name, one in getattr(kind, "model_fields", {}).items() if one.description}
+    stated = {
+        name: one.description
+        for name, one in getattr(kind, "model_fields", {}).items()
+        if one.description
+    }
     return {
         field: text
         for base in reversed(kind.__mro__)
@@ -99,7 +107,9 @@ def _docstrings(module: str) -> dict[tuple[str, str], str]:
     for kind in (node for node in tree.body if isinstance(node, ast.ClassDef)):
         for field, after in pairwise(kind.body):
             match field, after:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                    value=ast.Constant(value=str(text))
+                ):
                     found[kind.name, name] = inspect.cleandoc(text)
     return found
 
@@ -133,5 +143,7 @@ def make_rate(per_interface: float, *, factor: float, frame_size: float) -> Rate
     """
     aggregate = per_interface * factor
     return Rate(
-        per_interface_fps=per_interface, aggregate_fps=aggregate, aggregate_l1_bps=l1_bandwidth(aggregate, frame_size)
+        per_interface_fps=per_interface,
+        aggregate_fps=aggregate,
+        aggregate_l1_bps=l1_bandwidth(aggregate, frame_size),
     )

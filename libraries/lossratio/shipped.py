@@ -46,7 +46,10 @@ class Shipped:
         """For the error that there is no such file: the nearest name, or all, if a name is given and no path."""
         if not all(part.isalnum() for part in re.split("[-_]", str(name))):
             return ""
-        return did_you_mean(str(name), self.names()) or f" These come with lossratio: {', '.join(self.names())}."
+        return (
+            did_you_mean(str(name), self.names())
+            or f" These come with lossratio: {', '.join(self.names())}."
+        )
 
 
 TOPOLOGIES = Shipped("topologies", ".yaml", os.path.isfile)

@@ -12,7 +12,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = rf"\s*((?:(?:{_DIGITS})?\.)?{_DIGITS}(?:[eE][+-]?[0-9]+)?)\s*"
-_FRAME_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:pps|fps|frames/s|packets/s|cps|connections/s)?\s*")
+_FRAME_RATE = re.compile(
+    _NUMBER + r"([kKMG]?)\s*(?:pps|fps|frames/s|packets/s|cps|connections/s)?\s*"
+)
 _BARE_GIGA = re.compile(_NUMBER + r"G\s*")
 _BIT_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:bps|bit/s|b/s)?\s*")
 _RATIO = re.compile(_NUMBER + r"(%?)\s*")
@@ -109,7 +111,9 @@ def parse_duration(text: str | float) -> float:
     from robot.utils import timestr_to_secs
 
     # YAML's `yes` is True, which is 1 to Python, and must not be one second.
-    is_number = not isinstance(text, bool) and not (isinstance(text, int) and abs(text) > _LARGEST_FLOAT)
+    is_number = not isinstance(text, bool) and not (
+        isinstance(text, int) and abs(text) > _LARGEST_FLOAT
+    )
     seconds = float(timestr_to_secs(text, round_to=None)) if is_number else math.nan
     if not (math.isfinite(seconds) and seconds > 0):
         raise ValueError(f"{text!r} is not a positive duration; write it like '2 min' or '30 s'.")

@@ -78,7 +78,9 @@ def load_yaml_file(
             places = [item["loc"] for item in cause.errors()]
             # A list that was left without its wrong items is not too short.
             found = [
-                item for item in cause.errors() if item["type"] != "too_short" or not _has_more(item["loc"], places)
+                item
+                for item in cause.errors()
+                if item["type"] != "too_short" or not _has_more(item["loc"], places)
             ]
             # A message looks for the field that was meant, so only those that are shown have one.
             problems = [(item["loc"], _message(item, model)) for item in found[:_MOST_PROBLEMS]]
@@ -149,14 +151,18 @@ class _BoundedLoader(yaml.SafeLoader):
 
         if is_alias:
             if anchor in self._unfinished:
-                raise ComposerError(None, None, f"*{anchor} stands for something that it is in", event.start_mark)
+                raise ComposerError(
+                    None, None, f"*{anchor} stands for something that it is in", event.start_mark
+                )
             self._values += self._values_of.get(str(anchor), 0)
         else:
             self._values += 1 + len(getattr(event, "value", "")) // _CHARACTERS_PER_VALUE
 
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise ComposerError(None, None, f"nested more than {_DEEPEST} levels deep", event.start_mark)
+            raise ComposerError(
+                None, None, f"nested more than {_DEEPEST} levels deep", event.start_mark
+            )
         if self._values > _MOST_VALUES:
             what = f"more than {_MOST_VALUES} values (each alias counts as all that it stands for)"
             raise ComposerError(None, None, what, event.start_mark)
@@ -229,8 +235,14 @@ def _fields(model: type[BaseModel], location: Location) -> set[str]:
 
     here = list(whole([schema]))
     for part in location[:-1]:
-        named = [node.get("properties", {}).get(part, node.get("additionalProperties")) for node in here]
-        others = [each for node in here for each in (node.get("items"), *node.get("patternProperties", {}).values())]
+        named = [
+            node.get("properties", {}).get(part, node.get("additionalProperties")) for node in here
+        ]
+        others = [
+            each
+            for node in here
+            for each in (node.get("items"), *node.get("patternProperties", {}).values())
+        ]
         # The name of a kind in a union has no place in the file.
         here = list(whole([*named, *others])) or here
     return {name for node in here for name in node.get("properties", ())}
@@ -265,14 +277,19 @@ def _duplicates(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Loca
     seen: dict[Hashable, int] = {}
     for key, mark, value in _children(node):
         if key in seen:
-            yield (*location, key), f"the name {_shortened(repr(key))} is given twice (first in line {seen[key]})"
+            yield (
+                (*location, key),
+                f"the name {_shortened(repr(key))} is given twice (first in line {seen[key]})",
+            )
         seen.setdefault(key, mark.start_mark.line + 1)
         yield from _duplicates(value, (*location, key))
 
 
 def _children(node: yaml.Node) -> Sequence[tuple[str | int, yaml.Node, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
-        return [(key.value, key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode)]
+        return [
+            (key.value, key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode)
+        ]
     if isinstance(node, yaml.SequenceNode):
         return [(index, value, value) for index, value in enumerate(node.value)]
     return []

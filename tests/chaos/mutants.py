@@ -123,8 +123,8 @@ MUTATIONS = (
     Mutation(
         "copies of frames pass with integrity=fail",
         "trials/counters.py",
-        "for direction in directions if direction.faulty]",
-        "for direction in directions if direction.faulty > direction.duplicated]",
+        "if direction.faulty\n    ]\n    if faulty:",
+        "if direction.faulty > direction.duplicated\n    ]\n    if faulty:",
         ("test_integrity.py",),
     ),
     Mutation(
@@ -144,7 +144,7 @@ MUTATIONS = (
     Mutation(
         "an early verdict that proved wrong stands",
         "traffic/measurer.py",
-        "if output.decided_after is not None and output.loss_ratio <= (trial.certain_above or 0.0):",
+        "if output.decided_after is not None and output.loss_ratio <= certain_above:",
         "if output.decided_after is not None and output.loss_ratio < 0.0:",
         (
             "traffic/test_early_verdicts.py::"
@@ -357,8 +357,8 @@ MUTATIONS = (
     Mutation(
         "the generator's limit is the SUT's NDR for CSIT",
         "measurements/throughput/view.py",
-        "is_of_sut = outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND",
-        "is_of_sut = True",
+        "outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND",
+        "True",
         ("report/test_csit_export.py",),
     ),
     Mutation(

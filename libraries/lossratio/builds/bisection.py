@@ -65,7 +65,12 @@ class Bisection:
     """Searches for the first revision with a change: names a revision to measure, and takes in its value."""
 
     def __init__(
-        self, revisions: Sequence[str], *, least_change: float = 0.01, certainty: float = 0.98, limit: int = 100
+        self,
+        revisions: Sequence[str],
+        *,
+        least_change: float = 0.01,
+        certainty: float = 0.98,
+        limit: int = 100,
     ) -> None:
         """Prepares a search among revisions in their order: the first one without the change, the last one with it.
 
@@ -77,11 +82,16 @@ class Bisection:
             SearchError: If a value is out of range.
         """
         if len(revisions) < 2 or len(set(revisions)) < len(revisions):
-            raise SearchError("A bisection needs two different revisions at least, each of them once.")
+            raise SearchError(
+                "A bisection needs two different revisions at least, each of them once."
+            )
         if not 0.0 < least_change < 1.0:
             raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
         if not 0.5 <= certainty < 1.0:
-            raise SearchError(f"A certainty is a probability from 0.5 to below 1, not {certainty!r}.")
+            raise SearchError(
+                f"A certainty is a probability from 0.5 to below 1, not {certainty!r}."
+            )
+
         self._revisions = tuple(revisions)
         self._indices = {revision: index for index, revision in enumerate(self._revisions)}
         self._least_change = least_change
@@ -93,7 +103,12 @@ class Bisection:
 
     def another(self) -> "Bisection":
         """Another search among the same revisions, without a measurement."""
-        return Bisection(self._revisions, least_change=self._least_change, certainty=self._certainty, limit=self._limit)
+        return Bisection(
+            self._revisions,
+            least_change=self._least_change,
+            certainty=self._certainty,
+            limit=self._limit,
+        )
 
     def next_revision(self) -> str | None:
         """The revision to measure; None if the answer is clear, or the limit is reached."""
@@ -115,7 +130,9 @@ class Bisection:
         # The index that splits the probability of the change best; of equal ones the one measured least.
         changed = np.concatenate([[0.0], np.cumsum(probabilities)])
         halves = [round(abs(float(share) - 0.5), 3) for share in changed]
-        _, _, best = min((half, counts[index], index) for half, index in zip(halves, [0, *indices], strict=True))
+        _, _, best = min(
+            (half, counts[index], index) for half, index in zip(halves, [0, *indices], strict=True)
+        )
         return self._revisions[best]
 
     def record(self, revision: str, value: float) -> None:
@@ -136,23 +153,31 @@ class Bisection:
         """
         index = self._index(revision)
         if index in (0, len(self._revisions) - 1):
-            raise SearchError(f"Revision {revision} cannot be left out: the search begins or ends with it.")
+            raise SearchError(
+                f"Revision {revision} cannot be left out: the search begins or ends with it."
+            )
         self._skipped.add(index)
 
     def result(self) -> BisectionResult:
         """The answer so far."""
         if not {0, len(self._revisions) - 1} <= {index for index, _ in self._measured}:
-            return BisectionResult(BisectionVerdict.UNDECIDED, self._revisions[1:], 0.0, None, len(self._measured))
+            return BisectionResult(
+                BisectionVerdict.UNDECIDED, self._revisions[1:], 0.0, None, len(self._measured)
+            )
 
         indices, probabilities, no_change = self._posterior()
         best = int(probabilities.argmax())
         nothing = self._nothing_matters(no_change)
         if nothing >= self._certainty:
-            return BisectionResult(BisectionVerdict.NO_CHANGE, (), nothing, None, len(self._measured))
+            return BisectionResult(
+                BisectionVerdict.NO_CHANGE, (), nothing, None, len(self._measured)
+            )
 
         probability = float(probabilities[best])
         return BisectionResult(
-            BisectionVerdict.FOUND if probability >= self._certainty else BisectionVerdict.UNDECIDED,
+            BisectionVerdict.FOUND
+            if probability >= self._certainty
+            else BisectionVerdict.UNDECIDED,
             self._revisions[1 if best == 0 else indices[best - 1] + 1 : indices[best] + 1],
             probability,
             self._change(indices[best]),
@@ -193,17 +218,29 @@ class Bisection:
 
     def _nothing_matters(self, no_change: float) -> float:
         """Probability that there is no change; or, where this is well possible, none that is large enough to matter."""
-        ends = [np.array([value for index, value in self._measured if index == end]) for end in self._ends]
+        ends = [
+            np.array([value for index, value in self._measured if index == end])
+            for end in self._ends
+        ]
         degrees = sum(len(values) - 1 for values in ends)
         if no_change <= 1.0 - self._certainty or degrees < 1:
             return no_change
+
         first, last = ends
-        noise = math.sqrt(sum(float(((values - values.mean()) ** 2).sum()) for values in ends) / degrees)
-        error = max(noise, 1e-9 * first.mean()) * math.sqrt(1.0 / len(first) + 1.0 / len(last)) or math.inf
+        noise = math.sqrt(
+            sum(float(((values - values.mean()) ** 2).sum()) for values in ends) / degrees
+        )
+        error = (
+            max(noise, 1e-9 * first.mean()) * math.sqrt(1.0 / len(first) + 1.0 / len(last))
+            or math.inf
+        )
         limit = self._least_change * first.mean()
         difference = last.mean() - first.mean()
         t = scipy.stats.t
-        small = t.cdf((limit - difference) / error, degrees) - t.cdf((-limit - difference) / error, degrees)
+        small = t.cdf((limit - difference) / error, degrees) - t.cdf(
+            (-limit - difference) / error, degrees
+        )
+
         return max(no_change, float(small))
 
     def _change(self, first: int) -> float | None:
@@ -225,7 +262,10 @@ def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
     last = _git(repository, "rev-parse", "--verify", f"{bad}^{{commit}}")
     between = _git(repository, "rev-list", "--reverse", "--first-parent", f"{first[0]}..{last[0]}")
     if not between or first[0] not in _git(repository, "rev-list", "--first-parent", last[0]):
-        raise BuildError(f"{bad} does not come after {good} along first parents in {repository}.", ExitStatus.BAD_INPUT)
+        raise BuildError(
+            f"{bad} does not come after {good} along first parents in {repository}.",
+            ExitStatus.BAD_INPUT,
+        )
     return (first[0], *between)
 
 
@@ -234,8 +274,12 @@ def alarm_to_bisect(alarms: Sequence[Trend], repository: Path) -> tuple[Trend, s
 
     None: there is none whose builds name two revisions of the repository.
     """
-    for alarm in sorted(alarms, key=lambda trend: 0.0 if trend.change is None else -abs(trend.change.ratio)):
-        good, bad = (None if build is None else _revision_in(build, repository) for build in alarm.builds)
+    for alarm in sorted(
+        alarms, key=lambda trend: 0.0 if trend.change is None else -abs(trend.change.ratio)
+    ):
+        good, bad = (
+            None if build is None else _revision_in(build, repository) for build in alarm.builds
+        )
         is_new = all(note.by != BISECTED_BY for note in alarm.notes)
         if is_new and good is not None and bad is not None and good != bad:
             return alarm, good, bad
@@ -252,7 +296,9 @@ def _revision_in(build: str, repository: Path) -> str | None:
     return None
 
 
-def bisect(search: Bisection, record: BuildRecord, measure: Measure, show: Callable[[str], None]) -> BisectionResult:
+def bisect(
+    search: Bisection, record: BuildRecord, measure: Measure, show: Callable[[str], None]
+) -> BisectionResult:
     """Measures revisions until it is clear which one changed the throughput. Measurements in the record count.
 
     Where frames are missing that no build lost, the answer is that of the values as they are and at their most.
@@ -298,7 +344,9 @@ def _both(plain: BisectionResult, most: BisectionResult) -> BisectionResult:
     is_change_in_one = plain.verdict is BisectionVerdict.FOUND and agreed is None
     if is_change_in_one or (plain.verdict, plain.candidates) != (most.verdict, most.candidates):
         candidates = plain.candidates or most.candidates
-        return replace(weaker, verdict=BisectionVerdict.UNDECIDED, candidates=candidates, is_split=True)
+        return replace(
+            weaker, verdict=BisectionVerdict.UNDECIDED, candidates=candidates, is_split=True
+        )
 
     return weaker
 
@@ -333,12 +381,18 @@ def subject_of(repository: Path) -> Callable[[str], str]:
 def _git(repository: Path, *arguments: str) -> list[str]:
     try:
         done = subprocess.run(
-            ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=True, errors="replace"
+            ["git", "-C", str(repository), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            errors="replace",
         )
     except FileNotFoundError as error:
         raise BuildError("The program git is missing.", ExitStatus.BAD_INPUT) from error
     except subprocess.CalledProcessError as error:
         raise BuildError(
-            f"git {arguments[0]} failed in {repository}: {error.stderr.strip()}", ExitStatus.BAD_INPUT
+            f"git {arguments[0]} failed in {repository}: {error.stderr.strip()}",
+            ExitStatus.BAD_INPUT,
         ) from error
+
     return done.stdout.splitlines()

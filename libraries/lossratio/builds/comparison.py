@@ -99,9 +99,13 @@ class BuildComparison:
         if not 0.0 < least_change < 1.0:
             raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
         if not 0.5 <= certainty < 1.0:
-            raise SearchError(f"A certainty is a probability from 0.5 to below 1, not {certainty!r}.")
+            raise SearchError(
+                f"A certainty is a probability from 0.5 to below 1, not {certainty!r}."
+            )
         if limit < 2 * len(_BLOCK):
-            raise SearchError(f"A comparison needs {2 * len(_BLOCK)} measurements at least, not {limit}.")
+            raise SearchError(
+                f"A comparison needs {2 * len(_BLOCK)} measurements at least, not {limit}."
+            )
 
         self._least_change = least_change
         self._doubt = 1.0 - certainty
@@ -157,7 +161,9 @@ class BuildComparison:
         if self._pairs is not None:
             return self._pairs.differences
         whole = len(self._values) // len(_BLOCK) * len(_BLOCK)
-        blocks = [self._values[start : start + len(_BLOCK)] for start in range(0, whole, len(_BLOCK))]
+        blocks = [
+            self._values[start : start + len(_BLOCK)] for start in range(0, whole, len(_BLOCK))
+        ]
         sums = [(first + last, second + third) for first, second, third, last in blocks]
         differences = [2.0 * (b - a) / (a + b) if a + b else 0.0 for a, b in sums]
         if len(differences) < _FEW_BLOCKS:
@@ -177,16 +183,21 @@ class BuildComparison:
         if self._pairs is not None:
             low, high = _interval(self._pairs.differences, self._doubt)
             return _relative(low), _relative(high)
+
         values = self._differences()
         n = len(self._differences())
         if n < 2:
             return -math.inf, math.inf
+
         share = 1.0 - (self._doubt * math.sqrt(_MIXTURE / (n + _MIXTURE))) ** (2.0 / n)
         room = n - share * (n + _MIXTURE)
         if room <= 0.0:
             return -math.inf, math.inf
+
         mean = fmean(values)
-        half = math.sqrt(share * (n + _MIXTURE) * sum((value - mean) ** 2 for value in values) / (n * room))
+        half = math.sqrt(
+            share * (n + _MIXTURE) * sum((value - mean) ** 2 for value in values) / (n * room)
+        )
         return _relative(mean - half), _relative(mean + half)
 
     def _verdict(self) -> ComparisonVerdict:
@@ -286,7 +297,9 @@ class _Pairs:
         # The same draws each time: a comparison that was cut off goes on.
         self._coin = random.Random(0)
         self._needed = math.log(2.0 / doubt)
-        self._zero, self._low, self._high = (Signs(centre) for centre in (0.0, -least_change, least_change))
+        self._zero, self._low, self._high = (
+            Signs(centre) for centre in (0.0, -least_change, least_change)
+        )
         self._draw()
 
     def add(self, first: float, second: float) -> None:
@@ -328,7 +341,10 @@ class _BothEnds:
         return self._as_they_are.next_build() or self._at_their_most.next_build()
 
     def record(self, value: Ends) -> None:
-        for comparison, end in ((self._as_they_are, value.least), (self._at_their_most, value.most)):
+        for comparison, end in (
+            (self._as_they_are, value.least),
+            (self._at_their_most, value.most),
+        ):
             if comparison.next_build() is not None:
                 self._share = max(self._share, value.share)
                 comparison.record(end)
@@ -344,7 +360,10 @@ class _BothEnds:
             weaker = replace(weaker, verdict=ComparisonVerdict.UNDECIDED)
         measured = None if weaker.difference == plain.difference else plain.difference
         return replace(
-            weaker, measurements=max(plain.measurements, most.measurements), share=self._share, measured=measured
+            weaker,
+            measurements=max(plain.measurements, most.measurements),
+            share=self._share,
+            measured=measured,
         )
 
 
@@ -365,20 +384,26 @@ def compare_builds(
     comparisons = {"": _BothEnds(request)}
     step = 0
     # All comparisons that have not ended name the same build.
-    while build := next(filter(None, (comparison.next_build() for comparison in comparisons.values())), None):
+    while build := next(
+        filter(None, (comparison.next_build() for comparison in comparisons.values())), None
+    ):
         values = record.values(step, build.value, measure) or {}
         if step == 0:
             comparisons = {name: _BothEnds(request) for name in values}
         if values.keys() != comparisons.keys():
             missing = ", ".join(sorted(values.keys() ^ comparisons.keys()))
             raise BuildError(
-                f"Measurement {step + 1}, of build {build.value}, has other tests: {missing}.", ExitStatus.FAILED
+                f"Measurement {step + 1}, of build {build.value}, has other tests: {missing}.",
+                ExitStatus.FAILED,
             )
 
         for name, comparison in comparisons.items():
             comparison.record(values[name])
         step += 1
-        show(f"{step:>3}  {build.value}  " + "  ".join(f"{value.least:,.0f} fps" for value in values.values()))
+        show(
+            f"{step:>3}  {build.value}  "
+            + "  ".join(f"{value.least:,.0f} fps" for value in values.values())
+        )
 
     return {name: comparison.result() for name, comparison in comparisons.items()}
 
@@ -393,15 +418,21 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
         ComparisonVerdict.UNDECIDED: "undecided: B differs from A",
     }.get(result.verdict, f"B is {result.verdict.value} than A")
     missing = share_in_words([result.share])
+
     if missing:
         measured = "" if result.measured is None else f" by {result.measured:+.2%}"
         as_measured = "" if measured in ("", difference) else f"; it differs{measured} as measured"
-        may_be = ", and may be the difference" if result.verdict is ComparisonVerdict.UNDECIDED else ""
+        may_be = (
+            ", and may be the difference" if result.verdict is ComparisonVerdict.UNDECIDED else ""
+        )
         missing = f" Up to {missing}{may_be}{as_measured}."
+
     return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements.{missing}"
 
 
-def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRecord, request: AbRequest) -> str:
+def comparison_comment(
+    results: Mapping[str, ComparisonResult], record: BuildRecord, request: AbRequest
+) -> str:
     """The verdicts as Markdown, for a comment on a pull request: a table, and a chart of all measurements.
 
     The chart is one of Mermaid, which GitHub and GitLab draw; neither shows a picture that a comment has in itself.
@@ -419,14 +450,21 @@ def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRec
         change = "" if result.difference is None else f"{result.difference:+.2%}"
         low, high = result.interval
         interval = "" if math.isinf(high) else f"{low:+.2%} to {high:+.2%}"
-        verdict = f"**{result.verdict.value}**" if result.verdict is ComparisonVerdict.SLOWER else result.verdict.value
+        verdict = (
+            f"**{result.verdict.value}**"
+            if result.verdict is ComparisonVerdict.SLOWER
+            else result.verdict.value
+        )
         cell = escape(name).replace("|", "\\|")
         lines.append(f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |")
 
     lines += ["", "Measured in turns until each verdict was clear, or the limit was reached.", ""]
     missing = share_in_words(result.share for result in results.values())
     if missing:
-        lines += [f"Up to {missing}: the verdicts hold with and without them, and changes are the smaller ones.", ""]
+        lines += [
+            f"Up to {missing}: the verdicts hold with and without them, and changes are the smaller ones.",
+            "",
+        ]
 
     for name in results:
         head = f"<details><summary>Measurements of {escape(name)}</summary>"
@@ -435,12 +473,21 @@ def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRec
     return "\n".join(lines)
 
 
-_WORST_FIRST = (ComparisonVerdict.SLOWER, ComparisonVerdict.UNDECIDED, ComparisonVerdict.FASTER, ComparisonVerdict.SAME)
+_WORST_FIRST = (
+    ComparisonVerdict.SLOWER,
+    ComparisonVerdict.UNDECIDED,
+    ComparisonVerdict.FASTER,
+    ComparisonVerdict.SAME,
+)
 
 
 def _chart(name: str, record: BuildRecord) -> list[str]:
     """All measurements of a test, in their order, in thousands of frames per second."""
-    measured = [(one.build, one.values[name] / 1e3) for one in record.measurements if one.values and name in one.values]
+    measured = [
+        (one.build, one.values[name] / 1e3)
+        for one in record.measurements
+        if one.values and name in one.values
+    ]
     values = [value for _, value in measured]
     room = max(values) * 0.01
     low = max(0.0, min(values) - room)

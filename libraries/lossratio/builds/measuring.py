@@ -51,13 +51,20 @@ class Bench:
         environment = {**os.environ, variable: build}
         shell = ["sh", "-c", command]
         done = subprocess.run(
-            shell, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            shell,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
         if done.returncode not in (0, SKIP):
             last = "\n".join(done.stdout.splitlines()[-_LINES:])
             raise BuildError(
-                f"The set-up of {build} failed with exit status {done.returncode}: {command}\n{last}", ExitStatus.FAILED
+                f"The set-up of {build} failed with exit status {done.returncode}: {command}\n{last}",
+                ExitStatus.FAILED,
             )
+
         return done.returncode == 0
 
     def close(self) -> None:
@@ -92,23 +99,34 @@ class BuildBench(Bench):
         # A demand that was not met is a verdict about the build, whose throughput was measured.
         if outcome.status not in (ExitStatus.PASSED, ExitStatus.FAILED, ExitStatus.REGRESSION):
             reason = f"exit status {int(outcome.status)}: {(outcome.error or f'see {directory}').rstrip('.')}"
-            raise BuildError(f"The run ended with {reason}. The same command goes on from here.", outcome.status)
+            raise BuildError(
+                f"The run ended with {reason}. The same command goes on from here.", outcome.status
+            )
+
         values = self._values(directory)
         if not values:
             called = "" if self.quantity is None else f" called {self.quantity}"
-            raise BuildError(f"The run measured nothing{called}: see {directory}.", ExitStatus.FAILED)
+            raise BuildError(
+                f"The run measured nothing{called}: see {directory}.", ExitStatus.FAILED
+            )
         return values
 
     def _values(self, directory: Path) -> Values:
         files = results.RunDirectory(directory)
         findings = results.findings_of(files.results() if files.has_files else ())
-        rates = [finding for finding in findings if finding.has_value and finding.unit == FRAMES_PER_SECOND]
+        rates = [
+            finding
+            for finding in findings
+            if finding.has_value and finding.unit == FRAMES_PER_SECOND
+        ]
         chosen = [finding for finding in rates if self.quantity in (None, finding.quantity)]
         return {_name(finding): self._value(finding, directory) for finding in chosen}
 
     def _value(self, finding: results.Finding, directory: Path) -> results.Ends:
         name = _name(finding)
-        share = results.unsent_share(results.view_of(finding.result).offered(finding.result, finding))
+        share = results.unsent_share(
+            results.view_of(finding.result).offered(finding.result, finding)
+        )
         if share:
             raise BuildError(
                 f"{name} says nothing about the build: the generator left {format_ratio(share)} of the frames unsent; "
@@ -121,7 +139,9 @@ class BuildBench(Bench):
         ends = results.ends_of(finding)
         if ends is None or not (finding.outcome is results.Outcome.MEASURED or finding.is_at_limit):
             reason = f"{finding.outcome.value}: {finding.reason}"
-            raise BuildError(f"{name} has no value to compare: {reason}; see {directory}.", ExitStatus.FAILED)
+            raise BuildError(
+                f"{name} has no value to compare: {reason}; see {directory}.", ExitStatus.FAILED
+            )
 
         for caveat in results.caveats_of(finding):
             self.warn(f"{name}: {caveat}")
@@ -217,9 +237,13 @@ class TrialBench(Bench):
 
         if not (output.lost_frames or output.unsent_frames or self._is_warned):
             self._is_warned = True
-            self._warn(f"{name}: the build forwards all of the maximum load; a faster one would not show")
+            self._warn(
+                f"{name}: the build forwards all of the maximum load; a faster one would not show"
+            )
 
-        return results.ends_of_trial(TrialResult(self._trial, output), unsent_is_cost=self._shares_cpus)
+        return results.ends_of_trial(
+            TrialResult(self._trial, output), unsent_is_cost=self._shares_cpus
+        )
 
     def close(self) -> None:
         """Puts the testbed back."""
@@ -231,7 +255,9 @@ class TrialBench(Bench):
         self._opened.callback(testbed.close)
         self._shares_cpus = testbed.request.topology.testbed == "local"
         step = testbed.load_step(self._profile)
-        loads = load_range(load_limits(testbed, self._profile), min_load=None, max_load=request.max_load, step=step)
+        loads = load_range(
+            load_limits(testbed, self._profile), min_load=None, max_load=request.max_load, step=step
+        )
         self._trial = TrialInput(request.duration, loads.max_load)
         self._ready: Ready = self._opened.enter_context(testbed.ready_for(self._profile))
         self._testbed = testbed
@@ -262,7 +288,9 @@ class BuildMeasurement:
         if all(ends.least == ends.most and not ends.share for ends in measured.values()):
             return cls(build, values, directory)
         most = {name: ends.most for name, ends in measured.items()}
-        return cls(build, values, directory, most, {name: ends.share for name, ends in measured.items()})
+        return cls(
+            build, values, directory, most, {name: ends.share for name, ends in measured.items()}
+        )
 
     @property
     def ends(self) -> Values | None:
@@ -271,7 +299,10 @@ class BuildMeasurement:
             return None
         most = self.most or self.values
         shares = self.shares or {}
-        return {name: results.Ends(value, most[name], shares.get(name, 0.0)) for name, value in self.values.items()}
+        return {
+            name: results.Ends(value, most[name], shares.get(name, 0.0))
+            for name, value in self.values.items()
+        }
 
 
 class BuildRecord:
@@ -297,8 +328,16 @@ class BuildRecord:
         """What a step of a comparison measured; one that is not in the record is measured, and waited for on disk."""
         if step == len(self.measurements):
             directory = f"{step + 1:03}-{build[:12].replace('/', '_')}"
-            measurement = BuildMeasurement.of(build, measure(build, self.directory / directory), directory)
-            self._append({name: value for name, value in vars(measurement).items() if value or name == "values"})
+            measurement = BuildMeasurement.of(
+                build, measure(build, self.directory / directory), directory
+            )
+            self._append(
+                {
+                    name: value
+                    for name, value in vars(measurement).items()
+                    if value or name == "values"
+                }
+            )
             self.measurements.append(measurement)
         return self.measurements[step].ends
 
@@ -308,9 +347,14 @@ class BuildRecord:
             first, *lines = [parse_json(line) for line in whole.splitlines()]
             self.measurements = [BuildMeasurement(**line) for line in lines]
         except (ValueError, TypeError) as error:
-            raise JobError(f"{self._path} cannot be read ({error}). Give another --output to begin anew.") from error
+            raise JobError(
+                f"{self._path} cannot be read ({error}). Give another --output to begin anew."
+            ) from error
+
         if not isinstance(first, dict):
-            raise JobError(f"{self._path} is no record of measurements. Give another --output to begin anew.")
+            raise JobError(
+                f"{self._path} is no record of measurements. Give another --output to begin anew."
+            )
         if first != header:
             raise JobError(
                 f"{self._path} has another request: it was {first.get('asked')}, and now is {header['asked']}. "

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lossratio.commands.parameters import DURATION, FRAME_RATE, SUITE, TESTBED, argument, command, option
+from lossratio.commands.parameters import (
+    DURATION,
+    FRAME_RATE,
+    SUITE,
+    TESTBED,
+    argument,
+    command,
+    option,
+)
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
 
@@ -35,8 +43,12 @@ class _Measured:
 
     suites: tuple[Path, ...] = argument("[TEST...]", type=SUITE)
     topology: Path = option(TESTBED, metavar="FILE|NAME")
-    tests: tuple[str, ...] = option("Only tests with this name, or pattern.", "--test", metavar="NAME")
-    include: tuple[str, ...] = option("Only tests with this tag, or pattern of tags.", metavar="TAG")
+    tests: tuple[str, ...] = option(
+        "Only tests with this name, or pattern.", "--test", metavar="NAME"
+    )
+    include: tuple[str, ...] = option(
+        "Only tests with this tag, or pattern of tags.", metavar="TAG"
+    )
     quantity: str | None = option("Only this quantity, e.g. NDR or MRR.")
     least_change: float = option(
         "Per cent; smaller changes do not matter.",
@@ -44,16 +56,22 @@ class _Measured:
         default=1.0,
     )
     limit: int | None = option(
-        "Most measurements; left out: 40, and 2,000 with --in-place.", type=click.IntRange(min=8), default=None
+        "Most measurements; left out: 40, and 2,000 with --in-place.",
+        type=click.IntRange(min=8),
+        default=None,
     )
     in_place: str | None = option(
         "In place of TEST: the testbed stays open, and a measurement is ten trials with frames of this size.",
         metavar="SIZE",
     )
     profile: str = option("What the traffic of --in-place is.", default="ethip4-udp")
-    dut: str | None = option("Kind of the DUTs for --in-place; they are restarted for each build.", metavar="KIND")
+    dut: str | None = option(
+        "Kind of the DUTs for --in-place; they are restarted for each build.", metavar="KIND"
+    )
     options: tuple[str, ...] = option("An option of that kind.", "--option", metavar="NAME=VALUE")
-    max_load: float | None = option("The load of --in-place, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE)
+    max_load: float | None = option(
+        "The load of --in-place, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE
+    )
     trial_duration: float = option("The duration of its trials.", default="0.1 s", type=DURATION)
     output: Path = option("Where runs go. A comparison in it is continued.", metavar="DIR")
 
@@ -77,15 +95,27 @@ class _Measured:
         check_directory(self.output, "--output")
         if bool(self.suites) is (self.in_place is not None):
             raise click.UsageError("Name suites to measure, or a frame size by --in-place.")
+
         if self.in_place is not None:
             wrong = [text for text in self.options if "=" not in text]
             if wrong:
                 raise click.UsageError(f"--option {wrong[0]}: an option is NAME=VALUE.")
+
             given = dict(text.split("=", 1) for text in self.options)
-            asked = (self.in_place, self.profile, self.dut, given, self.max_load, self.trial_duration)
+            asked = (
+                self.in_place,
+                self.profile,
+                self.dut,
+                given,
+                self.max_load,
+                self.trial_duration,
+            )
             return builds.TrialBench(builds.InPlace(self.topology, *asked), self._note)
+
         options = tuple(part for name in self.tests for part in ("--test", name))
-        request = RunRequest((self.topology,), self.suites, self.include, options, purpose="builds compared")
+        request = RunRequest(
+            (self.topology,), self.suites, self.include, options, purpose="builds compared"
+        )
         return builds.BuildBench(request, self.quantity, self._note)
 
     def _note(self, caveat: str) -> None:
@@ -102,7 +132,9 @@ def ab(
         type=click.FloatRange(min=50.0, max=100.0, max_open=True),
         default=95.0,
     ),
-    markdown: Path | None = option("Write the verdicts as a comment for a pull request, too.", metavar="FILE"),
+    markdown: Path | None = option(
+        "Write the verdicts as a comment for a pull request, too.", metavar="FILE"
+    ),
     measured: _Measured,
 ) -> None:
     """Compare two builds of the SUT: measure TEST on both until the verdict is clear.
@@ -118,15 +150,21 @@ def ab(
 
     bench = measured.bench()
     commands = {builds.Build.A.value: set_up_a, builds.Build.B.value: set_up_b}
-    record = builds.BuildRecord(measured.output, {"set_up_a": set_up_a, "set_up_b": set_up_b, **measured.conditions})
+    record = builds.BuildRecord(
+        measured.output, {"set_up_a": set_up_a, "set_up_b": set_up_b, **measured.conditions}
+    )
 
     def measure(build: str, directory: Path) -> Any:
         if not bench.set_up(commands[build], build):
-            raise BuildError(f"The set-up of build {build} says that it cannot be measured.", ExitStatus.FAILED)
+            raise BuildError(
+                f"The set-up of build {build} says that it cannot be measured.", ExitStatus.FAILED
+            )
         return bench.measure(directory)
 
     pairs = measured.in_place is not None
-    request = builds.AbRequest(measured.least_change / 100, measured.most, certainty / 100, pairs=pairs)
+    request = builds.AbRequest(
+        measured.least_change / 100, measured.most, certainty / 100, pairs=pairs
+    )
     with closing(bench):
         results = builds.compare_builds(request, record, measure, click.echo)
     for name, result in results.items():
@@ -146,13 +184,15 @@ def bisect(
     good: str | None = option("A revision without the change.", metavar="REV"),
     bad: str | None = option("A later one with it.", metavar="REV"),
     history: str | None = option(
-        "Take test and revisions from an open alarm of this history, and note the answer there.", metavar="HISTORY"
+        "Take test and revisions from an open alarm of this history, and note the answer there.",
+        metavar="HISTORY",
     ),
     repository: Path = option(
         "The git repository. Left out: this one.", metavar="DIR", show_default=False, default=Path()
     ),
     set_up: str = option(
-        "Sets up the revision in $LOSSRATIO_REVISION; exit status 125: it cannot be measured.", metavar="COMMAND"
+        "Sets up the revision in $LOSSRATIO_REVISION; exit status 125: it cannot be measured.",
+        metavar="COMMAND",
     ),
     measured: _Measured,
 ) -> None:
@@ -165,14 +205,23 @@ def bisect(
     that failed.
     """
     from lossratio import builds
-    from lossratio.history import TrendRequest, analyse, explain_alarms, is_url, open_history, put_annotations
+    from lossratio.history import (
+        TrendRequest,
+        analyse,
+        explain_alarms,
+        is_url,
+        open_history,
+        put_annotations,
+    )
     from lossratio.results import in_columns
     from lossratio.topology import load_topology
 
     chosen = folder = None
     if history is not None:
         if good or bad:
-            raise click.UsageError("The alarm of --history has the revisions: leave --good and --bad out.")
+            raise click.UsageError(
+                "The alarm of --history has the revisions: leave --good and --bad out."
+            )
         folder = open_history(history)
         chosen = TrendRequest(
             testbed=load_topology(measured.topology).name,
@@ -187,10 +236,14 @@ def bisect(
         key = alarm.series.key
         chosen = replace(chosen, test=escape(key.test), quantity=escape(key.quantity))
         name = re.sub(r"[^\w.-]+", "_", f"{alarm.began:%Y-%m-%d}-{key.test}-{key.quantity}")
-        measured = replace(measured, tests=(chosen.test,), quantity=key.quantity, output=measured.output / name)
+        measured = replace(
+            measured, tests=(chosen.test,), quantity=key.quantity, output=measured.output / name
+        )
         click.echo(f"Alarm of {key}:")
     if good is None or bad is None:
-        raise click.UsageError("Name the revisions by --good and --bad, or a --history whose alarm has them.")
+        raise click.UsageError(
+            "Name the revisions by --good and --bad, or a --history whose alarm has them."
+        )
     bench = measured.bench()
     revisions = builds.revisions_between(good, bad, repository)
     asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **measured.conditions}
@@ -201,14 +254,18 @@ def bisect(
             return bench.measure(directory)
         return None
 
-    search = builds.Bisection(revisions, least_change=measured.least_change / 100, limit=measured.most)
+    search = builds.Bisection(
+        revisions, least_change=measured.least_change / 100, limit=measured.most
+    )
     click.echo(f"{len(revisions) - 1} revisions could have changed the throughput.")
     with closing(bench):
         result = builds.bisect(search, record, measure, click.echo)
     answer = builds.describe_bisection(result, builds.subject_of(repository))
     click.echo(in_columns(answer))
     if chosen is not None and folder is not None and history is not None:
-        explain_alarms(folder, chosen, " ".join(answer.split()), builds.BISECTED_BY, keeps_open=True)
+        explain_alarms(
+            folder, chosen, " ".join(answer.split()), builds.BISECTED_BY, keeps_open=True
+        )
         if is_url(history):
             put_annotations(history, folder)
     if result.verdict is not builds.BisectionVerdict.FOUND:

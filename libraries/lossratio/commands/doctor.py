@@ -41,9 +41,13 @@ def doctor() -> None:
 
     Exit status: 0, whatever is missing.
     """
-    click.echo(f"Python {platform.python_version()}, {platform.system()} {platform.release()}, {os.cpu_count()} CPUs")
+    click.echo(
+        f"Python {platform.python_version()}, {platform.system()} {platform.release()}, {os.cpu_count()} CPUs"
+    )
     for about, lacks in _lines():
-        click.echo(f"{'yes' if lacks is None else 'no':>4}  {about}" + (f": {lacks}" if lacks else ""))
+        click.echo(
+            f"{'yes' if lacks is None else 'no':>4}  {about}" + (f": {lacks}" if lacks else "")
+        )
 
 
 def _lines() -> Iterator[_Line]:
@@ -52,7 +56,10 @@ def _lines() -> Iterator[_Line]:
 
     yield ("simulated testbeds", None)
     yield ("local testbeds of network namespaces", why_unavailable())
-    yield ("namespaces without a user namespace (root)", None if is_privileged() else "run it as root")
+    yield (
+        "namespaces without a user namespace (root)",
+        None if is_privileged() else "run it as root",
+    )
     yield ("generator and receiver inside the kernel (xdp)", why_impossible())
     yield from _devices()
     for program, about in _TOOLS.items():
@@ -79,16 +86,29 @@ def _devices() -> Iterator[_Line]:
         except DutError as error:
             yield (f"the kind of DUT {kind}", str(error))
             continue
+
         if software is not None and software.home:
-            yield (f"{software.home}: {software.title} as a device", _home_lacks(software.home, software.program))
+            yield (
+                f"{software.home}: {software.title} as a device",
+                _home_lacks(software.home, software.program),
+            )
         elif software is not None:
-            way_out = f": apt install {software.package}" if software.package else f". {software.how}"
-            lacks = None if _has(software.program) else f"{software.program} is not installed{way_out}"
+            way_out = (
+                f": apt install {software.package}" if software.package else f". {software.how}"
+            )
+            lacks = (
+                None if _has(software.program) else f"{software.program} is not installed{way_out}"
+            )
             yield (f"{software.title} as a device", lacks)
 
 
 def _has(program: str) -> bool:
-    return shutil.which(program, path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))) is not None
+    return (
+        shutil.which(
+            program, path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
+        )
+        is not None
+    )
 
 
 def _home_lacks(variable: str, program: str) -> str | None:

@@ -23,7 +23,9 @@ from lossratio.yaml_file import load_yaml_file
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
 _INTERFACE = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
-_PCI = re.compile(r"(?:(?P<domain>[0-9a-fA-F]{4}):)?(?P<rest>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])$")
+_PCI = re.compile(
+    r"(?:(?P<domain>[0-9a-fA-F]{4}):)?(?P<rest>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])$"
+)
 _SIDES = ("west", "east")
 _POLICED = "linux_bridge"
 _POLICER = "    police=20 kfps"
@@ -87,10 +89,18 @@ def init(
     )
     tg = {} if is_local else _reach("the traffic generator", needs_one=True)
     lab = _asked_lab(is_local) if trex is None else _trex_lab(trex)
-    dut = {} if is_local else _reach("the device (Enter: it cannot be logged in to, a black box)", needs_one=False)
+    dut = (
+        {}
+        if is_local
+        else _reach("the device (Enter: it cannot be logged in to, a black box)", needs_one=False)
+    )
     kinds = [kind for kind in dut_kinds() if kind != CABLE]
     usual = _POLICED if is_local else BLACK_BOX
-    kind = click.prompt("Kind of the device", default=usual, type=OneOf(kinds)) if is_local or dut else BLACK_BOX
+    kind = (
+        click.prompt("Kind of the device", default=usual, type=OneOf(kinds))
+        if is_local or dut
+        else BLACK_BOX
+    )
     names = ("dut0", "dut1") if is_local else ("eth1", "eth2")
     ends = _interfaces("Its interface", names) if is_local or dut else ({}, {})
     # The TG's first two ports are on the path, others have no link.
@@ -118,8 +128,12 @@ def init(
     remarks = "".join(f"# {remark}\n" for remark in lab.remarks)
     texts = {
         directory / f"{name}.yaml": remarks + yaml.safe_dump(topology, sort_keys=False, width=120),
-        directory / f"{name}.robot": re.sub("|".join(words), lambda found: words[found[0]], template),
-        directory / f"{name}-job.yaml": yaml.safe_dump(_job(name) | demand, sort_keys=False, width=120),
+        directory / f"{name}.robot": re.sub(
+            "|".join(words), lambda found: words[found[0]], template
+        ),
+        directory / f"{name}-job.yaml": yaml.safe_dump(
+            _job(name) | demand, sort_keys=False, width=120
+        ),
     }
     _write(texts)
     load_topology(directory / f"{name}.yaml")
@@ -131,7 +145,9 @@ def init(
     is_measured = False
     # Answers that end before are none.
     with suppress(click.Abort):
-        is_measured = is_local and click.confirm("Measure it now? It takes a minute or two.", default=True)
+        is_measured = is_local and click.confirm(
+            "Measure it now? It takes a minute or two.", default=True
+        )
     if is_measured:
         from lossratio.runs import RunRequest
 
@@ -139,15 +155,23 @@ def init(
         results = ("--outputdir", str(directory / "results"))
         real = RunRequest((lab_file,), (), (), results, job=job)
         quick = (*results, "--variable", "GOALS:quick")
-        outcome = measured_or_simulated(real, RunRequest((Path("simulated"),), (suite,), ("ndrpdrAND64b",), quick))
+        outcome = measured_or_simulated(
+            real, RunRequest((Path("simulated"),), (suite,), ("ndrpdrAND64b",), quick)
+        )
         if outcome.error is not None:
             click.echo(f"Error: {outcome.error}", err=True)
         sys.exit(int(outcome.status))
 
 
 def _asked_lab(is_local: bool) -> _Lab:
-    rate = click.prompt("Most frames per second that the generator sends per port", default="100 kfps", type=FRAME_RATE)
-    ports = _interfaces("Interface of the traffic generator", ("tg0", "tg1") if is_local else ("eth1", "eth2"))
+    rate = click.prompt(
+        "Most frames per second that the generator sends per port",
+        default="100 kfps",
+        type=FRAME_RATE,
+    )
+    ports = _interfaces(
+        "Interface of the traffic generator", ("tg0", "tg1") if is_local else ("eth1", "eth2")
+    )
     catch_up = {"catch_up": "5 ms"} if is_local else {}
     return _Lab({"kind": "afpacket", "max_rate": float(rate), **catch_up}, list(ports))
 
@@ -155,8 +179,14 @@ def _asked_lab(is_local: bool) -> _Lab:
 def _trex_lab(file: Path) -> _Lab:
     # TRex has a list of one mapping; every field stays in its line and column.
     first = re.compile(r"^-( ?)", re.MULTILINE)
-    config = load_yaml_file(file, _TrexFile, TopologyError, rewrite=lambda text: first.sub(r" \1", text, count=1))
-    used = [(place, port) for place, port in enumerate(config.interfaces[: config.port_limit]) if port != "dummy"]
+    config = load_yaml_file(
+        file, _TrexFile, TopologyError, rewrite=lambda text: first.sub(r" \1", text, count=1)
+    )
+    used = [
+        (place, port)
+        for place, port in enumerate(config.interfaces[: config.port_limit])
+        if port != "dummy"
+    ]
     if len(used) < 2:
         raise TopologyError(
             f"{file}: interfaces: TRex needs two ports for a path, and has {len(used)} ('dummy' is none)."
@@ -166,14 +196,22 @@ def _trex_lab(file: Path) -> _Lab:
     if config.platform is not None:
         generator["master_core"] = config.platform.master_thread_id
         generator["latency_core"] = config.platform.latency_thread_id
-        generator["cores"] = [entry.model_dump(mode="json") for entry in config.platform.dual_if[:1]]
+        generator["cores"] = [
+            entry.model_dump(mode="json") for entry in config.platform.dual_if[:1]
+        ]
 
     if config.prefix is not None:
         generator |= {"prefix": config.prefix}
-    tcp_ports = (("rpc_port", config.zmq_rpc_port, 4501), ("publisher_port", config.zmq_pub_port, 4500))
+    tcp_ports = (
+        ("rpc_port", config.zmq_rpc_port, 4501),
+        ("publisher_port", config.zmq_pub_port, 4500),
+    )
     generator |= {ours: number for ours, number, usual in tcp_ports if number != usual}
     lab = _Lab(generator, [])
-    infos = [config.port_info[place] if place < len(config.port_info) else _PortInfo() for place, _ in used]
+    infos = [
+        config.port_info[place] if place < len(config.port_info) else _PortInfo()
+        for place, _ in used
+    ]
 
     for (place, port), info in zip(used, infos, strict=True):
         match = _PCI.match(port)
@@ -183,11 +221,15 @@ def _trex_lab(file: Path) -> _Lab:
             continue
         question = f"MAC address of TRex's port {place} ({port})"
         mac = _mac(info.src_mac) or _ask(question, None, _MAC, "02:00:00:00:00:01")
-        lab.ports.append({"pci_address": f"{match['domain'] or '0000'}:{match['rest']}", "mac_address": mac})
+        lab.ports.append(
+            {"pci_address": f"{match['domain'] or '0000'}:{match['rest']}", "mac_address": mac}
+        )
 
     lab.next_hops = (_next_hop(infos[0], infos[1]), _next_hop(infos[1], infos[0]))
     if any(info.default_gw for info in infos):
-        lab.remarks.append(f"{file.name} has gateways (default_gw): give them as 'gateway' of the TG's interfaces.")
+        lab.remarks.append(
+            f"{file.name} has gateways (default_gw): give them as 'gateway' of the TG's interfaces."
+        )
     return lab
 
 
@@ -243,7 +285,9 @@ def _job(name: str) -> dict[str, Any]:
         "name": name,
         "description": "Try it with GOALS: quick; csit is comparable with FD.io CSIT, and takes ten times as long.",
         "topologies": [f"{name}.yaml"],
-        "tests": [{"suites": [f"{name}.robot"], "include": ["ndrpdr"], "frame_sizes": ["64B", "IMIX"]}],
+        "tests": [
+            {"suites": [f"{name}.robot"], "include": ["ndrpdr"], "frame_sizes": ["64B", "IMIX"]}
+        ],
         "variables": {"GOALS": "quick"},
     }
 
@@ -252,7 +296,9 @@ def _write(texts: Mapping[Path, str]) -> None:
     """Writes files that do not exist yet: all or none."""
     existing = [str(path) for path in texts if path.exists()]
     if existing:
-        raise TopologyError(f"{', '.join(existing)}: there already. Remove it, or choose another name or directory.")
+        raise TopologyError(
+            f"{', '.join(existing)}: there already. Remove it, or choose another name or directory."
+        )
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

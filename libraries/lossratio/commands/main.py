@@ -57,15 +57,21 @@ COMMANDS = {
 }
 """Module and attribute of each command of lossratio itself, by section of the help and name."""
 
-ELSEWHERE = {"study": "lossratio-study, which is not installed: in a checkout of lossratio, pip install ./study"}
+ELSEWHERE = {
+    "study": "lossratio-study, which is not installed: in a checkout of lossratio, pip install ./study"
+}
 """The commands of the project's other packages by name: the package, and how it is installed."""
 
 _GROUP = "lossratio.command"
 _OWN = {
-    title: own_entries(_GROUP, {name: f"lossratio.commands.{place}" for name, place in section.items()})
+    title: own_entries(
+        _GROUP, {name: f"lossratio.commands.{place}" for name, place in section.items()}
+    )
     for title, section in COMMANDS.items()
 }
-_PLUGINS = PluginGroup(name=_GROUP, what="command", error=LossRatioError, own=tuple(chain(*_OWN.values())))
+_PLUGINS = PluginGroup(
+    name=_GROUP, what="command", error=LossRatioError, own=tuple(chain(*_OWN.values()))
+)
 
 
 def sections() -> dict[str, tuple[EntryPoint, ...]]:
@@ -86,7 +92,9 @@ def first_line(entry: EntryPoint) -> str:
     if module is None or module.origin is None:
         raise ModuleNotFoundError(f"No module named {entry.module!r}")
     tree = ast.parse(Path(module.origin).read_text(encoding="utf-8"))
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry.attr]
+    functions = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry.attr
+    ]
     if not functions:
         return ""
     return (ast.get_docstring(functions[0]) or "").partition("\n")[0]
@@ -126,7 +134,9 @@ class _Commands(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(entry.name, _line_of(entry)) for entry in section])
         with formatter.section("Exit statuses"):
-            formatter.write_dl([(str(int(status)), meaning) for status, meaning in MEANINGS.items()])
+            formatter.write_dl(
+                [(str(int(status)), meaning) for status, meaning in MEANINGS.items()]
+            )
 
 
 @click.group(cls=_Commands)
@@ -137,7 +147,9 @@ def commands() -> None:
         os.getcwd()
     except FileNotFoundError as error:
         place = os.readlink("/proc/self/cwd")
-        raise click.ClickException(f"The working directory is gone: {place}. Change to another one.") from error
+        raise click.ClickException(
+            f"The working directory is gone: {place}. Change to another one."
+        ) from error
 
 
 class _Stop(KeyboardInterrupt):
@@ -159,7 +171,11 @@ def main() -> None:
 def run_command(command: click.Command) -> None:
     """Runs a command; an error is one message and the exit status that it means, never a traceback."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    heard = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+    heard = {
+        number: handler
+        for number, handler in handlers.items()
+        if handler not in (signal.SIG_IGN, None)
+    }
     for number in heard:
         signal.signal(number, _stop)
 
@@ -168,7 +184,8 @@ def run_command(command: click.Command) -> None:
     except click.exceptions.Abort as abort:
         if isinstance(abort.__context__, EOFError):  # otherwise a KeyboardInterrupt
             click.echo(
-                "\nError: The input ended before this question was answered: give a line for each one.", err=True
+                "\nError: The input ended before this question was answered: give a line for each one.",
+                err=True,
             )
             sys.exit(ExitStatus.BAD_INPUT)
         click.echo("Stopped.", err=True)

@@ -16,11 +16,21 @@ ARCHIVE = option("The archive: a folder, or e.g. s3://bucket/path.", "--results"
 def plan(
     suites: tuple[Path, ...] = argument("[SUITE...]", type=SUITE),
     *,
-    topologies: tuple[Path, ...] = option("A testbed; several are equal.", "--topology", metavar="FILE"),
-    job_file: Path | None = option("The job, in place of suites and topologies.", "--job", metavar="FILE"),
-    include: tuple[str, ...] = option("Only tests with this tag, or pattern of tags.", metavar="TAG"),
-    history: str | None = option("Results of earlier nights: how long tests took.", metavar="DIR|URL"),
-    write: Path | None = option("Write an argument file for Robot Framework per testbed.", metavar="DIR"),
+    topologies: tuple[Path, ...] = option(
+        "A testbed; several are equal.", "--topology", metavar="FILE"
+    ),
+    job_file: Path | None = option(
+        "The job, in place of suites and topologies.", "--job", metavar="FILE"
+    ),
+    include: tuple[str, ...] = option(
+        "Only tests with this tag, or pattern of tags.", metavar="TAG"
+    ),
+    history: str | None = option(
+        "Results of earlier nights: how long tests took.", metavar="DIR|URL"
+    ),
+    write: Path | None = option(
+        "Write an argument file for Robot Framework per testbed.", metavar="DIR"
+    ),
     as_json: bool = option("Print JSON.", "--json"),
 ) -> None:
     """Show how long a night will take, and spread its tests over equal testbeds.
@@ -28,7 +38,15 @@ def plan(
     A test is expected to take as long as it did lately. A test that was never measured takes the time that is forecast
     for its search.
     """
-    from lossratio.runs import History, Testbed, describe_plan, load_job, plan_job, plan_suites, write_argument_files
+    from lossratio.runs import (
+        History,
+        Testbed,
+        describe_plan,
+        load_job,
+        plan_job,
+        plan_suites,
+        write_argument_files,
+    )
     from lossratio.topology import load_topology
 
     times = History()
@@ -38,22 +56,32 @@ def plan(
         times = History.of(open_history(history).read().table)
     if job_file is not None:
         if suites or topologies or include:
-            raise click.UsageError("A job names suites, testbeds and tags: give --job without any of these.")
+            raise click.UsageError(
+                "A job names suites, testbeds and tags: give --job without any of these."
+            )
         planned = plan_job(load_job(job_file), times)
     elif suites and topologies:
-        planned = plan_suites(suites, [Testbed(file, load_topology(file)) for file in topologies], times, include)
+        planned = plan_suites(
+            suites, [Testbed(file, load_topology(file)) for file in topologies], times, include
+        )
     else:
         raise click.UsageError("Name what to plan: SUITE... with --topology FILE, or --job FILE.")
     if write is not None:
         for file in write_argument_files(planned, write):
             click.echo(f"Wrote {file}.", err=True)
-    click.echo(json.dumps({**asdict(planned), "seconds": planned.seconds}) if as_json else describe_plan(planned))
+    click.echo(
+        json.dumps({**asdict(planned), "seconds": planned.seconds})
+        if as_json
+        else describe_plan(planned)
+    )
 
 
 @command()
 def matrix(
     places: tuple[Path, ...] = argument("FILE|DIR...", required=True),
-    kinds: tuple[str, ...] = option("Only these.", "--kind", type=OneOf(["lab", "local", "simulated"])),
+    kinds: tuple[str, ...] = option(
+        "Only these.", "--kind", type=OneOf(["lab", "local", "simulated"])
+    ),
 ) -> None:
     """Print the jobs of a nightly as JSON for CI systems, one for each testbed.
 
@@ -66,11 +94,17 @@ def matrix(
 
 @command("csit-coverage")
 def csit_coverage_command(
-    directory: Path = argument("DIRECTORY", type=click.Path(path_type=Path, exists=True, file_okay=False)),
+    directory: Path = argument(
+        "DIRECTORY", type=click.Path(path_type=Path, exists=True, file_okay=False)
+    ),
     suites: tuple[Path, ...] = argument("[SUITE...]", type=SUITE),
     *,
-    jobs: str = option("Only jobs with this name; * stands for any characters.", "--job", default="*"),
-    ids: bool = option("Print the id of each test of CSIT, with + where it is in our suites and - where not."),
+    jobs: str = option(
+        "Only jobs with this name; * stands for any characters.", "--job", default="*"
+    ),
+    ids: bool = option(
+        "Print the id of each test of CSIT, with + where it is in our suites and - where not."
+    ),
 ) -> None:
     """Show which tests of FD.io CSIT's jobs in DIRECTORY are in our suites.
 
@@ -114,7 +148,9 @@ def fetch(
     url: str = ARCHIVE,
     testbed: str = option("The testbed whose runs are fetched."),
     newest: int = option("How many runs at most.", type=click.IntRange(min=1), default=1),
-    may_be_new: bool = option("Where there is no archive yet, as before a first night, fetch nothing: no error."),
+    may_be_new: bool = option(
+        "Where there is no archive yet, as before a first night, fetch nothing: no error."
+    ),
 ) -> None:
     """Fetch the newest runs of a testbed from the archive into DIR.
 

@@ -16,10 +16,16 @@ from lossratio.input_file import shown_name
 def otg_serve(
     ports: tuple[str, ...] = argument("[LOCATION=]INTERFACE...", required=True),
     *,
-    generator: str = option("What sends and counts.", type=OneOf(["auto", "afpacket", "xdp"]), default="auto"),
+    generator: str = option(
+        "What sends and counts.", type=OneOf(["auto", "afpacket", "xdp"]), default="auto"
+    ),
     address: str = option("The address to listen on.", default="127.0.0.1"),
-    tcp_port: int = option("The TCP port to listen on.", default=8080, type=click.IntRange(0, 65_535)),
-    settle_time: float = option("Time for frames in flight after the traffic.", default="0.2 s", type=DURATION),
+    tcp_port: int = option(
+        "The TCP port to listen on.", default=8080, type=click.IntRange(0, 65_535)
+    ),
+    settle_time: float = option(
+        "Time for frames in flight after the traffic.", default="0.2 s", type=DURATION
+    ),
 ) -> None:
     """Serve the Open Traffic Generator's REST interface, with INTERFACEs of this machine as ports."""
     from lossratio.traffic.otg import OtgServer, Tester
@@ -31,15 +37,21 @@ def otg_serve(
     try:
         server = OtgServer(tester, (address, tcp_port))
     except OSError as error:
-        raise TopologyError(f"Cannot listen on {address}, TCP port {tcp_port}: {error.strerror}.") from error
+        raise TopologyError(
+            f"Cannot listen on {address}, TCP port {tcp_port}: {error.strerror}."
+        ) from error
 
     # The models warn of each deprecated field, in each of their steps.
     for name in (None, "snappi"):
         logging.getLogger(name).setLevel(logging.ERROR)
     with server:
-        click.echo(f"http://{address}:{server.server_port} serves {', '.join(locations)}. Ctrl-C ends it.")
+        click.echo(
+            f"http://{address}:{server.server_port} serves {', '.join(locations)}. Ctrl-C ends it."
+        )
         if not is_loopback(address):
-            click.echo("Every host that reaches this address can send traffic from these ports, without a password.")
+            click.echo(
+                "Every host that reaches this address can send traffic from these ports, without a password."
+            )
         server.serve_forever()
 
 

@@ -18,7 +18,9 @@ class _Quantity(click.ParamType):  # type: ignore[type-arg]
         self.name = name
         self._parse = parse
 
-    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         try:
             return self._parse(value)
         except ValueError as error:
@@ -56,7 +58,9 @@ class OneOf(click.Choice):  # type: ignore[type-arg]
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            self.fail(f"{error.message}{did_you_mean(str(value), map(str, self.choices))}", param, ctx)
+            self.fail(
+                f"{error.message}{did_you_mean(str(value), map(str, self.choices))}", param, ctx
+            )
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,10 @@ def argument(metavar: str | None = None, **settings: Any) -> Any:
 
 
 def command(
-    name: str | None = None, *, cls: type[click.Command] = click.Command, group: click.Group | None = None
+    name: str | None = None,
+    *,
+    cls: type[click.Command] = click.Command,
+    group: click.Group | None = None,
 ) -> Callable[[Callable[..., None]], click.Command]:
     """Makes a command of a function whose parameters are declared by `option` and `argument`.
 
@@ -87,7 +94,9 @@ def command(
     """
 
     def of(function: Callable[..., None]) -> click.Command:
-        groups = {name: kind for name, kind in get_type_hints(function).items() if is_dataclass(kind)}
+        groups = {
+            name: kind for name, kind in get_type_hints(function).items() if is_dataclass(kind)
+        }
 
         @wraps(function)
         def call(**values: Any) -> None:

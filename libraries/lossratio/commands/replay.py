@@ -28,11 +28,19 @@ class Asked:
     """The settings of an estimate, in place of those of the journal's search; loads in frames per second."""
 
     target_loss_ratio: float | None = option(
-        "Estimate the critical load at it, e.g. 1e-7 or 0.1 %. Left out: the soak test's.", metavar="RATIO", type=RATIO
+        "Estimate the critical load at it, e.g. 1e-7 or 0.1 %. Left out: the soak test's.",
+        metavar="RATIO",
+        type=RATIO,
     )
-    min_load: float | None = option("Smallest critical load. Left out: the search's.", metavar="RATE", type=FRAME_RATE)
-    max_load: float | None = option("Largest critical load. Left out: the search's.", metavar="RATE", type=FRAME_RATE)
-    likelihood: str | None = option("Left out: the search's.", type=OneOf(["geometric", "poisson", "varying"]))
+    min_load: float | None = option(
+        "Smallest critical load. Left out: the search's.", metavar="RATE", type=FRAME_RATE
+    )
+    max_load: float | None = option(
+        "Largest critical load. Left out: the search's.", metavar="RATE", type=FRAME_RATE
+    )
+    likelihood: str | None = option(
+        "Left out: the search's.", type=OneOf(["geometric", "poisson", "varying"])
+    )
     weighting: str | None = option("Left out: the search's.", type=OneOf(["evidence", "equal"]))
 
 
@@ -57,7 +65,10 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
     contents = read_journal(journal)
     if contents.unproved:
         rest = len(contents.unproved)
-        click.echo(f"Note: its last {rest} trials are left out, as nobody looked at the devices after them", err=True)
+        click.echo(
+            f"Note: its last {rest} trials are left out, as nobody looked at the devices after them",
+            err=True,
+        )
     if contents.withdrawn:
         # Results need much that most journals do not.
         from lossratio.results import withdrawn_in_words
@@ -68,7 +79,9 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
     if is_throughput:
         from lossratio.measurements.throughput import replayed
 
-        click.echo("\n".join(_describe_search(replayed(contents, f"The journal {journal}").result())))
+        click.echo(
+            "\n".join(_describe_search(replayed(contents, f"The journal {journal}").result()))
+        )
         options = [name for name, value in vars(asked).items() if value is not None]
         if options and asked.target_loss_ratio is None:
             raise click.UsageError(
@@ -99,7 +112,9 @@ def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> Criti
     from lossratio.plrsearch import LikelihoodName, Weighting, estimate
 
     search = journal.search
-    settings: Mapping[str, Any] = search["settings"] if isinstance(search.get("settings"), dict) else {}
+    settings: Mapping[str, Any] = (
+        search["settings"] if isinstance(search.get("settings"), dict) else {}
+    )
     if any(trial.is_early for trial in journal.results):
         raise SearchError(
             f"The journal {path} has trials with early verdicts, whose loss is not known, so no critical load can be "
@@ -109,7 +124,9 @@ def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> Criti
     warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
     return estimate(
         journal.results[warm_ups:],
-        target_loss_ratio=_option_or_journal(asked.target_loss_ratio, search, "target_loss_ratio", path),
+        target_loss_ratio=_option_or_journal(
+            asked.target_loss_ratio, search, "target_loss_ratio", path
+        ),
         min_load=_option_or_journal(asked.min_load, search, "min_load_fps", path),
         max_load=_option_or_journal(asked.max_load, search, "max_load_fps", path),
         likelihood=asked.likelihood or settings.get("likelihood", LikelihoodName.VARYING),
@@ -147,7 +164,9 @@ def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
     yield from (f"  {reason}" for reason in result.misfit.reasons)
 
 
-def _option_or_journal(option: float | None, search: Mapping[str, Any], name: str, path: Path) -> float:
+def _option_or_journal(
+    option: float | None, search: Mapping[str, Any], name: str, path: Path
+) -> float:
     if option is not None:
         return option
     if not isinstance(search.get(name), (int, float)):

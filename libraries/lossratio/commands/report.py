@@ -17,7 +17,9 @@ from lossratio.results import repair as repair_files
 def report(
     directories: tuple[Path, ...] = argument("DIR...", required=True),
     *,
-    report_format: str = option("What to write.", "--format", type=OneOf(FORMATS.names()), default=PAGE),
+    report_format: str = option(
+        "What to write.", "--format", type=OneOf(FORMATS.names()), default=PAGE
+    ),
     output: Path | None = option(
         "The file to write; - is standard output. Left out, it is a file in DIR.",
         type=click.Path(path_type=Path, allow_dash=True),
@@ -74,7 +76,9 @@ def repair(paths: tuple[Path, ...] = argument("PATH...", required=True)) -> None
                 statuses.add(ExitStatus.FAILED if repaired.is_known else ExitStatus.BAD_INPUT)
                 click.echo(repaired.damage, err=True)
         if repaired is None:
-            click.echo(f"{path}: nothing to repair; it has no journal (trials/*.jsonl) and no result (results/*.json).")
+            click.echo(
+                f"{path}: nothing to repair; it has no journal (trials/*.jsonl) and no result (results/*.json)."
+            )
     sys.exit(max(statuses))
 
 
@@ -83,7 +87,9 @@ def compare(
     before: Path = argument("A"),
     after: Path = argument("B"),
     *,
-    least_change: float = option("Per cent; smaller changes are none.", type=click.FloatRange(min=0.0), default=1.0),
+    least_change: float = option(
+        "Per cent; smaller changes are none.", type=click.FloatRange(min=0.0), default=1.0
+    ),
     table_format: str = option(
         "Plain text in the order of the tests, or Markdown with the regressions first.",
         "--format",
@@ -100,14 +106,31 @@ def compare(
 
     Exit status: 0 no test is worse, 3 a test is worse, 1 undecided.
     """
-    sides = ([read_run(path) for path in runs_in(before)], [read_run(path) for path in runs_in(after)])
+    sides = (
+        [read_run(path) for path in runs_in(before)],
+        [read_run(path) for path in runs_in(after)],
+    )
     comparison = reports.compare(*sides, least_change=least_change / 100)
-    click.echo((reports.comparison_markdown if table_format == "md" else reports.comparison_table)(comparison))
+    click.echo(
+        (reports.comparison_markdown if table_format == "md" else reports.comparison_table)(
+            comparison
+        )
+    )
     if html is not None:
-        write_report(html, reports.comparison_page(comparison, *sides, (before.resolve().name, after.resolve().name)))
+        write_report(
+            html,
+            reports.comparison_page(
+                comparison, *sides, (before.resolve().name, after.resolve().name)
+            ),
+        )
         click.echo(html, err=True)
+
     if junit is not None:
-        write_report(junit, junit_xml({f"{before.name} and {after.name}": reports.comparison_cases(comparison)}))
+        write_report(
+            junit,
+            junit_xml({f"{before.name} and {after.name}": reports.comparison_cases(comparison)}),
+        )
+
     if comparison.regressions:
         sys.exit(ExitStatus.REGRESSION)
     if not comparison.has_verdict:
@@ -119,7 +142,9 @@ def csit(
     directory: Path = argument("DIR"),
     folder: Path = argument("FOLDER"),
     *,
-    job: str | None = option("Name of the job for all results. Left out, each type of tests has a job of its own."),
+    job: str | None = option(
+        "Name of the job for all results. Left out, each type of tests has a job of its own."
+    ),
     build: int | None = option(
         "Number of the run, unique within its job. Left out, it is the Unix time of the run's start.",
         type=click.IntRange(min=0),

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from lossratio.commands.parameters import DURATION, FRAME_RATE, SUITE, TESTBED, argument, command, option
+from lossratio.commands.parameters import (
+    DURATION,
+    FRAME_RATE,
+    SUITE,
+    TESTBED,
+    argument,
+    command,
+    option,
+)
 from lossratio.exit_status import ExitStatus, with_trouble
 
 if TYPE_CHECKING:
@@ -52,17 +60,27 @@ def run(
         "Several equal testbeds; the first one that is free is taken.", metavar="FILE..."
     ),
     job: Path | None = option("The job, in place of suites.", metavar="FILE"),
-    include: tuple[str, ...] = option("Only tests with this tag, or pattern of tags.", metavar="TAG"),
-    wait: float | None = option("How long to wait for the testbed at most, e.g. 2h.", type=DURATION),
+    include: tuple[str, ...] = option(
+        "Only tests with this tag, or pattern of tags.", metavar="TAG"
+    ),
+    wait: float | None = option(
+        "How long to wait for the testbed at most, e.g. 2h.", type=DURATION
+    ),
     purpose: str = option("The reason, which other users of the testbed see.", default=""),
     resume: Path | None = option("Go on with the run in this directory.", metavar="DIR"),
     force: bool = option("Resume it although conditions have changed."),
     test_timeout: float | None = option(
         "How long each test may take, e.g. 1h; its tear-down comes on top.", type=DURATION
     ),
-    suite_timeout: float | None = option("How long each suite may take; the rest of its tests fail.", type=DURATION),
-    run_timeout: float | None = option("How long the run may take; then it is stopped in order.", type=DURATION),
-    results: str | None = option("The archive to send the run to, e.g. s3://bucket/path or a folder.", metavar="URL"),
+    suite_timeout: float | None = option(
+        "How long each suite may take; the rest of its tests fail.", type=DURATION
+    ),
+    run_timeout: float | None = option(
+        "How long the run may take; then it is stopped in order.", type=DURATION
+    ),
+    results: str | None = option(
+        "The archive to send the run to, e.g. s3://bucket/path or a folder.", metavar="URL"
+    ),
 ) -> None:
     """Run suites on a testbed, which is reserved for the time of the run.
 
@@ -84,20 +102,34 @@ def run(
     topologies = (*((topology,) if topology else ()), *any_of)
     if resume is not None:
         if topologies or suites or include or job or robot_options:
-            raise click.UsageError("A resumed run has the suites and options that it began with: give no others.")
+            raise click.UsageError(
+                "A resumed run has the suites and options that it began with: give no others."
+            )
         outcome = go_on(resume, force=force, wait=wait or 0.0, limits=limits)
     else:
         if not topologies and job is None:
             raise click.UsageError("Name the testbed: --topology FILE, or --any-of FILE FILE.")
         if not suites and job is None:
             raise click.UsageError("Name the suites to run, or --job FILE.")
-        outcome = begin(RunRequest(topologies, suites, include, robot_options, wait or 0.0, purpose, job, limits))
+        outcome = begin(
+            RunRequest(
+                topologies, suites, include, robot_options, wait or 0.0, purpose, job, limits
+            )
+        )
     status = outcome.status
-    if results is not None and outcome.directory is not None and not _is_kept(outcome.directory, results):
+    if (
+        results is not None
+        and outcome.directory is not None
+        and not _is_kept(outcome.directory, results)
+    ):
         status = with_trouble(status)
     _show_problems(outcome)
     if outcome.error is None:
-        skipped = Counter((verdict.skip, verdict.message) for verdict in outcome.verdicts if verdict.skip is not None)
+        skipped = Counter(
+            (verdict.skip, verdict.message)
+            for verdict in outcome.verdicts
+            if verdict.skip is not None
+        )
         for (what, reason), count in skipped.items():
             click.echo(f"{what.capitalize()}, {tests_counted(count)}: {reason}", err=True)
         click.echo(_summary(outcome.verdicts, int(status)), err=True)
@@ -110,7 +142,9 @@ def _show_problems(outcome: RunOutcome) -> None:
         click.echo(f"Error: {problem}", err=True)
     if outcome.status is ExitStatus.INTERRUPTED and outcome.directory is not None:
         way_on = shlex.join(["lossratio", "run", "--resume", str(outcome.directory)])
-        click.echo(f"All trials are kept in {outcome.directory}. To go on with it: {way_on}", err=True)
+        click.echo(
+            f"All trials are kept in {outcome.directory}. To go on with it: {way_on}", err=True
+        )
 
 
 def _is_kept(directory: Path, url: str) -> bool:
@@ -130,7 +164,11 @@ def _is_kept(directory: Path, url: str) -> bool:
         click.echo(f"Not sent: {error}", err=True)
         return False
     except (ArchiveError, ReportError) as error:
-        click.echo(f"Not sent: {error} The next run, or 'lossratio send', sends the files in {outbox.path}.", err=True)
+        click.echo(
+            f"Not sent: {error} The next run, or 'lossratio send', sends the files in {outbox.path}.",
+            err=True,
+        )
+
     return True
 
 
@@ -156,7 +194,9 @@ _OF_THIS_MACHINE = (ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNA
 
 @command()
 def demo(
-    output: Path | None = option("Directory for the results; a new one, results/demo, unless given.", metavar="DIR"),
+    output: Path | None = option(
+        "Directory for the results; a new one, results/demo, unless given.", metavar="DIR"
+    ),
 ) -> None:
     """Measure this machine's Linux bridge with real frames, behind a policer whose truth is known.
 
@@ -176,7 +216,9 @@ def demo(
         try:
             _show_truth(outcome.directory)
         finally:
-            click.echo(f"The page of this measurement: {(outcome.directory / 'lossratio.html').resolve()}")
+            click.echo(
+                f"The page of this measurement: {(outcome.directory / 'lossratio.html').resolve()}"
+            )
     sys.exit(int(outcome.status))
 
 
@@ -212,13 +254,25 @@ def _show_truth(directory: Path) -> None:
 
     for goal, found in ((report.goal, report.result) for report in result.goals):
         truth = policer.truth(
-            loss_ratio=goal.loss_ratio, duration=goal.final_trial_duration_s, exceed_ratio=goal.exceed_ratio
+            loss_ratio=goal.loss_ratio,
+            duration=goal.final_trial_duration_s,
+            exceed_ratio=goal.exceed_ratio,
         )
-        if truth is None or found is None or not found.relevant_lower_bound or not found.relevant_upper_bound:
+        if (
+            truth is None
+            or found is None
+            or not found.relevant_lower_bound
+            or not found.relevant_upper_bound
+        ):
             continue
-        lower, upper = found.relevant_lower_bound.per_interface_fps, found.relevant_upper_bound.per_interface_fps
+        lower, upper = (
+            found.relevant_lower_bound.per_interface_fps,
+            found.relevant_upper_bound.per_interface_fps,
+        )
         verdict = "between the bounds" if lower <= truth <= upper else "NOT between the bounds"
-        click.echo(f"  {goal.name}  {truth:,.0f} fps per interface: {verdict}, {lower:,.0f} and {upper:,.0f} fps")
+        click.echo(
+            f"  {goal.name}  {truth:,.0f} fps per interface: {verdict}, {lower:,.0f} and {upper:,.0f} fps"
+        )
 
     if result.conditions.generator["kind"] != "simulated":
         _show_generator()
@@ -230,14 +284,19 @@ def _show_generator() -> None:
     from lossratio.measurements.open_testbed import open_testbed
 
     try:
-        with tempfile.TemporaryDirectory() as results, open_testbed("local-cable-xdp", results=results) as cable:
+        with (
+            tempfile.TemporaryDirectory() as results,
+            open_testbed("local-cable-xdp", results=results) as cable,
+        ):
             result = cable.mrr("64B", bidirectional=False, trials=3, trial_duration=0.5)
     except LossRatioError as error:
         click.echo(f"The generator alone could not be measured: {error}")
         return
     if result.mrr is not None and result.conditions is not None:
         way = _SENDS[str(result.conditions.generator["kind"])]
-        click.echo(f"The generator alone, {way}: {result.mrr.mean.per_interface_fps:,.0f} fps over a cable.")
+        click.echo(
+            f"The generator alone, {way}: {result.mrr.mean.per_interface_fps:,.0f} fps over a cable."
+        )
 
 
 @command()
@@ -247,7 +306,9 @@ def self_test(
     sizes: tuple[str, ...] = option("May be given again.", "--frame-size", default=("64",)),
     profile: str = option("What the traffic is.", default="ethip4-udp"),
     one_way: bool = option("Transmit from the first port only."),
-    max_load: float | None = option("Try no more than this, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE),
+    max_load: float | None = option(
+        "Try no more than this, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE
+    ),
     record: Path | None = option(
         "Write the limits into this file, for topologies to name as the 'self_test' of their generator."
     ),
@@ -266,16 +327,25 @@ def self_test(
     from lossratio.traffic import load_profile
 
     def tell(progress: Progress) -> None:
-        click.echo(Progress(progress.number, progress.trial, progress.bounds, None).line(), err=True)
+        click.echo(
+            Progress(progress.number, progress.trial, progress.bounds, None).line(), err=True
+        )
 
     check_directory(output, "--output")
-    traffics = [load_profile(profile, frame_size=size, bidirectional=False if one_way else None) for size in sizes]
+    traffics = [
+        load_profile(profile, frame_size=size, bidirectional=False if one_way else None)
+        for size in sizes
+    ]
     described = load_topology(topology)
     check_cable(topology, described, described.path())
     with open_testbed(topology) as testbed:
         for traffic in traffics:
-            place = TestPlace(TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output))
+            place = TestPlace(
+                TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output)
+            )
             request = SelfTestRequest(profile=traffic, max_load=max_load, record=record)
             click.echo(find_tester_limit(testbed, request, place, tell))
     if record is None:
-        click.echo("To use it: --record FILE, and 'self_test: FILE' with the generator in the topology file.")
+        click.echo(
+            "To use it: --record FILE, and 'self_test: FILE' with the generator in the topology file."
+        )

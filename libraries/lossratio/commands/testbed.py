@@ -28,9 +28,15 @@ _LARGEST = "1518B"
 @dataclass(frozen=True)
 class _Paths:
     nic: str | None = option("Draw the path over NICs of this model.", metavar="MODEL")
-    duts: int | None = option("Draw the path through the first N DUTs.", metavar="N", type=click.IntRange(min=0))
+    duts: int | None = option(
+        "Draw the path through the first N DUTs.", metavar="N", type=click.IntRange(min=0)
+    )
     links: int = option(
-        "Draw N parallel paths.", metavar="N", type=click.IntRange(min=1), default=1, show_default=False
+        "Draw N parallel paths.",
+        metavar="N",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=False,
     )
 
 
@@ -40,18 +46,26 @@ def check(
     *,
     chosen: _Paths,
     connect: bool = option("Log in on every node, and show what it is and what it lacks."),
-    probe: bool = option("With --connect: send some frames from each port, and find faults in cabling."),
+    probe: bool = option(
+        "With --connect: send some frames from each port, and find faults in cabling."
+    ),
     profile: str = option("The traffic profile of these frames.", default="ethip4-udp"),
-    frame_size: tuple[str, ...] = option("Their sizes; 64B (IPv6: 78B) and 1518B unless given.", metavar="SIZE"),
+    frame_size: tuple[str, ...] = option(
+        "Their sizes; 64B (IPv6: 78B) and 1518B unless given.", metavar="SIZE"
+    ),
 ) -> None:
     """Check a topology FILE, and draw what it describes."""
     if probe and not connect:
         raise click.UsageError("--probe sends frames: say --connect as well.")
+
     topology = load_topology(file)
     paths = topology.paths(chosen.links, duts=chosen.duts, nic=chosen.nic)
     problems = list(_problems(file, topology, paths))
     if problems:
-        raise TopologyError("\n".join(describe_problem(file, where, text) for where, text in problems))
+        raise TopologyError(
+            "\n".join(describe_problem(file, where, text) for where, text in problems)
+        )
+
     click.echo(describe_topology(file, topology, paths))
     if connect:
         _connect(topology, chosen)
@@ -75,7 +89,9 @@ def up(file: Path = argument(default=Path("local"))) -> None:
 @command(group=testbed)
 def down(name: str | None = argument()) -> None:
     """Take down the local testbed NAME, or all that stay."""
-    staying = [running for running in running_testbeds() if running.keep and name in (None, running.name)]
+    staying = [
+        running for running in running_testbeds() if running.keep and name in (None, running.name)
+    ]
     for running in staying:
         running.down()
         click.echo(f"Testbed {running.name} is down.")
@@ -104,12 +120,19 @@ def join_lab(file: Path = argument()) -> None:
 def part_lab(file: Path = argument()) -> None:
     """Remove the namespace and the links that `lossratio testbed join FILE` made."""
     topology = load_topology(file)
-    click.echo(f"{topology.name}: {'the namespace is removed.' if part(topology) else 'there is no namespace.'}")
+    click.echo(
+        f"{topology.name}: {'the namespace is removed.' if part(topology) else 'there is no namespace.'}"
+    )
 
 
 def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
     """Finds what would end a measurement at its set-up, as far as the file shows it, on any path through it."""
-    wired = [port for ports in topology.links().values() for port in ports if port.node_name == topology.tg_name]
+    wired = [
+        port
+        for ports in topology.links().values()
+        for port in ports
+        if port.node_name == topology.tg_name
+    ]
     yield from topology.generator_problems(wired, len(paths))
     generator = topology.nodes[topology.tg_name].generator
     if isinstance(generator, topologies.RealGenerator):
@@ -125,7 +148,10 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
 
     for name, node in topology.nodes.items():
         if node.host_key is not None and not is_public_key(node.host_key):
-            yield ("nodes", name, "host_key"), "this is no public key; it must be a line like 'ssh-ed25519 AAAA...'"
+            yield (
+                ("nodes", name, "host_key"),
+                "this is no public key; it must be a line like 'ssh-ed25519 AAAA...'",
+            )
         if node.sut is not None:
             try:
                 testbeds.check_sut_model(node.sut)
@@ -158,7 +184,9 @@ def _probe(topology: Topology, chosen: _Paths, profile: str, frame_sizes: Sequen
     for line in testbeds.describe_cabling(report):
         click.echo(line)
     if report.problems:
-        raise LinkError(f"There are {len(report.problems)} problems with the cabling; they are listed above.")
+        raise LinkError(
+            f"There are {len(report.problems)} problems with the cabling; they are listed above."
+        )
 
 
 def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> str:
@@ -170,9 +198,15 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
         topologies.draw_topology(topology, paths),
     ]
     if generator is not None:
-        load = f"{format_frame_rate(limit)} per interface" if limit is not None else "unknown: searches need max_load="
+        load = (
+            f"{format_frame_rate(limit)} per interface"
+            if limit is not None
+            else "unknown: searches need max_load="
+        )
         ports = [port for path in paths for port in path.ports]
-        if limit is None and any(port.interface.speed is not None or topology.nic_model(port) for port in ports):
+        if limit is None and any(
+            port.interface.speed is not None or topology.nic_model(port) for port in ports
+        ):
             load = "from NIC models and link speeds"
         lines.append(f"  generator: {generator.kind}, maximum load {load}")
 
@@ -187,7 +221,12 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
 
 def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[str]:
     """NIC models without limits, which may be misspelt: searches would begin at the speed of the link."""
-    models = {port.interface.model: port for path in paths for port in path.ports if topology.nic_model(port) is None}
+    models = {
+        port.interface.model: port
+        for path in paths
+        for port in path.ports
+        if topology.nic_model(port) is None
+    }
     for model, port in models.items():
         if model is not None:
             alike = get_close_matches(model.lower(), topologies.NIC_MODELS, n=1)
@@ -208,9 +247,12 @@ def import_command(
     *,
     tg: str | None = option("The node of the lab that the generator is on.", metavar="NODE"),
     join: tuple[str, ...] = option(
-        "A node that a namespace with the generator is joined to; given twice for two nodes.", metavar="NODE"
+        "A node that a namespace with the generator is joined to; given twice for two nodes.",
+        metavar="NODE",
     ),
-    duts: tuple[str, ...] = option("A node that the path goes through; in this order.", "--dut", metavar="NODE"),
+    duts: tuple[str, ...] = option(
+        "A node that the path goes through; in this order.", "--dut", metavar="NODE"
+    ),
     addresses: str = option(
         "Addresses of test traffic: for benchmarking, or the lab's own.",
         type=OneOf(["benchmark", "lab"]),
@@ -221,6 +263,7 @@ def import_command(
     """Write a topology file for the lab in FILE, which another TOOL made."""
     if len(join) > 2:
         raise TopologyError("--join names one node or two: the generator has two ports.")
+
     text = topologies.import_lab(
         _READERS[tool](file), file, tg=tg, join=join, duts=duts, lab_addresses=addresses == "lab"
     )
@@ -228,7 +271,10 @@ def import_command(
         click.echo(text, nl=False)
         return
     if output.exists():
-        raise TopologyError(f"{output} is there already. Remove it, or name another file with --output.")
+        raise TopologyError(
+            f"{output} is there already. Remove it, or name another file with --output."
+        )
+
     output.write_text(text)
     load_topology(output)
     click.echo("\n".join(line[2:] for line in text.splitlines() if line.startswith("# ")))
@@ -257,7 +303,9 @@ def reserve(
 @command()
 def release(
     file: Path = argument(),
-    force: bool = option("Also if somebody else has it; the programs of that user there are ended."),
+    force: bool = option(
+        "Also if somebody else has it; the programs of that user there are ended."
+    ),
 ) -> None:
     """End the reservation of the testbed of a topology FILE."""
     with ExitStack() as undo:
@@ -271,14 +319,20 @@ def status(files: tuple[Path, ...] = argument("FILE...", required=True)) -> None
     for file in files:
         with ExitStack() as undo:
             holder = holder_of(*_opened(file, undo))
-        left = "" if holder is None else f"; ends in {format_duration(holder.left)} unless it is renewed"
+        left = (
+            ""
+            if holder is None
+            else f"; ends in {format_duration(holder.left)} unless it is renewed"
+        )
         click.echo(f"{file}: {'free' if holder is None else f'reserved for {holder}{left}'}")
 
 
 def _opened(
     file: Path, undo: ExitStack, *, purpose: str = "", seconds: float | None = None
 ) -> tuple[NodeSession, Claim]:
-    wanted: testbeds.Candidate = testbeds.candidate(file, load_topology(file), purpose=purpose, seconds=seconds)
+    wanted: testbeds.Candidate = testbeds.candidate(
+        file, load_topology(file), purpose=purpose, seconds=seconds
+    )
     if wanted.claim is None:
         raise TopologyError(
             f"{file}: there is nothing to reserve: the testbed is simulated, is a local one that is not up, or has "

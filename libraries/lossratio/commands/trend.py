@@ -27,11 +27,19 @@ class TrendRules:
     """What a change and an alarm are: fields of `lossratio.history.TrendRequest`."""
 
     fresh: int = option(
-        "A change is news if it began among this many newest results.", type=click.IntRange(min=1), default=_USUAL.fresh
+        "A change is news if it began among this many newest results.",
+        type=click.IntRange(min=1),
+        default=_USUAL.fresh,
     )
-    last: int = option("How many of the newest results make a trend.", type=click.IntRange(min=4), default=_USUAL.last)
+    last: int = option(
+        "How many of the newest results make a trend.",
+        type=click.IntRange(min=4),
+        default=_USUAL.last,
+    )
     least_change: float = option(
-        "Per cent; smaller changes raise no alarm.", type=click.FloatRange(min=0.0), default=100 * _USUAL.least_change
+        "Per cent; smaller changes raise no alarm.",
+        type=click.FloatRange(min=0.0),
+        default=100 * _USUAL.least_change,
     )
     confirm: int = option(
         "How many of the three newest results must be worse to make an alarm; 1: one bad night is one.",
@@ -49,7 +57,9 @@ class TrendRules:
 
 def _opened(history: str, runs: Sequence[Path]) -> histories.History:
     if histories.is_url(history) and runs:
-        raise click.UsageError("--add adds to a folder; runs go to an archive with 'lossratio send'.")
+        raise click.UsageError(
+            "--add adds to a folder; runs go to an archive with 'lossratio send'."
+        )
     folder = histories.open_history(history)
     for problem in histories.add_runs(folder, runs):
         click.echo(problem, err=True)
@@ -62,7 +72,9 @@ def trend(
     *,
     runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
     testbed: str | None = option("Only this testbed."),
-    test: str = option("Only tests whose full names match, e.g. '*64B*'.", default="*", show_default=False),
+    test: str = option(
+        "Only tests whose full names match, e.g. '*64B*'.", default="*", show_default=False
+    ),
     quantity: str = option("Only this quantity, e.g. NDR or MRR.", default="*", show_default=False),
     readings: bool = option(
         "Also follow latency at each load, and the devices' telemetry: clocks per packet and others. No alarms."
@@ -93,7 +105,10 @@ def trend(
     click.echo(histories.trend_text(analysis))
 
     if html is not None:
-        added = {run.resolve().name: os.path.relpath(run / report_format(PAGE).file_name, html.parent) for run in runs}
+        added = {
+            run.resolve().name: os.path.relpath(run / report_format(PAGE).file_name, html.parent)
+            for run in runs
+        }
         links = histories.address_of_run(pages, added)
         write_report(html, histories.trend_page(analysis, Path(history).name or history, links))
 
@@ -117,10 +132,18 @@ def ack(
     by: str | None = option("Who says so. Left out: the name of this user.", metavar="NAME"),
     keep_open: bool = option("Only note WHY, e.g. who looks at it: the alarms stay open."),
     testbed: str | None = option("Only alarms of this testbed."),
-    test: str = option("Only alarms of tests whose full names match, e.g. '*64B*'.", default="*", show_default=False),
-    quantity: str = option("Only alarms of this quantity, e.g. NDR or MRR.", default="*", show_default=False),
+    test: str = option(
+        "Only alarms of tests whose full names match, e.g. '*64B*'.",
+        default="*",
+        show_default=False,
+    ),
+    quantity: str = option(
+        "Only alarms of this quantity, e.g. NDR or MRR.", default="*", show_default=False
+    ),
     rules: TrendRules,
-    alert: Path | None = option("Send WHY to the alerts of this YAML file that sent the alarm.", metavar="FILE"),
+    alert: Path | None = option(
+        "Send WHY to the alerts of this YAML file that sent the alarm.", metavar="FILE"
+    ),
 ) -> None:
     """Explain the open alarms of HISTORY: WHY is known, and they are alarms no more.
 
@@ -131,7 +154,9 @@ def ack(
     alerts = None if alert is None else histories.Alerts.load(alert)
     folder = histories.open_history(history)
     chosen = rules.request(testbed=testbed, test=test, quantity=quantity)
-    explained = histories.explain_alarms(folder, chosen, why, by or getpass.getuser(), keeps_open=keep_open)
+    explained = histories.explain_alarms(
+        folder, chosen, why, by or getpass.getuser(), keeps_open=keep_open
+    )
     if not explained:
         raise click.UsageError(f"No such alarm is open in {history}.")
     if histories.is_url(history) and rules.annotations is None:
@@ -145,7 +170,9 @@ def ack(
 def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     scheme = (value or "").partition(":")[0].lower() if ":" in (value or "") else ""
     if scheme not in ("", "http", "https", "file"):
-        raise click.BadParameter("begins with http://, https:// or file://, or is relative to the site.")
+        raise click.BadParameter(
+            "begins with http://, https:// or file://, or is relative to the site."
+        )
     return value
 
 
@@ -153,7 +180,9 @@ def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | 
 def site(
     history: str = argument(),
     *,
-    output: Path | None = option("Folder of the site.", type=click.Path(path_type=Path, file_okay=False)),
+    output: Path | None = option(
+        "Folder of the site.", type=click.Path(path_type=Path, file_okay=False)
+    ),
     runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
     title: str | None = option("Title of the site. Left out: the name of HISTORY."),
     pages: str | None = option(
@@ -163,7 +192,9 @@ def site(
         callback=_address,
     ),
     serve: bool = option("Show the site to browsers of this machine, until Ctrl-C."),
-    port: int = option("Port for --serve.", type=click.IntRange(0, 65535), default=0, show_default="any"),
+    port: int = option(
+        "Port for --serve.", type=click.IntRange(0, 65535), default=0, show_default="any"
+    ),
     rules: TrendRules,
 ) -> None:
     """Write a site with the trends, coverage and comparisons of HISTORY, which needs no server.
@@ -173,12 +204,16 @@ def site(
     Exit status: 0 the site is written; files of the history that cannot be read are named, and left out.
     """
     if output is None and not serve:
-        raise click.UsageError("Give a folder for the site with --output, or look at it with --serve.")
+        raise click.UsageError(
+            "Give a folder for the site with --output, or look at it with --serve."
+        )
 
     folder = _opened(history, runs)
     name = title or history.rstrip("/").rpartition("/")[2] or history
     with ExitStack() as stack:
-        place = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lossratio-site-")))
+        place = output or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="lossratio-site-"))
+        )
         written = write_site(folder, place, SiteRequest(name, rules.request(), pages))
         for problem in written.problems:
             click.echo(f"Not read: {problem}", err=True)

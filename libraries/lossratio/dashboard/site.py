@@ -36,7 +36,16 @@ PAGE = "index.html"
 """Name of the page in the folder of a site."""
 _DATA = "data"
 _MARK = '<meta name="generator" content="lossratio site">'
-_SCRIPTS = ("elements.js", "statistics.js", "charts.js", "store.js", "lists.js", "tests.js", "sweeps.js", "site.js")
+_SCRIPTS = (
+    "elements.js",
+    "statistics.js",
+    "charts.js",
+    "store.js",
+    "lists.js",
+    "tests.js",
+    "sweeps.js",
+    "site.js",
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,9 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
     stored = history.read(readings=True)
     known = stored.names.followed(known_changes(history, request.trend.annotations))
     analysis = analyse_entries(stored, known, request.trend)
-    telemetry = series_of_readings(stored.table, request.trend.last, request.trend.fresh, (TELEMETRY,))
+    telemetry = series_of_readings(
+        stored.table, request.trend.last, request.trend.fresh, (TELEMETRY,)
+    )
     links = _links(history, folder, request.runs, Results(stored.table).jobs)
     data = folder / _DATA
     digest = hashlib.sha256()
@@ -90,7 +101,10 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
     try:
         data.mkdir(parents=True, exist_ok=True)
         for name, content in slices(stored.table, analysis, links, telemetry):
-            script = as_script(name, {**content, **_about(request, analysis.problems)} if name == "index" else content)
+            script = as_script(
+                name,
+                {**content, **_about(request, analysis.problems)} if name == "index" else content,
+            )
             digest.update(script)
             names.add(f"{name}.js")
             written += _write(data / f"{name}.js", script)
@@ -100,10 +114,19 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
             if path.name not in names:
                 path.unlink()
     except OSError as error:
-        raise StorageError(f"Cannot write the site in {folder}: {error.strerror} ({error.filename}).") from error
+        raise StorageError(
+            f"Cannot write the site in {folder}: {error.strerror} ({error.filename})."
+        ) from error
 
     results = stored.table.num_rows
-    return Site(folder / PAGE, results, len(analysis.trends), len(analysis.alarms), written, analysis.problems)
+    return Site(
+        folder / PAGE,
+        results,
+        len(analysis.trends),
+        len(analysis.alarms),
+        written,
+        analysis.problems,
+    )
 
 
 def _about(request: SiteRequest, problems: Sequence[str]) -> dict[str, Any]:
@@ -133,12 +156,18 @@ def _check_folder(folder: Path) -> None:
     page = folder / PAGE
     if page.exists():
         if _MARK not in page.read_text(encoding="utf-8", errors="replace")[:2000]:
-            raise ReportError(f"{page} is no page of 'lossratio site', and is kept. Give another folder with --output.")
+            raise ReportError(
+                f"{page} is no page of 'lossratio site', and is kept. Give another folder with --output."
+            )
     elif (folder / _DATA).exists() and any((folder / _DATA).iterdir()):
-        raise ReportError(f"{folder / _DATA} has files of something else. Give another folder with --output.")
+        raise ReportError(
+            f"{folder / _DATA} has files of something else. Give another folder with --output."
+        )
 
 
-def _links(history: History, folder: Path, runs: str | None, jobs: Sequence[Job]) -> Mapping[Job, str]:
+def _links(
+    history: History, folder: Path, runs: str | None, jobs: Sequence[Job]
+) -> Mapping[Job, str]:
     """Addresses of runs: their pages, or else their files in the archive that the history is in."""
     links = {}
     archive = history.path.parent / RUNS
@@ -154,7 +183,9 @@ def _links(history: History, folder: Path, runs: str | None, jobs: Sequence[Job]
             place = archive / f"testbed={quote(job.testbed, safe=' ')}" / f"date={began:%Y-%m-%d}"
             packed = sorted(place.glob(f"{began:%H%M%S}-*.tar.gz"))
             if len(packed) == 1:
-                links[job] = quote(Path(os.path.relpath(packed[0].resolve(), folder.resolve())).as_posix())
+                links[job] = quote(
+                    Path(os.path.relpath(packed[0].resolve(), folder.resolve())).as_posix()
+                )
 
     return links
 
@@ -163,7 +194,12 @@ def _page(title: str, stamp: str) -> str:
     sources = files("lossratio.dashboard")
     scripts = [sources.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS]
     return html_fragment(
-        "lossratio.dashboard", "site.html.jinja", title=title, stamp=stamp, mark=_MARK, scripts=scripts
+        "lossratio.dashboard",
+        "site.html.jinja",
+        title=title,
+        stamp=stamp,
+        mark=_MARK,
+        scripts=scripts,
     )
 
 

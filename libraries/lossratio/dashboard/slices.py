@@ -41,7 +41,16 @@ _TEXTS = (
     "build",
     "device",
 )
-_NUMBERS = ("value", "lower_bound", "upper_bound", "seconds", "frame_size_bytes", "unsent_share", "most", "resolution")
+_NUMBERS = (
+    "value",
+    "lower_bound",
+    "upper_bound",
+    "seconds",
+    "frame_size_bytes",
+    "unsent_share",
+    "most",
+    "resolution",
+)
 _OTHERS = (*_NUMBERS, "doubts", "lower_is_better", "tags")
 
 
@@ -104,10 +113,14 @@ class Results:
     @cached_property
     def jobs(self) -> list[Job]:
         """The run of each result."""
-        starts = _microseconds(self.table.column("run_started").fill_null(self.table.column("started")))
+        starts = _microseconds(
+            self.table.column("run_started").fill_null(self.table.column("started"))
+        )
         jobs: dict[tuple[str, str | None, int], Job] = {}
         of_results = []
-        for testbed, name, start in zip(self.columns["testbed"], self.columns["run"], starts, strict=True):
+        for testbed, name, start in zip(
+            self.columns["testbed"], self.columns["run"], starts, strict=True
+        ):
             first = start if name is not None else start // 86_400_000_000 * 86_400_000_000
             key = (testbed, name, first)
             if key not in jobs:
@@ -137,7 +150,16 @@ class Results:
         column = self.columns
         texts = (
             names[column[name][number]]
-            for name in ("test", "quantity", "unit", "outcome", "measured_as", "generator", "build", "device")
+            for name in (
+                "test",
+                "quantity",
+                "unit",
+                "outcome",
+                "measured_as",
+                "generator",
+                "build",
+                "device",
+            )
         )
         return [
             *texts,
@@ -183,14 +205,18 @@ def slices(
         tests.append(_test_row(results, name, series, trends, index))
         if data["latency"]:
             last = max(row[0] for row in data["latency"])
-            latest.append([len(tests) - 1, last, [row[1:] for row in data["latency"] if row[0] == last]])
+            latest.append(
+                [len(tests) - 1, last, [row[1:] for row in data["latency"] if row[0] == last]]
+            )
 
         of_testbed = newest.setdefault(data["testbed"], [])
         for numbers in series:
             # The newest results of a series, of those that mean the same as the newest.
             trend = trends[results.line_of(numbers.start)]
             times = {_microsecond(time) for time in trend.series.times}
-            of_testbed += [number for number in numbers if results.microseconds[number] in times][-NEWEST:]
+            of_testbed += [number for number in numbers if results.microseconds[number] in times][
+                -NEWEST:
+            ]
 
     for testbed, numbers_of in newest.items():
         yield f"newest-{_digest('testbed', testbed)}", results.rows(numbers_of)
@@ -215,7 +241,8 @@ def _trends_by_line(results: Results, analysis: Analysis) -> dict[tuple[Any, ...
     """The trends by the lines that their newest results belong to."""
     numbers = range(len(results.times))
     lines = {
-        (*results.line_of(number)[:3], results.microseconds[number]): results.line_of(number) for number in numbers
+        (*results.line_of(number)[:3], results.microseconds[number]): results.line_of(number)
+        for number in numbers
     }
     found = {}
     for trend in analysis.trends:
@@ -237,7 +264,10 @@ def _test_slice(
 
     for numbers in series:
         trend = trends[results.line_of(numbers.start)]
-        number_of = {time: number for number, time in enumerate(results.microseconds[numbers.start : numbers.stop])}
+        number_of = {
+            time: number
+            for number, time in enumerate(results.microseconds[numbers.start : numbers.stop])
+        }
         alike = [number_of[_microsecond(time)] for time in trend.series.times]
 
         for number in numbers:
@@ -257,7 +287,9 @@ def _test_slice(
                 "text": describe_trend(trend),
                 "points": [_point(results, number, names, jobs) for number in numbers],
                 "alike": alike,
-                "steps": [[alike[step.first], alike[step.last], *step.levels] for step in trend.steps],
+                "steps": [
+                    [alike[step.first], alike[step.last], *step.levels] for step in trend.steps
+                ],
                 "notes": [
                     [change.date.isoformat(), str(change)]
                     for change in analysis.known
@@ -281,7 +313,13 @@ def _course(readings: Series) -> list[Any]:
     """A series of telemetry: quantity, place, unit, times and values."""
     quantity, _, place = readings.key.quantity.partition(BETWEEN)
     times = [_microsecond(time) // 1_000_000 for time in readings.times]
-    return [quantity, place, readings.unit.name, times, [_short(value) for value in readings.values]]
+    return [
+        quantity,
+        place,
+        readings.unit.name,
+        times,
+        [_short(value) for value in readings.values],
+    ]
 
 
 def _point(results: Results, number: int, names: Names, jobs: Names) -> list[Any]:
@@ -300,24 +338,34 @@ def _point(results: Results, number: int, names: Names, jobs: Names) -> list[Any
 
 
 def _test_row(
-    results: Results, name: str, series: Sequence[range], trends: Mapping[Any, Trend], index: tuple[Names, Names]
+    results: Results,
+    name: str,
+    series: Sequence[range],
+    trends: Mapping[Any, Trend],
+    index: tuple[Names, Names],
 ) -> list[Any]:
     """A test in the index: what lists, filters and sweeps need of it."""
     column = results.columns
     last = series[0].stop - 1
     _, words = index
     testbed, test = column["testbed"][last], column["test"][last]
+
     return [
         name,
         words[testbed],
         test,
         _number(column["frame_size_bytes"][last]),
         [words[tag] for tag in column["tags"][last] or ()],
-        [_series_row(results, numbers, trends[results.line_of(numbers.start)], index) for numbers in series],
+        [
+            _series_row(results, numbers, trends[results.line_of(numbers.start)], index)
+            for numbers in series
+        ],
     ]
 
 
-def _series_row(results: Results, numbers: range, trend: Trend, index: tuple[Names, Names]) -> list[Any]:
+def _series_row(
+    results: Results, numbers: range, trend: Trend, index: tuple[Names, Names]
+) -> list[Any]:
     column = results.columns
     last = numbers.stop - 1
     builds, words = index
@@ -363,7 +411,10 @@ def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[st
                 job.testbed,
                 job.name,
                 job.started,
-                max(results.times[number] + int(column["seconds"][number] or 0) for number in numbers),
+                max(
+                    results.times[number] + int(column["seconds"][number] or 0)
+                    for number in numbers
+                ),
                 len(numbers),
                 outcomes[_FAILED],
                 outcomes[_IRREGULAR],
@@ -381,16 +432,23 @@ def as_script(name: str, data: Slice) -> bytes:
 
     The text has ASCII characters only, and no ``<``: nothing in a name can end a script or begin an element.
     """
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False).replace(
+        "<", "\\u003c"
+    )
     return f'lossratio.take("{name}",{text});\n'.encode("ascii")
 
 
 def _digest(*parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[
+        :_DIGEST_LENGTH
+    ]
 
 
 def _microseconds(column: Any) -> list[int]:
-    return [int(time) for time in column.to_numpy(zero_copy_only=False).astype("datetime64[us]").astype(np.int64)]
+    return [
+        int(time)
+        for time in column.to_numpy(zero_copy_only=False).astype("datetime64[us]").astype(np.int64)
+    ]
 
 
 def _microsecond(time: datetime) -> int:

@@ -1,7 +1,22 @@
 """Pictures and pages: SVG, plots, marks of loss, HTML."""
 
-from lossratio.drawing.html import PAGES, difference_bar, html_fragment, packed, range_bar, sparkline
-from lossratio.drawing.overview import NOTHING, Column, Overview, Section, number_column, test_column, verdict
+from lossratio.drawing.html import (
+    PAGES,
+    difference_bar,
+    html_fragment,
+    packed,
+    range_bar,
+    sparkline,
+)
+from lossratio.drawing.overview import (
+    NOTHING,
+    Column,
+    Overview,
+    Section,
+    number_column,
+    test_column,
+    verdict,
+)
 from lossratio.drawing.plot import (
     INK,
     LINE_HEIGHT,

@@ -15,7 +15,11 @@ PAGES = "lossratio.drawing"
 
 
 def html_fragment(
-    package: str, template: str, *, filters: Mapping[str, Callable[..., str]] = MappingProxyType({}), **values: object
+    package: str,
+    template: str,
+    *,
+    filters: Mapping[str, Callable[..., str]] = MappingProxyType({}),
+    **values: object,
 ) -> str:
     """Makes a page or a part of it from a template. Values are escaped, unless the template marks them as markup."""
     return _template(package, template, tuple(filters.items())).render(values)
@@ -32,7 +36,9 @@ def range_bar(value: float, low: float, high: float) -> str:
 
 def difference_bar(change: float, interval: tuple[float, float] | None, most: float) -> str:
     """A small picture of a change with its interval, if any, around no change in the middle, the most at its ends."""
-    place, *ends = (50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *(interval or ())))
+    place, *ends = (
+        50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *(interval or ()))
+    )
     band = f'<b style="left:{ends[0]:.4g}%;width:{ends[1] - ends[0]:.4g}%"></b>' if ends else ""
     return (
         f'<span class="bar middle"><i style="left:{min(place, 50.0):.4g}%;width:{abs(place - 50.0):.4g}%"></i>'
@@ -70,7 +76,9 @@ def packed(data: object) -> str:
 
 
 @cache
-def _template(package: str, template: str, filters: tuple[tuple[str, Callable[..., str]], ...]) -> jinja2.Template:
+def _template(
+    package: str, template: str, filters: tuple[tuple[str, Callable[..., str]], ...]
+) -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(PAGES, "templates"),
         autoescape=True,

@@ -57,7 +57,11 @@ class Column(Generic[RowT]):
         content = escape(self.text(row)) if self.markup is None else self.markup(row)
         if content in ("", NOTHING):
             return ""
-        data = "" if self.number is None else f' data-value="{"" if (number := self.number(row)) is None else number}"'
+        data = (
+            ""
+            if self.number is None
+            else f' data-value="{"" if (number := self.number(row)) is None else number}"'
+        )
         return f"<td{_class(self.style)}{data}>{content}</td>"
 
     @property
@@ -102,10 +106,14 @@ class Overview(Generic[RowT]):
         heads, rows = self.table()
         if is_large:
             texts: dict[str, int] = {}
-            places = [[texts.setdefault(part, len(texts)) for part in parts] for _, _, parts in sections]
+            places = [
+                [texts.setdefault(part, len(texts)) for part in parts] for _, _, parts in sections
+            ]
             data = {
                 **data,
-                "rows": packed({"rows": rows, "sections": [(name, heading) for name, heading, _ in sections]}),
+                "rows": packed(
+                    {"rows": rows, "sections": [(name, heading) for name, heading, _ in sections]}
+                ),
                 "sections": packed({"texts": list(texts), "sections": places}),
             }
 
@@ -137,9 +145,13 @@ class Overview(Generic[RowT]):
 
         marked = []
         for row, *cells in zip(self.rows, *columns, strict=True):
-            chosen = "".join(f' data-{name}="{escape(value(row))}"' for name, (_, value) in self.filters.items())
+            chosen = "".join(
+                f' data-{name}="{escape(value(row))}"' for name, (_, value) in self.filters.items()
+            )
             only = str(row.is_odd).lower()
-            marked.append(f'<tr{chosen} data-words="{escape(row.words)}" data-only="{only}">{"".join(cells)}</tr>')
+            marked.append(
+                f'<tr{chosen} data-words="{escape(row.words)}" data-only="{only}">{"".join(cells)}</tr>'
+            )
         return [column.head for column in shown], marked
 
 
@@ -153,7 +165,9 @@ def test_column(row_type: type[RowT]) -> Column[RowT]:
     )
 
 
-def number_column(head: str, number: Callable[[RowT], float | None], words: Callable[[float], str]) -> Column[RowT]:
+def number_column(
+    head: str, number: Callable[[RowT], float | None], words: Callable[[float], str]
+) -> Column[RowT]:
     """A column of numbers."""
 
     def text(row: RowT) -> str:

@@ -145,7 +145,12 @@ class Axis:
             least, most = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             powers = [10.0**power for power in range(least, most + 1)]
             for digits in ((1, 2, 5), (1, 3), (1,)):
-                ticks = [digit * power for power in powers for digit in digits if self.holds(digit * power)]
+                ticks = [
+                    digit * power
+                    for power in powers
+                    for digit in digits
+                    if self.holds(digit * power)
+                ]
                 if len(ticks) <= number_of_ticks:
                     break
             return ticks[:: max(1, math.ceil(len(ticks) / number_of_ticks))]
@@ -153,7 +158,9 @@ class Axis:
         # The smallest number of the series 1, 2, 5, 10, 20, 50, ... that is not below this.
         width = (self.high - self.low) / max(1, number_of_ticks)
         power = 10.0 ** math.floor(math.log10(width))
-        step = next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= width * (1 - 1e-9))
+        step = next(
+            step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= width * (1 - 1e-9)
+        )
         step = max(1.0, step) if whole else step
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
@@ -181,7 +188,9 @@ class Drawing:
         self.add("path", d=f"M{x:.0f} {y - 4:.0f}h26", fill="none", **stroke)
         self.text(x + 34, y, name)
 
-    def legend(self, marks: Iterable[Mark], swatches: Iterable[tuple[str, str, float]], x: float, y: float) -> float:
+    def legend(
+        self, marks: Iterable[Mark], swatches: Iterable[tuple[str, str, float]], x: float, y: float
+    ) -> float:
         """Adds lines that explain marks, and the other colours by text, colour and opacity; returns the y of the last.
 
         A line ends where a picture of the usual width does.
@@ -231,7 +240,12 @@ class Plot(Drawing):
         self.parts = [] if onto is None else onto.parts
 
     def line(
-        self, points: Iterable[tuple[float, float]], colour: str, *, width: float = 1.6, dash: str | None = None
+        self,
+        points: Iterable[tuple[float, float]],
+        colour: str,
+        *,
+        width: float = 1.6,
+        dash: str | None = None,
     ) -> None:
         """Draws a line through points."""
         places = [f"{number(self.x.place(x))} {number(self.y.place(y))}" for x, y in points]
@@ -246,7 +260,9 @@ class Plot(Drawing):
         if path:
             self._stroke(path, colour, 1.6, None)
 
-    def bands(self, bands: Iterable[tuple[float, float, float, float]], colour: str, opacity: float) -> None:
+    def bands(
+        self, bands: Iterable[tuple[float, float, float, float]], colour: str, opacity: float
+    ) -> None:
         """Fills rectangles; each band is start, end, lower height and upper height."""
         path = "".join(
             f"M{number(self.x.place(start))} {number(self.y.place(low))}H{number(self.x.place(end))}"
@@ -254,7 +270,9 @@ class Plot(Drawing):
             for start, end, low, high in bands
         )
         if path:
-            self.add("path", d=path, fill=colour, fill_opacity=opacity, shape_rendering="crispEdges")
+            self.add(
+                "path", d=path, fill=colour, fill_opacity=opacity, shape_rendering="crispEdges"
+            )
 
     def marks(self, mark: Mark, points: Iterable[tuple[float, float, str]]) -> None:
         """Draws marks; each point has its two values, and a hint (empty: no hint)."""
@@ -274,13 +292,21 @@ class Plot(Drawing):
         right = self.x.end
         bottom = self.y.start
         top = self.y.end
-        grid = "".join(f"M{number(left)} {number(self.y.place(tick))}H{number(right)}" for tick in y_ticks)
+        grid = "".join(
+            f"M{number(left)} {number(self.y.place(tick))}H{number(right)}" for tick in y_ticks
+        )
         self._stroke(grid or "M0 0", FAINT, 1.0, None)
         notches = "".join(f"M{number(self.x.place(tick))} {number(bottom)}v4" for tick in x_ticks)
-        self._stroke(f"M{number(left)} {number(top)}V{number(bottom)}H{number(right)}" + notches, _FRAME, 1.0, None)
+        self._stroke(
+            f"M{number(left)} {number(top)}V{number(bottom)}H{number(right)}" + notches,
+            _FRAME,
+            1.0,
+            None,
+        )
         labels = [text_at(left - 6, self.y.place(tick) + 4, y_format(tick)) for tick in y_ticks]
         self.add("g", *labels, text_anchor="end")
         labels = [text_at(self.x.place(tick), bottom + 17, x_format(tick)) for tick in x_ticks]
+
         self.add("g", *labels, text_anchor="middle")
 
     def titles(self, x: str, y: str, below: float = 34.0) -> None:
@@ -289,7 +315,9 @@ class Plot(Drawing):
         self.text((self.x.start + self.x.end) / 2, self.y.start + below, x, text_anchor="middle")
 
     def _stroke(self, path: str, colour: str, width: float, dash: str | None) -> None:
-        self.add("path", d=path, fill="none", stroke=colour, stroke_width=width, stroke_dasharray=dash)
+        self.add(
+            "path", d=path, fill="none", stroke=colour, stroke_width=width, stroke_dasharray=dash
+        )
 
 
 def mark_style(mark: Mark) -> dict[str, object]:
@@ -317,7 +345,14 @@ def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
 
 def unit_of(value: float) -> tuple[str, float]:
     """The unit prefix and its scale that give an axis up to this value the shortest numbers."""
-    return next(((prefix, scale) for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)) if value >= scale), ("", 1))
+    return next(
+        (
+            (prefix, scale)
+            for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3))
+            if value >= scale
+        ),
+        ("", 1),
+    )
 
 
 def in_unit(scale: float) -> Callable[[float], str]:

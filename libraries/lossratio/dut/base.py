@@ -27,7 +27,8 @@ SIDES = ("west", "east")
 """Names of the sides of a DUT."""
 
 DurationOption = Annotated[
-    float, BeforeValidator(lambda value: 0.0 if str(value) in ("0", "0.0") else parse_duration(value))
+    float,
+    BeforeValidator(lambda value: 0.0 if str(value) in ("0", "0.0") else parse_duration(value)),
 ]
 """Seconds; also read from ``2 s``, and 0 is none at all."""
 
@@ -137,12 +138,21 @@ class DutCounters:
     def since(self, earlier: "DutCounters") -> "DutCounters":
         """The counts since an earlier reading."""
         readings = zip(vars(self).values(), vars(earlier).values(), strict=True)
-        return DutCounters(*({name: count - old.get(name, 0) for name, count in new.items()} for new, old in readings))
+        return DutCounters(
+            *(
+                {name: count - old.get(name, 0) for name, count in new.items()}
+                for new, old in readings
+            )
+        )
 
     @property
     def unaccounted(self) -> int:
         """Frames received, neither transmitted nor dropped at a named place; below 0: the DUT sent some of its own."""
-        return sum(self.received.values()) - sum(self.transmitted.values()) - sum(self.dropped.values())
+        return (
+            sum(self.received.values())
+            - sum(self.transmitted.values())
+            - sum(self.dropped.values())
+        )
 
 
 TcpState = Literal["syn_recv", "established", "time_wait", "close"]
@@ -194,10 +204,17 @@ class ConnectionTable(ABC):
             DutError: If they are more than it keeps, or one would be forgotten while it is idle.
         """
         if self.most is not None and wanted.connections > self.most:
-            raise DutError(f"{wanted.text}: {self.node_name} keeps {self.most:,} at once (most_connections).")
+            raise DutError(
+                f"{wanted.text}: {self.node_name} keeps {self.most:,} at once (most_connections)."
+            )
+
         timeout = self.timeout_of(wanted.tcp_state)
         if wanted.idle_s >= timeout:
-            kind, advice = ("UDP", "udp_timeout") if wanted.tcp_state is None else ("TCP", "the device's time-out")
+            kind, advice = (
+                ("UDP", "udp_timeout")
+                if wanted.tcp_state is None
+                else ("TCP", "the device's time-out")
+            )
             raise DutError(
                 f"{wanted.text}: {self.node_name} forgets a {kind} connection after {timeout:g} s, and one here is "
                 f"idle for up to {wanted.idle_s:.3g} s. Raise {advice}, take fewer flows, or a higher load."

@@ -15,7 +15,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from lossratio.callouts import AnswerError, CallError, http_request, run_program, shown, with_variables, without_secrets
+from lossratio.callouts import (
+    AnswerError,
+    CallError,
+    http_request,
+    run_program,
+    shown,
+    with_variables,
+    without_secrets,
+)
 from lossratio.dut.base import DestinationMacs, DurationOption, DutCounters, DutOptions, LeftAsItIs
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandRunner
@@ -49,7 +57,9 @@ class HookCaller:
             DutError: If there is no such hook.
         """
         if hook not in Hooks.model_fields:
-            raise DutError(f"There is no hook {hook!r}; there are {names_near(hook, Hooks.model_fields)}")
+            raise DutError(
+                f"There is no hook {hook!r}; there are {names_near(hook, Hooks.model_fields)}"
+            )
         self._functions[hook] = function
 
     def has(self, hook: str) -> bool:
@@ -68,9 +78,16 @@ class HookCaller:
         """
         for name in Hooks.model_fields:
             hook = getattr(self._hooks, name)
-            missing = [] if hook is None else [secret for secret in hook.secrets() if secret not in os.environ]
+            missing = (
+                []
+                if hook is None
+                else [secret for secret in hook.secrets() if secret not in os.environ]
+            )
             if missing:
-                raise self._error(name, f"the environment variable {missing[0]} is not set; export it before the run")
+                raise self._error(
+                    name,
+                    f"the environment variable {missing[0]} is not set; export it before the run",
+                )
             if hook is not None and getattr(hook, "snmp", None) is not None:
                 _load_snmp(self.name)
 
@@ -104,7 +121,9 @@ class HookCaller:
 
         if not isinstance(answer, Mapping) or not set(answer) <= set(_COUNTERS) or not answer:
             fields = ", ".join(_COUNTERS)
-            raise self._error("counters", f"the answer is no mapping with some of {fields}: {shown(answer)!r}")
+            raise self._error(
+                "counters", f"the answer is no mapping with some of {fields}: {shown(answer)!r}"
+            )
 
         counts: Counts = {field: {} for field in _COUNTERS}
         for field, values in answer.items():
@@ -113,9 +132,13 @@ class HookCaller:
             for name, value in values.items():
                 count = _count(value)
                 if count is None:
-                    raise self._error("counters", f"{field} {name} is no number of frames: {shown(value)!r}")
+                    raise self._error(
+                        "counters", f"{field} {name} is no number of frames: {shown(value)!r}"
+                    )
                 if field in ("received", "transmitted") and name not in ("west", "east"):
-                    raise self._error("counters", f"{field} are by side, west and east, and not by {name!r}")
+                    raise self._error(
+                        "counters", f"{field} are by side, west and east, and not by {name!r}"
+                    )
                 counts[field][str(name)] = count
 
         return counts
@@ -137,7 +160,8 @@ class HookCaller:
         hook: Hook | None = getattr(self._hooks, name)
         if hook is None:
             raise self._error(
-                name, f"there is none; add 'hooks: {{{name}: {{command: ...}}}}' to the node in the topology file"
+                name,
+                f"there is none; add 'hooks: {{{name}: {{command: ...}}}}' to the node in the topology file",
             )
         if hook.command is not None:
             words = shlex.split(hook.command) if isinstance(hook.command, str) else hook.command
@@ -155,11 +179,15 @@ class HookCaller:
             except CallError as error:
                 raise self._error(name, f"{shlex.join(command)} {error}") from error
             status = here.returncode
-            stdout, stderr = (output.decode(errors="replace") for output in (here.stdout, here.stderr))
+            stdout, stderr = (
+                output.decode(errors="replace") for output in (here.stdout, here.stderr)
+            )
         else:
             try:
                 # With an input nothing stands behind the command, such as '</dev/null', that an appliance may not know.
-                done = self._session.run(*command, timeout=hook.timeout, check=False, stdin="\n", most=MOST_OUTPUT)
+                done = self._session.run(
+                    *command, timeout=hook.timeout, check=False, stdin="\n", most=MOST_OUTPUT
+                )
             except NodeError as error:
                 raise NodeError(f"{self.name}: the hook {name!r} failed: {error}") from error
             status = done.exit_status
@@ -168,7 +196,9 @@ class HookCaller:
 
         if status != 0:
             said = repr(shown((stderr or stdout).strip() or "it printed nothing"))
-            raise self._error(name, f"{shlex.join(command)} ended with exit status {status}: {said}")
+            raise self._error(
+                name, f"{shlex.join(command)} ended with exit status {status}: {said}"
+            )
         return stdout
 
     def _of_request(self, name: str, hook: Hook, entries: int | None) -> str:
@@ -179,7 +209,12 @@ class HookCaller:
 
         try:
             data = http_request(
-                url, method=hook.method, body=body, headers=headers, timeout=hook.timeout, most=MOST_OUTPUT
+                url,
+                method=hook.method,
+                body=body,
+                headers=headers,
+                timeout=hook.timeout,
+                most=MOST_OUTPUT,
             )
         except AnswerError as error:
             raise self._error(name, f"{shown} was answered with {error}") from error
@@ -190,11 +225,16 @@ class HookCaller:
             raise self._error(name, f"the answer to {shown} has more than {MOST_OUTPUT:,} bytes")
         return data.decode(errors="replace")
 
-    def _of_snmp(self, name: str, hook: CountersHook | DescribeHook, agent: SnmpAgent) -> dict[str, Any]:
+    def _of_snmp(
+        self, name: str, hook: CountersHook | DescribeHook, agent: SnmpAgent
+    ) -> dict[str, Any]:
         oids = [oid.lstrip(".") for own in hook.places.values() for oid in own.values()]
         where = f"{self.name}: the hook {name!r} failed: SNMP at {agent.host}, port {agent.port}"
         values = _snmp_get(_load_snmp(self.name), where, agent, oids, hook.timeout)
-        read = {field: {key: values[oid.lstrip(".")] for key, oid in own.items()} for field, own in hook.places.items()}
+        read = {
+            field: {key: values[oid.lstrip(".")] for key, oid in own.items()}
+            for field, own in hook.places.items()
+        }
         if isinstance(hook, DescribeHook):
             return read["values"]
         return read
@@ -210,7 +250,9 @@ class HookCaller:
                 try:
                     value = value[int(key)] if isinstance(value, list) else value[key]
                 except (KeyError, IndexError, ValueError, TypeError):
-                    raise self._error(name, f"there is no {place} in the answer: {shown(answer)!r}") from None
+                    raise self._error(
+                        name, f"there is no {place} in the answer: {shown(answer)!r}"
+                    ) from None
 
             return value
 
@@ -223,11 +265,15 @@ class HookCaller:
         return DutError(f"{self.name}: the hook {name!r} failed: {text}.")
 
 
-def _snmp_get(snmp: Any, where: str, agent: SnmpAgent, oids: list[str], timeout: float) -> dict[str, Any]:
+def _snmp_get(
+    snmp: Any, where: str, agent: SnmpAgent, oids: list[str], timeout: float
+) -> dict[str, Any]:
     async def get() -> dict[str, Any]:
         engine = snmp.SnmpEngine()
         try:
-            target = await snmp.UdpTransportTarget.create((agent.host, agent.port), timeout=timeout / 2, retries=1)
+            target = await snmp.UdpTransportTarget.create(
+                (agent.host, agent.port), timeout=timeout / 2, retries=1
+            )
             objects = [snmp.ObjectType(snmp.ObjectIdentity(oid)) for oid in oids]
             community = snmp.CommunityData(with_variables(agent.community), mpModel=1)
             failure, status, _, values = await snmp.get_cmd(
@@ -353,11 +399,19 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
 
     def describe(self) -> dict[str, Any]:
         """The options, that others have configured it, and the answer of the hook ``describe``."""
-        facts = {"kind": self.kind, "configured_by": "others", **self.options.model_dump(mode="json")}
+        facts = {
+            "kind": self.kind,
+            "configured_by": "others",
+            **self.options.model_dump(mode="json"),
+        }
         if not self.hooks.has("describe"):
             return facts
         described = self.hooks.describe()
-        version = {"version": described["version"]} if isinstance(described, dict) and "version" in described else {}
+        version = (
+            {"version": described["version"]}
+            if isinstance(described, dict) and "version" in described
+            else {}
+        )
         return {**facts, **version, "described": described}
 
     @property

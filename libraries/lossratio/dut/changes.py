@@ -27,7 +27,11 @@ class Changes:
         self._undo: list[_Step] = []
 
     def run(
-        self, *command: str, stdin: str | None = None, undo: Sequence[str] = (), undo_stdin: str | None = None
+        self,
+        *command: str,
+        stdin: str | None = None,
+        undo: Sequence[str] = (),
+        undo_stdin: str | None = None,
     ) -> None:
         """Runs a command that succeeds or changes nothing; without an undo, the one of an earlier change undoes it."""
         if undo:
@@ -54,7 +58,9 @@ class Changes:
         Raises:
             DutError: If the node refuses it.
         """
-        self.run("ip", "link", "add", "name", name, *words, undo=("ip", "link", "delete", "dev", name))
+        self.run(
+            "ip", "link", "add", "name", name, *words, undo=("ip", "link", "delete", "dev", name)
+        )
 
     def set_link(self, name: str, *words: str, undo: Sequence[str] = ()) -> None:
         """Changes an interface with ``ip link set``. The undo sets it to other words.

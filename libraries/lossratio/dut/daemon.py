@@ -31,7 +31,9 @@ class Daemon:
     @property
     def program(self) -> BackgroundProgram:
         """The program on the node."""
-        command = self.command if self.priority is None else before_ordinary(self.priority, self.command)
+        command = (
+            self.command if self.priority is None else before_ordinary(self.priority, self.command)
+        )
         return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, command)
 
     def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:
@@ -46,7 +48,9 @@ class Daemon:
         while not is_ready():
             self.check_alive()
             if time.monotonic() > deadline:
-                raise self.node.error(f"{self.name} did not answer within {READY_TIMEOUT:g} s. {self.last_output()}")
+                raise self.node.error(
+                    f"{self.name} did not answer within {READY_TIMEOUT:g} s. {self.last_output()}"
+                )
             time.sleep(_POLL)
 
     def check_alive(self) -> None:

@@ -95,15 +95,26 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         ports = (("west", west), ("east", east))
         received = {side: sum(map(stats.__getitem__, counts)) for side, stats in ports}
         if self.kernel_interfaces:
-            received = {side: int(stats["rx"]["packets"]) for side, stats in self.packets_of_kernel().items()}
+            received = {
+                side: int(stats["rx"]["packets"])
+                for side, stats in self.packets_of_kernel().items()
+            }
 
         return DutCounters(
             received=received,
             transmitted={"west": west["opackets"], "east": east["opackets"]},
             dropped={
-                **{f"{side} port, {what}": stats[name] for side, stats in ports for name, what in _DROPS.items()},
-                f"{self.kind} west>east, no room to transmit": west["ipackets"] - east["opackets"] - east["oerrors"],
-                f"{self.kind} east>west, no room to transmit": east["ipackets"] - west["opackets"] - west["oerrors"],
+                **{
+                    f"{side} port, {what}": stats[name]
+                    for side, stats in ports
+                    for name, what in _DROPS.items()
+                },
+                f"{self.kind} west>east, no room to transmit": west["ipackets"]
+                - east["opackets"]
+                - east["oerrors"],
+                f"{self.kind} east>west, no room to transmit": east["ipackets"]
+                - west["opackets"]
+                - west["oerrors"],
             },
         )
 
@@ -119,7 +130,9 @@ class DpdkDut(ProgramDut[OptionsT_co]):
 
         for side, request in zip(("west", "east"), requests, strict=True):
             earlier = before[request]
-            report["xstats"][side] = {name: value - earlier.get(name, 0) for name, value in after[request].items()}
+            report["xstats"][side] = {
+                name: value - earlier.get(name, 0) for name, value in after[request].items()
+            }
 
         report["queues"] = [
             {"interface": side, "queue": int(queue[1]), "frames": count}
@@ -128,9 +141,13 @@ class DpdkDut(ProgramDut[OptionsT_co]):
             if (queue := _RECEIVE_QUEUE.fullmatch(name))
         ]
 
-    def run_program(self, changes: Changes, program: Sequence[str], directory: str, name: str) -> Daemon:
+    def run_program(
+        self, changes: Changes, program: Sequence[str], directory: str, name: str
+    ) -> Daemon:
         """Starts it, and waits until its telemetry reports that both links are up."""
-        daemon = Daemon(self.node, directory, name, ("env", f"RUNTIME_DIRECTORY={directory}", *program))
+        daemon = Daemon(
+            self.node, directory, name, ("env", f"RUNTIME_DIRECTORY={directory}", *program)
+        )
         daemon.start(changes, lambda: self.is_ready(daemon))
         return daemon
 
@@ -157,24 +174,35 @@ class DpdkDut(ProgramDut[OptionsT_co]):
 
     def _ask(self, *requests: str) -> dict[str, Any]:
         """Answers of DPDK's telemetry by request, and its greeting."""
-        answers = self.node.json("python3", "-c", _ASK, _telemetry_socket(self.running.directory), *requests)
+        answers = self.node.json(
+            "python3", "-c", _ASK, _telemetry_socket(self.running.directory), *requests
+        )
         if not isinstance(answers, dict):
             raise self.node.error(f"{self.kind}'s telemetry gave no answer.")
         return answers
 
 
-_DROPS = {"imissed": "ring full", "ierrors": "receive errors", "rx_nombuf": "no buffer", "oerrors": "transmit errors"}
+_DROPS = {
+    "imissed": "ring full",
+    "ierrors": "receive errors",
+    "rx_nombuf": "no buffer",
+    "oerrors": "transmit errors",
+}
 _RECEIVE_QUEUE = re.compile(r"rx_q(\d+)_packets")
 
 
 def are_linked(node: DutNode, directory: str) -> bool:
     """Whether the telemetry of a program answers, and both of its links are up."""
     socket = _telemetry_socket(directory)
-    asked = node.attempt("python3", "-c", _ASK, socket, "/ethdev/link_status,0", "/ethdev/link_status,1")
+    asked = node.attempt(
+        "python3", "-c", _ASK, socket, "/ethdev/link_status,0", "/ethdev/link_status,1"
+    )
     if asked.exit_status != 0:
         return False
     answers = json.loads(asked.stdout)
-    return all((answers[f"/ethdev/link_status,{port}"] or {}).get("status") == "UP" for port in (0, 1))
+    return all(
+        (answers[f"/ethdev/link_status,{port}"] or {}).get("status") == "UP" for port in (0, 1)
+    )
 
 
 def _telemetry_socket(directory: str) -> str:

@@ -60,7 +60,9 @@ class FrrOptions(LinuxOptions):
     @model_validator(mode="after")
     def _outage_belongs_to_a_withdrawal(self) -> "FrrOptions":
         if self.outage and self.reconfiguration != "withdraw":
-            raise ValueError("outage is the time between withdrawal and announcement; give reconfiguration=withdraw")
+            raise ValueError(
+                "outage is the time between withdrawal and announcement; give reconfiguration=withdraw"
+            )
         return self
 
 
@@ -94,9 +96,17 @@ class _Peer:
         lines = (
             "ip prefix-list NONE deny any",
             f"ip prefix-list WEST permit {self.sides[0].network} le 32",
-            *("route-map OUT permit 10", " match ip address prefix-list WEST", f" set ip next-hop {west}"),
+            *(
+                "route-map OUT permit 10",
+                " match ip address prefix-list WEST",
+                f" set ip next-hop {west}",
+            ),
             f" set local-preference {preference}",
-            *("route-map OUT permit 20", f" set ip next-hop {east}", f" set local-preference {preference}"),
+            *(
+                "route-map OUT permit 20",
+                f" set ip next-hop {east}",
+                f" set local-preference {preference}",
+            ),
             f"router bgp {_NUMBER}",
             *(f" bgp router-id {self.own}", " no bgp network import-check"),
             *(f" neighbor {self.router} {words}" for words in _SESSION),
@@ -125,7 +135,9 @@ class FrrRouter(LinuxDut[FrrOptions]):
         """
         super().check_kind()
         check_free(self.node, [side.network for side in self._sides])
-        tried = self.node.attempt("setpriv", "--reuid", _USER, "--regid", _USER, "--clear-groups", "true")
+        tried = self.node.attempt(
+            "setpriv", "--reuid", _USER, "--regid", _USER, "--clear-groups", "true"
+        )
         if tried.exit_status != 0:
             raise self.node.error(
                 f"FRR's programs run as the user {_USER!r}, and nothing can be run as this user ({reason(tried)}). It "
@@ -152,14 +164,20 @@ class FrrRouter(LinuxDut[FrrOptions]):
         self._expected = self.options.routes or 2
         networks = [str(side.network) for side in self._sides]
         if self.options.routes is not None:
-            networks = [f"{host}/32" for side in self._sides for host in side.hosts(self.options.routes // 2)]
+            networks = [
+                f"{host}/32"
+                for side in self._sides
+                for host in side.hosts(self.options.routes // 2)
+            ]
         self._peers = tuple(
             _Peer(number, link, self._sides, f"{directory}/peer{number}")
             for number, link in enumerate(self.made_interfaces)
         )
         self._directory = f"{directory}/router"
         changes.run("chown", f"{_USER}:{_USER}", directory)
-        self._daemons = [daemon for peer in self._peers for daemon in self._start_peer(changes, peer, networks)]
+        self._daemons = [
+            daemon for peer in self._peers for daemon in self._start_peer(changes, peer, networks)
+        ]
         self._start_router(changes)
         self._wait_for_routes(self._peers[0])
 
@@ -193,7 +211,11 @@ class FrrRouter(LinuxDut[FrrOptions]):
         )
         # Those of the second peer would be the same routes.
         peer = self._peers[0]
-        lines = [f"router bgp {_NUMBER}", " address-family ipv4 unicast", *(f"  network {host}" for host in hosts)]
+        lines = [
+            f"router bgp {_NUMBER}",
+            " address-family ipv4 unicast",
+            *(f"  network {host}" for host in hosts),
+        ]
         self._expected += entries
         path = f"{peer.directory}/announced"
         self.node.run("tee", path, stdin="".join(f"{line}\n" for line in lines))
@@ -220,12 +242,19 @@ class FrrRouter(LinuxDut[FrrOptions]):
     def _start_peer(self, changes: Changes, peer: _Peer, networks: Sequence[str]) -> list[Daemon]:
         self._make_directory(changes, peer.directory)
         # The namespace has no name, and ends with this program.
-        space = Daemon(self.node, peer.directory, "namespace", ("unshare", "--net", "sleep", "infinity"))
+        space = Daemon(
+            self.node, peer.directory, "namespace", ("unshare", "--net", "sleep", "infinity")
+        )
 
         def pid() -> str:
-            return self.node.run("cut", "-d", " ", "-f", "1", f"{peer.directory}/namespace.pid").strip()
+            return self.node.run(
+                "cut", "-d", " ", "-f", "1", f"{peer.directory}/namespace.pid"
+            ).strip()
 
-        space.start(changes, lambda: self.node.attempt("sh", "-c", _IS_SEPARATE, "separate", pid()).exit_status == 0)
+        space.start(
+            changes,
+            lambda: self.node.attempt("sh", "-c", _IS_SEPARATE, "separate", pid()).exit_status == 0,
+        )
         inside = ("nsenter", f"--net=/proc/{pid()}/ns/net", "--")
         changes.add_link(peer.link, "type", "veth", "peer", "name", "router", "netns", pid())
         for where, address, name in (((), peer.router, peer.link), (inside, peer.own, "router")):
@@ -249,25 +278,47 @@ class FrrRouter(LinuxDut[FrrOptions]):
         write_file(changes, f"{directory}/vtysh.conf", "")
 
     def _start(
-        self, changes: Changes, directory: str, name: str, inside: Sequence[str] = (), options: Sequence[str] = ()
+        self,
+        changes: Changes,
+        directory: str,
+        name: str,
+        inside: Sequence[str] = (),
+        options: Sequence[str] = (),
     ) -> Daemon:
         """Starts a program of FRR, and waits until it takes commands."""
-        files = ("-f", f"{directory}/{name}.conf", "-i", f"{directory}/{name}.frr", "-z", f"{directory}/zebra.api")
+        files = (
+            "-f",
+            f"{directory}/{name}.conf",
+            "-i",
+            f"{directory}/{name}.frr",
+            "-z",
+            f"{directory}/zebra.api",
+        )
         common = ("--vty_socket", directory, "-P", "0", "--log", "stdout")
         command = (*inside, f"{_HOME}/{name}", *options, *files, *common)
         daemon = Daemon(self.node, directory, name, command)
-        daemon.start(changes, lambda: self.node.attempt("test", "-S", f"{directory}/{name}.vty").exit_status == 0)
+        daemon.start(
+            changes,
+            lambda: self.node.attempt("test", "-S", f"{directory}/{name}.vty").exit_status == 0,
+        )
+
         return daemon
 
     def _withdraw(self) -> None:
         first, *others = self._peers
         for word in ("", "no "):
             command = f"{word}neighbor {first.router} prefix-list NONE out"
-            steps = ("configure terminal", f"router bgp {_NUMBER}", "address-family ipv4 unicast", command)
+            steps = (
+                "configure terminal",
+                f"router bgp {_NUMBER}",
+                "address-family ipv4 unicast",
+                command,
+            )
             self._ask(first.directory, *(part for step in steps for part in ("-c", step)))
             if word:
                 self._wait_for_routes(first)
                 return
+
             self._wait_for_routes(first, 0)
             for other in others:
                 self._wait_for_routes(other, self.options.routes or 2)
@@ -275,7 +326,9 @@ class FrrRouter(LinuxDut[FrrOptions]):
 
     def _ask(self, directory: str, *arguments: str) -> str:
         """The answer of the daemons in a directory to commands of vtysh."""
-        answer = self.node.run("vtysh", "--config_dir", directory, "--vty_socket", directory, *arguments)
+        answer = self.node.run(
+            "vtysh", "--config_dir", directory, "--vty_socket", directory, *arguments
+        )
         refused = [line for line in answer.splitlines() if line.startswith("%")]
         if refused:
             raise self.node.error(f"FRR refused {' '.join(arguments)!r}: {refused[0]}")

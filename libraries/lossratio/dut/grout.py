@@ -15,7 +15,14 @@ from pydantic import Field
 from lossratio.dut.base import SIDES, DutCounters, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
-from lossratio.dut.linux.addressing import MOST_HOSTS, IpVersion, RouterSide, check_hosts, halves, router_sides
+from lossratio.dut.linux.addressing import (
+    MOST_HOSTS,
+    IpVersion,
+    RouterSide,
+    check_hosts,
+    halves,
+    router_sides,
+)
 from lossratio.dut.linux.cores import CoreChoice, cpu_list
 from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
@@ -50,14 +57,18 @@ class Grout(ProgramDut[GroutOptions]):
 
     kind = "grout"
     options_type = GroutOptions
-    software = Tool("bin/grout", "", "-V", "grout", HOME_VARIABLE, "Take grout from its own releases.")
+    software = Tool(
+        "bin/grout", "", "-V", "grout", HOME_VARIABLE, "Take grout from its own releases."
+    )
 
     def check_kind(self) -> None:
         """Checks that there are enough CPUs, and that its networks are free."""
         super().check_kind()
         check_free(self.node, [side.network for side in self._sides])
 
-    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+    def launch(
+        self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str
+    ) -> list[Daemon]:
         """Starts grout and configures it: CPUs, ports, addresses, neighbours and routes."""
         hugepages = () if self.uses_cards else ("-t",)
         polls = ("-p",) if self.options.poll else ()
@@ -103,11 +114,20 @@ class Grout(ProgramDut[GroutOptions]):
 
         rows = {row["interface"]: row for row in table}
         sides = {side: self.node.find("grout's port", side, rows) for side in SIDES}
-        count = {side: {name: int(row[name]) for name in row if name != "interface"} for side, row in sides.items()}
-        received = {side: counts["rx_packets"] + counts["rx_drops"] for side, counts in count.items()}
+        count = {
+            side: {name: int(row[name]) for name in row if name != "interface"}
+            for side, row in sides.items()
+        }
+        received = {
+            side: counts["rx_packets"] + counts["rx_drops"] for side, counts in count.items()
+        }
         transmitted = {side: counts["tx_packets"] for side, counts in count.items()}
-        dropped = {f"{side} port, receive drops": counts["rx_drops"] for side, counts in count.items()}
-        dropped |= {f"{side} port, transmit errors": counts["tx_errors"] for side, counts in count.items()}
+        dropped = {
+            f"{side} port, receive drops": counts["rx_drops"] for side, counts in count.items()
+        }
+        dropped |= {
+            f"{side} port, transmit errors": counts["tx_errors"] for side, counts in count.items()
+        }
 
         for here, there in (SIDES, SIDES[::-1]):
             sent = transmitted[there] + count[there]["tx_errors"]
@@ -150,8 +170,13 @@ class Grout(ProgramDut[GroutOptions]):
         queues = self.options.queues or (len(cores.workers) if self.uses_cards else 1)
         for number, name in enumerate((self.west, self.east)):
             # A TAP interface takes the frames of the kernel's interface, and sends by it.
-            device = name if self.uses_cards else f"net_tap{number},iface={self.stem}.{number},remote={name}"
+            device = (
+                name
+                if self.uses_cards
+                else f"net_tap{number},iface={self.stem}.{number},remote={name}"
+            )
             yield f"interface add port {SIDES[number]} devargs {device} rxqs {queues} qsize {self.options.frame_queue}"
+
         for side, mac in zip(self._sides, neighbours, strict=True):
             length = side.network.max_prefixlen - 2
             yield f"address add {side.address}/{length} iface {side.interface}"

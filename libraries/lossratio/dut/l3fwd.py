@@ -23,7 +23,9 @@ class L3fwdOptions(DpdkOptions):
     """The options of l3fwd."""
 
     is_router = True
-    program: Annotated[str, Role.TESTED] = Field(default_factory=lambda: os.environ.get("L3FWD", "dpdk-l3fwd"))
+    program: Annotated[str, Role.TESTED] = Field(
+        default_factory=lambda: os.environ.get("L3FWD", "dpdk-l3fwd")
+    )
     """The program on the node; where missing, the value of the environment variable ``L3FWD`` on the machine that runs
     the suite, or ``dpdk-l3fwd``, the name that DPDK's own build gives it."""
     lookup: Literal["lpm", "fib"] = "lpm"
@@ -64,7 +66,9 @@ class L3fwd(DpdkDut[L3fwdOptions]):
                 f"l3fwd has a queue for each of its {workers} threads on interfaces of the kernel; leave queues out."
             )
 
-    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+    def launch(
+        self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str
+    ) -> list[Daemon]:
         """Starts l3fwd with its routes, and waits until it forwards."""
         write_file(changes, f"{directory}/ipv4", _routes(WEST.ipv4, EAST.ipv4))
         write_file(changes, f"{directory}/ipv6", _routes(WEST.ipv6, EAST.ipv6))
@@ -72,30 +76,50 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         environment = self.of_the_environment(cores.workers, len(cores.workers))
         threads = len(cores.workers)
         queues = self.options.queues or threads
-        config = ",".join(f"({port},{queue},{queue % threads})" for port in (0, 1) for queue in range(queues))
+        config = ",".join(
+            f"({port},{queue},{queue % threads})" for port in (0, 1) for queue in range(queues)
+        )
         largest = self.options.largest_frame
-        relaxed = self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.program).exit_status == 0
+        relaxed = (
+            self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.program).exit_status == 0
+        )
         descriptors = str(self.options.descriptors)
         own = (
             *("-p", "0x3", "-P", f"--config={config}", f"--lookup={self.options.lookup}"),
             *(f"--eth-dest=0,{west_mac}", f"--eth-dest=1,{east_mac}"),
             *(f"--rule_ipv4={directory}/ipv4", f"--rule_ipv6={directory}/ipv6"),
             *((f"--max-pkt-len={largest}",) if largest > 1518 else ()),
-            *((f"--rx-queue-size={descriptors}", f"--tx-queue-size={descriptors}") if self.uses_cards else ()),
+            *(
+                (f"--rx-queue-size={descriptors}", f"--tx-queue-size={descriptors}")
+                if self.uses_cards
+                else ()
+            ),
             # Sockets do not say what is in a frame.
-            *(() if self.uses_cards else ("--parse-ptype", *(("--relax-rx-offload",) if relaxed else ()))),
+            *(
+                ()
+                if self.uses_cards
+                else ("--parse-ptype", *(("--relax-rx-offload",) if relaxed else ()))
+            ),
         )
 
-        return [self.run_program(changes, (self.program, *environment, "--", *own), directory, "l3fwd")]
+        return [
+            self.run_program(changes, (self.program, *environment, "--", *own), directory, "l3fwd")
+        ]
 
     def is_ready(self, daemon: Daemon) -> bool:
         """Whether its links are up, and it is in its main loop."""
         return (
             super().is_ready(daemon)
-            and self.node.attempt("grep", "-q", "entering main loop", daemon.program.log).exit_status == 0
+            and self.node.attempt(
+                "grep", "-q", "entering main loop", daemon.program.log
+            ).exit_status
+            == 0
         )
 
 
 def _routes(*networks: IPv4Network | IPv6Network) -> str:
     """A file with a route to the network behind each port; IPv6 addresses are read in full only."""
-    return "".join(f"R{network[0].exploded}/{network.prefixlen} {port}\n" for port, network in enumerate(networks))
+    return "".join(
+        f"R{network[0].exploded}/{network.prefixlen} {port}\n"
+        for port, network in enumerate(networks)
+    )

@@ -62,14 +62,18 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
         for protocol in ("iptables", "ip6tables", "arptables"):
             changes.write(f"/proc/sys/net/bridge/bridge-nf-call-{protocol}", "0", optional=True)
         bridge = self.stem
-        changes.add_link(bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
+        changes.add_link(
+            bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0"
+        )
         for name in (bridge, self.west, self.east):
             changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
 
         if self.options.vxlan:
             for tunnel, neighbour in zip(self._tunnels, (west_mac, east_mac), strict=True):
                 tunnel.configure(changes, neighbour)
-                changes.write(f"/proc/sys/net/ipv6/conf/{tunnel.name}/disable_ipv6", "1", optional=True)
+                changes.write(
+                    f"/proc/sys/net/ipv6/conf/{tunnel.name}/disable_ipv6", "1", optional=True
+                )
 
         for name, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
             changes.set_link(name, "master", bridge, undo=("nomaster",))
@@ -83,7 +87,9 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
         """Adds static entries to the forwarding database, half of them for each port."""
         addresses = iter(unused_macs(entries))
         for port, count in zip(self._ports, halves(entries), strict=True):
-            lines = (f"fdb replace {mac} dev {port} master static\n" for mac in islice(addresses, count))
+            lines = (
+                f"fdb replace {mac} dev {port} master static\n" for mac in islice(addresses, count)
+            )
             self.present.changes.run("bridge", "-batch", "-", stdin="".join(lines))
 
     def restart(self) -> None:

@@ -9,7 +9,14 @@ from pydantic import Field, model_validator
 from lossratio.dut.base import EASTWARD, WESTWARD, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
-from lossratio.dut.linux.addressing import IpVersion, RouterSide, add_host_routes, check_hosts, halves, router_sides
+from lossratio.dut.linux.addressing import (
+    IpVersion,
+    RouterSide,
+    add_host_routes,
+    check_hosts,
+    halves,
+    router_sides,
+)
 from lossratio.dut.linux.conntrack import Conntrack, ConntrackOptions
 from lossratio.dut.linux.interfaces import check_free, read_links, read_routes
 from lossratio.dut.linux.nftables import Ruleset
@@ -20,7 +27,9 @@ _IPV4 = "/proc/sys/net/ipv4/conf"
 _IPV6 = "/proc/sys/net/ipv6/conf"
 
 
-def enable_forwarding(changes: Changes, node: DutNode, interfaces: Sequence[str], ip_version: int) -> None:
+def enable_forwarding(
+    changes: Changes, node: DutNode, interfaces: Sequence[str], ip_version: int
+) -> None:
     """Switches forwarding on for the interfaces, and redirects, source validation and automatic configuration off."""
     if ip_version == 4:
         # Of these two the kernel takes the stricter of "all" and the interface's own. The global ip_forward is not
@@ -56,7 +65,10 @@ def _forwards_by_interface(node: DutNode) -> bool:
 
 
 # Addresses of the veth pair's other end. They are link-local, so that no other route leads to them.
-_GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = {4: IPv4Address("169.254.198.18"), 6: IPv6Address("fe80::198:18")}
+_GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = {
+    4: IPv4Address("169.254.198.18"),
+    6: IPv6Address("fe80::198:18"),
+}
 _QUEUE = 256
 """Frames that the queue in front of the second stage's thread holds."""
 _SECONDS_PER_RULE = 2e-7
@@ -82,11 +94,17 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
     @model_validator(mode="after")
     def _one_truth(self) -> "RouterOptions":
         if self.rules and self.police is not None:
-            raise ValueError("police and rules do not go together: the slower one would hide the other")
+            raise ValueError(
+                "police and rules do not go together: the slower one would hide the other"
+            )
         if self.rules and self.routes is not None:
-            raise ValueError("rules and routes do not go together: the second stage has a table of its own")
+            raise ValueError(
+                "rules and routes do not go together: the second stage has a table of its own"
+            )
         if self.rules and self.keeps_connections:
-            raise ValueError("rules and connections do not go together: a frame passes the second stage as a new one")
+            raise ValueError(
+                "rules and connections do not go together: a frame passes the second stage as a new one"
+            )
         return self
 
 
@@ -170,7 +188,9 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         """Adds routes to single hosts, half of them on each side, from the last hosts of its network down."""
         self.check_reconfigure(entries)
         for side, count in zip(self._sides, halves(entries), strict=True):
-            add_host_routes(self.present.changes, side.last_hosts(count), side.neighbour, side.interface)
+            add_host_routes(
+                self.present.changes, side.last_hosts(count), side.neighbour, side.interface
+            )
             self.depend_on_host_routes(side.interface, count)
 
     def restart(self) -> None:

@@ -9,7 +9,15 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, ConnectionTable, DutCounters, TcpState, Tool
+from lossratio.dut.base import (
+    EASTWARD,
+    SIDES,
+    WESTWARD,
+    ConnectionTable,
+    DutCounters,
+    TcpState,
+    Tool,
+)
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.addressing import unused_macs
@@ -40,7 +48,9 @@ def parse_pmd_statistics(lines: Sequence[str]) -> list[dict[str, Any]]:
     return statistics
 
 
-def parse_pmd_workers(statistics: Sequence[Mapping[str, Any]], queues: Sequence[str]) -> list[dict[str, Any]]:
+def parse_pmd_workers(
+    statistics: Sequence[Mapping[str, Any]], queues: Sequence[str]
+) -> list[dict[str, Any]]:
     """The load of the threads that poll; of the main thread if it has the frames, as it does without such threads."""
     by_thread: dict[str, dict[str, float]] = {}
     for each in statistics:
@@ -63,7 +73,9 @@ def parse_pmd_workers(statistics: Sequence[Mapping[str, Any]], queues: Sequence[
             if idle is not None and processing is not None and idle + processing > 0.0:
                 busy = processing / (idle + processing)
             frames = int(numbers.get("packets_received", 0.0))
-            workers.append({"worker": thread, "frames": frames, "busy": busy, "queues": read.get(thread, [])})
+            workers.append(
+                {"worker": thread, "frames": frames, "busy": busy, "queues": read.get(thread, [])}
+            )
 
     return workers
 
@@ -97,11 +109,23 @@ class OvsControl:
 
     def ofctl(self, verb: str, bridge: str, *arguments: str) -> tuple[str, ...]:
         """An OpenFlow command to a bridge."""
-        return ("ovs-ofctl", "-O", "OpenFlow13", verb, f"unix:{self.directory}/{bridge}.mgmt", *arguments)
+        return (
+            "ovs-ofctl",
+            "-O",
+            "OpenFlow13",
+            verb,
+            f"unix:{self.directory}/{bridge}.mgmt",
+            *arguments,
+        )
 
     def appctl(self, *arguments: str) -> tuple[str, ...]:
         """A command to the switch itself."""
-        return ("ovs-appctl", "--timeout=20", f"--target={self._control('ovs-vswitchd')}", *arguments)
+        return (
+            "ovs-appctl",
+            "--timeout=20",
+            f"--target={self._control('ovs-vswitchd')}",
+            *arguments,
+        )
 
     def answers(self, daemon: Daemon) -> bool:
         """Whether a program answers on its control socket."""
@@ -148,7 +172,9 @@ def parse_coverage(text: str) -> dict[str, int]:
 
     Frames that meters drop are not among them: each meter reports its own.
     """
-    places = re.findall(r"^((?:datapath_drop|drop_action)_\w+)\s.*total: (\d+)$", text, flags=re.MULTILINE)
+    places = re.findall(
+        r"^((?:datapath_drop|drop_action)_\w+)\s.*total: (\d+)$", text, flags=re.MULTILINE
+    )
     return {name: int(count) for name, count in places if name != "datapath_drop_meter"}
 
 
@@ -184,9 +210,13 @@ class OvsOptions(SocketOptions, PolicedOptions):
         if self.firewall is None and self.most_connections is not None:
             raise ValueError("most_connections is a limit of a firewall; give firewall=conntrack")
         if self.firewall and (self.rules > 1 or self.police or self.forwarding == "learning"):
-            raise ValueError("a firewall has rules of its own: leave out rules, police and forwarding")
+            raise ValueError(
+                "a firewall has rules of its own: leave out rules, police and forwarding"
+            )
         if self.forwarding == "learning" and (self.rules > 1 or self.police is not None):
-            raise ValueError("rules and police need OpenFlow; leave them out with forwarding=learning")
+            raise ValueError(
+                "rules and police need OpenFlow; leave them out with forwarding=learning"
+            )
         return self
 
 
@@ -232,7 +262,9 @@ class OvsConnections(ConnectionTable):
 
     def counters(self) -> Mapping[str, int]:
         """How often the table was full."""
-        found = re.search(r"^conntrack_full\s.*total: (\d+)$", self._ask("coverage/show"), flags=re.MULTILINE)
+        found = re.search(
+            r"^conntrack_full\s.*total: (\d+)$", self._ask("coverage/show"), flags=re.MULTILINE
+        )
         if found is None:
             return {}
         return {"conntrack_full": int(found[1])}
@@ -270,7 +302,10 @@ class OpenVswitch(ProgramDut[OvsOptions]):
     # Seconds that frames may wait in a packet socket while it is busy.
     settle_time = 0.1
     software = Tool("ovs-vswitchd", _PACKAGE, title="Open vSwitch")
-    tools = (Tool("ss", "iproute2"), *(Tool(name, _PACKAGE) for name in ("ovsdb-server", "ovsdb-tool", "ovs-vsctl")))
+    tools = (
+        Tool("ss", "iproute2"),
+        *(Tool(name, _PACKAGE) for name in ("ovsdb-server", "ovsdb-tool", "ovs-vsctl")),
+    )
 
     def check_kind(self) -> None:
         """Checks that a userspace datapath is possible: only one on a node, with TAP devices, with DPDK for cards.
@@ -285,7 +320,10 @@ class OpenVswitch(ProgramDut[OvsOptions]):
                 f"a userspace Open vSwitch runs there already (interface {_DATAPATH_TAP}), and a "
                 f"node can have only one. Stop it, or use one path through this node."
             )
-        if self.node.attempt("ip", "tuntap", "add", "dev", self.stem, "mode", "tap").exit_status != 0:
+        if (
+            self.node.attempt("ip", "tuntap", "add", "dev", self.stem, "mode", "tap").exit_status
+            != 0
+        ):
             raise self.node.error(
                 "Open vSwitch's userspace datapath needs TAP devices (/dev/net/tun), which take "
                 "root on the machine itself: log in as root, or build the local testbed as root."
@@ -297,7 +335,9 @@ class OpenVswitch(ProgramDut[OvsOptions]):
                 "this Open vSwitch was built without DPDK. Install it there: apt-get install openvswitch-switch-dpdk."
             )
 
-    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+    def launch(
+        self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str
+    ) -> list[Daemon]:
         """Starts database and switch, and makes a bridge of the two ports."""
         control = OvsControl(self.node, directory)
         changes.run("ovsdb-tool", "create", f"{directory}/conf.db")
@@ -328,11 +368,17 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         else:
             for number in METERS.values() if self.options.police is not None else ():
                 band = f"band=type=drop,rate={self.options.police},burst_size={self.options.bucket}"
-                changes.run(*control.ofctl("add-meter", bridge, f"meter={number},pktps,burst,stats,{band}"))
-            changes.run(*control.ofctl("add-flows", bridge, "-"), stdin=forwarding_rules(self.options))
+                changes.run(
+                    *control.ofctl("add-meter", bridge, f"meter={number},pktps,burst,stats,{band}")
+                )
+            changes.run(
+                *control.ofctl("add-flows", bridge, "-"), stdin=forwarding_rules(self.options)
+            )
 
         if self.options.most_connections is not None:
-            changes.run(*control.appctl("dpctl/ct-set-maxconns", str(self.options.most_connections)))
+            changes.run(
+                *control.appctl("dpctl/ct-set-maxconns", str(self.options.most_connections))
+            )
         return [control.database, control.switch]
 
     def facts(self) -> dict[str, Any]:
@@ -345,7 +391,9 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             "configuration": self.node.run(*control.vsctl("show")).splitlines(),
             "rules": flows[:20],
             "number_of_rules": len(flows),
-            "other_config": self.node.run(*control.vsctl("get", "Open_vSwitch", ".", "other_config")).strip(),
+            "other_config": self.node.run(
+                *control.vsctl("get", "Open_vSwitch", ".", "other_config")
+            ).strip(),
         }
 
     def read_counters(self) -> DutCounters:
@@ -354,20 +402,37 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         ports = parse_ports(self.node.run(*control.ofctl("dump-ports", self.stem, "--names")))
         sockets = self.node.run("ss", "-0", "-m", "-n", "-O")
         kernels = dict(zip(SIDES, self.kernel_interfaces, strict=False))
-        sides = {side: self.node.find("port", name, ports) for side, name in zip(SIDES, self._ports, strict=True)}
+        sides = {
+            side: self.node.find("port", name, ports)
+            for side, name in zip(SIDES, self._ports, strict=True)
+        }
         numbers = METERS if self.options.police is not None else {}
-        meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem))) if numbers else {}
+        meters = (
+            parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem))) if numbers else {}
+        )
 
         return DutCounters(
             received={side: port["rx"]["pkts"] for side, port in sides.items()},
             transmitted={side: port["tx"]["pkts"] for side, port in sides.items()},
             dropped={
-                **{f"{side} socket, full": parse_socket_drops(sockets, name) for side, name in kernels.items()},
-                **{f"{side} port, going out": port["tx"].get("drop", 0) for side, port in sides.items()},
-                **{f"meter {way}": self.node.find("meter", number, meters) for way, number in numbers.items()},
+                **{
+                    f"{side} socket, full": parse_socket_drops(sockets, name)
+                    for side, name in kernels.items()
+                },
+                **{
+                    f"{side} port, going out": port["tx"].get("drop", 0)
+                    for side, port in sides.items()
+                },
+                **{
+                    f"meter {way}": self.node.find("meter", number, meters)
+                    for way, number in numbers.items()
+                },
                 **parse_coverage(self.node.run(*control.appctl("coverage/show"))),
             },
-            details={f"{side} port, rx dropped": port["rx"].get("drop", 0) for side, port in sides.items()},
+            details={
+                f"{side} port, rx dropped": port["rx"].get("drop", 0)
+                for side, port in sides.items()
+            },
         )
 
     @property
@@ -400,10 +465,31 @@ class OpenVswitch(ProgramDut[OvsOptions]):
 
     def _bridge_arguments(self, workers: int) -> Iterator[str]:
         """Arguments of ovs-vsctl that make the bridge and its two ports, on cards if there are any."""
-        yield from ("add-br", self.stem, "--", "set", "bridge", self.stem, "datapath_type=netdev", "fail_mode=secure")
+        yield from (
+            "add-br",
+            self.stem,
+            "--",
+            "set",
+            "bridge",
+            self.stem,
+            "datapath_type=netdev",
+            "fail_mode=secure",
+        )
         yield from ("protocols=OpenFlow13", "other-config:disable-in-band=true")
-        for number, (port, card) in enumerate(zip(self._ports, (self.west, self.east), strict=True), start=1):
-            yield from ("--", "add-port", self.stem, port, "--", "set", "interface", port, f"ofport_request={number}")
+        for number, (port, card) in enumerate(
+            zip(self._ports, (self.west, self.east), strict=True), start=1
+        ):
+            yield from (
+                "--",
+                "add-port",
+                self.stem,
+                port,
+                "--",
+                "set",
+                "interface",
+                port,
+                f"ofport_request={number}",
+            )
             if self.uses_cards:
                 queues = self.options.queues or workers
                 yield from ("type=dpdk", f"options:dpdk-devargs={card}", f"options:n_rxq={queues}")

@@ -115,10 +115,14 @@ def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
         problems = "; ".join(_problem(item) for item in errors)
         unknown = [str(item["loc"][0]) for item in errors if item["type"] == "extra_forbidden"]
         known = names_near("".join(unknown[:1]), model.model_fields or ["none"])
-        raise DutError(f"DUT {kind} cannot be set up so: {problems}. Its options are: {known}") from cause
+        raise DutError(
+            f"DUT {kind} cannot be set up so: {problems}. Its options are: {known}"
+        ) from cause
 
 
-def create_dut(kind: str, session: CommandRunner, hop: Hop, options: Mapping[str, Any]) -> Dut[DutOptions]:
+def create_dut(
+    kind: str, session: CommandRunner, hop: Hop, options: Mapping[str, Any]
+) -> Dut[DutOptions]:
     """Makes the object of a DUT, and touches no node.
 
     Raises:

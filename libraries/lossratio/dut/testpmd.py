@@ -53,10 +53,16 @@ class Testpmd(DpdkDut[TestpmdOptions]):
                 f"the {len(cores.of_east)} threads on the card's node; leave queues out."
             )
 
-    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+    def launch(
+        self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str
+    ) -> list[Daemon]:
         """Starts testpmd, and waits until it forwards."""
         # Testpmd gives its threads the queues in this order: the first of the west card, the first of the east card ...
-        workers = [cpu for pair in zip(*cores.by_side, strict=True) for cpu in pair] if cores.of_east else cores.workers
+        workers = (
+            [cpu for pair in zip(*cores.by_side, strict=True) for cpu in pair]
+            if cores.of_east
+            else cores.workers
+        )
         queues = self.options.queues or (len(cores.by_side[0]) if self.uses_cards else 1)
         environment = self.of_the_environment((cores.main, *workers), queues)
         descriptors = str(self.options.descriptors)
@@ -66,12 +72,20 @@ class Testpmd(DpdkDut[TestpmdOptions]):
             *(f"--nb-cores={len(cores.workers)}", f"--rxq={queues}", f"--txq={queues}"),
             *(f"--mbuf-size={max(room, FRAME_BYTES + RING_HEADROOM)}", "--total-num-mbufs=16384"),
             *(f"--eth-peer=0,{west_mac}", f"--eth-peer=1,{east_mac}"),
-            *((f"--rxd={descriptors}", f"--txd={descriptors}") if self.uses_cards else ("--no-lsc-interrupt",)),
+            *(
+                (f"--rxd={descriptors}", f"--txd={descriptors}")
+                if self.uses_cards
+                else ("--no-lsc-interrupt",)
+            ),
             # Without this it ends when its standard input ends.
             "--stats-period=86400",
         )
 
-        return [self.run_program(changes, (self.program, *environment, "--", *own), directory, "testpmd")]
+        return [
+            self.run_program(
+                changes, (self.program, *environment, "--", *own), directory, "testpmd"
+            )
+        ]
 
     @property
     def is_addressed(self) -> bool:

@@ -14,7 +14,15 @@ from lossratio.history.analysis import (
     trend_json,
     trend_text,
 )
-from lossratio.history.archive import RUNS, ObjectStore, Outbox, fetch_newest, is_url, open_history, put_annotations
+from lossratio.history.archive import (
+    RUNS,
+    ObjectStore,
+    Outbox,
+    fetch_newest,
+    is_url,
+    open_history,
+    put_annotations,
+)
 from lossratio.history.devices import LINE
 from lossratio.history.entries import FAILED, Series
 from lossratio.history.page_of_trends import address_of_run, trend_page

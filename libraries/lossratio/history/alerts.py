@@ -18,7 +18,14 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, create_mo
 
 from lossratio.errors import ReportError, StorageError
 from lossratio.history.sinks import SINKS, Message, NotSentError, Sink, load_sink
-from lossratio.history.trend import ALARMS, LOOK_AT, Trend, TrendVerdict, describe_trend, missing_in_a_row
+from lossratio.history.trend import (
+    ALARMS,
+    LOOK_AT,
+    Trend,
+    TrendVerdict,
+    describe_trend,
+    missing_in_a_row,
+)
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.records import FileModel
 from lossratio.report import write_report
@@ -75,7 +82,9 @@ def _file_model() -> type[_AlertsFile]:
     """The class of files, whose alerts have a field for each sink."""
     fields: dict[str, Any] = {name: (_sink_type(name), None) for name in SINKS.names()}
     alert: Any = create_model("Alert", __base__=Alert, **fields)
-    file: type[_AlertsFile] = create_model("AlertsFile", __base__=_AlertsFile, alerts=(tuple[alert, ...], ...))
+    file: type[_AlertsFile] = create_model(
+        "AlertsFile", __base__=_AlertsFile, alerts=(tuple[alert, ...], ...)
+    )
     return file
 
 
@@ -131,7 +140,11 @@ class Alerts:
         sent = {name: dict(changes) for name, changes in self.sent.items()}
         for alert in self.alerts:
             changes = sent.setdefault(alert.name, {})
-            news = [trend for trend in trends if trend.series.key.fits(alert) and _is_news(trend, changes)]
+            news = [
+                trend
+                for trend in trends
+                if trend.series.key.fits(alert) and _is_news(trend, changes)
+            ]
             if not news:
                 continue
 
@@ -144,7 +157,9 @@ class Alerts:
             yield f"Alert {alert.name!r} was sent: {len(news)} {'change' if len(news) == 1 else 'changes'}."
             changes |= {_keys(trend)[0]: trend.series.times[-1] for trend in news}
             try:
-                write_report(self.memory, _Memory(format=FORMAT, sent=sent).model_dump_json(indent=1) + "\n")
+                write_report(
+                    self.memory, _Memory(format=FORMAT, sent=sent).model_dump_json(indent=1) + "\n"
+                )
             except StorageError as error:
                 reason = getattr(error.__cause__, "strerror", None) or error
                 yield f"{self.memory} cannot be written ({reason}), so the next night sends this alert once more."
@@ -191,10 +206,17 @@ def how_sure(trend: Trend) -> str:
     said = f"{worse} of the {len(newest)} newest results agree, {since} since the change"
     scatter = float(before.std(ddof=1)) if len(before) > 2 else 0.0
     if scatter > 0.0:
-        size = abs(change.ratio * change.before if np.isfinite(change.ratio) else change.after) / scatter
+        size = (
+            abs(change.ratio * change.before if np.isfinite(change.ratio) else change.after)
+            / scatter
+        )
         said += f"; the change is {size:.3g} times the scatter of the {len(before)} results before"
 
-    return said + ("; the values are in two bands, of which this is the lower one" if trend.bands is not None else "")
+    return said + (
+        "; the values are in two bands, of which this is the lower one"
+        if trend.bands is not None
+        else ""
+    )
 
 
 def _keys(trend: Trend, verdict: TrendVerdict | None = None) -> tuple[str, ...]:
@@ -213,7 +235,9 @@ def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:
         sent = [changes[key] for key in _keys(trend, verdict) if key in changes]
         return any(trend.began <= last for last in sent)
 
-    is_answer = trend.verdict is TrendVerdict.EXPLAINED and any(map(was_sent, (*ALARMS, TrendVerdict.TESTER)))
+    is_answer = trend.verdict is TrendVerdict.EXPLAINED and any(
+        map(was_sent, (*ALARMS, TrendVerdict.TESTER))
+    )
     return (trend.is_news or is_answer) and not was_sent(trend.verdict)
 
 
@@ -231,7 +255,11 @@ def _problems(loaded: _AlertsFile) -> Iterator[tuple[tuple[str | int, ...], str]
             yield ("alerts", index, "name"), f"another alert is called {alert.name!r}"
         missing = [variable for variable in alert.sink.variables() if variable not in os.environ]
         for variable in missing:
-            yield ("alerts", index), f"the environment variable {variable} is not set; export it before"
+            yield (
+                ("alerts", index),
+                f"the environment variable {variable} is not set; export it before",
+            )
+
         problem = None if missing else alert.sink.problem()
         if problem is not None:
             yield ("alerts", index), problem
@@ -250,7 +278,9 @@ def _as_data(text: str, trends: Sequence[Trend]) -> dict[str, Any]:
             {
                 **asdict(trend.series.key),
                 "verdict": trend.verdict.value,
-                "ratio": trend.change.ratio if trend.change is not None and np.isfinite(trend.change.ratio) else None,
+                "ratio": trend.change.ratio
+                if trend.change is not None and np.isfinite(trend.change.ratio)
+                else None,
                 "began": trend.began.isoformat(),
                 "how_sure": how_sure(trend),
             }

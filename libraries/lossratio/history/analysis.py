@@ -11,14 +11,26 @@ from typing import Any
 import numpy as np
 
 from lossratio.errors import RegressionError, ReportError
-from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, add_known_changes, load_known_changes
+from lossratio.history.annotations import (
+    ANNOTATIONS_NAME,
+    KnownChange,
+    add_known_changes,
+    load_known_changes,
+)
 from lossratio.history.devices import with_lines
 from lossratio.history.entries import Series, entries_of, series_of
 from lossratio.history.names import with_names_now
 from lossratio.history.readings import series_of_readings
 from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.testers import with_testers
-from lossratio.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, describe_trend, trends_of
+from lossratio.history.trend import (
+    NO_VERDICT,
+    Trend,
+    TrendRules,
+    TrendVerdict,
+    describe_trend,
+    trends_of,
+)
 from lossratio.history.unmeasured import NothingMeasured, describe_nothing_measured, left_out_of
 from lossratio.report import Case, Run, read_run
 from lossratio.results import TestResult
@@ -85,7 +97,9 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     return analyse_entries(stored, known, request)
 
 
-def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest) -> Analysis:
+def analyse_entries(
+    stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest
+) -> Analysis:
     """Computes the trends of entries that were read.
 
     Raises:
@@ -94,7 +108,11 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
     whole = list(series_of(stored.table, request.last))
     # The latest is the last, and stays.
     newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
-    readings = list(series_of_readings(stored.table, request.last, request.fresh)) if request.readings else []
+    readings = (
+        list(series_of_readings(stored.table, request.last, request.fresh))
+        if request.readings
+        else []
+    )
 
     for what, wanted in (("test", request.test), ("quantity", request.quantity)):
         names = dict.fromkeys(getattr(series.key, what) for series in (*whole, *readings))
@@ -109,7 +127,8 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
                 [
                     series
                     for series in found
-                    if fnmatchcase(series.key.test, request.test) and fnmatchcase(series.key.quantity, request.quantity)
+                    if fnmatchcase(series.key.test, request.test)
+                    and fnmatchcase(series.key.quantity, request.quantity)
                 ],
                 known,
                 request,
@@ -122,12 +141,16 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
     return Analysis(tuple(judged), known, stored.problems, tuple(explaining), unmeasured)
 
 
-def _twins(whole: Iterable[Series], known: tuple[KnownChange, ...], rules: TrendRules) -> list[Trend]:
+def _twins(
+    whole: Iterable[Series], known: tuple[KnownChange, ...], rules: TrendRules
+) -> list[Trend]:
     """The trends of the tester's own tests, which have no device."""
     return trends_of([series for series in whole if series.has_no_device], known, rules)
 
 
-def _last_unmeasured(stored: StoredEntries, series: Sequence[Series], test: str) -> Iterator[NothingMeasured]:
+def _last_unmeasured(
+    stored: StoredEntries, series: Sequence[Series], test: str
+) -> Iterator[NothingMeasured]:
     """The tests, by a pattern, whose newest attempt measured nothing: that attempt of each."""
     measured: dict[tuple[str, str], datetime] = {}
     for one in series:
@@ -162,7 +185,10 @@ def explain_alarms(
     analysis = analyse(history, request)
     alarms = (*analysis.alarms, *analysis.of_tester)
     if alarms:
-        changes = [KnownChange.of(trend.series.key, trend.began, note, by, keeps_open=keeps_open) for trend in alarms]
+        changes = [
+            KnownChange.of(trend.series.key, trend.began, note, by, keeps_open=keeps_open)
+            for trend in alarms
+        ]
         add_known_changes(request.annotations or history.path / ANNOTATIONS_NAME, changes)
         return tuple(trend.with_note(change) for trend, change in zip(alarms, changes, strict=True))
     return ()
@@ -208,14 +234,20 @@ def require_no_regression(
     # One result more than usual: the one that is judged. No other one must confirm it.
     found = list(series_of(with_lines(table)[0], TrendRequest.last + 1))
     mine = {(entry.testbed, entry.test, entry.quantity, entry.started) for entry in entries}
-    series = [one for one in found if (one.key.testbed, one.key.test, one.key.quantity, one.times[-1]) in mine]
+    series = [
+        one
+        for one in found
+        if (one.key.testbed, one.key.test, one.key.quantity, one.times[-1]) in mine
+    ]
     known = renamed.followed(stored.names.followed(known_changes(history, None)))
     rules = TrendRules(fresh, least_change, confirm=1)
     trends = with_testers(trends_of(series, known, rules), _twins(found, known, rules), rules)
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]
     if not chosen:
         names = [trend.series.key.quantity for trend in trends]
-        raise ReportError(f"{result.test.full_name} has no {quantity}; it has: {names_near(str(quantity), names)}")
+        raise ReportError(
+            f"{result.test.full_name} has no {quantity}; it has: {names_near(str(quantity), names)}"
+        )
 
     alarms = [describe_trend(trend) for trend in chosen if trend.is_alarm]
     if alarms:
@@ -247,7 +279,8 @@ def _lines(trends: Sequence[Trend]) -> list[str]:
     return [
         describe_trend(trend)
         for trend in sorted(trends, key=lambda trend: order.index(trend.verdict))
-        if (trend.verdict not in quiet or trend.new_kinds or trend.bands) and trend.series.key not in told
+        if (trend.verdict not in quiet or trend.new_kinds or trend.bands)
+        and trend.series.key not in told
     ]
 
 
@@ -265,20 +298,34 @@ def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
 
 
 def _verdicts(trends: Sequence[Trend]) -> str:
-    counts = {verdict: sum(trend.verdict is verdict for trend in trends) for verdict in TrendVerdict}
-    return ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count) or "no series"
+    counts = {
+        verdict: sum(trend.verdict is verdict for trend in trends) for verdict in TrendVerdict
+    }
+    return (
+        ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+        or "no series"
+    )
 
 
 def trend_cases(analysis: Analysis) -> list[Case]:
     """The trends as JUnit cases: an alarm is a failure, a series with too few results is skipped."""
     cases = []
     for trend in analysis.trends:
-        state = "failure" if trend.is_alarm else "skipped" if trend.verdict in NO_VERDICT else "passed"
+        state = (
+            "failure" if trend.is_alarm else "skipped" if trend.verdict in NO_VERDICT else "passed"
+        )
         key = trend.series.key
         text = describe_trend(trend)
         cases.append(
-            Case(suite=f"{key.testbed}.{key.test}", name=trend.series.quantity, state=state, message=text, output=text)
+            Case(
+                suite=f"{key.testbed}.{key.test}",
+                name=trend.series.quantity,
+                state=state,
+                message=text,
+                output=text,
+            )
         )
+
     return cases
 
 
@@ -300,10 +347,15 @@ def _summary(analysis: Analysis) -> Iterator[str]:
 
 def trend_json(analysis: Analysis) -> str:
     """The trends as JSON, alarms or not: verdict, change, bands, and the newest result of each; then the readings'."""
-    fields: dict[str, Any] = {"format": FORMAT, "trends": [_trend(trend) for trend in analysis.trends]}
+    fields: dict[str, Any] = {
+        "format": FORMAT,
+        "trends": [_trend(trend) for trend in analysis.trends],
+    }
     if analysis.readings:
         fields["readings"] = [_trend(trend) for trend in analysis.readings]
-    fields["unmeasured"] = [{**asdict(test), "time": test.time.isoformat()} for test in analysis.unmeasured]
+    fields["unmeasured"] = [
+        {**asdict(test), "time": test.time.isoformat()} for test in analysis.unmeasured
+    ]
     return json.dumps({**fields, "problems": analysis.problems}, indent=2) + "\n"
 
 

@@ -40,7 +40,9 @@ class KnownChange(FileModel):
     """Devices with their options that the change concerns, e.g. ``linux_router, police=*``, likewise."""
 
     @classmethod
-    def of(cls, key: SeriesKey, began: datetime, note: str, by: str, *, keeps_open: bool = False) -> "KnownChange":
+    def of(
+        cls, key: SeriesKey, began: datetime, note: str, by: str, *, keeps_open: bool = False
+    ) -> "KnownChange":
         """The reason of a change in one series, and in no other one; or a note about it."""
         names = {name: escape(text) for name, text in key.names.items()}
         return cls(date=began.date(), note=note, by=by, keeps_open=keeps_open, **names)
@@ -102,13 +104,17 @@ def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
 
         try:
-            part.write_text("".join([text if text.endswith("\n") else f"{text}\n", *lines]), encoding="utf-8")
+            part.write_text(
+                "".join([text if text.endswith("\n") else f"{text}\n", *lines]), encoding="utf-8"
+            )
             try:
                 is_whole = load_known_changes(part) == (*before, *changes)
             except ReportError:
                 is_whole = False
             if not is_whole:
-                raise ReportError(f"{path} has no list of changes at its end. Add there by hand:\n{''.join(lines)}")
+                raise ReportError(
+                    f"{path} has no list of changes at its end. Add there by hand:\n{''.join(lines)}"
+                )
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)

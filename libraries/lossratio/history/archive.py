@@ -119,7 +119,9 @@ class ObjectStore:
         with self._errors(f"list {pattern}"):
             files, root = self._opened
             files.invalidate_cache()
-            return sorted(str(path).removeprefix(f"{root}/") for path in files.glob(f"{root}/{pattern}"))
+            return sorted(
+                str(path).removeprefix(f"{root}/") for path in files.glob(f"{root}/{pattern}")
+            )
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
@@ -140,7 +142,9 @@ class ObjectStore:
             ) from error
         except Exception as error:
             # Each kind of store has errors of its own, without a common class.
-            raise ArchiveError(without_secrets(f"{self} does not {what}: {type(error).__name__}: {error}")) from error
+            raise ArchiveError(
+                without_secrets(f"{self} does not {what}: {type(error).__name__}: {error}")
+            ) from error
 
 
 def check_without_secrets(place: str) -> None:
@@ -246,7 +250,9 @@ class Outbox:
             StorageError: If the outbox cannot be written, e.g. because the disk is full.
         """
         run = read_run(directory)
-        way_out = f"Make room, and send the run with: lossratio send {directory} --results {self.store}"
+        way_out = (
+            f"Make room, and send the run with: lossratio send {directory} --results {self.store}"
+        )
         with storing(f"write the outbox {self.path}", way_out):
             History(self.path / HISTORY).add(entries_of(run))
             self._add_directory(run)
@@ -254,8 +260,14 @@ class Outbox:
 
     def waiting(self) -> list[Path]:
         """The files that wait. Those of the history are last: the runs of its rows are in the archive then."""
-        files = (path for path in self.path.rglob("*") if path.is_file() and not path.name.startswith("."))
-        return sorted(files, key=lambda path: (path.relative_to(self.path).parts[0] == HISTORY, path))
+        files = (
+            path
+            for path in self.path.rglob("*")
+            if path.is_file() and not path.name.startswith(".")
+        )
+        return sorted(
+            files, key=lambda path: (path.relative_to(self.path).parts[0] == HISTORY, path)
+        )
 
     def beginning(self) -> str | None:
         """Words about an archive that begins with the files that wait; None: there is one already.
@@ -291,7 +303,9 @@ class Outbox:
         data, digest = _packed(run.path), _digest(run.path)
         names: dict[tuple[str, str], str] = {}
         tests = [(result.started, result.conditions.testbed.name) for result in run.results]
-        for time, testbed in sorted(tests or [(test.time, test.testbed) for test in nothing_measured(run)]):
+        for time, testbed in sorted(
+            tests or [(test.time, test.testbed) for test in nothing_measured(run)]
+        ):
             names.setdefault((testbed, time.date().isoformat()), f"{time:%H%M%S}-{digest}")
         for (testbed, day), name in (names or {("unknown", "unknown"): digest}).items():
             folder = self.path / RUNS / f"testbed={quote(testbed, safe=' ')}" / f"date={day}"
@@ -303,7 +317,9 @@ def _packed(directory: Path) -> bytes:
     with tempfile.TemporaryFile() as file:
         with tarfile.open(fileobj=file, mode="w:gz") as archive:
             for name in _contents(directory):
-                archive.add(directory / name, arcname=f"{directory.resolve().name}/{name}", recursive=False)
+                archive.add(
+                    directory / name, arcname=f"{directory.resolve().name}/{name}", recursive=False
+                )
         file.seek(0)
         return file.read()
 
@@ -358,7 +374,9 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
 
         runs = [*unpacked.iterdir()]
         if len(runs) != 1 or not runs[0].is_dir():
-            raise ArchiveError(f"{store}: {name} is damaged: it does not hold the directory of one run.")
+            raise ArchiveError(
+                f"{store}: {name} is damaged: it does not hold the directory of one run."
+            )
         runs[0].rename(run)
 
     return run

@@ -39,7 +39,10 @@ class Identity(NamedTuple):
     def fits(self, other: "Identity") -> bool:
         """Whether both are the same, as far as both are known."""
         if self.device is None or other.device is None:
-            kinds = [one.kind if one.device is None else kind_in_words(one.device) for one in (self, other)]
+            kinds = [
+                one.kind if one.device is None else kind_in_words(one.device)
+                for one in (self, other)
+            ]
             if None not in kinds and kinds[0] != kinds[1]:
                 return False
         pairs = zip(self[:3], other[:3], strict=True)
@@ -67,7 +70,9 @@ class _Group:
 
     def join(self, other: "_Group") -> None:
         """Takes in results that may be of this identity."""
-        merged = sorted([*zip(self.times, self.rows, strict=True), *zip(other.times, other.rows, strict=True)])
+        merged = sorted(
+            [*zip(self.times, self.rows, strict=True), *zip(other.times, other.rows, strict=True)]
+        )
         self.times = [time for time, _ in merged]
         self.rows = [row for _, row in merged]
 
@@ -80,13 +85,18 @@ class _Group:
         """Whether the other one began when this one had ended."""
         if other.times[0] <= self.times[-1]:
             return False
-        return len(other.times) >= _SURE or other.times[-1] - self.times[-1] >= _OVERDUE * self.usual_gap
+        return (
+            len(other.times) >= _SURE
+            or other.times[-1] - self.times[-1] >= _OVERDUE * self.usual_gap
+        )
 
     def difference(self, other: "_Group") -> int:
         """In how many parts of its identity it differs from another one."""
         parts = zip(self.identity[1:3], other.identity[1:3], strict=True)
         devices = what_differs(self.identity.device or "", other.identity.device or "")
-        return sum(one != another for one, another in parts) + (devices.count("->") if devices else 0)
+        return sum(one != another for one, another in parts) + (
+            devices.count("->") if devices else 0
+        )
 
 
 class Place(NamedTuple):
@@ -109,12 +119,19 @@ def places_of(identities: Sequence[Identity], times: Sequence[datetime]) -> list
     places = [Place(0, None)] * len(times)
 
     for number, group in enumerate(groups):
-        ended = [before for before in groups[:number] if before.line is not None and before.was_replaced_by(group)]
+        ended = [
+            before
+            for before in groups[:number]
+            if before.line is not None and before.was_replaced_by(group)
+        ]
         # Each line goes on in one device at most, the one that is most alike.
         lasts = {before.line: before for before in groups[:number]}
         open_ends = [before for before in ended if lasts[before.line] is before]
         if open_ends:
-            nearest = min(open_ends, key=lambda before: (group.difference(before), group.times[0] - before.times[-1]))
+            nearest = min(
+                open_ends,
+                key=lambda before: (group.difference(before), group.times[0] - before.times[-1]),
+            )
             group.line = nearest.line
         else:
             group.line = number
@@ -131,7 +148,9 @@ def _joined(groups: list[_Group]) -> list[_Group]:
     partial = [group for group in groups if not group.identity.is_whole]
     for group in sorted(partial, key=lambda one: one.times[-1], reverse=True):
         fitting = [other for other in whole if other.identity.fits(group.identity)]
-        devices = frozenset(other.identity.device for other in fitting if other.identity.device is not None)
+        devices = frozenset(
+            other.identity.device for other in fitting if other.identity.device is not None
+        )
         if group.identity.device is None and len(devices) > 1:
             group.may_be = devices
             whole.append(group)
@@ -139,6 +158,7 @@ def _joined(groups: list[_Group]) -> list[_Group]:
             max(fitting, key=lambda other: other.times[-1]).join(group)
         else:
             whole.append(group)
+
     return whole
 
 
@@ -153,7 +173,10 @@ def with_lines(table: Any) -> tuple[Any, tuple[str, ...]]:
     if LINE in table.column_names:
         table = table.drop_columns([LINE])
     parts = (*_SERIES, *Identity._fields[:3])
-    is_divided = table.group_by([*_SERIES]).aggregate([]).num_rows != table.group_by([*parts]).aggregate([]).num_rows
+    is_divided = (
+        table.group_by([*_SERIES]).aggregate([]).num_rows
+        != table.group_by([*parts]).aggregate([]).num_rows
+    )
     problems: tuple[str, ...] = ()
 
     if is_divided:
@@ -172,7 +195,9 @@ def with_lines(table: Any) -> tuple[Any, tuple[str, ...]]:
 
 def _uncertain(tests: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
     """Words about results of earlier versions that may be of several devices, in one line."""
-    uncertain = [(test, place.may_be) for test, place in zip(tests, places, strict=True) if place.may_be]
+    uncertain = [
+        (test, place.may_be) for test, place in zip(tests, places, strict=True) if place.may_be
+    ]
     if uncertain:
         test, devices = uncertain[-1]
         yield (
@@ -188,7 +213,9 @@ def _places(column: Mapping[str, list[Any]]) -> Iterator[Place]:
     starts = [number for number, key in enumerate(keys) if number == 0 or key != keys[number - 1]]
     for start, end in pairwise([*starts, len(keys)]):
         rows = range(start, end)
-        identities = [identity_in({name: values[row] for name, values in column.items()}) for row in rows]
+        identities = [
+            identity_in({name: values[row] for name, values in column.items()}) for row in rows
+        ]
         yield from places_of(identities, [column["started"][row] for row in rows])
 
 

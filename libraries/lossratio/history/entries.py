@@ -58,10 +58,17 @@ CLOCKS = "clocks per packet"
 _NODE_COLUMNS = (
     _Column("clocks_per_packet", CLOCKS, "cycles", "vectors"),
     _Column("vectors_per_call", "vectors per call", "packets", "calls"),
-    _Column("perfmon_instructions_per_packet", "instructions per packet", "instructions", "vectors"),
+    _Column(
+        "perfmon_instructions_per_packet", "instructions per packet", "instructions", "vectors"
+    ),
     _Column("perfmon_instructions_per_clock", "instructions per clock", "instructions", "vectors"),
     *(
-        _Column(f"perfmon_l{level}_misses_per_packet", f"L{level} misses per packet", "misses", "vectors")
+        _Column(
+            f"perfmon_l{level}_misses_per_packet",
+            f"L{level} misses per packet",
+            "misses",
+            "vectors",
+        )
         for level in (1, 2, 3)
     ),
 )
@@ -82,7 +89,12 @@ def readings_of(result: results.TestResult) -> tuple[Reading, ...]:
     """The readings of a result's telemetry: of its newest trial at PDR, else of its newest one."""
     trials = [trial.model_dump(mode="json") for trial in results.view_of(result).telemetry(result)]
     at_pdr = [trial for trial in trials if str(trial.get("goal") or "").upper().endswith("PDR")]
-    return tuple(reading for trial in (at_pdr or trials)[-1:] for dut in trial["duts"] for reading in _of_device(dut))
+    return tuple(
+        reading
+        for trial in (at_pdr or trials)[-1:]
+        for dut in trial["duts"]
+        for reading in _of_device(dut)
+    )
 
 
 def _of_device(dut: Mapping[str, Any]) -> Iterator[Reading]:
@@ -95,11 +107,22 @@ def _of_device(dut: Mapping[str, Any]) -> Iterator[Reading]:
         if node is not None and place not in nodes.setdefault(node, []):
             nodes[node].append(place)
         if statistic["name"] in _OF_ALL_CPUS:
-            yield Reading(statistic["name"].replace("_", " "), dut["node"], statistic["value"], statistic["unit"])
+            yield Reading(
+                statistic["name"].replace("_", " "),
+                dut["node"],
+                statistic["value"],
+                statistic["unit"],
+            )
 
-    yield from _of_graph(dut["node"], {node: [places[place] for place in of] for node, of in nodes.items()})
+    yield from _of_graph(
+        dut["node"], {node: [places[place] for place in of] for node, of in nodes.items()}
+    )
     # Open vSwitch's threads, from ``pmd-stats-show``.
-    polling = [each for each in places.values() if "processing_cycles" in each and each.get("packets_received")]
+    polling = [
+        each
+        for each in places.values()
+        if "processing_cycles" in each and each.get("packets_received")
+    ]
     if polling:
         cycles = _sum(polling, "processing_cycles") / _sum(polling, "packets_received")
         yield Reading("processing cycles per packet", dut["node"], cycles, "cycles")
@@ -108,7 +131,9 @@ def _of_device(dut: Mapping[str, Any]) -> Iterator[Reading]:
     cpus = [each for each in places.values() if "softnet_processed" in each]
     received = sum(dut["received_frames"].values())
     if received and _sum(cpus, "softnet_processed") >= _LEAST_SHARE * received:
-        yield Reading("softnet time squeezes", dut["node"], _sum(cpus, "softnet_time_squeeze"), "times")
+        yield Reading(
+            "softnet time squeezes", dut["node"], _sum(cpus, "softnet_time_squeeze"), "times"
+        )
         yield Reading("softnet drops", dut["node"], _sum(cpus, "softnet_dropped"), "frames")
 
 
@@ -123,7 +148,13 @@ def _of_graph(device: str, nodes: Mapping[str, Sequence[Mapping[str, float]]]) -
             counted = [thread for thread in threads if column.statistic in thread]
             weight = _sum(counted, column.weight)
             if weight:
-                mean = sum(thread[column.statistic] * thread.get(column.weight, 0.0) for thread in counted) / weight
+                mean = (
+                    sum(
+                        thread[column.statistic] * thread.get(column.weight, 0.0)
+                        for thread in counted
+                    )
+                    / weight
+                )
                 yield Reading(column.quantity, f"{device} {node}", mean, column.unit)
 
 
@@ -226,8 +257,14 @@ def entries_of(run: Run) -> Iterator[Entry]:
     """
     before = 0
     for finding in results.findings_of(run.results):
-        entry = _entry(run, finding, tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]))
-        yield entry if finding.number == before else replace(entry, readings=readings_of(finding.result))
+        entry = _entry(
+            run, finding, tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1])
+        )
+        yield (
+            entry
+            if finding.number == before
+            else replace(entry, readings=readings_of(finding.result))
+        )
         before = finding.number
 
     for test in nothing_measured(run):
@@ -315,16 +352,32 @@ class SeriesKey:
     @property
     def names(self) -> dict[str, str]:
         """The names that people give patterns of; one that is not known fits any pattern."""
-        named = {"testbed": self.testbed, "test": self.test, "quantity": self.quantity, "device": self.device}
+        named = {
+            "testbed": self.testbed,
+            "test": self.test,
+            "quantity": self.quantity,
+            "device": self.device,
+        }
         return {field: name for field, name in named.items() if name}
 
     def fits(self, patterns: Any) -> bool:
         """Whether its names match the patterns of the same names."""
-        return all(fnmatchcase(name, getattr(patterns, field)) for field, name in self.names.items())
+        return all(
+            fnmatchcase(name, getattr(patterns, field)) for field, name in self.names.items()
+        )
 
 
 _NOT_KNOWN = "device not known"
-_KEPT_APART = ("testbed", "test", "quantity", "seconds", "lossratio_version", "run_started", "latency", "readings")
+_KEPT_APART = (
+    "testbed",
+    "test",
+    "quantity",
+    "seconds",
+    "lossratio_version",
+    "run_started",
+    "latency",
+    "readings",
+)
 _FIELDS = [name for name in Entry.__dataclass_fields__ if name not in _KEPT_APART]
 
 
@@ -367,7 +420,10 @@ class Series:
     def kinds(self) -> Sequence[frozenset[str]]:
         """Of each result: ``irregular`` or ``failed``, and kinds of doubts."""
         rows = zip(self["outcome"], self["doubts"], strict=True)
-        return [frozenset((*(doubts or ()), *({outcome} - {MEASURED, None}))) for outcome, doubts in rows]
+        return [
+            frozenset((*(doubts or ()), *({outcome} - {MEASURED, None})))
+            for outcome, doubts in rows
+        ]
 
     @cached_property
     def unit(self) -> Unit:
@@ -400,7 +456,9 @@ class Series:
         """
         if self["resolution"][-1] is not None:
             return float(self["resolution"][-1])
-        rows = zip(self["outcome"], self["value"], self["lower_bound"], self["upper_bound"], strict=True)
+        rows = zip(
+            self["outcome"], self["value"], self["lower_bound"], self["upper_bound"], strict=True
+        )
         widths = [
             1.0 - low / high
             for outcome, value, low, high in rows
@@ -418,7 +476,9 @@ class Series:
 
     def ends_of(self, index: int) -> results.Ends:
         """What the value of a result may be, by its index."""
-        return results.stored_ends(float(self.values[index]), self["unsent_share"][index], self["most"][index])
+        return results.stored_ends(
+            float(self.values[index]), self["unsent_share"][index], self["most"][index]
+        )
 
     def like_newest(self) -> "Series":
         """The results with the device, traffic, path, goal and generator of the newest, as far as these are known."""
@@ -426,10 +486,15 @@ class Series:
         alike = {index for index, one in enumerate(device) if one == device[-1]}
         for known in (self["measured_as"], self["generator"]):
             if known[-1] is not None:
-                alike &= {index for index, meaning in enumerate(known) if meaning in (None, known[-1])}
+                alike &= {
+                    index for index, meaning in enumerate(known) if meaning in (None, known[-1])
+                }
         if len(alike) == len(self.times):
             return self
-        columns = {name: [column[index] for index in sorted(alike)] for name, column in self.columns.items()}
+        columns = {
+            name: [column[index] for index in sorted(alike)]
+            for name, column in self.columns.items()
+        }
         return replace(self, columns=columns)
 
 
@@ -437,10 +502,14 @@ def series_of(table: Any, last: int) -> Iterator[Series]:
     """The series of a table of entries with their lines, from `lossratio.history.devices.with_lines`."""
     for key, rows in groups_of(table, ("testbed", "test", "quantity")):
         lines = [line.slice(max(0, len(line) - last)) for _, line in groups_of(rows, (LINE,))]
-        yield from _distinguished([made_series(key, line.select(_FIELDS).to_pydict()) for line in lines])
+        yield from _distinguished(
+            [made_series(key, line.select(_FIELDS).to_pydict()) for line in lines]
+        )
 
 
-def made_series(key: tuple[str, str, str], columns: Mapping[str, Sequence[Any]], *, is_reading: bool = False) -> Series:
+def made_series(
+    key: tuple[str, str, str], columns: Mapping[str, Sequence[Any]], *, is_reading: bool = False
+) -> Series:
     """A series with the names of its newest result."""
     device, measured_as = (_newest_known(columns[name]) for name in ("device", "measured_as"))
     return Series(SeriesKey(*key, device or "", measured_as or ""), columns, is_reading)
@@ -460,7 +529,9 @@ def _distinguished(series: Sequence[Series]) -> Iterator[Series]:
         mark = one.key.device or _NOT_KNOWN
         if devices.count(one.key.device) > 1:
             # Only traffic, path, goal or generator differ.
-            mark = f"{mark}, {one.key.measured_as or _NOT_KNOWN} {one['generator'][-1] or ''}".rstrip()
+            mark = (
+                f"{mark}, {one.key.measured_as or _NOT_KNOWN} {one['generator'][-1] or ''}".rstrip()
+            )
         yield replace(one, mark=mark)
 
 

@@ -41,7 +41,12 @@ def with_names_now(table: Any, same: Iterable[tuple[str, str]]) -> tuple[Any, Na
         table: The entries.
         same: Pairs of an earlier name and the name now, as the user says.
     """
-    rows = list(zip(*(table.column(name).to_pylist() for name in ("testbed", "test", "long_name")), strict=True))
+    rows = list(
+        zip(
+            *(table.column(name).to_pylist() for name in ("testbed", "test", "long_name")),
+            strict=True,
+        )
+    )
     names = _names(rows, dict(same))
     if not names.now:
         return table, names

@@ -31,7 +31,9 @@ _STEP = "#D55E00"
 _KNOWN = "#777777"
 _BOUNDS = "#8FBBD9"
 _MEASURED = drawing.Mark("measured", "measured", "circle", "#0072B2")
-_DOUBTFUL = drawing.Mark("doubtful", "irregular, or doubts about it", "square", "#0072B2", is_filled=False)
+_DOUBTFUL = drawing.Mark(
+    "doubtful", "irregular, or doubts about it", "square", "#0072B2", is_filled=False
+)
 _MISSING = drawing.Mark("missing", "no value", "cross", "#B3261E", is_filled=False)
 _MOST_HINTS = 300
 """A picture of more results has no hint for each of them."""
@@ -106,36 +108,50 @@ class _Row:
         noted = (f"{note}" for note in (known, *self.trend.notes) if note is not None)
         doubts = (f"doubt: {doubt}" for doubt in self.doubts)
         old = "old" if self.trend.is_old else ""
-        return drawing.verdict(self.kind, self.verdict, filter(None, (old, self.reason, *noted, *doubts)))
+        return drawing.verdict(
+            self.kind, self.verdict, filter(None, (old, self.reason, *noted, *doubts))
+        )
 
 
 _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.test_column(_Row),
-    drawing.Column("newest value", lambda row: row.quoted[0], lambda row: row.quoted[1], style="number quote"),
-    drawing.Column("verdict", lambda row: row.verdict, style="words", markup=lambda row: row.marked_verdict),
+    drawing.Column(
+        "newest value", lambda row: row.quoted[0], lambda row: row.quoted[1], style="number quote"
+    ),
+    drawing.Column(
+        "verdict", lambda row: row.verdict, style="words", markup=lambda row: row.marked_verdict
+    ),
     drawing.Column("goal", lambda row: row.series.key.quantity, style="words"),
-    drawing.Column("frame size", lambda row: row.frame_size, lambda row: row.series["frame_size_bytes"][-1]),
+    drawing.Column(
+        "frame size", lambda row: row.frame_size, lambda row: row.series["frame_size_bytes"][-1]
+    ),
     drawing.Column("testbed", lambda row: row.series.key.testbed),
     drawing.Column("bounds", lambda row: row.bounds, style="number"),
     drawing.Column("last change", lambda row: row.change, lambda row: row.ratio, style="number"),
     drawing.Column("since", lambda row: row.since, style="date"),
     drawing.Column("course", lambda row: "", markup=lambda row: row.picture),
     drawing.number_column("results", lambda row: len(row.series.times), str),
-    drawing.Column("newest result, UTC", lambda row: f"{row.series.times[-1]:%Y-%m-%d %H:%M}", style="date"),
+    drawing.Column(
+        "newest result, UTC", lambda row: f"{row.series.times[-1]:%Y-%m-%d %H:%M}", style="date"
+    ),
 )
 
 
-def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None] = lambda run: None) -> str:
+def trend_page(
+    analysis: Analysis, title: str, links: Callable[[str], str | None] = lambda run: None
+) -> str:
     """The page of some trends."""
     order = list(TrendVerdict)
     trends = sorted(
-        (*analysis.trends, *analysis.readings), key=lambda trend: (trend.series.is_reading, order.index(trend.verdict))
+        (*analysis.trends, *analysis.readings),
+        key=lambda trend: (trend.series.is_reading, order.index(trend.verdict)),
     )
     rows = [_Row(trend, number) for number, trend in enumerate(trends, start=1)]
     numbers = sum(len(row.series.times) for row in rows)
     body = partial(drawing.html_fragment, drawing.PAGES, "trend_section.html.jinja")
     sections = [
-        (row.link, str(row.series), (body(row=row, picture=draw_trend(row.trend, analysis.known)),)) for row in rows
+        (row.link, str(row.series), (body(row=row, picture=draw_trend(row.trend, analysis.known)),))
+        for row in rows
     ]
     filters: dict[str, tuple[str, Callable[[_Row], str]]] = {
         "verdict": ("Verdict", lambda row: row.verdict),
@@ -143,7 +159,10 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
         "size": ("Frame size", lambda row: row.frame_size),
         "testbed": ("Testbed", lambda row: row.series.key.testbed),
         "tags": ("Tag", lambda row: "\n".join(row.series.tags)),
-        "of": ("Series of", lambda row: "latency and telemetry" if row.series.is_reading else "results"),
+        "of": (
+            "Series of",
+            lambda row: "latency and telemetry" if row.series.is_reading else "results",
+        ),
     }
     overview = drawing.Overview(
         rows,
@@ -159,7 +178,9 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
         "trend.html.jinja",
         sections,
         is_large=len(rows) > _MANY_SERIES or numbers > _MANY_RESULTS,
-        data={"series": drawing.packed({row.link: _columns(row.series, links) for row in rows})} if rows else {},
+        data={"series": drawing.packed({row.link: _columns(row.series, links) for row in rows})}
+        if rows
+        else {},
         title=title,
         headline=_headline(rows),
         problems=[
@@ -212,16 +233,26 @@ def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, Js
     columns = {
         "values": (_in_words(series, index) for index in range(count)),
         "bounds": (_bounds(series, index) for index in range(count)),
-        "states": ("; ".join(filter(None, (*sorted(series.kinds[at]), series["reason"][at]))) for at in range(count)),
+        "states": (
+            "; ".join(filter(None, (*sorted(series.kinds[at]), series["reason"][at])))
+            for at in range(count)
+        ),
         "runs": (run or "" for run in runs),
     }
 
     return {
         "first": first.astimezone(timezone.utc).isoformat(timespec="minutes"),
         "minutes": [round((time - first).total_seconds() / 60.0) for time in series.times],
-        **{name: [texts.setdefault(text, len(texts)) for text in column] for name, column in columns.items()},
+        **{
+            name: [texts.setdefault(text, len(texts)) for text in column]
+            for name, column in columns.items()
+        },
         "texts": list(texts),
-        "links": {str(texts[run]): link for run in dict.fromkeys(runs) if run and (link := links(run)) is not None},
+        "links": {
+            str(texts[run]): link
+            for run in dict.fromkeys(runs)
+            if run and (link := links(run)) is not None
+        },
     }
 
 
@@ -233,7 +264,9 @@ def _in_words(series: Series, index: int) -> str:
 
 
 def _bounds(series: Series, index: int) -> str:
-    return " to ".join(series.unit.format(end) for end in series.bounds_of(index) if end is not None)
+    return " to ".join(
+        series.unit.format(end) for end in series.bounds_of(index) if end is not None
+    )
 
 
 def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
@@ -249,14 +282,20 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     changes = [change for change in known if change.concerns(series.key)]
 
     for change in changes:
-        day = datetime(change.date.year, change.date.month, change.date.day, tzinfo=timezone.utc).timestamp() / _DAY
+        day = (
+            datetime(
+                change.date.year, change.date.month, change.date.day, tzinfo=timezone.utc
+            ).timestamp()
+            / _DAY
+        )
         if plot.x.holds(day):
             plot.line([(day, plot.y.low), (day, plot.y.high)], _KNOWN, dash="2 3")
             plot.text(plot.x.place(day) + 4, _TOP - 2, str(change))
 
     if bars:
         path = "".join(
-            f"M{plot.x.place(x):.1f} {plot.y.place(low):.1f}V{plot.y.place(high):.1f}" for x, low, high in bars
+            f"M{plot.x.place(x):.1f} {plot.y.place(low):.1f}V{plot.y.place(high):.1f}"
+            for x, low, high in bars
         )
         plot.add("path", d=path, fill="none", stroke=_BOUNDS, stroke_width=1.6)
 
@@ -273,37 +312,71 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
         if hints or mark is not _MEASURED:
             plot.marks(mark, points)
         else:
-            path = "".join(f"M{plot.x.place(day):.1f} {plot.y.place(height):.1f}h0" for day, height, _ in points)
-            dots = {"fill": "none", "stroke": mark.colour, "stroke_width": 3.0, "stroke_linecap": "round"}
+            path = "".join(
+                f"M{plot.x.place(day):.1f} {plot.y.place(height):.1f}h0"
+                for day, height, _ in points
+            )
+            dots = {
+                "fill": "none",
+                "stroke": mark.colour,
+                "stroke_width": 3.0,
+                "stroke_linecap": "round",
+            }
             plot.add("path", d=path or "M0 0", **dots)
 
-    plot.steps(((times[step.first], times[step.last], level) for step in trend.steps for level in step.levels), _STEP)
+    plot.steps(
+        (
+            (times[step.first], times[step.last], level)
+            for step in trend.steps
+            for level in step.levels
+        ),
+        _STEP,
+    )
     swatches = [("steps", _STEP, 1.0)]
     swatches += [("bounds", _BOUNDS, 1.0)] if bars else []
     swatches += [("known changes", _KNOWN, 1.0)] if changes else []
-    end = plot.legend([mark for mark, points in by_mark.items() if points], swatches, _LEFT, _HEIGHT - 12.0)
+    end = plot.legend(
+        [mark for mark, points in by_mark.items() if points], swatches, _LEFT, _HEIGHT - 12.0
+    )
 
     return plot.svg(_WIDTH, end + 12.0, describe_trend(trend))
 
 
-def date_ticks(low: float, high: float, most: int = 8) -> tuple[list[float], Callable[[float], str]]:
+def date_ticks(
+    low: float, high: float, most: int = 8
+) -> tuple[list[float], Callable[[float], str]]:
     """Dates in days since 1970 for an axis, at most so many and none twice, and a function that formats one."""
     hours = next((hours for hours in _HOURS if (high - low) * 24 / hours <= most), None)
     if hours is not None:
         # Weeks begin on Monday, as the fifth day of 1970 was one.
         midnight = math.floor(low)
         first = midnight - ((midnight - 4) % 7 if hours >= 168 else 0)
-        ticks = (second / _DAY for second in range(first * 86_400, math.ceil(high * _DAY) + 1, hours * 3600))
+        ticks = (
+            second / _DAY
+            for second in range(first * 86_400, math.ceil(high * _DAY) + 1, hours * 3600)
+        )
         pattern = "%m-%d %H:%M" if hours < 24 else "%Y-%m-%d"
         return [day for day in ticks if low <= day <= high], lambda day: f"{_moment(day):{pattern}}"
+
     months = next((step for step in _MONTHS if (high - low) / 30.44 / step <= most), _MONTHS[-1])
-    whole = [year * 12 + month for year in range(_moment(low).year, _moment(high).year + 1) for month in range(12)]
-    dates = (datetime(month // 12, month % 12 + 1, 1, tzinfo=timezone.utc) for month in whole if month % months == 0)
+    whole = [
+        year * 12 + month
+        for year in range(_moment(low).year, _moment(high).year + 1)
+        for month in range(12)
+    ]
+    dates = (
+        datetime(month // 12, month % 12 + 1, 1, tzinfo=timezone.utc)
+        for month in whole
+        if month % months == 0
+    )
     days = [day for date in dates if low <= (day := date.timestamp() / _DAY) <= high]
+
     return days, lambda day: f"{_moment(day):%Y-%m}" if months < 12 else f"{_moment(day):%Y}"
 
 
-def _axes(series: Series, times: Sequence[float], ends: Sequence[float]) -> tuple[drawing.Axis, drawing.Axis]:
+def _axes(
+    series: Series, times: Sequence[float], ends: Sequence[float]
+) -> tuple[drawing.Axis, drawing.Axis]:
     shown = [*series.values[np.isfinite(series.values)], *ends] or [0.0, 1.0]
     low, high = float(min(shown)), float(max(shown))
     room = 0.1 * (high - low) or 0.05 * high or 1.0
@@ -324,7 +397,9 @@ def _error_bars(series: Series, times: Sequence[float]) -> Iterator[tuple[float,
 
 def _hint(series: Series, index: int) -> str:
     value = float(series.values[index])
-    words = series.unit.format(value) if np.isfinite(value) else f"no value: {series['reason'][index]}"
+    words = (
+        series.unit.format(value) if np.isfinite(value) else f"no value: {series['reason'][index]}"
+    )
     kinds = "".join(f", {kind}" for kind in sorted(series.kinds[index]))
     return f"{series.times[index]:%Y-%m-%d %H:%M}: {words}{kinds}"
 

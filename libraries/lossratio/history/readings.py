@@ -6,7 +6,15 @@ from datetime import datetime
 from typing import Any
 
 from lossratio.history.devices import Identity, identity_in, places_of
-from lossratio.history.entries import CLOCKS, OF_NODES, Reading, Series, groups_of, latency_readings, made_series
+from lossratio.history.entries import (
+    CLOCKS,
+    OF_NODES,
+    Reading,
+    Series,
+    groups_of,
+    latency_readings,
+    made_series,
+)
 
 LATENCY, TELEMETRY = "latency", "telemetry"
 """Where readings come from."""
@@ -41,15 +49,21 @@ def series_of_readings(
         results_of_test = _results_of_test(rows)
         # The quantities of a result are of one device, whatever their goals are.
         identities = [
-            Identity(one["device"], None, one["generator"], identity_in(one).kind) for one, _ in results_of_test
+            Identity(one["device"], None, one["generator"], identity_in(one).kind)
+            for one, _ in results_of_test
         ]
         lines: dict[int, list[_Result]] = {}
         places = places_of(identities, [one["started"] for one, _ in results_of_test])
         for place, (one, readings) in zip(places, results_of_test, strict=True):
             lines.setdefault(place.line, []).append(({**one, "device": place.device}, readings))
+
         for line in lines.values():
             found = _of_test(key, line[-last:], fresh, sources)
-            yield from (replace(series, mark=series.key.device) for series in found) if len(lines) > 1 else found
+            yield from (
+                (replace(series, mark=series.key.device) for series in found)
+                if len(lines) > 1
+                else found
+            )
 
 
 def _results_of_test(rows: Any) -> list[_Result]:
@@ -74,28 +88,42 @@ def _by_key(readings: Iterable[Reading]) -> dict[_Key, Reading]:
     return {(reading.quantity, reading.place): reading for reading in readings}
 
 
-def _of_test(test: tuple[str, str], rows: Sequence[_Result], fresh: int, sources: Sequence[str]) -> Iterator[Series]:
+def _of_test(
+    test: tuple[str, str], rows: Sequence[_Result], fresh: int, sources: Sequence[str]
+) -> Iterator[Series]:
     for source in sources:
         found = [(entry, by_source[source]) for entry, by_source in rows if by_source[source]]
         newest: dict[_Key, Reading] = {}
         for _, readings in found[-fresh:]:
             newest.update(readings)
         # The graph nodes with the most clocks per packet, of each device.
-        clocks = sorted((each for each in newest.values() if each.quantity == CLOCKS), key=lambda each: -each.value)
+        clocks = sorted(
+            (each for each in newest.values() if each.quantity == CLOCKS),
+            key=lambda each: -each.value,
+        )
         by_device: dict[str, list[str]] = {}
         for reading in clocks:
             by_device.setdefault(reading.place.rpartition(" ")[0], []).append(reading.place)
         top = {node for nodes in by_device.values() for node in nodes[:TOP_NODES]}
+
         for key, reading in newest.items():
             if reading.quantity not in OF_NODES or reading.place in top:
-                yield _reading_series(test, reading, [(entry, readings.get(key)) for entry, readings in found])
+                yield _reading_series(
+                    test, reading, [(entry, readings.get(key)) for entry, readings in found]
+                )
 
 
 def _reading_series(
-    test: tuple[str, str], reading: Reading, found: Sequence[tuple[Mapping[str, Any], Reading | None]]
+    test: tuple[str, str],
+    reading: Reading,
+    found: Sequence[tuple[Mapping[str, Any], Reading | None]],
 ) -> Series:
-    columns: dict[str, list[Any]] = {name: [entry[name] for entry, _ in found] for name in _OF_READINGS[:-2]}
+    columns: dict[str, list[Any]] = {
+        name: [entry[name] for entry, _ in found] for name in _OF_READINGS[:-2]
+    }
     columns["value"] = [None if each is None else each.value for _, each in found]
     columns["reason"] = ["it has no such reading" if each is None else None for _, each in found]
     columns["unit"] = [reading.unit] * len(found)
-    return made_series((*test, f"{reading.quantity}{BETWEEN}{reading.place}"), columns, is_reading=True)
+    return made_series(
+        (*test, f"{reading.quantity}{BETWEEN}{reading.place}"), columns, is_reading=True
+    )

@@ -53,7 +53,9 @@ def group_starts(series: Sequence[Values]) -> list[list[int]]:
         size = max(1, _BATCH_CELLS // max(1, len(series[order[-1]])))
         batch = order[-size:]
         order = order[:-size]
-        for index, begins in zip(batch, _batch_starts([series[index] for index in batch]), strict=True):
+        for index, begins in zip(
+            batch, _batch_starts([series[index] for index in batch]), strict=True
+        ):
             starts[index] = begins
     return starts
 
@@ -134,9 +136,18 @@ def _message_lengths(groups: _Open, end: int) -> Values:
         # The standard deviation, and the point on the sphere: for groups of two values or more.
         sizes = sizes[:end]
         stdev = np.sqrt(groups.moment[:, :end] / sizes)
-        sphere = np.log(2.0) + np.log(np.pi) * ((sizes - 1.0) / 2.0) - scipy.special.gammaln((sizes - 1.0) / 2.0)
+        sphere = (
+            np.log(2.0)
+            + np.log(np.pi) * ((sizes - 1.0) / 2.0)
+            - scipy.special.gammaln((sizes - 1.0) / 2.0)
+        )
         sphere = sphere + np.log(sizes) * ((sizes - 2.0) / 2.0)
-        nats = np.log(stdev + 1.0) * (sizes - 1.0) + np.log(stdev + 2.0) + np.log(1.0 - 1.0 / (_LARGEST + 2.0)) + sphere
+        nats = (
+            np.log(stdev + 1.0) * (sizes - 1.0)
+            + np.log(stdev + 2.0)
+            + np.log(1.0 - 1.0 / (_LARGEST + 2.0))
+            + sphere
+        )
         lengths[:, :end] += nats / np.log(2.0)
 
     return lengths
@@ -236,7 +247,9 @@ class Bands:
         return f"two bands: {both}, {self.switches} switches{all_switches}"
 
 
-def bands_in(values: Values, starts: Sequence[int], resolution: float | None = None) -> Bands | None:
+def bands_in(
+    values: Values, starts: Sequence[int], resolution: float | None = None
+) -> Bands | None:
     """The bands of a series of finite values, none of them negative; None: its steps explain it better.
 
     `starts` has the indices of the first values of its steps. Values before the newest `WINDOW` ones are taken as they
@@ -245,7 +258,11 @@ def bands_in(values: Values, starts: Sequence[int], resolution: float | None = N
     """
     first = max(0, len(values) - WINDOW)
     newest = values[first:]
-    if len(newest) < LEAST_VALUES or newest.max() < LEAST_RATIO * newest.min() or newest.max() <= 0.0:
+    if (
+        len(newest) < LEAST_VALUES
+        or newest.max() < LEAST_RATIO * newest.min()
+        or newest.max() <= 0.0
+    ):
         return None
 
     logs = np.log(np.maximum(newest, _SMALLEST * newest.max()))
@@ -268,7 +285,10 @@ def bands_in(values: Values, starts: Sequence[int], resolution: float | None = N
         high=low * float(np.exp(found[0])),
         in_upper=np.concatenate([np.zeros(first, dtype=bool), in_upper]),
         looked_at=len(logs),
-        starts=(*(start for start in starts if start < first), *(first + start for start in regimes)),
+        starts=(
+            *(start for start in starts if start < first),
+            *(first + start for start in regimes),
+        ),
     )
 
 
@@ -363,17 +383,24 @@ def _newest_bands(logs: Values, least: float) -> tuple[float, float, tuple[float
     """
     spread = max(float(np.ptp(logs)), np.log(LEAST_RATIO))
     whole = _Segments(logs, logs[:1])
-    one = whole.matrix(_evidence(whole.count, 1, whole.square - _per(whole.total**2, whole.count), spread)[0])
+    one = whole.matrix(
+        _evidence(whole.count, 1, whole.square - _per(whole.total**2, whole.count), spread)[0]
+    )
     segments = _Segments(logs, _borders(logs, _THRESHOLDS), LEAST_VALUES - 2)
     low_total = segments.total - segments.high_total
     low_mean = _per(low_total, segments.low)
     high_mean = _per(segments.high_total, segments.high)
-    inside = np.maximum(segments.square - low_mean * low_total - high_mean * segments.high_total, 0.0)
+    inside = np.maximum(
+        segments.square - low_mean * low_total - high_mean * segments.high_total, 0.0
+    )
     distance = high_mean - low_mean
     noise = np.sqrt((inside + _NOISE_WEIGHT * _NOISE**2) / (segments.count + _NOISE_WEIGHT))
     possible = (
         (segments.rises + segments.falls >= LEAST_SWITCHES)
-        & (np.minimum(segments.low, segments.high) >= np.maximum(LEAST_SHARE * segments.count, LEAST_IN_BAND))
+        & (
+            np.minimum(segments.low, segments.high)
+            >= np.maximum(LEAST_SHARE * segments.count, LEAST_IN_BAND)
+        )
         & (distance >= np.maximum(least, LEAST_DISTANCE * noise))
     )
     if not possible.any():
@@ -448,7 +475,10 @@ def _lower_regimes(
         if levels and (upper.all() or not upper.any()):
             # One level may be either band: the one that is nearer to an earlier level.
             mean = float(logs[begin:end].mean())
-            level = min((mean, mean - distance), key=lambda one: min(abs(one - earlier) for earlier in levels))
+            level = min(
+                (mean, mean - distance),
+                key=lambda one: min(abs(one - earlier) for earlier in levels),
+            )
             upper = np.full(end - begin, level < mean)
 
         in_upper[begin:end] = upper

@@ -100,20 +100,33 @@ class History:
         table, names = with_names_now(table.filter(measured), same)
         table, uncertain = with_lines(table)
 
-        return StoredEntries(table, (*problems, *names.problems, *uncertain), tuple(_unmeasured(others)), names)
+        return StoredEntries(
+            table, (*problems, *names.problems, *uncertain), tuple(_unmeasured(others)), names
+        )
 
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
-        rows = [{name: value for name, value in asdict(entry).items() if name not in _PARTITIONS} for entry in entries]
+        rows = [
+            {name: value for name, value in asdict(entry).items() if name not in _PARTITIONS}
+            for entry in entries
+        ]
         text = json.dumps(rows, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
-        path = self.path / f"testbed={quote(testbed, safe=' ')}" / f"date={day}" / f"{digest}.parquet"
+        path = (
+            self.path / f"testbed={quote(testbed, safe=' ')}" / f"date={day}" / f"{digest}.parquet"
+        )
         arrow, parquet = required("pyarrow"), required("pyarrow.parquet")
         data = arrow.BufferOutputStream()
-        parquet.write_table(arrow.Table.from_pylist(rows, schema=_schema()), data, compression="zstd")
-        way_out = "Make room, and add the run again; entries that are in the history already count once."
+        parquet.write_table(
+            arrow.Table.from_pylist(rows, schema=_schema()), data, compression="zstd"
+        )
+        way_out = (
+            "Make room, and add the run again; entries that are in the history already count once."
+        )
+
         with storing(f"add to the history {self.path}", way_out):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, data.getvalue().to_pybytes())
+
         return path
 
 
@@ -124,7 +137,9 @@ def _unmeasured(table: Any) -> Iterator[NothingMeasured]:
 
 def continued(table: Any, entries: Sequence[Entry]) -> Any:
     """Entries of a history until a result began, and that result's: one that is in the history already counts once."""
-    earlier = table.filter(required("pyarrow.compute").less(table.column("started"), entries[0].started))
+    earlier = table.filter(
+        required("pyarrow.compute").less(table.column("started"), entries[0].started)
+    )
     arrow = required("pyarrow")
     newest = arrow.Table.from_pylist([asdict(entry) for entry in entries], schema=table.schema)
     order = [(name, "ascending") for name in ("testbed", "test", "quantity", "started")]
@@ -148,7 +163,8 @@ def _with_schema(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
         other = [
             field.name
             for field in ours
-            if field.name in schema.names and schema.field(field.name).type.id not in (field.type.id, arrow.null().id)
+            if field.name in schema.names
+            and schema.field(field.name).type.id not in (field.type.id, arrow.null().id)
         ]
         if missing or other:
             problems.append(
@@ -183,16 +199,20 @@ def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tup
     """The entries in some files, of one testbed if that is not None; and files that are left out."""
     if not paths:
         raise ReportError("No file of the history can be read: all of them are damaged.")
+
     names = ", ".join(name for name in _schema().names if name != "readings")
     text = files("lossratio.history").joinpath("entries.sql").read_text(encoding="utf-8")
     found, chosen = text.format(names=names).split(";\n")
+
     with required("duckdb").connect() as connection:
         # It gives times in this machine's zone, and everything that is written about them is in UTC.
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("all_columns", _schema().empty_table())
         asked = {"files": [str(path) for path in paths], "testbed": testbed, "readings": readings}
         connection.execute(found, asked)
-        unusable = connection.execute("SELECT DISTINCT file FROM found WHERE NOT is_usable ORDER BY file").fetchall()
+        unusable = connection.execute(
+            "SELECT DISTINCT file FROM found WHERE NOT is_usable ORDER BY file"
+        ).fetchall()
         return connection.sql(chosen).to_arrow_table(), [file for (file,) in unusable]
 
 
@@ -213,7 +233,9 @@ def required(module: str) -> Any:
 
 def _schema() -> Any:
     columns = get_type_hints(Entry)
-    return required("pyarrow").schema([(name, _type(columns[name])) for name in columns if name not in _PARTITIONS])
+    return required("pyarrow").schema(
+        [(name, _type(columns[name])) for name in columns if name not in _PARTITIONS]
+    )
 
 
 def _type(hint: Any) -> Any:

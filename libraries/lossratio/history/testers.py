@@ -33,14 +33,20 @@ def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRu
             judged.append(trend)
         else:
             explains = _explains(twin, trend, rules)
-            judged.append(replace(trend, tester=twin, verdict=TrendVerdict.TESTER if explains else trend.verdict))
+            judged.append(
+                replace(
+                    trend, tester=twin, verdict=TrendVerdict.TESTER if explains else trend.verdict
+                )
+            )
 
     followers: dict[object, list[Trend]] = {}
     for trend in judged:
         if trend.verdict is TrendVerdict.TESTER and trend.tester is not None:
             followers.setdefault(trend.tester.series.key, []).append(trend)
 
-    return [replace(trend, followers=tuple(followers.get(trend.series.key, ()))) for trend in judged]
+    return [
+        replace(trend, followers=tuple(followers.get(trend.series.key, ()))) for trend in judged
+    ]
 
 
 def _guilty(trend: Trend, twins: Sequence[Trend], rules: TrendRules) -> Trend | None:
@@ -52,7 +58,11 @@ def _guilty(trend: Trend, twins: Sequence[Trend], rules: TrendRules) -> Trend | 
     alike = [twin for twin in here if twin.series.unit == trend.series.unit]
     near = [twin for twin in alike if twin.series.key.quantity == key.quantity]
     own = [twin for twin in near if _name(twin) == _name(trend)]
-    worse = [twin for twin in own or near or alike if _is_worse(twin, rules) and _is_simultaneous(twin, trend)]
+    worse = [
+        twin
+        for twin in own or near or alike
+        if _is_worse(twin, rules) and _is_simultaneous(twin, trend)
+    ]
     return max(worse, key=_size, default=None)
 
 
@@ -67,7 +77,11 @@ def _is_worse(twin: Trend, rules: TrendRules) -> bool:
         return True
     change = twin.change
     unit = twin.series.unit
-    return change is not None and abs(change.ratio) >= rules.least_change and not unit.is_better(change.ratio)
+    return (
+        change is not None
+        and abs(change.ratio) >= rules.least_change
+        and not unit.is_better(change.ratio)
+    )
 
 
 def _size(trend: Trend) -> float:

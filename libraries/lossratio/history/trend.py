@@ -188,7 +188,9 @@ class TrendRules:
 _USUAL = TrendRules()
 
 
-def trends_of(series: Sequence[Series], known: Sequence[KnownChange] = (), rules: TrendRules = _USUAL) -> list[Trend]:
+def trends_of(
+    series: Sequence[Series], known: Sequence[KnownChange] = (), rules: TrendRules = _USUAL
+) -> list[Trend]:
     """Computes the trends of some series. Known changes explain alarms."""
     alike = [whole.like_newest() for whole in series]
     indices = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
@@ -220,7 +222,9 @@ def _begins(whole: Series, series: Series) -> str:
 
 def _notes(trend: Trend, known: Sequence[KnownChange]) -> Iterator[KnownChange]:
     if trend.is_alarm:
-        noted = (change for change in known if change.keeps_open and change.concerns(trend.series.key))
+        noted = (
+            change for change in known if change.keeps_open and change.concerns(trend.series.key)
+        )
         yield from (change for change in noted if change.date >= trend.began.date())
 
 
@@ -237,7 +241,11 @@ class _Judged:
         steps = []
         for start, end in zip(starts, [*starts, len(indices)][1:], strict=True):
             mean = float(values[start:end].mean())
-            upper = mean * bands.ratio if bands is not None and bands.in_upper[start:end].any() else None
+            upper = (
+                mean * bands.ratio
+                if bands is not None and bands.in_upper[start:end].any()
+                else None
+            )
             steps.append(Step(int(indices[start]), int(indices[end - 1]), mean, upper))
 
         self.series = series
@@ -303,7 +311,9 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     if verdict in _UNCONFIRMED and change is not None:
         # How many of the newest values lie in the direction of the change, by the least change or more.
         off = (judged.values[-LOOK_AT:] - change.before) * np.sign(change.after - change.before)
-        worse = int(np.count_nonzero((off > 0.0) & (off >= rules.least_change * abs(change.before))))
+        worse = int(
+            np.count_nonzero((off > 0.0) & (off >= rules.least_change * abs(change.before)))
+        )
         if max(int(np.count_nonzero(indices >= steps[-1].first)), worse) < rules.confirm:
             verdict = _UNCONFIRMED[verdict]
 
@@ -316,14 +326,20 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     return Trend(series, steps, verdict, change, new_kinds, bands=judged.bands)
 
 
-def _open_regression(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> Change | None:
+def _open_regression(
+    judged: _Judged, known: Sequence[KnownChange], rules: TrendRules
+) -> Change | None:
     """The regression that has neither recovered nor been explained since its alarm; None: there is none.
 
     Steps of fewer than ``confirm`` values neither raise an alarm nor end one. A known change in between moves the level
     that counts as a recovery, and explains nothing but itself.
     """
     series, indices = judged.series, judged.indices
-    steps = [step for step in judged.steps if np.sum((indices >= step.first) & (indices <= step.last)) >= rules.confirm]
+    steps = [
+        step
+        for step in judged.steps
+        if np.sum((indices >= step.first) & (indices <= step.last)) >= rules.confirm
+    ]
     found = None
     origin = None
     level = 0.0
@@ -341,7 +357,11 @@ def _open_regression(judged: _Judged, known: Sequence[KnownChange], rules: Trend
             continue
 
         difference = step.mean - level
-        if abs(difference) < rules.least_change * abs(level) or not difference or series.unit.is_better(difference):
+        if (
+            abs(difference) < rules.least_change * abs(level)
+            or not difference
+            or series.unit.is_better(difference)
+        ):
             found = None
             continue
 
@@ -383,16 +403,26 @@ def _last_old_step(steps: tuple[Step, ...], indices: np.ndarray, fresh: int) -> 
 def _change(series: Series, before: Step, after: Step, known: Sequence[KnownChange]) -> Change:
     ratio = (after.mean - before.mean) / before.mean if before.mean else float("inf")
     began = series.times[after.first]
-    return Change(ratio, before.mean, after.mean, began, _explanation(series, before.last, after.first, known))
+    return Change(
+        ratio, before.mean, after.mean, began, _explanation(series, before.last, after.first, known)
+    )
 
 
-def _explanation(series: Series, before: int, after: int, known: Sequence[KnownChange]) -> KnownChange | None:
+def _explanation(
+    series: Series, before: int, after: int, known: Sequence[KnownChange]
+) -> KnownChange | None:
     """The known change that explains a difference between two results, by their indices."""
     times = series.times
-    return next((change for change in known if change.explains(series.key, times[before], times[after])), None)
+    return next(
+        (change for change in known if change.explains(series.key, times[before], times[after])),
+        None,
+    )
 
 
-_UNCONFIRMED = {TrendVerdict.REGRESSION: TrendVerdict.UNCONFIRMED, TrendVerdict.CHANGED: TrendVerdict.ONE_OTHER}
+_UNCONFIRMED = {
+    TrendVerdict.REGRESSION: TrendVerdict.UNCONFIRMED,
+    TrendVerdict.CHANGED: TrendVerdict.ONE_OTHER,
+}
 """Verdicts that need a second result, and what they are called until then."""
 
 
@@ -418,7 +448,9 @@ def details_of(trend: Trend) -> Iterator[str]:
         unit = trend.series.unit
         size = f"{100 * change.ratio:+.2f} %"
         if change.measured_ratio is not None and any(trend.shares):
-            size = f"{100 * change.measured_ratio:+.2f} % as measured, {size} had these frames passed"
+            size = (
+                f"{100 * change.measured_ratio:+.2f} % as measured, {size} had these frames passed"
+            )
         yield (
             f"{unit.format(change.before)} to {unit.format(change.after)} ({size}) "
             f"since {change.began:%Y-%m-%d %H:%M} UTC"

@@ -121,5 +121,11 @@ def _be_init(plan: Plan, authorized_key: str, holder: int, report: Callable[[Any
     pids = builder.report()
     os.waitpid(builder.pid, 0)
     running = nodes.prepare_servers(plan, pids["visible"], authorized_key)
-    report({name: {"port": one.listener.getsockname()[1], "host_key": one.host_key} for name, one in running.items()})
+    report(
+        {
+            name: {"port": one.listener.getsockname()[1], "host_key": one.host_key}
+            for name, one in running.items()
+        }
+    )
+
     nodes.serve(running, set(pids["own"]), holder, plan)

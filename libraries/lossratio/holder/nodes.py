@@ -95,7 +95,9 @@ def _quiet_new_interfaces(name: str) -> None:
         try:
             (directory / setting).write_text(str(value))
         except OSError as error:
-            raise system.BuildError(f"node {name}: cannot set {directory / setting}: {error.strerror}") from error
+            raise system.BuildError(
+                f"node {name}: cannot set {directory / setting}: {error.strerror}"
+            ) from error
 
 
 def _pair(index: int, one: LinkEnd, other: LinkEnd, other_pid: int, mtu: int) -> str:
@@ -131,7 +133,12 @@ def _enter(visible_pid: int) -> None:
 
 
 def _ip(plan: Plan, name: str, lines: Iterable[str]) -> None:
-    done = subprocess.run([plan.tools.ip, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
+    done = subprocess.run(
+        [plan.tools.ip, "-batch", "-"],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+    )
     if done.returncode != 0:
         raise system.BuildError(f"node {name}: {' '.join(done.stderr.split())}")
 
@@ -189,7 +196,10 @@ def prepare_servers(plan: Plan, nodes: dict[str, int], authorized_key: str) -> d
     _PRIVATE.mkdir(mode=0o755)
     _lay_out_accounts(plan)
     (_PRIVATE / "authorized_keys").write_text(authorized_key)
-    return {name: _prepare_server(plan, _PRIVATE / f"node{n}", pid) for n, (name, pid) in enumerate(nodes.items())}
+    return {
+        name: _prepare_server(plan, _PRIVATE / f"node{n}", pid)
+        for n, (name, pid) in enumerate(nodes.items())
+    }
 
 
 def serve(servers: dict[str, Server], nodes: set[int], holder: int, plan: Plan) -> None:
@@ -228,7 +238,12 @@ def _accept(server: Server, sshd: str, log: int) -> None:
             # sshd itself sets this only when a command runs. Before, the client's delayed acknowledgement costs 40 ms.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             descriptor = connection.fileno()
-            system.spawn([sshd, "-i", "-e", "-f", server.config], stdin=descriptor, stdout=descriptor, stderr=log)
+            system.spawn(
+                [sshd, "-i", "-e", "-f", server.config],
+                stdin=descriptor,
+                stdout=descriptor,
+                stderr=log,
+            )
 
 
 def _reap() -> set[int]:

@@ -73,4 +73,9 @@ class Plan:
         """Reads what `to_json` wrote."""
         fields = json.loads(text)
         links = tuple((LinkEnd(**one), LinkEnd(**other)) for one, other in fields.pop("links"))
-        return cls(nodes=tuple(fields.pop("nodes")), links=links, tools=Tools(**fields.pop("tools")), **fields)
+        return cls(
+            nodes=tuple(fields.pop("nodes")),
+            links=links,
+            tools=Tools(**fields.pop("tools")),
+            **fields,
+        )

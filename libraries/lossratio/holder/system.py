@@ -51,7 +51,9 @@ def enter(descriptor: int, kind: int) -> None:
     _check(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(kind)), "setns")
 
 
-def mount(source: str, target: str, kind: str | None, flags: int = 0, options: str | None = None) -> None:
+def mount(
+    source: str, target: str, kind: str | None, flags: int = 0, options: str | None = None
+) -> None:
     """Adds a file system or a bind mount; the arguments are the system call's."""
     arguments = (source.encode(), target.encode(), kind and kind.encode(), ctypes.c_ulong(flags))
     _check(_libc.mount(*arguments, options and options.encode()), f"mount {target}")
@@ -59,7 +61,12 @@ def mount(source: str, target: str, kind: str | None, flags: int = 0, options: s
 
 def die_with_parent() -> None:
     """Lets the kernel kill the calling process when the thread that forked it has ended; see PR_SET_PDEATHSIG."""
-    _check(_libc.prctl(ctypes.c_int(_SET_PARENT_DEATH_SIGNAL), ctypes.c_ulong(signal.SIGKILL), 0, 0, 0), "prctl")
+    _check(
+        _libc.prctl(
+            ctypes.c_int(_SET_PARENT_DEATH_SIGNAL), ctypes.c_ulong(signal.SIGKILL), 0, 0, 0
+        ),
+        "prctl",
+    )
 
 
 def unshare_user(user: int, group: int) -> None:
@@ -112,7 +119,9 @@ def spawn(command: list[str], *, stdin: int, stdout: int, stderr: int) -> int:
         command[0],
         command,
         {"PATH": SEARCH_PATH},
-        file_actions=[(os.POSIX_SPAWN_DUP2, own, number) for number, own in enumerate((stdin, stdout, stderr))],
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, own, number) for number, own in enumerate((stdin, stdout, stderr))
+        ],
         setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD],
     )
 
@@ -145,7 +154,9 @@ class Child:
         with os.fdopen(self.pipe) as pipe:
             line = pipe.readline()
         if not line:
-            raise BuildError(f"process {self.pid} of the testbed was killed while it was being built")
+            raise BuildError(
+                f"process {self.pid} of the testbed was killed while it was being built"
+            )
         report = json.loads(line)
         if "error" in report:
             raise BuildError(report["error"])

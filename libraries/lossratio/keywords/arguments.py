@@ -138,7 +138,9 @@ def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
         types = {}
         for argument, hint in hints.items():
             rest = tuple(option for option in get_args(hint) if option is not type(None))
-            types[argument] = rest[0] if get_origin(hint) in (Union, UnionType) and len(rest) == 1 else hint
+            types[argument] = (
+                rest[0] if get_origin(hint) in (Union, UnionType) and len(rest) == 1 else hint
+            )
         marked: FunctionT = keyword(name, types=types)(method)
         return marked
 
@@ -158,7 +160,9 @@ def with_option_values(method: FunctionT) -> FunctionT:
     vars(method)["__signature__"] = signature.replace(parameters=[*others, *own, last])
     vars(method)["robot_types"] |= values
     names = [f"``{name}``" for name in values]
-    method.__doc__ = (method.__doc__ or "").replace("OPTIONS", f"{', '.join(names[:-1])} and {names[-1]}")
+    method.__doc__ = (method.__doc__ or "").replace(
+        "OPTIONS", f"{', '.join(names[:-1])} and {names[-1]}"
+    )
     return method
 
 
@@ -170,7 +174,9 @@ def seconds(duration: timedelta | None) -> float | None:
 def credentials(password: Secret | None, passphrase: Secret | None) -> Credentials:
     """Secrets for log-ins where keys are not enough."""
     secrets = {"password": password, "passphrase": passphrase}
-    return Credentials(**{name: secret.value for name, secret in secrets.items() if secret is not None})
+    return Credentials(
+        **{name: secret.value for name, secret in secrets.items() if secret is not None}
+    )
 
 
 CONVERTERS: Mapping[type, Any] = {

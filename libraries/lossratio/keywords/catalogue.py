@@ -108,7 +108,9 @@ def _check_arguments(*arguments: str | None) -> None:
     for argument in arguments:
         name, sign, _ = (argument or "").partition("=")
         if sign and name.isidentifier() and not Path(str(argument)).exists():
-            raise ValueError(f"There is no argument {name!r}. There are {names_near(name, _ARGUMENTS)}")
+            raise ValueError(
+                f"There is no argument {name!r}. There are {names_near(name, _ARGUMENTS)}"
+            )
     _, frame_sizes, cores, duts, _ = arguments
     for size in _listed(frame_sizes):
         parse_frame_size(size)
@@ -152,7 +154,9 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
             return None
 
         # Copies by data: a deep copy would copy all parents, too.
-        suites = [TestSuite.from_dict({**suite.to_dict(), "name": setting.name}) for setting in settings]
+        suites = [
+            TestSuite.from_dict({**suite.to_dict(), "name": setting.name}) for setting in settings
+        ]
         for copy, setting in zip(suites, settings, strict=True):
             self._expand(copy, setting)
         _distinguish(suites, settings)
@@ -167,7 +171,11 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         counts = self._cores or _listed_by(suite, "Cores") or ("1",)
         return [
             _Setting(
-                " ".join(filter(None, (place.name, *values.values(), f"{cores}c" if len(counts) > 1 else ""))),
+                " ".join(
+                    filter(
+                        None, (place.name, *values.values(), f"{cores}c" if len(counts) > 1 else "")
+                    )
+                ),
                 {**place.variables, **values, _CORES: cores},
                 (*place.tags, *(word for word in _words(suite, values) if "=" not in word)),
                 values,
@@ -183,13 +191,21 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         """The paths that the suite can be made for; without any, one place with the topology file only."""
         if self._topology is None or self._file is None:
             return (_Setting(),)
+
         asked = _literal_argument(suite, "duts")
         duts = self._duts if asked is None or self._duts == 0 else int(asked)
-        models = (self._nic,) if self._nic is not None else _models_with_a_path(self._topology, duts)
+        models = (
+            (self._nic,) if self._nic is not None else _models_with_a_path(self._topology, duts)
+        )
         several = len(models) > 1
         links = int(_literal_argument(suite, "links") or 1)
         found = [(model, _paths(self._topology, duts, model, links)) for model in models]
-        places = [_place(self._file, paths, self._topology, model, several=several) for model, paths in found if paths]
+        places = [
+            _place(self._file, paths, self._topology, model, several=several)
+            for model, paths in found
+            if paths
+        ]
+
         return (*places,) or (_Setting(variables={_TOPOLOGY: str(self._file)}),)
 
     def _expand(self, suite: TestSuite, setting: _Setting) -> None:
@@ -200,11 +216,18 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
             if setting.variables.get(_DUTS) == "0":
                 # Its loop-back twin: the same traffic, and no DUT.
                 kind = _literal_argument(suite, "dut")
-                suite.setup.args = (*(arg for arg in suite.setup.args if _KEPT.match(str(arg))), "duts=0", "dut=none")
+                suite.setup.args = (
+                    *(arg for arg in suite.setup.args if _KEPT.match(str(arg))),
+                    "duts=0",
+                    "dut=none",
+                )
                 for test in suite.tests:
                     old = test.name.rpartition("-")[0].partition(f"{_CORES}c-")[2]
                     test.name = "-tg-".join(test.name.rsplit("-", 1))
-                    test.tags = [*(f"{tag}-tg" if tag == old else tag for tag in test.tags if tag != kind), "trex"]
+                    test.tags = [
+                        *(f"{tag}-tg" if tag == old else tag for tag in test.tags if tag != kind),
+                        "trex",
+                    ]
 
             variables = _variables(setting.variables)
             suite.setup.args = tuple(_replaced(arg, variables) for arg in suite.setup.args)
@@ -216,7 +239,9 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
 def _distinguish(suites: Sequence[TestSuite], settings: Sequence[_Setting]) -> None:
     """Gives suites of one file identities of their own, which do not depend on how many of them there are."""
     names = [
-        (setting.place, test.name) for suite, setting in zip(suites, settings, strict=True) for test in suite.tests
+        (setting.place, test.name)
+        for suite, setting in zip(suites, settings, strict=True)
+        for test in suite.tests
     ]
     # Names of tests usually have all that distinguishes their suites, apart from the NIC.
     are_told_by_names = len(set(names)) == len(names)
@@ -233,7 +258,9 @@ def _copies(test: TestCase, sizes: Sequence[str], setting: _Setting) -> Iterable
     for size in sizes:
         variables = _variables({**setting.variables, _FRAME_SIZE: size})
         tags = [*(_replaced(tag, variables) for tag in test.tags), *setting.tags]
-        copy = TestCase.from_dict({**test.to_dict(), "name": _replaced(test.name, variables), "tags": tags})
+        copy = TestCase.from_dict(
+            {**test.to_dict(), "name": _replaced(test.name, variables), "tags": tags}
+        )
         for name, value in {_FRAME_SIZE: size, **setting.values}.items():
             copy.body.insert(0, Var(name, (value,), lineno=test.lineno))
         yield copy
@@ -262,7 +289,9 @@ def _words(suite: TestSuite, values: Mapping[str, str]) -> tuple[str, ...]:
     return ()
 
 
-def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: str | None, *, several: bool) -> _Setting:
+def _place(
+    file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: str | None, *, several: bool
+) -> _Setting:
     duts = len(paths[0].hops)
     variables = {_TOPOLOGY: str(file), _DUTS: str(duts), **({} if nic is None else {"${NIC}": nic})}
     tags = [f"{duts + 1}_node_{_LINKS.get(len(paths), len(paths))}_link_topo"]
@@ -275,12 +304,21 @@ def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: st
 
 def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | None, ...]:
     """NIC models of DUT ports for which there is a path; only None if the topology names no models."""
-    ports = (port for ends in topology.links().values() for port in ends if port.node_name != topology.tg_name)
-    models = dict.fromkeys(port.interface.model for port in ports if port.interface.model is not None)
+    ports = (
+        port
+        for ends in topology.links().values()
+        for port in ends
+        if port.node_name != topology.tg_name
+    )
+    models = dict.fromkeys(
+        port.interface.model for port in ports if port.interface.model is not None
+    )
     return tuple(model for model in models if _paths(topology, duts, model)) or (None,)
 
 
-def _paths(topology: Topology, duts: int | None, nic: str | None, links: int = 1) -> Sequence[TrafficPath]:
+def _paths(
+    topology: Topology, duts: int | None, nic: str | None, links: int = 1
+) -> Sequence[TrafficPath]:
     """The parallel paths; none where there are not so many."""
     try:
         return topology.paths(links, duts=duts, nic=nic)

@@ -11,9 +11,20 @@ from lossratio.dut import BlackBox
 from lossratio.errors import DutError, SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameSize, typed_keyword
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.session import Doubts, Keywords, Session, announce, describe_profile, measured
+from lossratio.keywords.session import (
+    Doubts,
+    Keywords,
+    Session,
+    announce,
+    describe_profile,
+    measured,
+)
 from lossratio.measurements import reconfiguration
-from lossratio.measurements.telemetry import TELEMETRY_DURATION, TelemetryRequest, describe_telemetry
+from lossratio.measurements.telemetry import (
+    TELEMETRY_DURATION,
+    TelemetryRequest,
+    describe_telemetry,
+)
 from lossratio.measurements.throughput import ThroughputResult, add_telemetry
 from lossratio.mlrsearch import SearchGoal
 from lossratio.shipped import names_near
@@ -26,7 +37,10 @@ class DeviceKeywords(Keywords):
 
     @typed_keyword()
     def collect_telemetry(
-        self, goal: str | None = None, *, duration: timedelta = timedelta(seconds=TELEMETRY_DURATION)
+        self,
+        goal: str | None = None,
+        *,
+        duration: timedelta = timedelta(seconds=TELEMETRY_DURATION),
     ) -> ThroughputResult:
         """Makes one more trial after a search, reads the devices before and after it, and returns the search's result.
 
@@ -81,7 +95,10 @@ class DeviceKeywords(Keywords):
         """
         boxes = self._black_boxes(node)
         if len(boxes) > 1:
-            raise DutError(f"There are {len(boxes)} black boxes on the path; say which one is meant, e.g. node=BOX.")
+            raise DutError(
+                f"There are {len(boxes)} black boxes on the path; say which one is meant, e.g. node=BOX."
+            )
+
         caller = boxes[0].hooks
         calls: dict[str, Callable[[], Any]] = {
             "reset": boxes[0].reset,
@@ -95,7 +112,9 @@ class DeviceKeywords(Keywords):
 
     def _black_boxes(self, node: str | None) -> list[BlackBox]:
         duts = self.session.ready_testbed().duts
-        boxes = [dut for dut in duts if isinstance(dut, BlackBox) and node in (None, dut.hop.node_name)]
+        boxes = [
+            dut for dut in duts if isinstance(dut, BlackBox) and node in (None, dut.hop.node_name)
+        ]
         if not boxes:
             which = "no black box" if node is None else f"no black box {node}"
             raise DutError(f"There is {which} on the path. Set up the testbed with dut=black_box.")
@@ -132,7 +151,9 @@ class DeviceKeywords(Keywords):
                 BuiltIn().run_keyword(keyword)
 
         fields |= {"goals": (goal,), "reconfigure": reconfigure}
-        request = request_of(self.session, reconfiguration.ReconfigurationRequest, frame_size, profile, fields)
+        request = request_of(
+            self.session, reconfiguration.ReconfigurationRequest, frame_size, profile, fields
+        )
         if keyword is None:
             reconfiguration.check_reconfigurable(self.session.ready_testbed(), entries)
         else:
@@ -142,7 +163,9 @@ class DeviceKeywords(Keywords):
         return measured(
             self.session,
             what,
-            lambda testbed, *at: reconfiguration.measure_reconfiguration_loss(testbed, request, *at),
+            lambda testbed, *at: reconfiguration.measure_reconfiguration_loss(
+                testbed, request, *at
+            ),
             doubts,
         )
 
@@ -157,11 +180,15 @@ def telemetry_after_search(
     """
     search = session.last_search
     if search is None:
-        raise SearchError("No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first.")
+        raise SearchError(
+            "No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first."
+        )
     name, load = search.result.relevant_load(goal)
     request = TelemetryRequest(profile=search.profile, load=load, goal=name, duration=duration)
     announce(f"Collecting telemetry at {name}: {describe_profile(search.profile)}")
-    result = session.add_to(search, "telemetry", lambda testbed, *at: add_telemetry(testbed, request, *at))
+    result = session.add_to(
+        search, "telemetry", lambda testbed, *at: add_telemetry(testbed, request, *at)
+    )
     logger.info(describe_telemetry(result.telemetry[-1]))
     session.show_doubts(result)
     return result

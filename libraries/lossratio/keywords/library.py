@@ -22,7 +22,9 @@ from lossratio.version import __version__
 
 @library(scope="SUITE", version=__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
 @with_keywords_of_kinds
-class LossRatio(TestbedKeywords, ThroughputKeywords, Rfc2544Keywords, TesterKeywords, DeviceKeywords):
+class LossRatio(
+    TestbedKeywords, ThroughputKeywords, Rfc2544Keywords, TesterKeywords, DeviceKeywords
+):
     """Keywords that benchmark the data plane throughput of software networking: NDR, PDR, any RFC 9971 goal, and MRR.
 
     A suite says what is measured; the topology file says where:
@@ -85,7 +87,9 @@ class LossRatio(TestbedKeywords, ThroughputKeywords, Rfc2544Keywords, TesterKeyw
         ``latency`` it also measures latency, and with ``telemetry`` it collects the devices' telemetry at PDR, as FD.io
         CSIT's tests do. ``doubts`` is what doubts about results mean: ``warn``, or ``fail``.
         """
-        super().__init__(Session(goals, resume, doubts, measures_latency=latency, collects_telemetry=telemetry))
+        super().__init__(
+            Session(goals, resume, doubts, measures_latency=latency, collects_telemetry=telemetry)
+        )
         for problem in self.unusable:
             logger.warn(f"{problem} So it has no keyword.")
 
@@ -101,6 +105,8 @@ class LossRatio(TestbedKeywords, ThroughputKeywords, Rfc2544Keywords, TesterKeyw
         directory = self.session.directory
         paths = () if directory is None else write_reports(directory.path, formats or (PAGE,))
         if not paths:
-            raise ReportError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
+            raise ReportError(
+                "Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first."
+            )
         for path in paths:
             say(f"lossratio: {path}")

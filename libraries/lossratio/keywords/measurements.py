@@ -19,7 +19,14 @@ from lossratio.errors import ReportError, SearchError
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds
 from lossratio.keywords.live_view import Show
 from lossratio.keywords.session import Doubts, Keywords, Session, describe_profile, measured
-from lossratio.measurements import AfterThroughput, Audience, Request, RequestedKind, TestPlace, warm_up_like
+from lossratio.measurements import (
+    AfterThroughput,
+    Audience,
+    Request,
+    RequestedKind,
+    TestPlace,
+    warm_up_like,
+)
 from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
 from lossratio.records import docstrings_of_fields
 from lossratio.results import TestResult, installed_kinds
@@ -32,7 +39,9 @@ RequestT = TypeVar("RequestT", bound=Request)
 ResultT = TypeVar("ResultT", bound=TestResult)
 LibraryT = TypeVar("LibraryT", bound=type[Keywords])
 
-_TYPES: Mapping[Quantity, type] = MappingProxyType({DURATION: timedelta, FRAME_RATE: FrameRate, RATIO: Share})
+_TYPES: Mapping[Quantity, type] = MappingProxyType(
+    {DURATION: timedelta, FRAME_RATE: FrameRate, RATIO: Share}
+)
 """Types of Robot Framework's arguments, whose documentation names the units that users may write."""
 _WARM_UP = {"warm_up": timedelta, "warm_up_profile": str}
 _OTHERS = "The other arguments are described under `Arguments of measurements`."
@@ -59,12 +68,25 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
 
     def mark(method: FunctionT) -> FunctionT:
         signature = inspect.signature(method)
-        own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
-        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name)) for name in types]
+        own = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name))
+            for name in types
+        ]
         vars(method)["__signature__"] = signature.replace(parameters=[*own, *more])
-        known = {name: hint for name, hint in vars(method)["robot_types"].items() if name not in ("self", "fields")}
+        known = {
+            name: hint
+            for name, hint in vars(method)["robot_types"].items()
+            if name not in ("self", "fields")
+        }
         vars(method)["robot_types"] = known | types
-        text, bar, examples = inspect.cleandoc(method.__doc__ or request.__doc__ or "").partition("\n| ")
+        text, bar, examples = inspect.cleandoc(method.__doc__ or request.__doc__ or "").partition(
+            "\n| "
+        )
         about = docstrings_of_fields(request)
         rows = [
             f"| ``{name}`` | {' '.join(about.get(name, '').split()).replace('None:', 'Left out:')} |"
@@ -108,14 +130,25 @@ def request_of(
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():
         # Robot Framework hands a named argument that a keyword does not have over as a positional one.
-        known = [*inspect.signature(request).parameters, *_WARM_UP, "bidirectional", "frame_size", "doubts", "resume"]
+        known = [
+            *inspect.signature(request).parameters,
+            *_WARM_UP,
+            "bidirectional",
+            "frame_size",
+            "doubts",
+            "resume",
+        ]
         raise SearchError(f"There is no argument {name!r}.{did_you_mean(name, known)}")
-    traffic = load_profile(profile, frame_size=frame_size, bidirectional=fields.pop("bidirectional", None))
+
+    traffic = load_profile(
+        profile, frame_size=frame_size, bidirectional=fields.pop("bidirectional", None)
+    )
     length, warm_up_profile = (fields.pop(name, None) for name in _WARM_UP)
     if (length, warm_up_profile) != (None, None):
         fields["warm_up"] = warm_up_like(traffic, seconds(length), warm_up_profile)
     if issubclass(request, AfterThroughput) and fields.get("throughput") is None:
         fields["throughput"] = session.throughput_of(traffic)
+
     return request(profile=traffic, **fields)
 
 
@@ -170,7 +203,9 @@ class _Hook:
             return cls((), {})
         arguments = tuple(inspect.signature(method).parameters.values())[given:]
         hints = get_type_hints(method, include_extras=True)
-        types = {argument.name: _robot_type(hints.get(argument.name, str)) for argument in arguments}
+        types = {
+            argument.name: _robot_type(hints.get(argument.name, str)) for argument in arguments
+        }
         return cls(arguments, types)
 
     def of_kind(self, kind: Any) -> list[inspect.Parameter]:
@@ -197,11 +232,25 @@ def measurement_keyword(
     demanding = _Hook.of(kind, "demand", given=2)
     first = asking.of_kind(inspect.Parameter.POSITIONAL_OR_KEYWORD)
     many = asking.of_kind(inspect.Parameter.VAR_POSITIONAL)
-    shared = _shared_arguments(kind, default_profile or kind.request.usual_profile, are_named=bool(many))
-    named = [*asking.of_kind(inspect.Parameter.KEYWORD_ONLY), *demanding.of_kind(inspect.Parameter.KEYWORD_ONLY)]
+    shared = _shared_arguments(
+        kind, default_profile or kind.request.usual_profile, are_named=bool(many)
+    )
+    named = [
+        *asking.of_kind(inspect.Parameter.KEYWORD_ONLY),
+        *demanding.of_kind(inspect.Parameter.KEYWORD_ONLY),
+    ]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     signature = inspect.Signature(
-        [itself, *first, *many, shared["frame_size"], shared["profile"], *named, shared["doubts"], shared["resume"]]
+        [
+            itself,
+            *first,
+            *many,
+            shared["frame_size"],
+            shared["profile"],
+            *named,
+            shared["doubts"],
+            shared["resume"],
+        ]
     )
 
     def method(*arguments: Any, **fields: Any) -> ResultT:
@@ -227,7 +276,9 @@ def measurement_keyword(
         return result
 
     vars(method)["__signature__"] = signature
-    marked: Any = keyword(name, types={**_OF_MEASUREMENTS, **asking.types, **demanding.types})(method)
+    marked: Any = keyword(name, types={**_OF_MEASUREMENTS, **asking.types, **demanding.types})(
+        method
+    )
     without = {*kind.without, *asking.types}
     documented: Callable[..., ResultT] = asks(kind.request, without=" ".join(without))(marked)
     return documented
@@ -268,7 +319,9 @@ def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
             except Exception as cause:
                 if is_ours:
                     raise
-                problems.append(f"The keyword of the kind of measurement {kind.name!r} cannot be made: {cause}.")
+                problems.append(
+                    f"The keyword of the kind of measurement {kind.name!r} cannot be made: {cause}."
+                )
         elif not is_ours:
             problems.append(
                 f"The kind of measurement {kind.name!r} calls its keyword {kind.keyword!r}, as another does."

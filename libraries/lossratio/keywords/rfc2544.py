@@ -61,7 +61,10 @@ class Rfc2544Keywords(Keywords):
         | `Run RFC 2544`    throughput    back-to-back    frame_sizes=["64B", "1518B", "9000B"]    quick=True
         | `Run RFC 2544`    modifier=management    modifier_commands=["snmpget -v2c -c public box sysUpTime.0"]
         """
-        profiles = [load_profile(profile, frame_size=size, bidirectional=bidirectional) for size in frame_sizes]
+        profiles = [
+            load_profile(profile, frame_size=size, bidirectional=bidirectional)
+            for size in frame_sizes
+        ]
         request = rfc2544.Rfc2544Request(
             [rfc2544.modified(each, modifier) for each in profiles],
             tests or rfc2544.ALL_TESTS,
@@ -82,20 +85,29 @@ class Rfc2544Keywords(Keywords):
         testbed = self.session.ready_testbed()
         with live_view(testbed) as show:
             run = rfc2544.run_rfc2544(
-                testbed, request, place, on_forecast=_show_forecast, on_progress=show, on_part=show_part
+                testbed,
+                request,
+                place,
+                on_forecast=_show_forecast,
+                on_progress=show,
+                on_part=show_part,
             )
         for path in rfc2544.write_rfc2544_report(run, place.directory.path):
             logger.info(f'Report: <a href="{path.name}">{path.name}</a>', html=True)
             say(f"lossratio: {path}")
         if run.problems:
             listed = "; ".join(run.problems)
-            raise TrafficError(f"{len(run.problems)} of {len(run.parts)} tests have no result: {listed}")
+            raise TrafficError(
+                f"{len(run.problems)} of {len(run.parts)} tests have no result: {listed}"
+            )
         self.session.judge([part.result for part in run.parts if part.result is not None], doubts)
         return run
 
 
 def _show_forecast(measurements: int, forecast: Forecast) -> None:
-    expected, low, high = (seconds_in_words(seconds) for seconds in (forecast.seconds, forecast.low, forecast.high))
+    expected, low, high = (
+        seconds_in_words(seconds) for seconds in (forecast.seconds, forecast.low, forecast.high)
+    )
     announce(f"RFC 2544: {measurements} measurements, {expected} ({low} to {high})")
 
 

@@ -95,7 +95,9 @@ class Session:
             return Doubts(self._doubts.lower())
         except ValueError:
             known = names_near(self._doubts, [policy.value for policy in Doubts])
-            raise SearchError(f"There is no policy for doubts {self._doubts!r}; there are {known}") from None
+            raise SearchError(
+                f"There is no policy for doubts {self._doubts!r}; there are {known}"
+            ) from None
 
     def ready_testbed(self) -> Testbed:
         """The testbed.
@@ -104,7 +106,9 @@ class Session:
             LossRatioError: If none is set up.
         """
         if self.testbed is None:
-            raise LossRatioError("No testbed is set up. Call the keyword 'Set Up Testbed' first, e.g. as Suite Setup.")
+            raise LossRatioError(
+                "No testbed is set up. Call the keyword 'Set Up Testbed' first, e.g. as Suite Setup."
+            )
         return self.testbed
 
     @property
@@ -115,7 +119,9 @@ class Session:
             SearchError: If nothing was measured yet.
         """
         if self._last_result is None:
-            raise SearchError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
+            raise SearchError(
+                "Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first."
+            )
         return self._last_result
 
     @last_result.setter
@@ -144,13 +150,18 @@ class Session:
                 return report.throughput.per_interface_fps
         return None
 
-    def remember_search(self, result: ThroughputResult, profile: TrafficProfile, place: TestPlace) -> None:
+    def remember_search(
+        self, result: ThroughputResult, profile: TrafficProfile, place: TestPlace
+    ) -> None:
         """Keeps a search for later keywords of its test."""
         self.last_result = result
         self.last_search = Search(result, profile, place, self.test_name)
 
     def add_to(
-        self, search: Search, what: str, measure: Callable[[Testbed, TestPlace, ThroughputResult], ThroughputResult]
+        self,
+        search: Search,
+        what: str,
+        measure: Callable[[Testbed, TestPlace, ThroughputResult], ThroughputResult],
     ) -> ThroughputResult:
         """Measures something after a search: if it fails, the result of the search says so, and why."""
         span = Span()
@@ -159,12 +170,17 @@ class Session:
         except LossRatioError as error:
             # After a SearchError, nothing was tried.
             if not isinstance(error, SearchError):
-                remarks = (*search.result.remarks, f"{what} was not measured after the search: {error}")
+                remarks = (
+                    *search.result.remarks,
+                    f"{what} was not measured after the search: {error}",
+                )
                 ended = span.later_than(search.result.ended)
                 failed = search.result.model_copy(update={"remarks": remarks, "ended": ended})
                 search.place.directory.write(failed)
                 self.remember_search(failed, search.profile, search.place)
+
             raise
+
         self.remember_search(result, search.profile, search.place)
         return result
 
@@ -188,7 +204,9 @@ class Session:
         if (policy or self.doubts) is Doubts.WARN:
             return
         known = [*self._results.values()]
-        doubts = [str(doubt) for result in measured for doubt in results.doubts_about(result, known)]
+        doubts = [
+            str(doubt) for result in measured for doubt in results.doubts_about(result, known)
+        ]
         if doubts:
             begin = "There is a doubt" if len(doubts) == 1 else f"There are {len(doubts)} doubts"
             raise DoubtError(f"{begin} about what was measured: {'; '.join(doubts)}")
@@ -202,12 +220,16 @@ class Session:
         # A misspelt directory must not cost all that was measured.
         earlier = resume or self._resume
         if earlier is not None and not earlier.is_dir():
-            raise SearchError(f"There is no run to be continued in {earlier}. Correct 'resume', or leave it out.")
+            raise SearchError(
+                f"There is no run to be continued in {earlier}. Correct 'resume', or leave it out."
+            )
 
         variables = BuiltIn().get_variables(no_decoration=True)
         test = self.test_name
         self._measurements[test] += 1
-        suite = results.suite_identity(variables["SUITE SOURCE"], variables["SUITE METADATA"], variables["SUITE NAME"])
+        suite = results.suite_identity(
+            variables["SUITE SOURCE"], variables["SUITE METADATA"], variables["SUITE NAME"]
+        )
         name = results.result_name(test, self._measurements[test])
         directory = results.RunDirectory(Path(variables["OUTPUT DIR"]))
         Claims.of_this_run().add(f"{suite}.{test}", self, directory)
@@ -226,7 +248,12 @@ class Session:
             self.directory.keep_earlier(identity.full_name)
 
         forced = variables.get("RESUME_FORCED") or None
-        return TestPlace(identity, self.directory, None if earlier is None else results.RunDirectory(earlier), forced)
+        return TestPlace(
+            identity,
+            self.directory,
+            None if earlier is None else results.RunDirectory(earlier),
+            forced,
+        )
 
 
 @library(scope="GLOBAL", auto_keywords=False)
@@ -304,7 +331,9 @@ def describe_profile(profile: TrafficProfile) -> str:
     return f"{profile.name}, {size}, {ways}"
 
 
-def show_result(session: Session, result: results.TestResult, directory: results.RunDirectory) -> None:
+def show_result(
+    session: Session, result: results.TestResult, directory: results.RunDirectory
+) -> None:
     """Puts a result into the log and the test's message, and warns of doubts about it."""
     text = str(result)
     view = results.view_of(result)
@@ -323,10 +352,18 @@ def show_result(session: Session, result: results.TestResult, directory: results
             logger.warn(f"{name}: {remark}")
 
     session.show_doubts(result)
-    files = {"result": directory.result_path(name), "journal of trials": directory.journal_path(name)}
+    files = {
+        "result": directory.result_path(name),
+        "journal of trials": directory.journal_path(name),
+    }
     # As seen from the run's directory, where the log is.
-    links = {what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()}
-    logger.info("Files: " + ", ".join(f'<a href="{link}">{what}</a>' for what, link in links.items()), html=True)
+    links = {
+        what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()
+    }
+    logger.info(
+        "Files: " + ", ".join(f'<a href="{link}">{what}</a>' for what, link in links.items()),
+        html=True,
+    )
 
     if BuiltIn().get_variable_value("${TEST NAME}") is None:
         logger.info(text)

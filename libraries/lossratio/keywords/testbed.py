@@ -55,7 +55,9 @@ class TestbedKeywords(Keywords):
             )
         wanted = candidate(topology, load_topology(topology), purpose=purpose)
         with ExitStack() as undo:
-            undo.enter_context(reserved([wanted], seconds(wait) or 0.0, credentials(password, passphrase)))
+            undo.enter_context(
+                reserved([wanted], seconds(wait) or 0.0, credentials(password, passphrase))
+            )
             self.session.reservation = undo.pop_all()
 
     @typed_keyword()

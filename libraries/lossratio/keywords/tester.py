@@ -23,7 +23,9 @@ class TesterKeywords(Keywords):
 
     @asks(SelfTestRequest)
     @typed_keyword()
-    def find_tester_limit(self, frame_size: FrameSize, profile: str = DEFAULT_PROFILE, **fields: Any) -> SelfTest:
+    def find_tester_limit(
+        self, frame_size: FrameSize, profile: str = DEFAULT_PROFILE, **fields: Any
+    ) -> SelfTest:
         """Searches for the largest load at which the tester sends every frame in time and gets every one back.
 
         There must be no device between the ports of the TG: a cable joins them, as in the topology ``local-cable``.
@@ -76,7 +78,9 @@ class TesterKeywords(Keywords):
         logger.info(f"{traffic.name} flows at {format_frames_per_second(load)} per interface.")
 
     @typed_keyword()
-    def stop_traffic(self, late_wait: timedelta = timedelta(seconds=DEFAULT_LATE_WAIT)) -> StoppedTraffic:
+    def stop_traffic(
+        self, late_wait: timedelta = timedelta(seconds=DEFAULT_LATE_WAIT)
+    ) -> StoppedTraffic:
         """Ends the traffic that `Start Traffic` began, and returns the counters.
 
         Counters are read when the traffic has stopped and frames in flight have had the time to come back. Frames that
@@ -88,7 +92,9 @@ class TesterKeywords(Keywords):
         traffic = self.session.traffic
         self.session.traffic = None
         if traffic is None:
-            raise TrafficError("No traffic flows that could be stopped. Call the keyword 'Start Traffic' first.")
+            raise TrafficError(
+                "No traffic flows that could be stopped. Call the keyword 'Start Traffic' first."
+            )
         stopped = traffic.stop(late_wait.total_seconds())
         logger.info(describe_stopped(stopped))
         return stopped

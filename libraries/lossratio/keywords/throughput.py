@@ -12,12 +12,26 @@ from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError, SearchError, TrafficError
-from lossratio.history import NO_VERDICT, History, TrendRequest, describe_trend, require_no_regression
+from lossratio.history import (
+    NO_VERDICT,
+    History,
+    TrendRequest,
+    describe_trend,
+    require_no_regression,
+)
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
 from lossratio.keywords.devices import telemetry_after_search
 from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.session import Doubts, Keywords, Session, announce, describe_profile, measured, show_result
+from lossratio.keywords.session import (
+    Doubts,
+    Keywords,
+    Session,
+    announce,
+    describe_profile,
+    measured,
+    show_result,
+)
 from lossratio.measurements import TestPlace, latency as latencies, throughput
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.mlrsearch import SearchGoal
@@ -69,7 +83,9 @@ class ThroughputKeywords(Keywords):
         request = self._asked_search(frame_size, profile, fields)
         found = self._search(request, resume, repeat, must_find=must_find)
 
-        if (self.session.collects_telemetry if telemetry is None else telemetry) and self.session.ready_testbed().duts:
+        if (
+            self.session.collects_telemetry if telemetry is None else telemetry
+        ) and self.session.ready_testbed().duts:
             with self._more("Telemetry", is_asked_for=telemetry is not None):
                 duration = throughput.duration_after_search(wanted.goals, TELEMETRY_DURATION)
                 telemetry_after_search(self.session, duration=duration)
@@ -78,7 +94,9 @@ class ThroughputKeywords(Keywords):
             with self._more("Latency", is_asked_for=latency is not None):
                 latency_after_search(
                     self.session,
-                    duration=throughput.duration_after_search(wanted.goals, latencies.LATENCY_DURATION),
+                    duration=throughput.duration_after_search(
+                        wanted.goals, latencies.LATENCY_DURATION
+                    ),
                     integrity=request.integrity,
                     rest=request.rest,
                 )
@@ -149,7 +167,9 @@ class ThroughputKeywords(Keywords):
         | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR
         """
         result = self.session.last_result
-        trends = require_no_regression(History(history), result, goal, fresh=fresh, least_change=least_change / 100)
+        trends = require_no_regression(
+            History(history), result, goal, fresh=fresh, least_change=least_change / 100
+        )
         for trend in trends:
             log = logger.warn if trend.verdict in NO_VERDICT else logger.info
             log(describe_trend(trend))
@@ -200,16 +220,27 @@ class ThroughputKeywords(Keywords):
             raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
 
         points = [latencies.LatencyPoint(load) for load in sorted(loads, reverse=True)]
-        request = request_of(self.session, latencies.LatencyRequest, frame_size, profile, {"points": points, **fields})
+        request = request_of(
+            self.session,
+            latencies.LatencyRequest,
+            frame_size,
+            profile,
+            {"points": points, **fields},
+        )
         what = f"Measuring latency: {describe_profile(request.profile)}"
         result = measured(
-            self.session, what, lambda testbed, at, _: latencies.measure_latency(testbed, request, at, _show), doubts
+            self.session,
+            what,
+            lambda testbed, at, _: latencies.measure_latency(testbed, request, at, _show),
+            doubts,
         )
         _check(result.latency, request.repeats)
 
         return result
 
-    def _asked_search(self, frame_size: FrameSize, profile: str, fields: dict[str, Any]) -> throughput.SearchRequest:
+    def _asked_search(
+        self, frame_size: FrameSize, profile: str, fields: dict[str, Any]
+    ) -> throughput.SearchRequest:
         """The search; a warm-up with the same traffic is its first trial."""
         if fields.get("warm_up_profile") is None:
             fields["warm_up_duration"] = fields.pop("warm_up", None)
@@ -223,17 +254,28 @@ class ThroughputKeywords(Keywords):
         except LossRatioError as error:
             if is_asked_for:
                 raise
-            logger.warn(f"{self.session.test_name}: {what} was not measured after the search. {error}")
+            logger.warn(
+                f"{self.session.test_name}: {what} was not measured after the search. {error}"
+            )
             if BuiltIn().get_variable_value("${TEST NAME}") is not None:
-                BuiltIn().set_test_message(f"{what} was not measured: {error}", append=True, separator="\n")
+                BuiltIn().set_test_message(
+                    f"{what} was not measured: {error}", append=True, separator="\n"
+                )
 
     def _search(
-        self, request: throughput.SearchRequest, resume: Path | None, times: int = 1, *, must_find: bool
+        self,
+        request: throughput.SearchRequest,
+        resume: Path | None,
+        times: int = 1,
+        *,
+        must_find: bool,
     ) -> list[throughput.ThroughputResult]:
         results: list[throughput.ThroughputResult] = []
 
         def begin() -> TestPlace:
-            announce(f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}")
+            announce(
+                f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}"
+            )
             return self.session.place(resume)
 
         def keep(result: throughput.ThroughputResult, place: TestPlace) -> None:
@@ -243,14 +285,19 @@ class ThroughputKeywords(Keywords):
 
         testbed = self.session.ready_testbed()
         with live_view(testbed) as show:
-            throughput.repeat_search(testbed, request, begin, times, on_progress=show, on_result=keep)
+            throughput.repeat_search(
+                testbed, request, begin, times, on_progress=show, on_result=keep
+            )
         for result in results if must_find else ():
             throughput.require_lower_bounds(result)
         return results
 
 
 def latency_after_search(
-    session: Session, goal: str | None = None, shares: Sequence[float] = latencies.LATENCY_SHARES, **fields: Any
+    session: Session,
+    goal: str | None = None,
+    shares: Sequence[float] = latencies.LATENCY_SHARES,
+    **fields: Any,
 ) -> throughput.ThroughputResult:
     """Measures latency at shares of what the last search found; see `ThroughputKeywords.measure_latency`.
 
@@ -268,7 +315,9 @@ def latency_after_search(
     request = latencies.LatencyRequest(profile=search.profile, points=points, **fields)
     announce(f"Measuring latency: {describe_profile(search.profile)}")
     result = session.add_to(
-        search, "latency", lambda testbed, place, found: latencies.add_latency(testbed, request, place, found, _show)
+        search,
+        "latency",
+        lambda testbed, place, found: latencies.add_latency(testbed, request, place, found, _show),
     )
     show_result(session, result, search.place.directory)
     _check(result.latency, request.repeats)
@@ -285,9 +334,13 @@ def _show(at_load: latencies.LatencyAtLoad) -> None:
 def _check(measured_at: Sequence[latencies.LatencyAtLoad], repeats: int) -> None:
     """Requires a latency, and shows the average of the repeats at each load (RFC 2544, section 26.2)."""
     if not any(load.is_measured for load in measured_at):
-        raise TrafficError(f"No latency could be measured at any load. {'; '.join(measured_at[0].faults)}")
+        raise TrafficError(
+            f"No latency could be measured at any load. {'; '.join(measured_at[0].faults)}"
+        )
     for load, trials in groupby(measured_at if repeats > 1 else (), key=latencies.name_load):
-        means = [one.mean_us for trial in trials for one in trial.directions if one.mean_us is not None]
+        means = [
+            one.mean_us for trial in trials for one in trial.directions if one.mean_us is not None
+        ]
         if means:
             text = f"latency at {load}: {fmean(means):.1f} µs on average of {repeats} repeats and all directions"
             logger.info(text, also_console=True)

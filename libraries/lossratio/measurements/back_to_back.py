@@ -16,18 +16,32 @@ from pydantic import Field, JsonValue
 
 from lossratio import measurements
 from lossratio.errors import SearchError
-from lossratio.measurements.repeated_search import MOST_UNKNOWN, RepeatedSearch, ending_where_unknown, is_lossless
+from lossratio.measurements.repeated_search import (
+    MOST_UNKNOWN,
+    RepeatedSearch,
+    ending_where_unknown,
+    is_lossless,
+)
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import Finding, MaxLoad, View, format_frames_per_second, value_line
-from lossratio.trials import Measurer, MissingFrames, TrialInput, TrialOutput, TrialResult, missing_frames
+from lossratio.trials import (
+    Measurer,
+    MissingFrames,
+    TrialInput,
+    TrialOutput,
+    TrialResult,
+    missing_frames,
+)
 from lossratio.units import Unit, format_milliseconds
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
 
-NO_BUFFER_FILLS = "the throughput is the rate of the bursts, so no buffer fills (RFC 9004, section 6.1)"
+NO_BUFFER_FILLS = (
+    "the throughput is the rate of the bursts, so no buffer fills (RFC 9004, section 6.1)"
+)
 """The reason of a result without bursts."""
 SAME = 1e-9
 """Loads that differ by less than this share are the same."""
@@ -138,7 +152,9 @@ class BackToBackResult(measurements.FoundResult):
     """Why the result is irregular; null: it is not."""
 
 
-def back_to_back_values(searches: Sequence[BurstFound], throughput: float, rate: float) -> BackToBackValues:
+def back_to_back_values(
+    searches: Sequence[BurstFound], throughput: float, rate: float
+) -> BackToBackValues:
     """Computes the values of RFC 9004, section 6.4, from the ends of all searches; rates in frames per second.
 
     ``implied = average / rate``, and ``corrected = implied - implied * throughput / rate``.
@@ -147,6 +163,7 @@ def back_to_back_values(searches: Sequence[BurstFound], throughput: float, rate:
     average = statistics.fmean(longest)
     implied = average / rate
     corrected = max(0.0, implied - implied * throughput / rate)
+
     return BackToBackValues(
         searches=tuple(searches),
         average_frames=average,
@@ -154,7 +171,9 @@ def back_to_back_values(searches: Sequence[BurstFound], throughput: float, rate:
         most_frames=max(longest),
         stdev_frames=statistics.stdev(longest) if len(longest) > 1 else 0.0,
         is_at_limit=any(search.shortest_lossy_frames is None for search in searches),
-        buffer_time=BufferTime(implied_s=implied, corrected_s=corrected, buffer_frames=corrected * rate),
+        buffer_time=BufferTime(
+            implied_s=implied, corrected_s=corrected, buffer_frames=corrected * rate
+        ),
     )
 
 
@@ -175,7 +194,13 @@ class BurstSearch(RepeatedSearch[BurstFound]):
     """
 
     def __init__(
-        self, rate: float, longest: int, *, step: int = 1, repeats: int = 1, loss_verification: bool = False
+        self,
+        rate: float,
+        longest: int,
+        *,
+        step: int = 1,
+        repeats: int = 1,
+        loss_verification: bool = False,
     ) -> None:
         self._loss_verification = loss_verification
         super().__init__(longest, step, repeats, lambda size: TrialInput.burst(size, rate))
@@ -231,7 +256,11 @@ class SettlingMeasurer:
         return replace(output, elapsed=TrialResult(trial, output).elapsed + settle)
 
 
-class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measurements.Progress, BackToBackResult]):
+class BackToBack(
+    measurements.MeasuredKind[
+        BackToBackRequest, BurstSearch, measurements.Progress, BackToBackResult
+    ]
+):
     """The kind: back-to-back frames."""
 
     follows = True
@@ -256,7 +285,9 @@ class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measu
             )
         repeats = request.repeats if throughput < rate * (1.0 - SAME) else 0
         verification = request.loss_verification
-        return BurstSearch(rate, longest, step=request.step, repeats=repeats, loss_verification=verification)
+        return BurstSearch(
+            rate, longest, step=request.step, repeats=repeats, loss_verification=verification
+        )
 
     def measurer(self, request: BackToBackRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Waits after each burst."""
@@ -279,7 +310,9 @@ class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measu
             "kept_rate": rate(min(kept)) if kept else None,
         }
 
-    def found_in(self, result: BackToBackResult, trials: Sequence[TrialResult]) -> BackToBackValues | None:
+    def found_in(
+        self, result: BackToBackResult, trials: Sequence[TrialResult]
+    ) -> BackToBackValues | None:
         """The bursts and buffer times of the trials; none where no buffer fills."""
         if not trials and result.back_to_back is None:
             return None
@@ -288,8 +321,12 @@ class BackToBack(measurements.MeasuredKind[BackToBackRequest, BurstSearch, measu
         longest = result.longest_burst_frames
         step = settings.step_frames
         repeats = settings.repeats
-        search = BurstSearch(rate, longest, step=step, repeats=repeats, loss_verification=settings.loss_verification)
-        return back_to_back_values(search.all_found(trials, "back_to_back"), result.throughput.per_interface_fps, rate)
+        search = BurstSearch(
+            rate, longest, step=step, repeats=repeats, loss_verification=settings.loss_verification
+        )
+        return back_to_back_values(
+            search.all_found(trials, "back_to_back"), result.throughput.per_interface_fps, rate
+        )
 
     def irregular(self, result: BackToBackResult, found: BackToBackValues | None) -> str | None:
         """No buffer fills, or a value is a limit."""
@@ -320,7 +357,9 @@ class BackToBackView(View[BackToBackResult]):
 
     def lines(self, result: BackToBackResult) -> Iterator[str]:
         """The average, its spread, and the buffer time."""
-        yield self.head(result, f"back-to-back frames (RFC 9004), {result.settings.repeats} searches")
+        yield self.head(
+            result, f"back-to-back frames (RFC 9004), {result.settings.repeats} searches"
+        )
         yield value_line("rate of the bursts", result.max_load.rate)
         if result.kept_rate is not None:
             yield value_line("kept by the tester", result.kept_rate)
@@ -330,10 +369,14 @@ class BackToBackView(View[BackToBackResult]):
             return
 
         yield value_line(values.prefix.strip() or "average", values.average_frames, FRAMES)
-        spread = f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g} frames"
+        spread = (
+            f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g} frames"
+        )
         yield value_line("min, max, stddev", spread)
         times = values.buffer_time
-        yield value_line("implied buffer time", f"{values.prefix}{format_milliseconds(times.implied_s)}")
+        yield value_line(
+            "implied buffer time", f"{values.prefix}{format_milliseconds(times.implied_s)}"
+        )
         corrected = f"{values.prefix}{format_milliseconds(times.corrected_s)} ({times.buffer_frames:,.1f} frames)"
         yield value_line("corrected buffer time", corrected)
 
@@ -357,4 +400,9 @@ class BackToBackView(View[BackToBackResult]):
     def aspects(self, result: BackToBackResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The rate of the bursts, and the step."""
         rate = result.max_load.rate.per_interface_fps
-        return {"goal": {"burst_rate_per_interface_fps": rate, "step_frames": result.settings.step_frames}}
+        return {
+            "goal": {
+                "burst_rate_per_interface_fps": rate,
+                "step_frames": result.settings.step_frames,
+            }
+        }

@@ -11,7 +11,15 @@ from pydantic import Field
 
 from lossratio.drawing import MARKS, Axis, Plot
 from lossratio.errors import SearchError
-from lossratio.measurements import NOT_IN_FILES, FoundResult, Measurement, PlannedKind, PlannedTrials, Request, Suite
+from lossratio.measurements import (
+    NOT_IN_FILES,
+    FoundResult,
+    Measurement,
+    PlannedKind,
+    PlannedTrials,
+    Request,
+    Suite,
+)
 from lossratio.measurements.soak import TARGET_LOSS_RATIO, timed
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
@@ -63,7 +71,10 @@ class ConfirmationRequest(Request):
         Raises:
             SearchError: If they take too long.
         """
-        trials = max(_LEAST_TRIALS, math.ceil(_ROOM * _FRAMES / self.loss_ratio / (self.load * self.trial_duration)))
+        trials = max(
+            _LEAST_TRIALS,
+            math.ceil(_ROOM * _FRAMES / self.loss_ratio / (self.load * self.trial_duration)),
+        )
         if trials * self.trial_duration > self.longest:
             raise SearchError(
                 f"{self.plan(trials)}, and longest is {self.longest:g} s: ask for a larger loss ratio, or a longer "
@@ -102,7 +113,9 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
     algorithm = "confirmation at a fixed load"
     usual_frame_size = "64B"
 
-    def asked(self, suite: Suite, fields: Mapping[str, Any], load: FrameRate) -> ConfirmationRequest:
+    def asked(
+        self, suite: Suite, fields: Mapping[str, Any], load: FrameRate
+    ) -> ConfirmationRequest:
         """The request, after saying how many frames it takes."""
         request: ConfirmationRequest = suite.request({"load": load, **fields})
         suite.show(request.plan(request.planned_trials))
@@ -132,7 +145,11 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
         yield f"{request.plan(request.planned_trials)}."
 
     def build(
-        self, measured: Measurement[Any], request: ConfirmationRequest, inputs: Mapping[str, Any], max_load: MaxLoad
+        self,
+        measured: Measurement[Any],
+        request: ConfirmationRequest,
+        inputs: Mapping[str, Any],
+        max_load: MaxLoad,
     ) -> ConfirmationResult:
         """The verdict."""
         run = measured.run
@@ -140,10 +157,14 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
         reason = None
         if run.error is None:
             trials = [entry.result for entry in measured.entries]
-            statement = confirmed(trials, request.loss_ratio, request.planned_trials, run.conditions)
+            statement = confirmed(
+                trials, request.loss_ratio, request.planned_trials, run.conditions
+            )
             reason = None if statement.verdict is Verdict.VERIFIED else str(statement)
         stated = measured.stated(max_load, reason, self.why_set_aside)
-        return ConfirmationResult(**stated, loss_ratio=request.loss_ratio, statement=statement, reason=reason)
+        return ConfirmationResult(
+            **stated, loss_ratio=request.loss_ratio, statement=statement, reason=reason
+        )
 
 
 def bounds_of(trials: Sequence[TrialResult], looks: int = 1) -> LossBounds:
@@ -152,12 +173,16 @@ def bounds_of(trials: Sequence[TrialResult], looks: int = 1) -> LossBounds:
     missing = [missing_frames(output) or MissingFrames() for output in known]
     # Frames that came back and that the generator dropped are forwarded frames.
     lost_in = [float(frames.lost_by_sut + frames.late) for frames in missing]
-    counts = [(float(output.sent_frames or 0), lost) for output, lost in zip(known, lost_in, strict=True)]
+    counts = [
+        (float(output.sent_frames or 0), lost) for output, lost in zip(known, lost_in, strict=True)
+    ]
     sent, lost = np.array(counts).reshape(-1, 2).T
     return LossBounds.of(sent, lost, looks)
 
 
-def confirmed(trials: Sequence[TrialResult], loss_ratio: float, planned: int, conditions: Conditions) -> GuardStatement:
+def confirmed(
+    trials: Sequence[TrialResult], loss_ratio: float, planned: int, conditions: Conditions
+) -> GuardStatement:
     """The verdict about a load, from trials at it: after each planned one it was looked whether it is refuted."""
     bounds = bounds_of(trials)
     verdict = Verdict.EXTRAPOLATED
@@ -165,7 +190,9 @@ def confirmed(trials: Sequence[TrialResult], loss_ratio: float, planned: int, co
         verdict = Verdict.CONTRADICTED
     elif bounds.most <= loss_ratio and bounds.trials >= _LEAST_TRIALS:
         verdict = Verdict.VERIFIED
-    return timed(GuardStatement.of(verdict, loss_ratio, (trials[0].load, trials[0].load), bounds), conditions)
+    return timed(
+        GuardStatement.of(verdict, loss_ratio, (trials[0].load, trials[0].load), bounds), conditions
+    )
 
 
 _WIDTH, _HEIGHT = 900.0, 300.0
@@ -198,10 +225,14 @@ class ConfirmationView(View[ConfirmationResult]):
             return
 
         evidence = (trial for trial in result.trials if trial.is_evidence and trial.sent_frames)
-        counted = [(float(trial.sent_frames or 0), float(trial.lost_frames or 0)) for trial in evidence]
+        counted = [
+            (float(trial.sent_frames or 0), float(trial.lost_frames or 0)) for trial in evidence
+        ]
         bounds = [LossBounds.of(np.full(1, sent), np.full(1, lost)) for sent, lost in counted]
         floor = 0.1 * min(asked, statement.most_loss_ratio)
-        highest = min(1.0, 2.0 * max([asked, statement.most_loss_ratio, *(one.most for one in bounds)]))
+        highest = min(
+            1.0, 2.0 * max([asked, statement.most_loss_ratio, *(one.most for one in bounds)])
+        )
         x = Axis(0.0, len(counted) + 1.0, _LEFT, _RIGHT)
         plot = Plot(x, Axis(floor, highest, _BOTTOM, _TOP, is_logarithmic=True))
         plot.frame(x.ticks(8, whole=True), plot.y.ticks(6), "{:.0f}".format, format_target)

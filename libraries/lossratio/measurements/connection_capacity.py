@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from lossratio.measurements import FoundResult, MeasuredKind, Measurement, Progress, SettingsOf, TestPlace
+from lossratio.measurements import (
+    FoundResult,
+    MeasuredKind,
+    Measurement,
+    Progress,
+    SettingsOf,
+    TestPlace,
+)
 from lossratio.measurements.connections import OpeningRequest, check_flows, percentiles
 from lossratio.measurements.repeated_search import RepeatedSearch, ending_where_unknown, is_lossless
 from lossratio.mlrsearch import Forecast
@@ -130,7 +137,9 @@ class CapacitySearch(RepeatedSearch[CapacityFound]):
     The first trial of a search has so many connections; each one without loss is followed by twice as many.
     """
 
-    def __init__(self, rate: float, first: int, most: int, *, step: int = 1, repeats: int = 1) -> None:
+    def __init__(
+        self, rate: float, first: int, most: int, *, step: int = 1, repeats: int = 1
+    ) -> None:
         self._first = min(first, most)
         super().__init__(most, step, repeats, lambda size: TrialInput(size / rate, rate))
 
@@ -158,7 +167,9 @@ class CapacitySearch(RepeatedSearch[CapacityFound]):
         return f"between {self._lossless:,} and {'no bound yet' if self._lossy is None else f'{self._lossy:,}'}"
 
 
-class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress, ConnectionCapacityResult]):
+class ConnectionCapacity(
+    MeasuredKind[CapacityRequest, CapacitySearch, Progress, ConnectionCapacityResult]
+):
     """The kind: the capacity of a table of connections."""
 
     follows = True
@@ -175,22 +186,30 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
     def controller(self, request: CapacityRequest, loads: LoadRange) -> CapacitySearch:
         """Doublings and bisections over the number of connections."""
         most = request.most or request.profile.flows
-        return CapacitySearch(loads.max_load, request.first, most, step=request.step, repeats=request.repeats)
+        return CapacitySearch(
+            loads.max_load, request.first, most, step=request.step, repeats=request.repeats
+        )
 
     def watch(self, request: CapacityRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a search whose generator cannot open so many, again and again: nothing is known about the device."""
         return ending_where_unknown(_not_opened)
 
-    def fields(self, measured: Measurement[Any], request: CapacityRequest, max_load: MaxLoad) -> Mapping[str, Any]:
+    def fields(
+        self, measured: Measurement[Any], request: CapacityRequest, max_load: MaxLoad
+    ) -> Mapping[str, Any]:
         """The most connections."""
         return {"most_connections": request.most or request.profile.flows}
 
-    def found_in(self, result: ConnectionCapacityResult, trials: Sequence[TrialResult]) -> CapacityValues:
+    def found_in(
+        self, result: ConnectionCapacityResult, trials: Sequence[TrialResult]
+    ) -> CapacityValues:
         """The capacities of the trials."""
         settings = result.settings
         rate = result.max_load.rate.per_interface_fps
         step, repeats = settings.step, settings.repeats
-        search = CapacitySearch(rate, settings.first, result.most_connections, step=step, repeats=repeats)
+        search = CapacitySearch(
+            rate, settings.first, result.most_connections, step=step, repeats=repeats
+        )
         return capacity_values(search.all_found(trials, "capacity"))
 
     def irregular(self, result: ConnectionCapacityResult, found: CapacityValues) -> str | None:
@@ -212,11 +231,21 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
 
     def lines(self, result: ConnectionCapacityResult) -> Iterator[str]:
         """The median, and the percentiles."""
-        yield self.head(result, f"capacity of the table of connections (RFC 9693), {result.settings.repeats} searches")
-        yield value_line("opened at", f"{result.max_load.rate.per_interface_fps:,.0f} connections/s")
+        yield self.head(
+            result,
+            f"capacity of the table of connections (RFC 9693), {result.settings.repeats} searches",
+        )
+        yield value_line(
+            "opened at", f"{result.max_load.rate.per_interface_fps:,.0f} connections/s"
+        )
         values = result.capacity
+
         if values is not None:
-            yield value_line("at least" if values.is_at_limit else "median", values.median_connections, CONNECTIONS)
+            yield value_line(
+                "at least" if values.is_at_limit else "median",
+                values.median_connections,
+                CONNECTIONS,
+            )
             ends = f"{values.percentile_1_connections:,.6g}, {values.percentile_99_connections:,.6g} connections"
             yield value_line("1st, 99th percentile", ends)
 

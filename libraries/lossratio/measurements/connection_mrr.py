@@ -73,10 +73,15 @@ class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
         """Trials at the same rate, as many as requested."""
         return PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
 
-    def found_in(self, result: ConnectionMrrResult, trials: Sequence[TrialResult]) -> ConnectionMrrValues:
+    def found_in(
+        self, result: ConnectionMrrResult, trials: Sequence[TrialResult]
+    ) -> ConnectionMrrValues:
         """The connections of the trials, per second in which they were opened."""
         values = [
-            sum(way.received_frames / (way.elapsed_s or trial.duration) for way in trial.output.directions)
+            sum(
+                way.received_frames / (way.elapsed_s or trial.duration)
+                for way in trial.output.directions
+            )
             if trial.output.directions
             else trial.forwarding_rate
             for trial in trials
@@ -123,6 +128,8 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
         """
         found = result.connections
         if found is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
-            raise CsitExportError(f"{result.test.full_name} has no trials of {MRR_TRIAL_DURATION:g} s, as CSIT's MRR.")
+            raise CsitExportError(
+                f"{result.test.full_name} has no trials of {MRR_TRIAL_DURATION:g} s, as CSIT's MRR."
+            )
         rate = {"avg": found.mean_per_second, "stdev": found.stdev_per_second, "unit": "cps"}
         return {"type": "mrr", "receive_rate": {"rate": {"values": [*found.values], **rate}}}

@@ -48,7 +48,9 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     | `Find Connection Rate`    {"loss_ratio": "0.1 %", "final_trial_duration": "2 s"}    frame_size=100B
     """
 
-    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = (ALL_ESTABLISHED,)
+    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = (
+        ALL_ESTABLISHED,
+    )
     """The search goals. A trial's duration states the number of its connections, at the rate that is asked for."""
     memory_rest: Annotated[Duration | None, Field(exclude=True)] = 0.0
     """No trial at the end asks for a memory of the device, as its table is emptied before each one."""
@@ -97,7 +99,9 @@ class ConnectionRateResult(GoalsResult):
 @dataclass(frozen=True)
 class _LongerTrial(Purpose):
     def __str__(self) -> str:
-        return "is it the rate that is limited, or is a table full? twice as long, at the upper bound"
+        return (
+            "is it the rate that is limited, or is a table full? twice as long, at the upper bound"
+        )
 
 
 class RateSearch(MLRsearch):
@@ -115,16 +119,27 @@ class RateSearch(MLRsearch):
     def last_question(self) -> tuple[TrialInput, Purpose] | None:
         """The longer trial, behind those of MLRsearch."""
         question = super().last_question()
-        if question is not None or any(trial.duration > self._goals_longest for trial in self.evidence):
+        if question is not None or any(
+            trial.duration > self._goals_longest for trial in self.evidence
+        ):
             return question
+
         uppers = ((each.goal, each.proved.upper) for each in self.bounds)
-        found = [(upper * goal.final_trial_duration, upper) for goal, upper in uppers if upper is not None]
+        found = [
+            (upper * goal.final_trial_duration, upper)
+            for goal, upper in uppers
+            if upper is not None
+        ]
         if not found:
             return None
+
         opened, load = max(found)
-        duration = min(connections.LONGER * opened / load, self.longest_trial, self.most_connections / load)
+        duration = min(
+            connections.LONGER * opened / load, self.longest_trial, self.most_connections / load
+        )
         if duration * load - opened < connections.LEAST_MORE:
             return None
+
         purpose = _LongerTrial(self.goals, load, duration, Bound.UPPER, None, load, coarse=True)
         return TrialInput(duration, load), purpose
 
@@ -137,7 +152,9 @@ class RateSearch(MLRsearch):
         super().record(result)
         entries = connections.full_table(self.evidence, self._goals_longest)
         if entries is not None:
-            raise connections.full_table_error(entries, result, "take goals with shorter trials (final_trial_duration)")
+            raise connections.full_table_error(
+                entries, result, "take goals with shorter trials (final_trial_duration)"
+            )
 
     @property
     def _goals_longest(self) -> float:
@@ -156,11 +173,17 @@ class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
     _longest_trial = math.inf
 
     def asked(
-        self, suite: Suite, fields: Mapping[str, Any], *own_goals: SearchGoal, goals: GoalSet | None = None
+        self,
+        suite: Suite,
+        fields: Mapping[str, Any],
+        *own_goals: SearchGoal,
+        goals: GoalSet | None = None,
     ) -> ConnectionRateRequest:
         """The request with goals of one's own, or with a set of them."""
         wanted = own_goals or (() if goals is None else goals.goals)
-        request: ConnectionRateRequest = suite.request({"goals": wanted, **fields} if wanted else fields)
+        request: ConnectionRateRequest = suite.request(
+            {"goals": wanted, **fields} if wanted else fields
+        )
         return request
 
     def demand(self, result: ConnectionRateResult, *, must_find: bool = True) -> None:
@@ -184,14 +207,23 @@ class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
     def rebuilt(self, journal: JournalContents) -> ConnectionRateResult | None:
         """The result of a finished search, from its journal alone; None, too, where a table was full."""
         result = super().rebuilt(journal)
-        longest = 0.0 if result is None else max(report.goal.final_trial_duration_s for report in result.goals)
+        longest = (
+            0.0
+            if result is None
+            else max(report.goal.final_trial_duration_s for report in result.goals)
+        )
         if connections.full_table(journal.results, longest) is None:
             return result
         return None
 
-    def inputs(self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
+    def inputs(
+        self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch
+    ) -> Mapping[str, Any]:
         """Goals, loads and settings, with the unit of the loads."""
-        return {**super().inputs(request, loads, controller), "load_unit": connections.CONNECTIONS_PER_SECOND.name}
+        return {
+            **super().inputs(request, loads, controller),
+            "load_unit": connections.CONNECTIONS_PER_SECOND.name,
+        }
 
 
 class ConnectionRateView(ThroughputView):
@@ -213,9 +245,15 @@ class ConnectionRateView(ThroughputView):
             bound = connections.per_second(found.relevant_lower_bound)
             yield value_line("relevant lower bound", bound, self.measured_in)
             yield value_line(
-                "relevant upper bound", connections.per_second(found.relevant_upper_bound), self.measured_in
+                "relevant upper bound",
+                connections.per_second(found.relevant_upper_bound),
+                self.measured_in,
             )
-            yield value_line("connection rate", connections.per_second(found.conditional_throughput), self.measured_in)
+            yield value_line(
+                "connection rate",
+                connections.per_second(found.conditional_throughput),
+                self.measured_in,
+            )
 
             if bound is not None:
                 seconds = report.goal.final_trial_duration_s
@@ -229,7 +267,9 @@ class ConnectionRateView(ThroughputView):
 
     def offered(self, result: GoalsResult, finding: Finding) -> Sequence[Offered]:
         """The trials at the upper bound if the generator made it one."""
-        rates = next(rates for rates in super().findings(result) if rates.quantity == finding.quantity)
+        rates = next(
+            rates for rates in super().findings(result) if rates.quantity == finding.quantity
+        )
         return super().offered(result, rates)
 
     def overviews(self, results: Sequence[GoalsResult]) -> Iterator[str]:
@@ -244,7 +284,9 @@ class ConnectionRateView(ThroughputView):
         """NDR and PDR in connections per second; in packets per second where connections are established before."""
         frames = _frames_of_transaction(result)
         exported = super().csit(result)
-        return dict(connections.as_packets(exported, frames) if frames else connections.as_cps(exported))
+        return dict(
+            connections.as_packets(exported, frames) if frames else connections.as_cps(exported)
+        )
 
 
 def _frames_of_transaction(result: GoalsResult) -> int:

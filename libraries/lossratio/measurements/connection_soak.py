@@ -3,7 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, as_cps, in_connections
+from lossratio.measurements.connections import (
+    CONNECTIONS_PER_SECOND,
+    OpeningRequest,
+    as_cps,
+    in_connections,
+)
 from lossratio.measurements.soak.measure import SoakRequest, SoakSearch
 from lossratio.measurements.soak.result import SoakResult
 from lossratio.measurements.soak.view import SoakView

@@ -112,7 +112,9 @@ class TeardownMeasurer:
         seconds = self._table.forget()
         left = self._table.count()
         if left:
-            raise DutError(f"{self._name} does not forget: {left:,} of {wanted:,} connections are left in its table.")
+            raise DutError(
+                f"{self._name} does not forget: {left:,} of {wanted:,} connections are left in its table."
+            )
         return replace(output, forgotten=seconds)
 
 
@@ -133,7 +135,9 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
             SearchError: If traffic has too few flows, or the path not exactly one table that
                 lossratio can empty.
         """
-        check_flows(request.profile, request.connections, f"Give connections={request.profile.flows}")
+        check_flows(
+            request.profile, request.connections, f"Give connections={request.profile.flows}"
+        )
         if len(tables_of(testbed)) != 1:
             raise SearchError(
                 "The tear-down rate is that of one device whose table lossratio can empty, such as a linux_router with "
@@ -142,13 +146,19 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
 
     def controller(self, request: TeardownRequest, loads: LoadRange) -> PlannedTrials:
         """The same trial in each repetition."""
-        return PlannedTrials([TrialInput(request.connections / loads.max_load, loads.max_load)] * request.repeats)
+        return PlannedTrials(
+            [TrialInput(request.connections / loads.max_load, loads.max_load)] * request.repeats
+        )
 
     def measurer(self, request: TeardownRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Opens connections, and has them deleted."""
-        return TeardownMeasurer(request.measurer(ready.measurer, testbed), *tables_of(testbed).popitem())
+        return TeardownMeasurer(
+            request.measurer(ready.measurer, testbed), *tables_of(testbed).popitem()
+        )
 
-    def found_in(self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]) -> TeardownValues:
+    def found_in(
+        self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]
+    ) -> TeardownValues:
         """Median, 1st and 99th percentile of the rates: connections over the time of their deletion (RFC 9693).
 
         Raises:
@@ -156,8 +166,12 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         """
         times = tuple(seconds for trial in trials if (seconds := trial.output.forgotten))
         if len(times) < max(1, len(trials)):
-            raise SearchError("teardown: a trial has no time in which the device deleted its connections")
-        low, middle, high = percentiles([result.settings.connections / seconds for seconds in times])
+            raise SearchError(
+                "teardown: a trial has no time in which the device deleted its connections"
+            )
+        low, middle, high = percentiles(
+            [result.settings.connections / seconds for seconds in times]
+        )
         ends = {"percentile_1_per_second": low, "percentile_99_per_second": high}
         return TeardownValues(times=times, median_per_second=middle, **ends)
 
@@ -178,8 +192,12 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
         if values is not None:
             yield value_line("median", values.median_per_second, CONNECTIONS_PER_SECOND)
             ends = (values.percentile_1_per_second, values.percentile_99_per_second)
-            yield value_line("1st, 99th percentile", ", ".join(map(CONNECTIONS_PER_SECOND.format, ends)))
+            yield value_line(
+                "1st, 99th percentile", ", ".join(map(CONNECTIONS_PER_SECOND.format, ends))
+            )
 
-    def aspects(self, result: ConnectionTeardownResult, finding: Finding) -> Mapping[str, JsonValue]:
+    def aspects(
+        self, result: ConnectionTeardownResult, finding: Finding
+    ) -> Mapping[str, JsonValue]:
         """The number of connections."""
         return {"goal": {"connections": result.settings.connections}}

@@ -16,7 +16,15 @@ from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.quantities import FrameRate
 from lossratio.records import Rate
 from lossratio.results import Finding
-from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
+from lossratio.trials import (
+    Exchange,
+    Integrity,
+    Measurer,
+    TrialInput,
+    TrialOutput,
+    TrialResult,
+    missing_frames,
+)
 from lossratio.units import Unit
 
 if TYPE_CHECKING:
@@ -43,11 +51,17 @@ def full_table(trials: Sequence[TrialResult], usual_duration: float) -> float | 
     A device that limits the rate of connections establishes more of them in a longer trial. One whose table is full
     does not.
     """
-    usual = [trial for trial in trials if trial.duration <= usual_duration and not is_spoilt(trial.output)]
+    usual = [
+        trial
+        for trial in trials
+        if trial.duration <= usual_duration and not is_spoilt(trial.output)
+    ]
     most = max(map(_established, usual), default=0.0)
     for trial in trials:
         more = trial.load * trial.duration - most
-        is_telling = trial.duration > usual_duration and more >= LEAST_MORE and not is_spoilt(trial.output)
+        is_telling = (
+            trial.duration > usual_duration and more >= LEAST_MORE and not is_spoilt(trial.output)
+        )
         if most and is_telling and abs(_established(trial) - most) <= max(1.0, _NO_MORE * more):
             return most
     return None
@@ -141,7 +155,9 @@ class OpeningRequest(Request):
     def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
         """Checks that the traffic has enough connections for the longest trial at the largest rate."""
         most = floor(loads.max_load * self.longest_trial)
-        check_flows(self.profile, most, f"Give max_load={self.most_load:.0f} cps, or shorter trials")
+        check_flows(
+            self.profile, most, f"Give max_load={self.most_load:.0f} cps, or shorter trials"
+        )
 
     def check(self, testbed: Testbed) -> None:
         """Checks, before any traffic, that connections can be opened, and forgotten before the next trial.
@@ -160,7 +176,11 @@ class OpeningRequest(Request):
             )
 
         duts = testbed.duts
-        if not self.stateless and duts and not any(dut.connections is not None or dut.resets for dut in duts):
+        if (
+            not self.stateless
+            and duts
+            and not any(dut.connections is not None or dut.resets for dut in duts)
+        ):
             names = ", ".join(dict.fromkeys(f"{dut.hop.node_name} ({dut.kind})" for dut in duts))
             raise SearchError(
                 f"No device on the path keeps connections, as far as is known: {names}. Give it state (a linux_router: "
@@ -211,7 +231,9 @@ class OpeningRequest(Request):
         seconds = connections / rate * self.rounds
         ranges = self.profile.directions[0].headers.ranges()
         # Different addresses and ports that connections lead to.
-        destinations = lcm(*(values.count for name, values in ranges if name.startswith("destination")))
+        destinations = lcm(
+            *(values.count for name, values in ranges if name.startswith("destination"))
+        )
         to_one = ceil(connections / destinations)
         for dut in testbed.duts:
             if dut.connections is not None:
@@ -246,7 +268,9 @@ def percentiles(values: Iterable[float]) -> tuple[float, float, float]:
 
 def tables_of(testbed: Testbed) -> dict[str, ConnectionTable]:
     """The tables of the devices that are known to keep connections, by name."""
-    return {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
+    return {
+        dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None
+    }
 
 
 class TableMeasurer:
@@ -269,7 +293,9 @@ class TableMeasurer:
         """
         output = self._measurer.measure(trial)
         duration = LONGER * trial.duration
-        is_clear = self._is_answered or is_spoilt(output) or duration > OF_LONGEST * self._longest_trial
+        is_clear = (
+            self._is_answered or is_spoilt(output) or duration > OF_LONGEST * self._longest_trial
+        )
         if is_clear or output.loss_ratio * trial.load * trial.duration < LEAST_MORE:
             return output
 

@@ -92,7 +92,9 @@ class FrameLossRequest(Request):
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
         """Some loads lose nothing, so that not all are tried."""
         steps = round(1.0 / self.step)
-        return Forecast(*((self.trial_duration + waits) * trials for trials in (0.7 * steps, 2, steps)))
+        return Forecast(
+            *((self.trial_duration + waits) * trials for trials in (0.7 * steps, 2, steps))
+        )
 
 
 class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
@@ -109,23 +111,33 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
         """Trials at ever smaller loads from the maximum load on, until two in a row lose nothing."""
         steps = round(1.0 / request.step)
         falling = (loads.max_load * (steps - done) / steps for done in range(steps))
-        return PlannedTrials([TrialInput(request.trial_duration, load) for load in falling], ends_without_loss)
+        return PlannedTrials(
+            [TrialInput(request.trial_duration, load) for load in falling], ends_without_loss
+        )
 
     def found_in(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> FrameLoss:
         """The frame loss rate of the trials; the trial loss ratio where their frames are not counted."""
         loads = []
         for trial in trials:
-            counts = {name: getattr(trial.output, name) for name in ("sent_frames", "lost_frames", "unsent_frames")}
+            counts = {
+                name: getattr(trial.output, name)
+                for name in ("sent_frames", "lost_frames", "unsent_frames")
+            }
             sent, lost, _ = counts.values()
             loads.append(
                 LossAtLoad(
-                    share_of_max_load_ratio=min(1.0, trial.load / result.max_load.rate.per_interface_fps),
+                    share_of_max_load_ratio=min(
+                        1.0, trial.load / result.max_load.rate.per_interface_fps
+                    ),
                     load=result.conditions.rate(trial.load),
                     duration_s=trial.duration,
-                    frame_loss_ratio=trial.loss_ratio if not sent or lost is None else min(1.0, lost / sent),
+                    frame_loss_ratio=trial.loss_ratio
+                    if not sent or lost is None
+                    else min(1.0, lost / sent),
                     **counts,
                 )
             )
+
         return FrameLoss(loads=tuple(loads), is_complete=ends_without_loss(trials))
 
 

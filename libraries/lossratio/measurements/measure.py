@@ -17,7 +17,15 @@ from lossratio.measurements.request import Request, RequestT, WarmUp
 from lossratio.mlrsearch import Forecast, SearchGoalWarning
 from lossratio.records import Record
 from lossratio.results import MEMORY_REMARK, Kind, MaxLoad, Outcome, TestResult, differences
-from lossratio.trials import Controller, Measurer, MissingFrames, TrialInput, TrialOutput, TrialResult, missing_frames
+from lossratio.trials import (
+    Controller,
+    Measurer,
+    MissingFrames,
+    TrialInput,
+    TrialOutput,
+    TrialResult,
+    missing_frames,
+)
 from lossratio.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -25,7 +33,9 @@ if TYPE_CHECKING:
     from lossratio.traffic import TrafficProfile
 
 
-def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str | Path | None = None) -> WarmUp | None:
+def warm_up_like(
+    traffic: TrafficProfile, duration: float | None, profile: str | Path | None = None
+) -> WarmUp | None:
     """A warm-up with the frame size and the directions of the traffic; None: there is none, as it has no duration.
 
     Raises:
@@ -39,7 +49,9 @@ def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str |
             raise SearchError(f"How long is the warm-up with {profile}? Say e.g. warm_up=5 s.")
         return None
     if profile is not None:
-        traffic = load_profile(profile, frame_size=traffic.frame_size, bidirectional=traffic.bidirectional)
+        traffic = load_profile(
+            profile, frame_size=traffic.frame_size, bidirectional=traffic.bidirectional
+        )
     return WarmUp(duration=duration, profile=traffic)
 
 
@@ -83,7 +95,9 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
         """What trials forwarded that each come after this rest; the first ones put the device into that state."""
         with testbed.ready_for(request.profile, rest=rest) as ready:
             count = first + _MEMORY_REPEATS
-            trials = [ready.measurer.measure(TrialInput(MEMORY_DURATION, load)) for _ in range(count)]
+            trials = [
+                ready.measurer.measure(TrialInput(MEMORY_DURATION, load)) for _ in range(count)
+            ]
         return [_forwarded_in(output) for output in trials[first:]]
 
     # A rested device is in the state after a rest in any case.
@@ -97,7 +111,9 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     )
     least_change = max(MEMORY_SHARE * rested, 1.0)
     if rested - unrested <= least_change:
-        most_gain = min(trial.most for trial in after_rest) - max(trial.least for trial in right_after)
+        most_gain = min(trial.most for trial in after_rest) - max(
+            trial.least for trial in right_after
+        )
         if most_gain > least_change:
             missing = max(trial.most - trial.least for trial in (*after_rest, *right_after))
             return (
@@ -110,9 +126,14 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
             "seen, nor one that so few frames do not fill",
         )
     rest = max(usual, 0.5)
-    while rest < MEMORY_REST and max(trial.most for trial in forwarded(rest)) < (1.0 - MEMORY_SHARE) * rested:
+    while (
+        rest < MEMORY_REST
+        and max(trial.most for trial in forwarded(rest)) < (1.0 - MEMORY_SHARE) * rested
+    ):
         rest *= 2.0
-    return (f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s serves (rest=)",)
+    return (
+        f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s serves (rest=)",
+    )
 
 
 class _Forwarded(NamedTuple):
@@ -156,7 +177,9 @@ class FoundResult(TestResult):
             raise ValueError("a result has a reason if and only if it is irregular")
         if self.outcome is Outcome.FAILED and found is not None:
             raise ValueError(f"a failed measurement has no {self.found}")
-        if self.outcome is Outcome.MEASURED and (found is None or getattr(found, "average_s", 0.0) is None):
+        if self.outcome is Outcome.MEASURED and (
+            found is None or getattr(found, "average_s", 0.0) is None
+        ):
             raise ValueError(f"a measured result has {self.found}")
         return self
 
@@ -209,7 +232,11 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
 
     @abstractmethod
     def perform(
-        self, testbed: Testbed, request: RequestT, place: TestPlace, on_progress: Callable[[Any], None] | None = None
+        self,
+        testbed: Testbed,
+        request: RequestT,
+        place: TestPlace,
+        on_progress: Callable[[Any], None] | None = None,
     ) -> ResultT:
         """Measures, writes the result file, and returns the result.
 
@@ -221,7 +248,9 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
         """What is measured, in a few words: the name of a test that has no other one."""
         return self.noun
 
-    def asked(self, suite: Suite, fields: Mapping[str, Any], *positional: Any, **named: Any) -> RequestT:
+    def asked(
+        self, suite: Suite, fields: Mapping[str, Any], *positional: Any, **named: Any
+    ) -> RequestT:
         """The request of a keyword, from those fields of the request that it was given.
 
         A kind whose keyword has other arguments states them here, behind `fields`, with types and defaults: positional
@@ -238,11 +267,17 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
         """
 
 
-class MeasuredKind(RequestedKind[RequestT, ResultT], Generic[RequestT, ControllerT, ProgressT, ResultT]):
+class MeasuredKind(
+    RequestedKind[RequestT, ResultT], Generic[RequestT, ControllerT, ProgressT, ResultT]
+):
     """A kind whose trials are chosen by one controller; `measure` does the rest."""
 
     def perform(
-        self, testbed: Testbed, request: RequestT, place: TestPlace, on_progress: Callable[[Any], None] | None = None
+        self,
+        testbed: Testbed,
+        request: RequestT,
+        place: TestPlace,
+        on_progress: Callable[[Any], None] | None = None,
     ) -> ResultT:
         """Measures as `measure` does.
 
@@ -254,7 +289,9 @@ class MeasuredKind(RequestedKind[RequestT, ResultT], Generic[RequestT, Controlle
     @classmethod
     def lacks(cls) -> list[str]:
         """The methods that it lacks; one whose result is no `FoundResult` must build it."""
-        builds = cls.build is not MeasuredKind.build or getattr(cls.result, "found", None) is not None
+        builds = (
+            cls.build is not MeasuredKind.build or getattr(cls.result, "found", None) is not None
+        )
         return sorted([*super().lacks(), *([] if builds else ["build"])])
 
     @abstractmethod
@@ -265,7 +302,9 @@ class MeasuredKind(RequestedKind[RequestT, ResultT], Generic[RequestT, Controlle
             SearchError: If the request makes no sense.
         """
 
-    def inputs(self, request: RequestT, loads: LoadRange, controller: ControllerT) -> Mapping[str, Any]:
+    def inputs(
+        self, request: RequestT, loads: LoadRange, controller: ControllerT
+    ) -> Mapping[str, Any]:
         """The settings that trials depend on, besides the traffic, as JSON data: a continued journal has the same."""
         return {"max_load_fps": loads.max_load, **request.inputs()}
 
@@ -275,7 +314,11 @@ class MeasuredKind(RequestedKind[RequestT, ResultT], Generic[RequestT, Controlle
         return progress  # type: ignore[no-any-return]
 
     def build(
-        self, measured: Measurement[Any], request: RequestT, inputs: Mapping[str, Any], max_load: MaxLoad
+        self,
+        measured: Measurement[Any],
+        request: RequestT,
+        inputs: Mapping[str, Any],
+        max_load: MaxLoad,
     ) -> ResultT:
         """Makes the result, also of a measurement that failed: ``measured.run.error`` has the reason then.
 
@@ -284,17 +327,25 @@ class MeasuredKind(RequestedKind[RequestT, ResultT], Generic[RequestT, Controlle
         run = measured.run
         declared = self.result.model_fields
         name = str(self.result.found)
-        fields: dict[str, Any] = {"max_load": max_load, **self.fields(measured, request, max_load), name: None}
+        fields: dict[str, Any] = {
+            "max_load": max_load,
+            **self.fields(measured, request, max_load),
+            name: None,
+        }
         fields |= {"settings": request.settings} if "settings" in declared else {}
         reason = None
+
         if run.error is None:
             draft: Any = self.result.model_construct(conditions=run.conditions, **fields)
             fields[name] = self.found_in(draft, [entry.result for entry in measured.entries])
             reason = self.irregular(draft, fields[name])
+
         fields |= {"reason": reason} if "reason" in declared else {}
         return self.result(**{**measured.stated(max_load, reason, self.why_set_aside), **fields})
 
-    def fields(self, measured: Measurement[Any], request: RequestT, max_load: MaxLoad) -> Mapping[str, Any]:
+    def fields(
+        self, measured: Measurement[Any], request: RequestT, max_load: MaxLoad
+    ) -> Mapping[str, Any]:
         """The fields of a `FoundResult` besides settings, reason, numbers, and those that all results have."""
         return {}
 
@@ -417,7 +468,9 @@ def measure(
     most = request.max_load
     if most is None and limits and request.most_load < limits[0].load:
         most = request.most_load
-    loads = load_range(limits, min_load=request.min_load, max_load=most, step=testbed.load_step(request.profile))
+    loads = load_range(
+        limits, min_load=request.min_load, max_load=most, step=testbed.load_step(request.profile)
+    )
     request.check_loads(testbed, loads)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SearchGoalWarning)
@@ -434,7 +487,9 @@ def measure(
             on_progress(kind.progress(request, controller, trial))
         watch(trial)
 
-    course = Course(inputs, remarks, lambda ready: kind.measurer(request, testbed, ready), seen, loads, span)
+    course = Course(
+        inputs, remarks, lambda ready: kind.measurer(request, testbed, ready), seen, loads, span
+    )
     measured: Measurement[Any] = perform(controller, testbed, request, place, course)
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))
     place.directory.write(result)

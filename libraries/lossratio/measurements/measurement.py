@@ -39,7 +39,9 @@ RecordT = TypeVar("RecordT", bound=Record)
 UNPROVED = "not proved, as nobody knows whether the DUT was still as it was set up: trials "
 """Beginning of the remark that names the trials which no run continues."""
 
-STARVED = "the generator was starved, and the search has counted frames as lost that were never sent"
+STARVED = (
+    "the generator was starved, and the search has counted frames as lost that were never sent"
+)
 """Why trials are withdrawn after a search that the generator has led astray."""
 
 
@@ -104,7 +106,13 @@ class Measurement(Generic[ResultT]):
         why_set_aside: Callable[[trials.TrialResult], str | None] = lambda _: None,
     ) -> dict[str, Any]:
         """The fields that results of all kinds have; with a reason, the result is irregular."""
-        outcome = Outcome.FAILED if self.run.error is not None else Outcome.IRREGULAR if reason else Outcome.MEASURED
+        outcome = (
+            Outcome.FAILED
+            if self.run.error is not None
+            else Outcome.IRREGULAR
+            if reason
+            else Outcome.MEASURED
+        )
         described = describe_trials(self.entries, why_set_aside=why_set_aside)
         return {**self.run.stated(), "outcome": outcome, "trials": described, "max_load": max_load}
 
@@ -121,19 +129,30 @@ class Additions(AbstractContextManager["Additions"]):
         StorageError: If the journal cannot be written.
     """
 
-    def __init__(self, place: TestPlace, part: str, asked: Sequence[Mapping[str, Any]], number: int | None) -> None:
+    def __init__(
+        self, place: TestPlace, part: str, asked: Sequence[Mapping[str, Any]], number: int | None
+    ) -> None:
         path = place.directory.journal_path(place.test.full_name)
-        earlier = [addition for addition in trials.read_journal(path).additions if addition.part == part]
+        earlier = [
+            addition for addition in trials.read_journal(path).additions if addition.part == part
+        ]
         known = [addition for addition in earlier if addition.measurement == number]
         self._part = part
         self._asked: list[Mapping[str, Any]] = [
-            json.loads(json.dumps({"number": place, **request})) for place, request in enumerate(asked, start=1)
+            json.loads(json.dumps({"number": place, **request}))
+            for place, request in enumerate(asked, start=1)
         ]
         self._known: list[trials.Addition] = []
         self._measurement = 1 + max((addition.measurement for addition in earlier), default=0)
-        if place.resume is not None and known and all(addition.request in self._asked for addition in known):
+
+        if (
+            place.resume is not None
+            and known
+            and all(addition.request in self._asked for addition in known)
+        ):
             self._known = known
             self._measurement = known[0].measurement
+
         self._journal = trials.Journal.reopen(path)
 
     def __exit__(self, *error: object) -> None:
@@ -141,7 +160,9 @@ class Additions(AbstractContextManager["Additions"]):
 
     def known(self, place: int, kind: type[RecordT]) -> RecordT | None:
         """What an earlier attempt at the run measured for a part; None: it must be measured."""
-        found = [addition.found for addition in self._known if addition.request == self._asked[place]]
+        found = [
+            addition.found for addition in self._known if addition.request == self._asked[place]
+        ]
         if found:
             return kind.model_validate_json(json.dumps(found[-1]), strict=True)
         return None
@@ -154,7 +175,9 @@ class Additions(AbstractContextManager["Additions"]):
             StorageError: If it cannot be written.
         """
         text = found.model_dump_json()
-        self._journal.add(trials.Addition(self._part, self._measurement, self._asked[place], json.loads(text)))
+        self._journal.add(
+            trials.Addition(self._part, self._measurement, self._asked[place], json.loads(text))
+        )
 
 
 @dataclass(frozen=True)
@@ -176,7 +199,11 @@ class Course:
 
 
 def perform(
-    controller: trials.Controller[ResultT], testbed: Testbed, request: Request, place: TestPlace, course: Course
+    controller: trials.Controller[ResultT],
+    testbed: Testbed,
+    request: Request,
+    place: TestPlace,
+    course: Course,
 ) -> Measurement[ResultT]:
     """Runs a controller's trials on a testbed.
 
@@ -196,7 +223,11 @@ def perform(
         with testbed.ready_for(request.profile, **how) as ready:
             attempt = _Attempt(testbed, ready, request, place, course)
             attempt.check_earlier()
-            options: Any = {"journal": attempt.journal, "on_trial": attempt.seen, "load_step": course.loads.step}
+            options: Any = {
+                "journal": attempt.journal,
+                "on_trial": attempt.seen,
+                "load_step": course.loads.step,
+            }
             trials.run_search(controller, course.measurer(ready), **options)
             ready.wait_for_late_frames()
     except BaseException as error:
@@ -211,7 +242,9 @@ def perform(
 
 
 class _Attempt:
-    def __init__(self, testbed: Testbed, ready: Ready, request: Request, place: TestPlace, course: Course) -> None:
+    def __init__(
+        self, testbed: Testbed, ready: Ready, request: Request, place: TestPlace, course: Course
+    ) -> None:
         self._ready = ready
         self._place = place
         self._course = course
@@ -242,7 +275,8 @@ class _Attempt:
     def check_earlier(self) -> None:
         if self._is_checked:
             trials.check_integrity(
-                low_rate_check(self._ready.conditions.generator), "in the check before the first trial"
+                low_rate_check(self._ready.conditions.generator),
+                "in the check before the first trial",
             )
             for trial in self.journal.results:
                 _check_trial(trial)
@@ -263,7 +297,9 @@ class _Attempt:
             if isinstance(self.failure, StarvedGeneratorError):
                 # A search has counted the unsent frames as loss, and would never find its way back from them.
                 new = [entry.result.output for entry in entries[self._continued :]]
-                keep = next((number for number, output in enumerate(new) if output.unsent_frames), len(new))
+                keep = next(
+                    (number for number, output in enumerate(new) if output.unsent_frames), len(new)
+                )
                 if keep < len(new):
                     trials.Journal.withdraw(self.journal.path, len(new) - keep, STARVED)
             if self._ready.is_verified():
@@ -295,7 +331,9 @@ class _Attempt:
 
 
 def _check_trial(trial: trials.TrialResult) -> None:
-    trials.check_integrity(trial.output.directions, f"at {format_frame_rate(trial.load)} for {trial.duration:g} s")
+    trials.check_integrity(
+        trial.output.directions, f"at {format_frame_rate(trial.load)} for {trial.duration:g} s"
+    )
 
 
 def what_stopped(failure: BaseException) -> str:
@@ -318,14 +356,20 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
         "path": [str(port) for path in testbed.request.paths for port in path.ports],
         "dut": None if dut is None else dut.to_json(),
         "kernels": {name: facts.kernel for name, facts in ready.conditions.nodes.items()},
-        "dut_versions": {name: facts.get("version") for name, facts in ready.conditions.duts.items()},
+        "dut_versions": {
+            name: facts.get("version") for name, facts in ready.conditions.duts.items()
+        },
     }
 
 
 def _journal(
     place: TestPlace, conditions: Conditions, search: Mapping[str, Any], about: Mapping[str, Any]
 ) -> trials.Journal:
-    if place.resume is not None and place.forced is None and (place.resume.path / "results").is_dir():
+    if (
+        place.resume is not None
+        and place.forced is None
+        and (place.resume.path / "results").is_dir()
+    ):
         # The DUTs must have the versions that the earlier part of the run was measured with.
         run = place.resume.path
         for result in place.resume.results():

@@ -107,7 +107,9 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
     """
     loads = sorted({trial.load for trial in trials})
     if len(loads) != 1:
-        raise SearchError(f"A maximum receive rate needs trials, all at one load; these have the loads {loads}.")
+        raise SearchError(
+            f"A maximum receive rate needs trials, all at one load; these have the loads {loads}."
+        )
 
     values = []
     factor = conditions.load.aggregate_factor
@@ -127,14 +129,21 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
         values.append(
             MrrValue(
                 forwarding_rate=conditions.rate(forwarded / measured_time / factor),
-                directions_fps={way.name: way.received_frames / times[way.name] for way in directions},
+                directions_fps={
+                    way.name: way.received_frames / times[way.name] for way in directions
+                },
                 measured_time_s=measured_time,
             )
         )
 
     rates = [value.forwarding_rate.per_interface_fps for value in values]
-    counts = [(one.sent_frames, one.lost_frames, one.unsent_frames) for one in (trial.output for trial in trials)]
-    sent, lost, unsent = (None if None in count else sum(map(int, count)) for count in zip(*counts, strict=True))
+    counts = [
+        (one.sent_frames, one.lost_frames, one.unsent_frames)
+        for one in (trial.output for trial in trials)
+    ]
+    sent, lost, unsent = (
+        None if None in count else sum(map(int, count)) for count in zip(*counts, strict=True)
+    )
     return Mrr(
         values=tuple(values),
         mean=conditions.rate(statistics.fmean(rates)),
@@ -158,10 +167,16 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
 
     def controller(self, request: MrrRequest, loads: LoadRange) -> measurements.PlannedTrials:
         """Trials at the same load, as many as requested."""
-        return measurements.PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
+        return measurements.PlannedTrials(
+            [TrialInput(request.trial_duration, loads.max_load)] * request.trials
+        )
 
     def build(
-        self, measured: measurements.Measurement[Any], request: MrrRequest, inputs: Mapping[str, Any], max_load: MaxLoad
+        self,
+        measured: measurements.Measurement[Any],
+        request: MrrRequest,
+        inputs: Mapping[str, Any],
+        max_load: MaxLoad,
     ) -> MrrResult:
         """The maximum receive rate, with a remark if the SUT did not limit it."""
         result = super().build(measured, request, inputs, max_load)
@@ -198,7 +213,9 @@ class MrrView(View[MrrResult]):
         yield f"MRR ({trials}): frames forwarded over the time really spent"
         yield value_line("mean", result.mrr.mean)
         yield value_line("standard deviation", result.mrr.stdev)
-        values = " ".join(f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values)
+        values = " ".join(
+            f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values
+        )
         yield value_line("values", f"{values} fps per interface")
         loss = "not counted"
         unsent = result.mrr.unsent_frames
@@ -235,7 +252,10 @@ class MrrView(View[MrrResult]):
 
         for name, throughput in below:
             # At a load below the throughput, the forwarding rate cannot reach the throughput.
-            if throughput <= offered and most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput * sent_share:
+            if (
+                throughput <= offered
+                and most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput * sent_share
+            ):
                 yield Doubt(
                     DoubtKind.MRR_BELOW_PDR,
                     f"{format_frame_rate(mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
@@ -249,7 +269,9 @@ class MrrView(View[MrrResult]):
         Raises:
             CsitExportError: If there are no rates, or trials last longer or shorter than CSIT's.
         """
-        if result.mrr is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
+        if result.mrr is None or any(
+            trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials
+        ):
             raise measurements.CsitExportError(
                 f"CSIT's MRR has trials of {MRR_TRIAL_DURATION:g} s, and {result.test.full_name} others."
             )
@@ -257,9 +279,17 @@ class MrrView(View[MrrResult]):
 
         def samples(name: str, unit: str) -> dict[str, Any]:
             values = [getattr(value.forwarding_rate, name) for value in mrr.values]
-            return {"values": values, "avg": getattr(mrr.mean, name), "stdev": getattr(mrr.stdev, name), "unit": unit}
+            return {
+                "values": values,
+                "avg": getattr(mrr.mean, name),
+                "stdev": getattr(mrr.stdev, name),
+                "unit": unit,
+            }
 
-        rates = {"rate": samples("aggregate_fps", "pps"), "bandwidth": samples("aggregate_l1_bps", "bps")}
+        rates = {
+            "rate": samples("aggregate_fps", "pps"),
+            "bandwidth": samples("aggregate_l1_bps", "bps"),
+        }
         return {"type": "mrr", "receive_rate": rates}
 
 
@@ -272,5 +302,7 @@ def at_maximum_load(result: TestResult) -> dict[str, JsonValue]:
     """The aspects of a result whose trials are all at the maximum load."""
     return {
         "goal": {"load_per_interface_fps": result.max_load.rate.per_interface_fps},
-        "trial duration": [*sorted({trial.duration_s for trial in result.trials if trial.is_evidence})],
+        "trial duration": [
+            *sorted({trial.duration_s for trial in result.trials if trial.is_evidence})
+        ],
     }

@@ -39,7 +39,12 @@ class OpenTestbed(Testbed):
     """
 
     def __init__(
-        self, file: Path, results: Path, dut: str | None, options: AnyOptions, settings: Mapping[str, Any]
+        self,
+        file: Path,
+        results: Path,
+        dut: str | None,
+        options: AnyOptions,
+        settings: Mapping[str, Any],
     ) -> None:
         self._file = file
         self._settings = settings
@@ -83,7 +88,11 @@ class OpenTestbed(Testbed):
 
     def __repr__(self) -> str:
         dut, options = self._dut
-        shown = "" if dut is None else f", {dut}" + "".join(f" {name}={value}" for name, value in options.items())
+        shown = (
+            ""
+            if dut is None
+            else f", {dut}" + "".join(f" {name}={value}" for name, value in options.items())
+        )
         return f"<testbed {self._name}{shown}>"
 
     def _measuring(self, kind: RequestedKind[Any, Any]) -> Callable[..., TestResult]:
@@ -102,13 +111,17 @@ class OpenTestbed(Testbed):
         ) -> TestResult:
             from lossratio.traffic import load_profile, parse_frame_size
 
-            traffic = load_profile(profile, frame_size=parse_frame_size(frame_size), bidirectional=bidirectional)
+            traffic = load_profile(
+                profile, frame_size=parse_frame_size(frame_size), bidirectional=bidirectional
+            )
             request = kind.request(profile=traffic, **asked)
             testbed = self._with(dut, options)
 
             title = name or f"{frame_size} {kind.called(request)}"
             self._measurements[title] += 1
-            test = TestIdentity(name=result_name(title, self._measurements[title]), suite=self.request.topology.name)
+            test = TestIdentity(
+                name=result_name(title, self._measurements[title]), suite=self.request.topology.name
+            )
 
             place = TestPlace(test, self._directory)
             result: TestResult = type(kind)().perform(testbed, request, place, on_progress)

@@ -43,12 +43,23 @@ class Progress:
     """The trial that comes next; None: none, or not known."""
 
     @classmethod
-    def of(cls, controller: Any, trial: TrialResult, purpose: object = None, rule: str | None = None) -> "Progress":
+    def of(
+        cls, controller: Any, trial: TrialResult, purpose: object = None, rule: str | None = None
+    ) -> "Progress":
         """The progress as a controller sees it, which counts `trials` and `elapsed` time, and has a `forecast`."""
         words = None if purpose is None else str(purpose)
         bounds = getattr(controller, "bounds", ())
         next_trial = controller.next_trial()
-        return cls(controller.trials, trial, bounds, controller.forecast(), words, rule, controller.elapsed, next_trial)
+        return cls(
+            controller.trials,
+            trial,
+            bounds,
+            controller.forecast(),
+            words,
+            rule,
+            controller.elapsed,
+            next_trial,
+        )
 
     def line(self) -> str:
         """The line that the console shows after a trial where it is no terminal, such as the log of a CI system.
@@ -58,11 +69,20 @@ class Progress:
         """
         goals = [f"{each.goal} {_short(each)}" for each in self.bounds]
         forwarded = f"forwarded {format_frame_rate(self.trial.forwarding_rate)} per interface"
-        text = _filled(trial_in_words(self.number, self.trial), goals or [forwarded], _LINE_WIDTH, _SHORT_WIDTH - 2)
-        left = None if self.time_left is None else f"{seconds_in_words(self.time_left.seconds)} left"
+        text = _filled(
+            trial_in_words(self.number, self.trial),
+            goals or [forwarded],
+            _LINE_WIDTH,
+            _SHORT_WIDTH - 2,
+        )
+        left = (
+            None if self.time_left is None else f"{seconds_in_words(self.time_left.seconds)} left"
+        )
+
         for part in (left, self.rule):
             if part is not None and len(text) + 2 + len(part) <= _LINE_WIDTH:
                 text += f"  {part}"
+
         return text.rstrip()
 
     def row(self, width: int) -> str:
@@ -70,7 +90,9 @@ class Progress:
         trial = self.trial
         # After an early verdict the loss ratio is a lower limit.
         loss = (">" if trial.is_early else "") + format_ratio(trial.loss_ratio)
-        text = _HEAD.format(self.number, format_frame_rate(trial.load), f"{trial.duration:.4g} s", loss)
+        text = _HEAD.format(
+            self.number, format_frame_rate(trial.load), f"{trial.duration:.4g} s", loss
+        )
         shown = [(bounds.goal, *_shown(bounds)) for bounds in self.bounds]
         intervals = [f"{goal} {mark}{format_interval(*interval)}" for goal, mark, interval in shown]
         long = "".join(f"  {interval:<{_INTERVAL_WIDTH + 4}}" for interval in intervals)
@@ -94,10 +116,14 @@ OnProgress = Callable[[Progress], None]
 
 def heading(width: int) -> str:
     """The heading over the rows of `Progress.row`, in so many columns."""
-    return (_HEAD.format("", "load", "for", "loss") + "  per interface; ~ is not proved yet")[:width]
+    return (_HEAD.format("", "load", "for", "loss") + "  per interface; ~ is not proved yet")[
+        :width
+    ]
 
 
-def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[int, int] | None = None) -> str:
+def status_line(
+    progress: Progress, seconds: float, width: int, so_far: tuple[int, int] | None = None
+) -> str:
     """The line below the rows: how much of the time is done, how much is left, and the trial that runs; else empty."""
     left, following = progress.time_left, progress.following
     if following is None:
@@ -111,7 +137,9 @@ def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[in
     if so_far is not None and so_far[0]:
         sent, received = so_far
         # Some are on their way, so it is no loss ratio yet.
-        frames = f"{_short_rate(sent)} sent, {format_ratio(max(0, sent - received) / sent)} not back"
+        frames = (
+            f"{_short_rate(sent)} sent, {format_ratio(max(0, sent - received) / sent)} not back"
+        )
 
     bar = ""
     band = ""
@@ -119,12 +147,19 @@ def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[in
     if left is not None:
         # The estimate was made when the trial began.
         now = Forecast(*(max(0.0, time - seconds) for time in (left.seconds, left.low, left.high)))
-        alone, low, high = f"{seconds_in_words(now.seconds)} left", *map(seconds_in_words, (now.low, now.high))
+        alone, low, high = (
+            f"{seconds_in_words(now.seconds)} left",
+            *map(seconds_in_words, (now.low, now.high)),
+        )
         band = alone if low == high else f"{alone} ({low} to {high})"
         if progress.elapsed is not None:
             done = progress.elapsed + seconds
             share = done / max(done + now.seconds, 1e-9)
-            room = width - len("  ".join(part for part in (trial, frames, band) if part)) - len("[]  100 %  ")
+            room = (
+                width
+                - len("  ".join(part for part in (trial, frames, band) if part))
+                - len("[]  100 %  ")
+            )
             bar = f"{100.0 * share:.0f} %"
             columns = min(_WIDEST_BAR, room)
             if columns >= _NARROWEST_BAR:

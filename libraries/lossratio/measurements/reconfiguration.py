@@ -11,7 +11,12 @@ from pydantic import BeforeValidator
 
 from lossratio import measurements
 from lossratio.errors import DutError, SearchError, TesterError, TrafficError
-from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput, goals_from
+from lossratio.measurements.throughput import (
+    SearchRequest,
+    ThroughputResult,
+    find_conditional_throughput,
+    goals_from,
+)
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import TestRun, View, differences, search_name, value_line
@@ -46,7 +51,9 @@ class ReconfigurationResult(measurements.FoundResult):
 
 def reconfiguration_loss(load: Rate, lost_frames: int) -> ReconfigurationLoss:
     """Makes the loss, with the lost time."""
-    return ReconfigurationLoss(load=load, lost_frames=lost_frames, lost_time_s=lost_frames / load.aggregate_fps)
+    return ReconfigurationLoss(
+        load=load, lost_frames=lost_frames, lost_time_s=lost_frames / load.aggregate_fps
+    )
 
 
 RECONFIGURATION_GOAL = SearchGoal(
@@ -68,14 +75,25 @@ class ReconfigurationRequest(SearchRequest):
     """The reconfiguration, and the search for its load: with one goal, whose relevant lower bound is the load."""
 
     unused = frozenset(
-        {"ramp", "warm_up", "warm_up_duration", "fail_fast", "hints", "early_verdict", "memory_rest", "goals"}
+        {
+            "ramp",
+            "warm_up",
+            "warm_up_duration",
+            "fail_fast",
+            "hints",
+            "early_verdict",
+            "memory_rest",
+            "goals",
+        }
     )
 
-    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), measurements.NOT_IN_FILES] = (
-        RECONFIGURATION_GOAL,
-    )
+    goals: Annotated[
+        tuple[SearchGoal, ...], BeforeValidator(goals_from), measurements.NOT_IN_FILES
+    ] = (RECONFIGURATION_GOAL,)
     """The search goal."""
-    reconfigure: Annotated[Callable[[], object], measurements.NOT_IN_FILES, measurements.Audience.SCRIPTS]
+    reconfigure: Annotated[
+        Callable[[], object], measurements.NOT_IN_FILES, measurements.Audience.SCRIPTS
+    ]
     """Reconfigures the DUTs; traffic flows all the time."""
 
 
@@ -97,15 +115,21 @@ class Reconfiguration(measurements.RequestedKind[ReconfigurationRequest, Reconfi
         """Measures as `measure_reconfiguration_loss` does."""
         return measure_reconfiguration_loss(testbed, request, place, on_progress)
 
-    def contradictions(self, result: ReconfigurationResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+    def contradictions(
+        self, result: ReconfigurationResult, trials: Sequence[TrialResult]
+    ) -> Iterator[str]:
         """Differences of the lost time from the time of the lost frames."""
         if result.loss is not None:
-            yield from differences(result.loss, reconfiguration_loss(result.loss.load, result.loss.lost_frames), "loss")
+            yield from differences(
+                result.loss, reconfiguration_loss(result.loss.load, result.loss.lost_frames), "loss"
+            )
 
 
 def _ours(testbed: Testbed) -> Sequence[Dut[DutOptions]]:
     if not testbed.duts:
-        raise DutError("There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up.")
+        raise DutError(
+            "There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up."
+        )
     return testbed.duts
 
 
@@ -144,10 +168,14 @@ def measure_reconfiguration_loss(
     from lossratio.testbed import start_traffic
     from lossratio.traffic import FALTERING
 
-    searched = replace(place, test=place.test.model_copy(update={"name": search_name(place.test.name)}))
+    searched = replace(
+        place, test=place.test.model_copy(update={"name": search_name(place.test.name)})
+    )
     goal_search = find_conditional_throughput(testbed, request, searched, on_progress)
     load = _found_load(goal_search)
-    irregular = [goal.result.reason for goal in goal_search.goals if goal.result and not goal.result.regular]
+    irregular = [
+        goal.result.reason for goal in goal_search.goals if goal.result and not goal.result.regular
+    ]
     found = (f"the load was found by a search that is irregular: {reason}" for reason in irregular)
     about_search = (*goal_search.remarks, *found)
     span = measurements.Span()
@@ -172,7 +200,9 @@ def measure_reconfiguration_loss(
                 "more could have been lost"
             )
 
-        run = TestRun(place.test, span.started, span.end(), goal_search.conditions, tuple(remarks), error)
+        run = TestRun(
+            place.test, span.started, span.end(), goal_search.conditions, tuple(remarks), error
+        )
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
         result = ReconfigurationResult(
             **measurements.Measurement(run, None, entries, None).stated(goal_search.max_load),

@@ -27,7 +27,15 @@ from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats, Share
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import Finding, MaxLoad, View, value_line
-from lossratio.trials import MissingFrames, Step, Timeline, TrialInput, TrialOutput, TrialResult, missing_frames
+from lossratio.trials import (
+    MissingFrames,
+    Step,
+    Timeline,
+    TrialInput,
+    TrialOutput,
+    TrialResult,
+    missing_frames,
+)
 from lossratio.units import format_milliseconds
 
 if TYPE_CHECKING:
@@ -127,7 +135,10 @@ def recovery_time(timelines: Sequence[Timeline]) -> RecoveryTime:
 
 def _of_direction(timeline: Timeline) -> RecoveryTime:
     overload, after = timeline.steps
-    has_recovered = after.last_lost is None or after.last_lost < after.start + (1.0 - QUIET_RATIO) * after.elapsed
+    has_recovered = (
+        after.last_lost is None
+        or after.last_lost < after.start + (1.0 - QUIET_RATIO) * after.elapsed
+    )
     return RecoveryTime(
         direction=timeline.name,
         overload_lost_frames=overload.lost,
@@ -159,15 +170,23 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
         steps = Step(request.duration, overload), Step(request.limit, overload / 2.0)
         return PlannedTrials([TrialInput.schedule(*steps)] * request.repeats)
 
-    def fields(self, measured: Measurement[Any], request: RecoveryRequest, max_load: MaxLoad) -> Mapping[str, Any]:
+    def fields(
+        self, measured: Measurement[Any], request: RecoveryRequest, max_load: MaxLoad
+    ) -> Mapping[str, Any]:
         """The loads, and the error of send times."""
         throughput = request.known_throughput
         rate = measured.run.conditions.rate
         overload = request.overload_below(max_load.rate.per_interface_fps) or throughput
-        loads = {"throughput": rate(throughput), "overload": rate(overload), "after": rate(overload / 2.0)}
+        loads = {
+            "throughput": rate(throughput),
+            "overload": rate(overload),
+            "after": rate(overload / 2.0),
+        }
         return {**loads, "resolution_s": measured.resolution}
 
-    def found_in(self, result: RecoveryResult, trials: Sequence[TrialResult]) -> RecoveryValues | None:
+    def found_in(
+        self, result: RecoveryResult, trials: Sequence[TrialResult]
+    ) -> RecoveryValues | None:
         """The times of the trials, or of a result that was read, with their averages; none without an overload."""
         read = result.recovery
         times = read.times if read else tuple(_repetition(trial.output) for trial in trials)
@@ -209,10 +228,14 @@ class RecoveryView(View[RecoveryResult]):
 
     def lines(self, result: RecoveryResult) -> Iterator[str]:
         """The average, its spread, and the loads."""
-        yield self.head(result, f"system recovery (RFC 2544, section 26.5), {result.settings.repeats} repetitions")
+        yield self.head(
+            result,
+            f"system recovery (RFC 2544, section 26.5), {result.settings.repeats} repetitions",
+        )
         yield value_line("throughput", result.throughput)
         if result.recovery is None:
             return
+
         yield value_line(f"overload for {result.settings.duration_s:g} s", result.overload)
         yield value_line("then", result.after)
         values = result.recovery
@@ -231,4 +254,9 @@ class RecoveryView(View[RecoveryResult]):
 
     def aspects(self, result: RecoveryResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The overload, and its time."""
-        return {"goal": {"overload_ratio": result.settings.overload_ratio, "overload_s": result.settings.duration_s}}
+        return {
+            "goal": {
+                "overload_ratio": result.settings.overload_ratio,
+                "overload_s": result.settings.duration_s,
+            }
+        }

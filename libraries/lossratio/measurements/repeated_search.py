@@ -44,7 +44,9 @@ class RepeatedSearch(ABC, Generic[FoundT]):
     It has the number of `trials` recorded, and the seconds that they took (`elapsed`).
     """
 
-    def __init__(self, most: int, step: int, repeats: int, trial_of: Callable[[int], TrialInput]) -> None:
+    def __init__(
+        self, most: int, step: int, repeats: int, trial_of: Callable[[int], TrialInput]
+    ) -> None:
         self._most = most
         self._step = step
         self._repeats = repeats
@@ -90,7 +92,9 @@ class RepeatedSearch(ABC, Generic[FoundT]):
         else:
             self._lossy = size
 
-        if self._lossless == self._most or (self._lossy is not None and self._lossy - self._lossless <= self._step):
+        if self._lossless == self._most or (
+            self._lossy is not None and self._lossy - self._lossless <= self._step
+        ):
             self._ended.append(self._ended_with(self._lossless, self._lossy, self._of_search))
             self._begin()
 

@@ -91,7 +91,9 @@ class Request(Record):
                 super().__init__(**values)
             except ValidationError as error:
                 first = {wrong["loc"][0]: wrong for wrong in reversed(error.errors())}
-                raise SearchError(" ".join(_in_words(type(self), wrong) for wrong in first.values())) from None
+                raise SearchError(
+                    " ".join(_in_words(type(self), wrong) for wrong in first.values())
+                ) from None
 
     @property
     def most_load(self) -> float:
@@ -122,14 +124,18 @@ class Request(Record):
         Raises:
             SearchError: If a value makes no sense.
         """
-        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+        return type(self)(
+            **{name: getattr(self, name) for name in type(self).model_fields} | changes
+        )
 
     @property
     def settings(self) -> Settings:
         """The settings for journals and results."""
         stated = self.model_dump()
         names = {name: name_in_files(name, field) for name, field in _in_files(type(self))}
-        return settings_model(type(self)).model_validate({in_files: stated[name] for name, in_files in names.items()})
+        return settings_model(type(self)).model_validate(
+            {in_files: stated[name] for name, in_files in names.items()}
+        )
 
     def inputs(self) -> dict[str, Any]:
         """What trials depend on besides traffic and loads, as JSON data: a continued journal has the same."""
@@ -192,7 +198,9 @@ def settings_model(request: type[Request]) -> type[Settings]:
         name_in_files(name, field): (field.rebuild_annotation(), Field(description=about.get(name)))
         for name, field in _in_files(request)
     }
-    return create_model(f"{request.__name__.removesuffix('Request')}Settings", __base__=Settings, **fields)
+    return create_model(
+        f"{request.__name__.removesuffix('Request')}Settings", __base__=Settings, **fields
+    )
 
 
 def name_in_files(name: str, field: FieldInfo) -> str:
@@ -216,12 +224,18 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
     value = wrong["input"]
     field = request.model_fields.get(name)
     if field is None:
-        return f"{request.__name__} has no {name!r}; it has {names_near(name, request.model_fields)}"
+        return (
+            f"{request.__name__} has no {name!r}; it has {names_near(name, request.model_fields)}"
+        )
 
     quantity = quantity_of(field.annotation, field.metadata)
     write = repr if quantity is None else quantity.write
     value = value.total_seconds() if isinstance(value, timedelta) else value
-    given = write(value) if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
+    given = (
+        write(value)
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else repr(value)
+    )
     bounds = " and ".join(
         text.format(write(getattr(item, bound)))
         for item in field.metadata

@@ -101,7 +101,9 @@ class ResetRequest(measurements.AfterThroughput):
     watches = True
     unused = frozenset({"min_load", "ramp", "warm_up"})
 
-    reset: Annotated[Callable[[], object] | None, measurements.NOT_IN_FILES, measurements.Audience.SCRIPTS] = None
+    reset: Annotated[
+        Callable[[], object] | None, measurements.NOT_IN_FILES, measurements.Audience.SCRIPTS
+    ] = None
     """Resets the DUT, and returns when it has done so; None: a software reset of each device that lossratio set up, or
     of the model of a simulated testbed."""
     reset_name: Annotated[str, measurements.Audience.SCRIPTS] = DEVICES
@@ -141,7 +143,9 @@ class ResetResult(measurements.FoundResult):
 def reset_time(timelines: Sequence[Timeline]) -> ResetTime:
     """The reset time of one repetition, whose second step begins with the reset: the time of the longest outage."""
     times = [_of_direction(timeline) for timeline in timelines]
-    return max(times, key=lambda time: float("inf") if time.time_stamp_s is None else time.time_stamp_s)
+    return max(
+        times, key=lambda time: float("inf") if time.time_stamp_s is None else time.time_stamp_s
+    )
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,7 @@ def _of_direction(timeline: Timeline) -> ResetTime:
     pauses = list(_pauses(outages, timeline.silences)) or [_Pause(0.0, 0.0, 0)]
     longest = max(pauses, key=attrgetter("duration"))
     came_back = math.isfinite(longest.duration)
+
     return ResetTime(
         direction=timeline.name,
         lost_frames=longest.frames,
@@ -170,7 +175,9 @@ def _of_direction(timeline: Timeline) -> ResetTime:
         outages=len(outages),
         loss_method_s=longest.frames / timeline.rate if timeline.rate else 0.0,
         time_stamp_s=longest.duration if came_back else None,
-        whole_s=max(pause.end for pause in pauses) - min(pause.start for pause in pauses) if came_back else None,
+        whole_s=max(pause.end for pause in pauses) - min(pause.start for pause in pauses)
+        if came_back
+        else None,
     )
 
 
@@ -183,12 +190,19 @@ def _pauses(outages: Sequence[Outage], silences: Sequence[Silence]) -> Iterator[
         if outage.start is None or outage.end is None:
             yield _Pause(-math.inf, math.inf, outage.frames)
             continue
+
         around = (
-            _Pause(silence.start, silence.end, sum(other.frames for other in outages if _is_in(other, silence)))
+            _Pause(
+                silence.start,
+                silence.end,
+                sum(other.frames for other in outages if _is_in(other, silence)),
+            )
             for silence in silences
             if _is_in(outage, silence)
         )
-        yield max((_Pause(outage.start, outage.end, outage.frames), *around), key=attrgetter("duration"))
+        yield max(
+            (_Pause(outage.start, outage.end, outage.frames), *around), key=attrgetter("duration")
+        )
 
 
 def _is_in(outage: Outage, silence: Silence) -> bool:
@@ -199,7 +213,9 @@ LATE_WAIT = 0.5
 """Seconds to wait for late frames in the end."""
 
 
-def command_reset(command: str, timeout: float = 60.0, name: str = "reset command") -> Callable[[], None]:
+def command_reset(
+    command: str, timeout: float = 60.0, name: str = "reset command"
+) -> Callable[[], None]:
     """A reset by a command on this machine, for black boxes: a switchable socket, or a login on the device.
 
     Args:
@@ -213,14 +229,21 @@ def command_reset(command: str, timeout: float = 60.0, name: str = "reset comman
 
     def reset() -> None:
         try:
-            done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=timeout, check=False)
+            done = subprocess.run(
+                shlex.split(command), capture_output=True, text=True, timeout=timeout, check=False
+            )
         except (OSError, ValueError) as error:
-            raise DutError(f"The {name} cannot be run: {command}: {error}. Correct the command.") from error
+            raise DutError(
+                f"The {name} cannot be run: {command}: {error}. Correct the command."
+            ) from error
         except subprocess.TimeoutExpired as error:
             raise DutError(f"The {name} took longer than {timeout:g} s: {command}.") from error
+
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip() or "it printed nothing"
-            raise DutError(f"The {name} failed with exit status {done.returncode}: {command}: {said}.")
+            raise DutError(
+                f"The {name} failed with exit status {done.returncode}: {command}: {said}."
+            )
 
     return reset
 
@@ -231,7 +254,9 @@ class ResettingMeasurer:
     The timelines of its answers have two steps: before and after the reset.
     """
 
-    def __init__(self, source: TrafficSource, reset: Callable[[], object], request: ResetRequest) -> None:
+    def __init__(
+        self, source: TrafficSource, reset: Callable[[], object], request: ResetRequest
+    ) -> None:
         self._source = source
         self._reset = reset
         self._request = request
@@ -256,8 +281,12 @@ class ResettingMeasurer:
         timelines = tuple(_with_reset(timeline, moment) for timeline in stopped.timelines)
 
         if not self._request.hitless and not reset_time(timelines).outages:
-            quiet = max((silence.duration for line in timelines for silence in line.silences), default=0.0)
-            kept = f", or kept frames in the {format_milliseconds(quiet)} without any" if quiet else ""
+            quiet = max(
+                (silence.duration for line in timelines for silence in line.silences), default=0.0
+            )
+            kept = (
+                f", or kept frames in the {format_milliseconds(quiet)} without any" if quiet else ""
+            )
             raise TrafficError(
                 f"No frame was lost after the reset ({self._request.reset_name}): it did nothing, or the device "
                 f"forwarded through it{kept}. Look whether the reset reaches the device. If it forwards through "
@@ -265,9 +294,13 @@ class ResettingMeasurer:
             )
 
         # The traffic flowed as long as it flowed: no direction was to send until the last one ended.
-        flowed = min(timeline.steps[-1].start + timeline.steps[-1].elapsed for timeline in timelines)
+        flowed = min(
+            timeline.steps[-1].start + timeline.steps[-1].elapsed for timeline in timelines
+        )
         asked = TrialInput(flowed, trial.load)
-        output = output_from_counters(asked, stopped.directions, negative_loss="csit", elapsed=elapsed)
+        output = output_from_counters(
+            asked, stopped.directions, negative_loss="csit", elapsed=elapsed
+        )
         return replace(with_late_frames(output, stopped.late), timelines=timelines)
 
 
@@ -288,7 +321,9 @@ def _with_reset(timeline: Timeline, moment: float) -> Timeline:
     return replace(timeline, steps=(before, after))
 
 
-def reset_of(command: str | None, keyword: str | None, run: Callable[[str], object]) -> dict[str, Any]:
+def reset_of(
+    command: str | None, keyword: str | None, run: Callable[[str], object]
+) -> dict[str, Any]:
     """The fields of a reset by a command on this machine, or by a keyword that `run` runs; none without both.
 
     Raises:
@@ -331,7 +366,9 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
             return bool(results) and reset_time(results[-1].output.timelines).time_stamp_s is None
 
         load = min(request.known_throughput, loads.max_load)
-        return measurements.PlannedTrials([TrialInput(request.lead + request.limit, load)] * request.repeats, is_gone)
+        return measurements.PlannedTrials(
+            [TrialInput(request.lead + request.limit, load)] * request.repeats, is_gone
+        )
 
     def measurer(self, request: ResetRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Resets the devices that lossratio set up, or a simulated one, in each trial.
@@ -370,7 +407,9 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
     def found_in(self, result: ResetResult, trials: Sequence[TrialResult]) -> ResetValues:
         """The reset times of the trials, or of a result that was read, with their averages."""
         read = result.reset
-        times = read.times if read else tuple(reset_time(trial.output.timelines) for trial in trials)
+        times = (
+            read.times if read else tuple(reset_time(trial.output.timelines) for trial in trials)
+        )
         return ResetValues(
             times=times,
             average_by_loss_s=statistics.fmean(time.loss_method_s for time in times),
@@ -402,13 +441,17 @@ class ResetView(View[ResetResult]):
         values = result.reset
         if values is None:
             return
+
         trials = trials_counted(len(values.times))
         yield self.head(result, f"reset (RFC 6201): {result.settings.reset_name}, {trials}")
         yield value_line("load", result.load)
         yield from values.lines("by time stamps", none="no loss")
         lost = f"{format_milliseconds(values.average_by_loss_s)} ({values.average_lost_frames:,.1f} frames on average)"
         yield value_line("by frame loss", lost)
-        yield from (value_line(f"{number}", _in_words(time)) for number, time in enumerate(values.times, start=1))
+        yield from (
+            value_line(f"{number}", _in_words(time))
+            for number, time in enumerate(values.times, start=1)
+        )
         if result.resolution_s is not None:
             yield value_line("resolution", format_milliseconds(result.resolution_s))
 
@@ -416,7 +459,9 @@ class ResetView(View[ResetResult]):
         """The doubt that the resets are not the only cause of loss; frames that the SUT did not lose are none."""
         times = () if result.reset is None else result.reset.times
         lost = sum(time.lost_frames for time in times)
-        not_by_sut = sum(trial.missing.late + trial.missing.generator_drops for trial in result.trials)
+        not_by_sut = sum(
+            trial.missing.late + trial.missing.generator_drops for trial in result.trials
+        )
         beside = sum(time.lost_beside_frames for time in times) - not_by_sut
         if beside > LEAST_BESIDE * lost and beside > 0:
             yield Doubt(
@@ -441,5 +486,11 @@ def _in_words(time: ResetTime) -> str:
         return f"{time.direction}: did not come back"
     lost = f"{time.lost_frames:,} frames lost, {format_milliseconds(time.loss_method_s)} of them"
     several = time.outages > 1 and time.whole_s is not None
-    more = f"; the longest of {time.outages} outages over {format_milliseconds(time.whole_s or 0.0)}" if several else ""
-    return f"{time.direction}: {format_milliseconds(time.time_stamp_s)} by time stamps; {lost}{more}"
+    more = (
+        f"; the longest of {time.outages} outages over {format_milliseconds(time.whole_s or 0.0)}"
+        if several
+        else ""
+    )
+    return (
+        f"{time.direction}: {format_milliseconds(time.time_stamp_s)} by time stamps; {lost}{more}"
+    )

@@ -9,7 +9,11 @@ from pydantic import BeforeValidator
 
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.measurements import NOT_IN_FILES, OnProgress, TestPlace
-from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput
+from lossratio.measurements.throughput import (
+    SearchRequest,
+    ThroughputResult,
+    find_conditional_throughput,
+)
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import LoadOrigin
 from lossratio.testbed import Testbed, TesterLimit, load_limits
@@ -51,7 +55,10 @@ class SelfTest:
 
 
 def find_tester_limit(
-    testbed: Testbed, request: SelfTestRequest, place: TestPlace, on_progress: OnProgress | None = None
+    testbed: Testbed,
+    request: SelfTestRequest,
+    place: TestPlace,
+    on_progress: OnProgress | None = None,
 ) -> SelfTest:
     """Finds the largest load at which a tester sends all intended frames in time, and drops none that come back.
 
@@ -62,7 +69,11 @@ def find_tester_limit(
     """
     check_cable(testbed.request.file, testbed.request.topology, testbed.request.paths[0])
     highest = request.max_load or min(
-        (one.load for one in load_limits(testbed, request.profile) if one.origin is not LoadOrigin.GENERATOR),
+        (
+            one.load
+            for one in load_limits(testbed, request.profile)
+            if one.origin is not LoadOrigin.GENERATOR
+        ),
         default=HIGHEST_LOAD,
     )
     result = find_conditional_throughput(testbed, request.but(max_load=highest), place, on_progress)
@@ -94,7 +105,9 @@ def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
         TopologyError: If there are DUTs, or the testbed is simulated.
     """
     if topology.testbed == "simulated":
-        raise TopologyError(f"{file}: a simulated tester needs no test: its limit is the 'max_rate' there.")
+        raise TopologyError(
+            f"{file}: a simulated tester needs no test: its limit is the 'max_rate' there."
+        )
     if path.hops:
         names = ", ".join(hop.node_name for hop in path.hops)
         raise TopologyError(

@@ -65,7 +65,9 @@ class CpuLoad(Record):
     """Share of its time in soft interrupts, which is where the kernel forwards; null: not known."""
 
 
-def uneven_loads(node: str, workers: Sequence[WorkerLoad], queues: Sequence[QueueLoad]) -> Iterator[Doubt]:
+def uneven_loads(
+    node: str, workers: Sequence[WorkerLoad], queues: Sequence[QueueLoad]
+) -> Iterator[Doubt]:
     """Doubts that a SUT is one SUT: a worker or a receive queue with far more than its share of the frames.
 
     The even share is one of as many workers, or queues of one interface, as there are. The busiest part limits the
@@ -73,15 +75,24 @@ def uneven_loads(node: str, workers: Sequence[WorkerLoad], queues: Sequence[Queu
     """
     groups = {"workers": {load.worker: load.frames for load in workers}}
     for load in queues:
-        groups.setdefault(f"receive queues of {load.interface}", {})[f"queue {load.queue}"] = load.frames
+        groups.setdefault(f"receive queues of {load.interface}", {})[f"queue {load.queue}"] = (
+            load.frames
+        )
+
     for what, frames in groups.items():
         number = len(frames)
         total = sum(frames.values())
         name = max(frames, key=lambda part: frames[part], default="")
-        if number > 1 and total >= LEAST_FRAMES * number and frames[name] * number >= UNEVEN * total:
+        if (
+            number > 1
+            and total >= LEAST_FRAMES * number
+            and frames[name] * number >= UNEVEN * total
+        ):
             share = f"{100 * frames[name] / total:.1f} % of {total:,} frames"
             even = f"where {100 / number:.3g} % would be its share"
-            yield Doubt(DoubtKind.UNEVEN, f"{node}: of {number} {what} {name} takes {share}, {even}")
+            yield Doubt(
+                DoubtKind.UNEVEN, f"{node}: of {number} {what} {name} takes {share}, {even}"
+            )
             if what == "workers":
                 # Its queues are the reason, and no second doubt.
                 return
@@ -89,8 +100,13 @@ def uneven_loads(node: str, workers: Sequence[WorkerLoad], queues: Sequence[Queu
 
 def describe_loads(workers: Sequence[WorkerLoad], cpus: Sequence[CpuLoad]) -> Iterator[str]:
     """The shares of the workers, and of the kernel's CPUs, in a line each; nothing where no frame was counted."""
-    kernel = [WorkerLoad(worker=f"CPU {cpu.cpu}", frames=cpu.frames, busy=cpu.softirq) for cpu in cpus]
-    for name, loads, busy in (("workers", workers, "busy"), ("kernel", kernel, "in soft interrupts")):
+    kernel = [
+        WorkerLoad(worker=f"CPU {cpu.cpu}", frames=cpu.frames, busy=cpu.softirq) for cpu in cpus
+    ]
+    for name, loads, busy in (
+        ("workers", workers, "busy"),
+        ("kernel", kernel, "in soft interrupts"),
+    ):
         total = sum(load.frames for load in loads)
         shares = (
             f"{load.worker} {100 * load.frames / total:.1f} %"
@@ -175,14 +191,23 @@ def describe_telemetry(trial: TelemetryTrial) -> str:
     """The frames of the trial at each DUT and at the TG, a line for each of them."""
     lines = []
     for dut in trial.duts:
-        places = ", ".join(f"{count:,} at {place}" for place, count in dut.dropped_frames.items() if count)
+        places = ", ".join(
+            f"{count:,} at {place}" for place, count in dut.dropped_frames.items() if count
+        )
         lines.append(
             f"{dut.node} ({dut.kind}): received {sum(dut.received_frames.values()):,} frames, transmitted "
             f"{sum(dut.transmitted_frames.values()):,}, dropped {places or 'none'}; "
             f"{dut.unaccounted_frames:,} unaccounted for"
         )
-    lines += [f"{dut.node}: {text}" for dut in trial.duts for text in describe_loads(dut.workers, dut.cpus)]
-    return "\n".join((*lines, f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}"))
+
+    lines += [
+        f"{dut.node}: {text}"
+        for dut in trial.duts
+        for text in describe_loads(dut.workers, dut.cpus)
+    ]
+    return "\n".join(
+        (*lines, f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}")
+    )
 
 
 def telemetry_doubts(trials: Sequence[TelemetryTrial]) -> Iterator[Doubt]:
@@ -194,7 +219,12 @@ def telemetry_doubts(trials: Sequence[TelemetryTrial]) -> Iterator[Doubt]:
 TELEMETRY_DURATION = 1.0
 """Seconds of the trial: FD.io CSIT's."""
 _ATTEMPTS = 5
-_PER_FRAME = {"cycles": "cycles", "instructions": "instructions", "cache-misses": "misses", "branch-misses": "misses"}
+_PER_FRAME = {
+    "cycles": "cycles",
+    "instructions": "instructions",
+    "cache-misses": "misses",
+    "branch-misses": "misses",
+}
 
 
 def counts_per_frame(perf: Any, frames: int) -> Iterator[dict[str, Any]]:
@@ -209,13 +239,25 @@ def counts_per_frame(perf: Any, frames: int) -> Iterator[dict[str, Any]]:
             # Instead of a count, perf may write words, such as ``<not supported>``.
             with suppress(TypeError, ValueError):
                 counts[event] = float(line.get("counter-value"))
+
     for event, count in counts.items():
         if frames > 0:
             name = f"{event.replace('-', '_')}_per_frame"
-            yield {"place": "all CPUs", "name": name, "value": count / frames, "unit": _PER_FRAME[event]}
+            yield {
+                "place": "all CPUs",
+                "name": name,
+                "value": count / frames,
+                "unit": _PER_FRAME[event],
+            }
+
     if counts.get("cycles") and "instructions" in counts:
         ratio = counts["instructions"] / counts["cycles"]
-        yield {"place": "all CPUs", "name": "instructions_per_cycle", "value": ratio, "unit": "instructions"}
+        yield {
+            "place": "all CPUs",
+            "name": "instructions_per_cycle",
+            "value": ratio,
+            "unit": "instructions",
+        }
 
 
 class TelemetryRequest(Request):
@@ -253,11 +295,15 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
 
     observations: list[Observation] = []
     with ExitStack() as undo:
-        observations += [Observation(dut, undo.enter_context(dut.telemetry()), DutCounters({}, {}, {})) for dut in duts]
+        observations += [
+            Observation(dut, undo.enter_context(dut.telemetry()), DutCounters({}, {}, {}))
+            for dut in duts
+        ]
         for dut in duts:
             if dut.resets:
                 # So that the reset before the trial does not clear these counters.
                 dut.reset()
+
         # Read last before the traffic, and first after it: the DUT's answers may have been reset in between.
         before = [dut.read_counters() for dut in duts]
         yield observations
@@ -289,7 +335,11 @@ def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryT
         wanted = {dut: tuple(dut.probes()) for dut in testbed.duts}
         for probe in dict.fromkeys(name for names in wanted.values() for name in names):
             with ExitStack() as undo:
-                answers = {dut: undo.enter_context(dut.probe(probe)) for dut, names in wanted.items() if probe in names}
+                answers = {
+                    dut: undo.enter_context(dut.probe(probe))
+                    for dut, names in wanted.items()
+                    if probe in names
+                }
                 ready.measurer.measure(trial)
             for observation in observations:
                 observation.add(answers.get(observation.dut, {}))
@@ -318,7 +368,10 @@ def _described(observation: Observation) -> DutTelemetry:
         {
             "node": dut.hop.label,
             "kind": dut.kind,
-            **{f"{name}_frames": dict(getattr(counted, name)) for name in ("received", "transmitted", "dropped")},
+            **{
+                f"{name}_frames": dict(getattr(counted, name))
+                for name in ("received", "transmitted", "dropped")
+            },
             "unaccounted_frames": counted.unaccounted,
             "details": dict(counted.details),
             "told": answers,

@@ -45,7 +45,12 @@ class Criterion:
     def make(cls, goal: SearchGoal, trial_duration: float, duration_sum: float) -> Criterion:
         """The criterion of a goal with another trial duration and duration sum, in seconds."""
         exceed = Fraction(repr(float(goal.exceed_ratio)))
-        return cls(trial_duration, goal.loss_ratio, nanoseconds(duration_sum), (exceed.numerator, exceed.denominator))
+        return cls(
+            trial_duration,
+            goal.loss_ratio,
+            nanoseconds(duration_sum),
+            (exceed.numerator, exceed.denominator),
+        )
 
     @classmethod
     def of(cls, goal: SearchGoal) -> Criterion:

@@ -135,7 +135,9 @@ class _Contradictions:
         return float(largest.sum())
 
 
-def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] = ()) -> Inconstancy | None:
+def inconstancy_in(
+    results: Sequence[TrialResult], passed_over: Collection[int] = ()
+) -> Inconstancy | None:
     """The change of the SUT that the trials of a search show; None if they show none.
 
     Args:
@@ -190,7 +192,9 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
     return None if best is None else best[1]
 
 
-def _is_trend(found: _Contradictions, shown: NDArray[np.bool_], same_load: NDArray[np.bool_]) -> bool:
+def _is_trend(
+    found: _Contradictions, shown: NDArray[np.bool_], same_load: NDArray[np.bool_]
+) -> bool:
     """Whether enough trials at the same loads contradict each other, and nearly all in the order of a trend."""
     fewest = min(len(np.unique(found.weak[shown])), len(np.unique(found.strong[shown])))
     unexplained = found.size(same_load & ~shown)
@@ -207,7 +211,9 @@ def _contradictions(
         passed_over: See `inconstancy_in`.
         of_sent: Whether a trial that ended early counts with its loss as a share of the frames sent.
     """
-    numbers = np.array([number for number in range(len(results)) if number not in passed_over], dtype=np.intp)
+    numbers = np.array(
+        [number for number in range(len(results)) if number not in passed_over], dtype=np.intp
+    )
     if len(numbers) > MOST_TRIALS:
         numbers = np.sort(np.random.default_rng(0).choice(numbers, MOST_TRIALS, replace=False))
     trials = [results[number] for number in numbers]
@@ -215,8 +221,12 @@ def _contradictions(
     durations = np.array([trial.duration for trial in trials])
     # What the SUT lost at least, and at most: frames that were not sent count for neither side.
     shares = [trial.duration / trial.traffic_duration if of_sent else 1.0 for trial in trials]
-    losses = np.array([sut_loss_ratio(trial) * share for trial, share in zip(trials, shares, strict=True)])
-    at_most = np.array([trial.loss_ratio * share for trial, share in zip(trials, shares, strict=True)])
+    losses = np.array(
+        [sut_loss_ratio(trial) * share for trial, share in zip(trials, shares, strict=True)]
+    )
+    at_most = np.array(
+        [trial.loss_ratio * share for trial, share in zip(trials, shares, strict=True)]
+    )
     is_early = np.array([trial.is_early for trial in trials], dtype=bool)
     most = losses - LEAST_DIFFERENCE - LEAST_FRAMES / (loads * durations)
     # Most trials take no part.
@@ -224,7 +234,9 @@ def _contradictions(
     columns = np.flatnonzero((at_most < most.max(initial=0.0)) & ~is_early)
     lost_more = most[rows, None] > at_most[columns]
     row, column = np.nonzero(
-        lost_more & (loads[rows, None] <= loads[columns]) & (durations[rows, None] <= durations[columns])
+        lost_more
+        & (loads[rows, None] <= loads[columns])
+        & (durations[rows, None] <= durations[columns])
     )
     weak, strong = rows[row], columns[column]
 
@@ -240,7 +252,9 @@ def offered_load(result: TrialResult) -> float:
     return result.load * sent / (sent + missing.unsent + missing.refused)
 
 
-def _times_since_loss(results: Sequence[TrialResult], starts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _times_since_loss(
+    results: Sequence[TrialResult], starts: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Seconds from the last lossy trial's end to each trial's beginning; infinite if there was none."""
     gaps = []
     loss_ended = float("-inf")
@@ -257,14 +271,21 @@ def _explanations(
     yield Change.SLOWER, lambda pairs: pairs.weak > pairs.strong
     yield Change.FASTER, lambda pairs: pairs.weak < pairs.strong
     # No memory explains a weak trial that was no closer to the last loss.
-    if found.size(gaps[found.weak] >= gaps[found.strong]) > MOST_UNEXPLAINED * found.size(found.sizes > 0.0):
+    if found.size(gaps[found.weak] >= gaps[found.strong]) > MOST_UNEXPLAINED * found.size(
+        found.sizes > 0.0
+    ):
         return
     seen = np.unique(gaps[np.concatenate([found.weak, found.strong])])
     for shorter, longer in pairwise(seen):
-        yield Change.REMEMBERS_LOSS, _remembered(gaps, (shorter + longer) / 2.0 if longer < np.inf else longer)
+        yield (
+            Change.REMEMBERS_LOSS,
+            _remembered(gaps, (shorter + longer) / 2.0 if longer < np.inf else longer),
+        )
 
 
-def _remembered(gaps: NDArray[np.float64], memory: float) -> Callable[[_Contradictions], NDArray[np.bool_]]:
+def _remembered(
+    gaps: NDArray[np.float64], memory: float
+) -> Callable[[_Contradictions], NDArray[np.bool_]]:
     return lambda pairs: (gaps[pairs.weak] < memory) & (memory <= gaps[pairs.strong])
 
 
@@ -325,7 +346,9 @@ def _load_and_duration(result: TrialResult) -> tuple[float, float]:
 def _level_of(unit: LossUnit, trials: Sequence[TrialResult]) -> LevelLoss | None:
     """The loss in one unit that is the same at the lowest lossy load and at others; None: there is none."""
     is_share = unit is LossUnit.SHARE
-    lossy = [trial for trial in trials if 0.0 < sut_loss_ratio(trial) < (1.0 if is_share else OVERLOADED)]
+    lossy = [
+        trial for trial in trials if 0.0 < sut_loss_ratio(trial) < (1.0 if is_share else OVERLOADED)
+    ]
     if not lossy:
         return None
 
@@ -333,7 +356,9 @@ def _level_of(unit: LossUnit, trials: Sequence[TrialResult]) -> LevelLoss | None
     level = _lost(lowest, unit)
     scale = min(level, 1.0 - level) if is_share else level
     alike = {
-        trial.load for trial in lossy if abs(_lost(trial, unit) - level) <= scale * _tolerance(unit, lowest, trial)
+        trial.load
+        for trial in lossy
+        if abs(_lost(trial, unit) - level) <= scale * _tolerance(unit, lowest, trial)
     }
     highest = max(alike)
 

@@ -73,7 +73,9 @@ class Purpose:
             return f"does the SUT remember loss? {_EXPECTATIONS[self.expected]} {_IF_IT_REMEMBERS[self.expected]}"
 
         names = ", ".join(str(goal) for goal in self.goals)
-        expectation = _EXPECTATIONS[self.expected] + (", as in earlier searches" if self.hinted else "")
+        expectation = _EXPECTATIONS[self.expected] + (
+            ", as in earlier searches" if self.hinted else ""
+        )
         if not self.coarse:
             what = "a bound" if self.expected is Bound.UNDECIDED else f"the {self.expected.value}"
             return f"{names}: prove {what} in {self.duration_sum:.3g} s; {expectation}"
@@ -140,7 +142,9 @@ class MLRsearch:
         """
         for name, value in (("timeout", timeout), ("warm-up duration", warm_up_duration)):
             if value is not None and not 0.0 < value < math.inf:
-                raise SearchError(f"A search's {name} must be a positive number of seconds, not {value!r}.")
+                raise SearchError(
+                    f"A search's {name} must be a positive number of seconds, not {value!r}."
+                )
 
         self.goals = checked_goals(goals, min_load)
         self._grid = LoadGrid(min_load, max_load, min(goal.width for goal in self.goals), load_step)
@@ -149,7 +153,9 @@ class MLRsearch:
         self.elapsed = 0.0
         self.trials = 0
         self._timeout = math.inf if timeout is None else timeout
-        self._warm_up = None if warm_up_duration is None else TrialInput(warm_up_duration, self.max_load)
+        self._warm_up = (
+            None if warm_up_duration is None else TrialInput(warm_up_duration, self.max_load)
+        )
         self._fail_fast = fail_fast
         self._certain_above = max(goal.loss_ratio for goal in self.goals) if early_verdict else None
         self._curve = LossCurve()
@@ -159,9 +165,12 @@ class MLRsearch:
         self._pace = Pace()
         earlier = tuple(hints)
         by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
-        self.hinted_loads = {goal: self._grid.load(hint.lower) for goal, hint in by_goal.items() if hint is not None}
+        self.hinted_loads = {
+            goal: self._grid.load(hint.lower) for goal, hint in by_goal.items() if hint is not None
+        }
         self._views = tuple(
-            GoalView(goal, self._grid, self._curve, hint, early_verdict=early_verdict) for goal, hint in by_goal.items()
+            GoalView(goal, self._grid, self._curve, hint, early_verdict=early_verdict)
+            for goal, hint in by_goal.items()
         )
         self._results: dict[float, list[TrialResult]] = {}
         self.last_purpose: Purpose | None = None
@@ -234,7 +243,9 @@ class MLRsearch:
         """The result so far, at any time; before the end it is marked as not finished."""
         finished = self.next_trial() is None and not self._is_out_of_time()
         goal_results = [self._goal_result(view) for view in self._views]
-        return SearchResult(goal_results, finished=finished, elapsed=self.elapsed, trials=self.trials)
+        return SearchResult(
+            goal_results, finished=finished, elapsed=self.elapsed, trials=self.trials
+        )
 
     def forecast(self) -> Forecast:
         """How long the search will take yet, in seconds; at any time, also before the first trial."""
@@ -249,7 +260,9 @@ class MLRsearch:
         if self.elapsed >= self._timeout:
             return None
         if self._warm_up is not None:
-            return self._warm_up, Purpose((), self.max_load, self._warm_up.duration, Bound.UNDECIDED, None, None, False)
+            return self._warm_up, Purpose(
+                (), self.max_load, self._warm_up.duration, Bound.UNDECIDED, None, None, False
+            )
         if self._is_failed():
             return None
 
@@ -272,17 +285,27 @@ class MLRsearch:
         """The next trial that shows whether the SUT remembers loss, when all bounds are found; None: there is none."""
         if any(None in view.relevant_bounds() or view.intervals[-1].open for view in self._views):
             return None
+
         view = max(self._views, key=lambda view: (view.too_much(), view.goal.loss_ratio))
         upper = view.relevant_bounds().upper or view.too_much()
         rested = self._rested.next_trial(view.too_much(), upper, view.goal.loss_ratio)
+
         for rule, question in ((MEMORY, self._memory.next_trial()), (RESTED, rested)):
             if question is not None:
                 trial, expected = question
                 rule = CONTROL if rule == RESTED and not trial.rest else rule
                 bounds = self._views[0].relevant_bounds()
                 return trial, Purpose(
-                    self.goals, trial.load, trial.duration, expected, *bounds, coarse=True, hinted=False, rule=rule
+                    self.goals,
+                    trial.load,
+                    trial.duration,
+                    expected,
+                    *bounds,
+                    coarse=True,
+                    hinted=False,
+                    rule=rule,
                 )
+
         return None
 
     def _proposals(self) -> list[tuple[TrialInput, Purpose]]:
@@ -301,7 +324,9 @@ class MLRsearch:
             return None
 
         is_looked_for = view.expectation.is_hinted and interval.upper is not None
-        return TrialInput(stage.target.trial_duration, choice.load, certain_above=self._certain_above), Purpose(
+        return TrialInput(
+            stage.target.trial_duration, choice.load, certain_above=self._certain_above
+        ), Purpose(
             (view.goal,),
             choice.load,
             stage.target.duration_sum,

@@ -148,7 +148,9 @@ class MultipleLossRatioSearch:
             fail_fast=any(goal.fail_fast for goal in goals),
         )
         found = run_search(
-            controller, _Measurer(measurer), on_trial=lambda result: tell(f"{result} {controller.last_purpose}")
+            controller,
+            _Measurer(measurer),
+            on_trial=lambda result: tell(f"{result} {controller.last_purpose}"),
         )
         results = {goal: found[ours] for goal, ours in goals.items()}
 
@@ -158,11 +160,19 @@ class MultipleLossRatioSearch:
                 results[goal] = replace(result, relevant_upper_bound=None)
 
         for goal, result in results.items():
-            if goal.fail_fast and result.relevant_lower_bound is None and result.relevant_upper_bound is not None:
-                raise RuntimeError(f"The minimum load, {config.min_load}, is an upper bound for {goal}.")
+            if (
+                goal.fail_fast
+                and result.relevant_lower_bound is None
+                and result.relevant_upper_bound is not None
+            ):
+                raise RuntimeError(
+                    f"The minimum load, {config.min_load}, is an upper bound for {goal}."
+                )
 
         if not found.finished:
-            raise RuntimeError(f"The search was not finished after {found.elapsed:.1f} s of trials.")
+            raise RuntimeError(
+                f"The search was not finished after {found.elapsed:.1f} s of trials."
+            )
         return results
 
 

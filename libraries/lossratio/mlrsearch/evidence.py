@@ -156,7 +156,10 @@ class SequentialEvidence(Evidence):
         needed = self._block * self._goal.support_needed(test.place)
         is_lower = bound is Bound.LOWER
         low, high = test.low, test.high
-        while low + high < self._goal.most_trials and self._goal.support(low, high)[not is_lower] < needed:
+        while (
+            low + high < self._goal.most_trials
+            and self._goal.support(low, high)[not is_lower] < needed
+        ):
             low += is_lower
             high += not is_lower
         return (low + high - test.low - test.high) * self._goal.final_trial_duration

@@ -34,7 +34,10 @@ class LossCurve:
         """Counts a trial."""
         seconds, lost = self._sums.get(result.load, (0.0, 0.0))
         # The loss ratio of a trial that ended early is a share of the frames of its whole duration.
-        self._sums[result.load] = seconds + result.traffic_duration, lost + result.duration * result.loss_ratio
+        self._sums[result.load] = (
+            seconds + result.traffic_duration,
+            lost + result.duration * result.loss_ratio,
+        )
         if result.is_early:
             frames = result.loss_ratio * result.load * result.duration
             self._lost_at_verdict[result.load] = max(frames, self.lost_at_verdict(result.load))
@@ -69,7 +72,9 @@ class LossCurve:
             return None
         return (more + rate * (duration - late)) / duration
 
-    def crossing(self, goal_loss_ratio: float, upper: float, next_upper: float | None) -> float | None:
+    def crossing(
+        self, goal_loss_ratio: float, upper: float, next_upper: float | None
+    ) -> float | None:
         """The load where an overloaded SUT's loss ratio rises above a goal's, by the smallest two overloaded loads.
 
         From zero to the smallest one, in frames per second; None if too little is lost there to show it.
@@ -106,7 +111,12 @@ class Expectation:
     """
 
     def __init__(
-        self, goal_loss_ratio: float, trial_duration: float, grid: LoadGrid, curve: LossCurve, hinted: int | None = None
+        self,
+        goal_loss_ratio: float,
+        trial_duration: float,
+        grid: LoadGrid,
+        curve: LossCurve,
+        hinted: int | None = None,
     ) -> None:
         self.position: float | None = hinted
         self.overload: float | None = None
@@ -165,7 +175,9 @@ class Expectation:
         if upper is None:
             return None
         crossing = self._curve.crossing(self._goal_loss_ratio, upper, next_upper)
-        rate = self._curve.behind_bucket(upper, self._trial_duration) if self._was_too_high else None
+        rate = (
+            self._curve.behind_bucket(upper, self._trial_duration) if self._was_too_high else None
+        )
         if crossing is not None and rate is not None:
             crossing = min(crossing, rate / (1.0 - self._goal_loss_ratio))
         if crossing is None:

@@ -132,9 +132,13 @@ def _time_to_prove(view: GoalView, load: float, bound: Bound, pace: Pace) -> flo
     if bound is Bound.UPPER and evidence.short_trials_refute:
         # Where no loss may be exceeded, one lossy trial of any duration is enough.
         return pace.elapsed(share * view.stages[0].target.trial_duration)
+
     trials = max(1, math.ceil(evidence.missing(load, bound) / pace.effective(duration)))
     seconds = trials * pace.elapsed(share * duration)
     if bound is Bound.LOWER:
-        shorter = (s for s in view.stages if s.target.trial_duration < duration and load not in s.passed)
+        shorter = (
+            s for s in view.stages if s.target.trial_duration < duration and load not in s.passed
+        )
         seconds += sum(pace.elapsed(stage.target.trial_duration) for stage in shorter)
+
     return seconds

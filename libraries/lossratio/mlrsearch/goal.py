@@ -50,7 +50,11 @@ class SearchGoal:
             self._check(name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
         for name in ("final_trial_duration", "duration_sum"):
             self._check(name, 0.0 < getattr(self, name) < math.inf, "a positive number of seconds")
-        self._check("width", SMALLEST_WIDTH <= self.width < 1.0, "positive, below 1 (relative to the upper bound)")
+        self._check(
+            "width",
+            SMALLEST_WIDTH <= self.width < 1.0,
+            "positive, below 1 (relative to the upper bound)",
+        )
         if self.initial_trial_duration is None:
             initial = min(DEFAULT_INITIAL_TRIAL_DURATION, self.final_trial_duration)
             object.__setattr__(self, "initial_trial_duration", initial)
@@ -85,7 +89,9 @@ class SearchGoal:
 
     def _check(self, name: str, good: bool, rule: str) -> None:
         if not good:
-            raise SearchError(f"Search goal {self}: {name} must be {rule}, not {getattr(self, name)!r}.")
+            raise SearchError(
+                f"Search goal {self}: {name} must be {rule}, not {getattr(self, name)!r}."
+            )
 
     def _warn(self, text: str) -> None:
         # Three frames up is who made the goal: this method, __post_init__, the generated __init__.

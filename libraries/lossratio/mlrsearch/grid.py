@@ -26,7 +26,9 @@ class LoadGrid:
         top: Index of the maximum load; 0 if it equals the minimum load.
     """
 
-    def __init__(self, min_load: float, max_load: float, width: float, load_step: float = 0.0) -> None:
+    def __init__(
+        self, min_load: float, max_load: float, width: float, load_step: float = 0.0
+    ) -> None:
         """Lays the grid.
 
         Args:
@@ -75,7 +77,11 @@ class LoadGrid:
         nearest = round(position)
         if abs(position - nearest) < _ROUNDING:
             return float(nearest)
-        around = (index for index in range(math.floor(position), math.ceil(position) + 1) if self.load(index) == load)
+        around = (
+            index
+            for index in range(math.floor(position), math.ceil(position) + 1)
+            if self.load(index) == load
+        )
         if self._load_step:
             return float(next(around, position))
         return position
@@ -90,11 +96,15 @@ class LoadGrid:
         position = self.position(load)
         if position.is_integer() and 0.0 <= position <= self.top:
             return self.load(int(position))
-        return next((other for other in others if abs(self.position(other) - position) < _ROUNDING), load)
+        return next(
+            (other for other in others if abs(self.position(other) - position) < _ROUNDING), load
+        )
 
     def steps_within(self, width: float) -> int:
         """How many steps apart two loads may be within a width; at least 1, for a width the grid was laid for."""
-        return max(1, math.floor(-math.log1p(self._slack - width) / self._step * (1.0 - _ROUNDING / 10)))
+        return max(
+            1, math.floor(-math.log1p(self._slack - width) / self._step * (1.0 - _ROUNDING / 10))
+        )
 
     def steps_of_loss(self, loss_ratio: float) -> float:
         """How many steps above its capacity a load is of which a SUT loses this share and forwards the rest."""

@@ -16,7 +16,15 @@ import numpy as np
 
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.posterior import NOTHING_EXPECTED, Counts, Floats, Plan, Posterior, Rise, likely
+from lossratio.mlrsearch.posterior import (
+    NOTHING_EXPECTED,
+    Counts,
+    Floats,
+    Plan,
+    Posterior,
+    Rise,
+    likely,
+)
 from lossratio.mlrsearch.stages import Stages
 from lossratio.trials import TrialResult
 
@@ -91,7 +99,9 @@ class Hint:
         shift = self.shifts(overload)[0]
         if not shift:
             return self
-        lower, start, *stops = (min(top, max(0, index + shift)) for index in (self.lower, self.start, *self.stops))
+        lower, start, *stops = (
+            min(top, max(0, index + shift)) for index in (self.lower, self.start, *self.stops)
+        )
         return Hint(lower, start, (stops[0], stops[1]))
 
     def expected(self, stopped: int) -> int | None:
@@ -103,7 +113,9 @@ class Hint:
         return min(stopped, self.lower) if smallest <= stopped <= largest else None
 
 
-def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialResult]]) -> Hint | None:
+def hint_of(
+    goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialResult]]
+) -> Hint | None:
     """The hint from the trials of each earlier search, in the order measured (no warm-up), oldest search first.
 
     None if none of the last searches found a lower bound.
@@ -115,12 +127,22 @@ def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialRe
     ]
     if not (last := searches[-EARLIER_SEARCHES:]):
         return None
+
     lower = sorted(lower for _, lower, *_ in last)[-2:][0]
     stops = sorted(stop for stop, *_ in last)
-    start = stops[(len(stops) - 1) // 2] if goal.first_duration < goal.final_trial_duration else lower
+    start = (
+        stops[(len(stops) - 1) // 2] if goal.first_duration < goal.final_trial_duration else lower
+    )
     overloads = tuple(overload for *_, overload, _ in last if overload is not None)
     trials = tuple(chain.from_iterable(night for *_, night in last))
-    return Hint(lower, start, (stops[0], stops[-1]), overloads if len(overloads) == len(last) else (), trials)
+
+    return Hint(
+        lower,
+        start,
+        (stops[0], stops[-1]),
+        overloads if len(overloads) == len(last) else (),
+        trials,
+    )
 
 
 class EarlierCurve:
@@ -133,7 +155,9 @@ class EarlierCurve:
         shifts: Steps by which the curve is expected to have moved; see `Hint.shifts`.
     """
 
-    def __init__(self, goal: SearchGoal, grid: LoadGrid, rise: Rise, trials: Iterable[TrialResult]) -> None:
+    def __init__(
+        self, goal: SearchGoal, grid: LoadGrid, rise: Rise, trials: Iterable[TrialResult]
+    ) -> None:
         self.shifts: tuple[int, ...] = (0,)
         plan = Plan(goal, grid, Posterior(grid.top, rise))
         for trial in trials:
@@ -160,16 +184,23 @@ class EarlierCurve:
         moves = np.arange(-self._top, self._top + 1)
         near = (1.0 / (1.0 + (np.subtract.outer(self.shifts, moves) / STEADY) ** 2)).sum(axis=0)
         logs = np.log((1.0 - MOVED_ANYWHERE) * near / near.sum() + MOVED_ANYWHERE / len(moves))
+
         for position in posterior.measured:
             rows = (round(position) - self._first - moves).clip(0, len(self._chances) - 1)
             logs += self._log_likely(posterior.counts(position))[rows]
+
         chances = np.exp(logs - logs.max())
         best = int(chances.argmax())
         share = chances[max(0, best - 1) : best + 2].sum() / chances.sum()
         if share < SURE:
             return {}
+
         now = ((place + moves[best], counts) for place, counts in self._counts.items())
-        return {place: (share * low, share * high) for place, (low, high) in now if 0 <= place <= self._top}
+        return {
+            place: (share * low, share * high)
+            for place, (low, high) in now
+            if 0 <= place <= self._top
+        }
 
     def _log_likely(self, counts: tuple[int, int]) -> Floats:
         """The logarithm of the probability of so many low-loss and high-loss trials at a load, by its place."""
@@ -184,7 +215,9 @@ def overload_of(grid: LoadGrid, trial: TrialResult) -> float | None:
     return grid.position(rate) if trial.load == grid.max_load and rate > grid.min_load else None
 
 
-def _bounds(goal: SearchGoal, grid: LoadGrid, trials: Sequence[TrialResult]) -> tuple[int, int] | None:
+def _bounds(
+    goal: SearchGoal, grid: LoadGrid, trials: Sequence[TrialResult]
+) -> tuple[int, int] | None:
     """The load at which the search by single short trials stopped first, and the relevant lower bound."""
     stages = Stages(goal, grid)
     stopped = None

@@ -108,7 +108,11 @@ class Memory:
             self._weak = max(self._weak, forwarded)
 
         if self._plan and (result.load, result.duration) == (self._plan[0][0], self._duration):
-            if lost == 0.0 and offered <= self._weak < result.load and self._attempts < MOST_ATTEMPTS:
+            if (
+                lost == 0.0
+                and offered <= self._weak < result.load
+                and self._attempts < MOST_ATTEMPTS
+            ):
                 # The weak SUT forwards as much as was sent, so this is no answer.
                 self._attempts += 1
             else:
@@ -126,7 +130,9 @@ class Memory:
         if self._plan is None:
             self._plan = self._planned()
         # How much a weak SUT forwards is known from a whole trial only.
-        return next(((TrialInput(self._duration, load), expected) for load, expected in self._plan), None)
+        return next(
+            ((TrialInput(self._duration, load), expected) for load, expected in self._plan), None
+        )
 
     def _planned(self) -> list[tuple[float, Bound]]:
         if self._first is None or self._weak <= 0.0 or not REST <= self._quiet < math.inf:
@@ -166,7 +172,9 @@ _AFTER_REST = {True: RestAnswer.PASSED, False: RestAnswer.HARD, None: RestAnswer
 _OF_CONTROL = {True: RestAnswer.EASY, False: RestAnswer.REMEMBERED, None: RestAnswer.PASSED}
 
 
-def rest_answers(results: Sequence[TrialResult], upper: float, allowed: float) -> dict[float, RestAnswer]:
+def rest_answers(
+    results: Sequence[TrialResult], upper: float, allowed: float
+) -> dict[float, RestAnswer]:
     """What the trials after a rest, and their controls, say about each load, by the frames that the SUT lost.
 
     Of a load that was asked again, the last answer counts.
@@ -179,19 +187,29 @@ def rest_answers(results: Sequence[TrialResult], upper: float, allowed: float) -
     return dict(_each_answer(results, upper, allowed))
 
 
-def _each_answer(results: Sequence[TrialResult], upper: float, allowed: float) -> list[tuple[float, RestAnswer]]:
+def _each_answer(
+    results: Sequence[TrialResult], upper: float, allowed: float
+) -> list[tuple[float, RestAnswer]]:
     """The load of each trial after a rest, and what it says with its control, in the order measured."""
     found: list[tuple[float, RestAnswer]] = []
     last: TrialResult | None = None
     has_lost = False
+
     for result in results:
         passes = _passes(result, upper, allowed)
         if result.input.rest:
             found.append((result.load, _AFTER_REST[passes]))
             last = result
-        elif has_lost and last is not None and _is_control(result, last) and found[-1][1] is RestAnswer.PASSED:
+        elif (
+            has_lost
+            and last is not None
+            and _is_control(result, last)
+            and found[-1][1] is RestAnswer.PASSED
+        ):
             found[-1] = (result.load, _OF_CONTROL[passes])
+
         has_lost = sut_loss_ratio(result) > 0.0
+
     return found
 
 
@@ -227,7 +245,9 @@ class Rested:
         certain_above: The loss ratio above which the search ends a trial early; None: it does not.
     """
 
-    def __init__(self, grid: LoadGrid, duration: float, rest: float, certain_above: float | None = None) -> None:
+    def __init__(
+        self, grid: LoadGrid, duration: float, rest: float, certain_above: float | None = None
+    ) -> None:
         self._grid = grid
         self._duration = duration
         self._rest = rest
@@ -245,7 +265,9 @@ class Rested:
         if self._trials or result.input.rest:
             self._trials.append(result)
 
-    def next_trial(self, bound: float, upper: float, loss_ratio: float) -> tuple[TrialInput, Bound] | None:
+    def next_trial(
+        self, bound: float, upper: float, loss_ratio: float
+    ) -> tuple[TrialInput, Bound] | None:
         """The next trial once the search is over, and what its load is expected to be; None: the question is answered.
 
         Args:
@@ -260,7 +282,9 @@ class Rested:
             return None
         return (trial, Bound.UPPER)
 
-    def _next_input(self, bound: float, found: Sequence[tuple[float, RestAnswer]]) -> TrialInput | None:
+    def _next_input(
+        self, bound: float, found: Sequence[tuple[float, RestAnswer]]
+    ) -> TrialInput | None:
         answers = dict(found)
         rested = [number for number, result in enumerate(self._trials) if result.input.rest]
         if not rested:
@@ -281,18 +305,24 @@ class Rested:
             return TrialInput(self._duration, last, rest=self._rest)
         return None
 
-    def _next_question(self, bound: float, found: Sequence[tuple[float, RestAnswer]]) -> TrialInput | None:
+    def _next_question(
+        self, bound: float, found: Sequence[tuple[float, RestAnswer]]
+    ) -> TrialInput | None:
         """The next load to ask after a rest: a new one, or again one of enough loads that are remembered."""
         answers = dict(found)
         answered = [load for load, answer in found if answer is not RestAnswer.OPEN]
         again = {load for load in answers if answered.count(load) > 1}
         if any(answers[load] is not RestAnswer.REMEMBERED for load in again):
             return None
-        remembered = sorted(load for load, answer in answers.items() if answer is RestAnswer.REMEMBERED)
+
+        remembered = sorted(
+            load for load, answer in answers.items() if answer is RestAnswer.REMEMBERED
+        )
         if len(remembered) < ENOUGH:
             return self._after_rest(self._next_index(bound, answers))
         if len(again) >= CONFIRMATIONS:
             return None
+
         # The lowest and the highest may be near an end of what is remembered.
         load = next(load for load in remembered[1:-1] if load not in again)
         return TrialInput(self._duration, load, rest=self._rest)

@@ -150,7 +150,9 @@ class Posterior:
         low, high = self._counts.get(position, (0, 0))
         return low, high
 
-    def curves(self, expected: Expected, positions: Floats, known: Iterable[float] | None = None) -> "Curves":
+    def curves(
+        self, expected: Expected, positions: Floats, known: Iterable[float] | None = None
+    ) -> "Curves":
         """The curves at some loads.
 
         Args:
@@ -162,7 +164,9 @@ class Posterior:
             known = chain(self._counts, self.earlier)
         together = ascending(positions.tolist(), known)
         begun = expected.begins_below(together, self._top)
-        return Curves((self._counts, self.earlier), together, np.clip(1.0 - begun, 1e-9, 1.0), self._rise)
+        return Curves(
+            (self._counts, self.earlier), together, np.clip(1.0 - begun, 1e-9, 1.0), self._rise
+        )
 
 
 def ascending(*positions: Iterable[float]) -> Floats:
@@ -188,7 +192,9 @@ class Curves:
         rise: How they go on then.
     """
 
-    def __init__(self, counts: Iterable[Counts], positions: Floats, later: Floats, rise: Rise) -> None:
+    def __init__(
+        self, counts: Iterable[Counts], positions: Floats, later: Floats, rise: Rise
+    ) -> None:
         self.positions = positions
         self._moves = _moves(np.diff(positions), later[1:] / later[:-1], rise)
         self._likely = np.ones((len(positions), len(LOSSY)))
@@ -266,7 +272,9 @@ def _over(gap: float, rise: Rise) -> tuple[Floats, Floats]:
 def _after_floors() -> Floats:
     """The probability of each level (columns) right after each floor (rows)."""
     lengths = [*LENGTHS.values()]
-    return np.array([np.outer(_next_levels(floor, TO_TOP, TO_NEXT), lengths).ravel() for floor in FLOORS])
+    return np.array(
+        [np.outer(_next_levels(floor, TO_TOP, TO_NEXT), lengths).ravel() for floor in FLOORS]
+    )
 
 
 @lru_cache
@@ -274,7 +282,9 @@ def _over_a_quarter(rise: Rise) -> Floats:
     """The probability of each level (columns) a quarter of a step after each other one (rows)."""
     lengths = np.array([*LENGTHS])
     stays = rise.same_length * np.eye(len(LENGTHS))
-    next_length = stays + (1.0 - rise.same_length) / (len(LENGTHS) - 1) * (1.0 - np.eye(len(LENGTHS)))
+    next_length = stays + (1.0 - rise.same_length) / (len(LENGTHS) - 1) * (
+        1.0 - np.eye(len(LENGTHS))
+    )
     next_level = np.array([_next_levels(level, rise.to_top, rise.to_next) for level in LEVELS])
     next_level += rise.down * np.eye(len(LEVELS), k=-1)
     # The top level stays longer than others.
@@ -325,6 +335,7 @@ class Plan:
         position = self.grid.position(result.load)
         if result.duration < self.goal.final_trial_duration or (is_low and result.is_early):
             return
+
         self.posterior.add(position, is_low)
         if 0.0 < result.loss_ratio < FADING:
             self.losses.append((position, result.loss_ratio))
@@ -334,7 +345,9 @@ class Plan:
         else:
             self.slower += position <= max(self.passed, default=-math.inf)
             self.lowest_failure = min(self.lowest_failure, position)
-            self.misses += self.expected.overload is not None and position <= self.expected.overload[0]
+            self.misses += (
+                self.expected.overload is not None and position <= self.expected.overload[0]
+            )
 
     @property
     def may_drift(self) -> bool:
@@ -345,7 +358,9 @@ class Plan:
     def contested(self) -> int:
         """The number of loads with a trial, from the smallest lossy one to the largest one that passed."""
         highest = max(self.passed, default=-math.inf)
-        return sum(self.lowest_failure <= position <= highest for position in self.posterior.measured)
+        return sum(
+            self.lowest_failure <= position <= highest for position in self.posterior.measured
+        )
 
     def expect(self, position: float | None, upper: float | None) -> None:
         """Takes in where the overload shows the bound to be, and the smallest load that was lossy (frames/s)."""
@@ -353,7 +368,9 @@ class Plan:
         if upper is not None:
             lossy = self.grid.position(upper)
             faded = self._faded(upper)
-            is_passed = position is not None and any(position + PASSED <= passed < lossy for passed in self.passed)
+            is_passed = position is not None and any(
+                position + PASSED <= passed < lossy for passed in self.passed
+            )
             if position is not None and position > 0.0 and not is_passed:
                 overload = position, abs(lossy - position)
         self.expected = Expected(overload, self.misses, faded)
@@ -361,7 +378,11 @@ class Plan:
     def _faded(self, upper: float) -> tuple[float, float] | None:
         """Where a line through the logarithms of losses, by load, falls to the goal's loss ratio, or to one frame."""
         wanted = max(self.goal.loss_ratio, 1.0 / (upper * self.goal.final_trial_duration))
-        near = [(position, math.log(loss / wanted)) for position, loss in self.losses if loss > 0.1 * wanted]
+        near = [
+            (position, math.log(loss / wanted))
+            for position, loss in self.losses
+            if loss > 0.1 * wanted
+        ]
         if len({position for position, _ in near}) < LEAST_FADING:
             return None
 

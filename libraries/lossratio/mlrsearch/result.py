@@ -20,7 +20,9 @@ class IrregularReason(str, Enum):
 
     MAX_LOAD_IS_LOWER_BOUND = "the maximum load is a lower bound"
     MIN_LOAD_IS_UPPER_BOUND = "the minimum load is an upper bound"
-    OTHER_GOAL_FAILED = "the search ended early: the minimum load is an upper bound for another goal"
+    OTHER_GOAL_FAILED = (
+        "the search ended early: the minimum load is an upper bound for another goal"
+    )
     TIMEOUT = "the time ran out"
     STALLED = "the trials' effective durations are too short to classify a load"
     UNSURE = "a relevant bound was decided by the limit of trials, not with the promised error"
@@ -58,7 +60,9 @@ class SearchResult(Mapping[SearchGoal, GoalResult]):
         trials: How many trials were recorded, a warm-up included.
     """
 
-    def __init__(self, goal_results: Iterable[GoalResult], *, finished: bool, elapsed: float, trials: int) -> None:
+    def __init__(
+        self, goal_results: Iterable[GoalResult], *, finished: bool, elapsed: float, trials: int
+    ) -> None:
         self.finished = finished
         self.elapsed = elapsed
         self.trials = trials
@@ -119,15 +123,21 @@ def result_of(
 
     `by_load` has the trials of each load, `limits` are the smallest and the largest load of the search.
     """
-    (lower, upper), (min_load, max_load), unsure = evidence.relevant_bounds(), limits, evidence.unsure
+    (lower, upper), (min_load, max_load), unsure = (
+        evidence.relevant_bounds(),
+        limits,
+        evidence.unsure,
+    )
     throughput = None if lower is None else conditional_throughput(goal, lower, by_load[lower])
     if lower is not None and upper is not None and within_width(goal.width, lower, upper):
         reason = IrregularReason.UNSURE if lower in unsure or upper in unsure else None
         return GoalResult(goal, reason is None, lower, upper, throughput, reason)
+
     reason = unfinished
     if lower is not None and lower >= max_load:
         reason = IrregularReason.MAX_LOAD_IS_LOWER_BOUND
         upper = lower if upper is None else upper
     elif upper is not None and upper <= min_load:
         reason = IrregularReason.MIN_LOAD_IS_UPPER_BOUND
+
     return GoalResult(goal, False, lower, upper, throughput, reason)

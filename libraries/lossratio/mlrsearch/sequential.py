@@ -89,7 +89,9 @@ class SequentialGoal(SearchGoal):
             f"at least 0, and below 1 less the exceed ratio ({self.exceed_ratio:g})",
         )
         self._check(
-            "indifference", self.indifference > 0.0 or self.exceed_ratio > 0.0, "above 0 where no trial may be lossy"
+            "indifference",
+            self.indifference > 0.0 or self.exceed_ratio > 0.0,
+            "above 0 where no trial may be lossy",
         )
         object.__setattr__(self, "duration_sum", self.least_trials * self.final_trial_duration)
 
@@ -176,7 +178,9 @@ def _likelihood_ratio(exceed_ratio: float, indifference: float, low: int, high: 
     bad = exceed_ratio + indifference
     if good == 0.0 and high > 0:
         return Support(-math.inf, math.inf)
-    lower = low * math.log((1.0 - good) / (1.0 - bad)) + (high * math.log(good / bad) if high else 0.0)
+    lower = low * math.log((1.0 - good) / (1.0 - bad)) + (
+        high * math.log(good / bad) if high else 0.0
+    )
     return Support(lower, -lower)
 
 
@@ -195,7 +199,14 @@ def _mixture(exceed_ratio: float, low: int, high: int) -> Support:
     ]  # fmt: skip
     whole = math.lgamma(high + 1) + math.lgamma(low + 1) - math.lgamma(trials + 1)
     at_exceed_ratio = high * math.log(exceed_ratio) + low * math.log1p(-exceed_ratio)
+
     return Support(
-        whole + float(np.logaddexp.reduce(logs[high + 1 :])) - at_exceed_ratio - math.log(exceed_ratio),
-        whole + float(np.logaddexp.reduce(logs[: high + 1])) - at_exceed_ratio - math.log1p(-exceed_ratio),
+        whole
+        + float(np.logaddexp.reduce(logs[high + 1 :]))
+        - at_exceed_ratio
+        - math.log(exceed_ratio),
+        whole
+        + float(np.logaddexp.reduce(logs[: high + 1]))
+        - at_exceed_ratio
+        - math.log1p(-exceed_ratio),
     )

@@ -66,18 +66,25 @@ def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target
     if isinstance(goal, SequentialGoal):
         # A test ends as soon as it can, so none with less evidence comes before it.
         durations = (first, math.sqrt(first * final)) if first < final else (final,)
-        coarser = (Target(duration, duration, Criterion.make(goal, duration, duration)) for duration in durations)
+        coarser = (
+            Target(duration, duration, Criterion.make(goal, duration, duration))
+            for duration in durations
+        )
         return *coarser, Target(final, goal.duration_sum, Criterion.of(goal))
 
     growth = max(1.0, goal.duration_sum / final) ** (1.0 / STEPS_OF_SUMS)
     steps = [(final, final * growth**step) for step in range(STEPS_OF_SUMS)]
     if first < final:
         durations = (first,) if early_verdict else (first, math.sqrt(first * final))
-        steps = [(duration, duration) for duration in durations] + steps * (growth >= SMALLEST_GROWTH)
+        steps = [(duration, duration) for duration in durations] + steps * (
+            growth >= SMALLEST_GROWTH
+        )
 
     targets: list[Target] = []
     for trial_duration, duration_sum in (*steps, (final, goal.duration_sum)):
-        target = Target(trial_duration, duration_sum, Criterion.make(goal, trial_duration, duration_sum))
+        target = Target(
+            trial_duration, duration_sum, Criterion.make(goal, trial_duration, duration_sum)
+        )
         if targets and _effort(target) == _effort(targets[-1]):
             targets.pop()
         targets.append(target)
@@ -165,7 +172,9 @@ class Stages:
             `PATIENCE` of them, within those of the goal.
     """
 
-    def __init__(self, goal: SearchGoal, grid: LoadGrid, targets: Sequence[Target] | None = None) -> None:
+    def __init__(
+        self, goal: SearchGoal, grid: LoadGrid, targets: Sequence[Target] | None = None
+    ) -> None:
         *coarser, final = targets or targets_of(goal)
         self.stages = (
             *(Stage(target, Evidence(target.criterion)) for target in coarser),
@@ -195,7 +204,9 @@ class Stages:
 
     def bounds(self) -> GoalBounds:
         """The goal's bounds so far: the proved ones, and those that the coarsest target sees."""
-        return GoalBounds(self.goal, self.relevant_bounds(), self.stages[0].evidence.relevant_bounds())
+        return GoalBounds(
+            self.goal, self.relevant_bounds(), self.stages[0].evidence.relevant_bounds()
+        )
 
     def fall(self, number: int) -> int:
         """How many grid steps a target has gone down, from failure to failure."""
@@ -216,7 +227,11 @@ class Stages:
     def _is_of_proof(self, load: float) -> bool:
         """Whether a load just measured was within its bounds, and has more trials than a search gives it."""
         interval = self.intervals[-1 if len(self.begun) >= PATIENCE else 0]
-        is_within = (interval.lower or 0.0) <= load <= (math.inf if interval.upper is None else interval.upper)
+        is_within = (
+            (interval.lower or 0.0)
+            <= load
+            <= (math.inf if interval.upper is None else interval.upper)
+        )
         return is_within and self.stages[-1].evidence.tally(load).full_trials > self._search_trials
 
     def _follow(self, load: float) -> None:
@@ -251,5 +266,7 @@ class Stages:
         grid = self.grid
         first = 0 if lower is None else max(0, math.floor(grid.position(lower)) + 1)
         last = grid.top if upper is None else min(grid.top, math.ceil(grid.position(upper)) - 1)
-        narrow = lower is not None and upper is not None and within_width(self.goal.width, lower, upper)
+        narrow = (
+            lower is not None and upper is not None and within_width(self.goal.width, lower, upper)
+        )
         return Interval(lower, upper, first, last, first <= last and not narrow)

@@ -53,7 +53,9 @@ class Zone:
         return self.shares[0].load, self.shares[-1].load
 
 
-def zone_in(goal: SearchGoal, results: Sequence[TrialResult], min_load: float, max_load: float) -> Zone | None:
+def zone_in(
+    goal: SearchGoal, results: Sequence[TrialResult], min_load: float, max_load: float
+) -> Zone | None:
     """The zone around the bounds of a goal; None: there is none, or a coin does not decide about the goal's loads.
 
     Args:
@@ -82,9 +84,15 @@ def zone_in(goal: SearchGoal, results: Sequence[TrialResult], min_load: float, m
     if not shares:
         return None
 
-    curves = posterior.curves(NOTHING_EXPECTED, np.array([grid.position(share.load) for share in shares]))
+    curves = posterior.curves(
+        NOTHING_EXPECTED, np.array([grid.position(share.load) for share in shares])
+    )
     sure = curves.chances @ ((COIN[0] < LOSSY) & (COIN[1] > LOSSY))
-    runs = [[*run] for is_coin, run in groupby(shares, lambda share: sure[shares.index(share)] >= SURE) if is_coin]
+    runs = [
+        [*run]
+        for is_coin, run in groupby(shares, lambda share: sure[shares.index(share)] >= SURE)
+        if is_coin
+    ]
     zones = [Zone(tuple(run[first : last + 1])) for run in runs for first, last in _ends(run)]
     widest = max(zones, key=lambda zone: zone.shares[-1].load / zone.shares[0].load, default=None)
     if widest is None or within_width(goal.width, *widest.loads):
@@ -98,7 +106,8 @@ def _ends(run: Sequence[LoadShare]) -> Iterator[tuple[int, int]]:
     shown = [
         number
         for number, share in enumerate(run)
-        if share.trials >= LEAST_TRIALS and min(share.lossy, share.trials - share.lossy) >= LEAST_SHARE * share.trials
+        if share.trials >= LEAST_TRIALS
+        and min(share.lossy, share.trials - share.lossy) >= LEAST_SHARE * share.trials
     ]
     if shown:
         yield shown[0], shown[-1]

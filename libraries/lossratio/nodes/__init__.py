@@ -2,7 +2,15 @@
 
 from lossratio.nodes.background import LIVES, BackgroundProgram, before_ordinary
 from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, is_public_key
-from lossratio.nodes.facts import Card, Core, GatheredFacts, Hardware, cores_in, gather_facts, read_hardware
+from lossratio.nodes.facts import (
+    Card,
+    Core,
+    GatheredFacts,
+    Hardware,
+    cores_in,
+    gather_facts,
+    read_hardware,
+)
 from lossratio.nodes.node import NOT_FOUND, DutNode, Will, reason, shown
 from lossratio.nodes.process import NodeProcess, Pulse
 from lossratio.nodes.program import NodeProgram, pack_program, read_sources

@@ -33,7 +33,13 @@ _LOG_CHANNEL = "lossratio.nodes.transport"
 
 _USER_KNOWN_HOSTS = Path("~/.ssh/known_hosts")
 """The host keys that the user has accepted so far."""
-_HOST_KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
+_HOST_KEY_TYPES = (
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "ssh-rsa",
+)
 """The types of host keys that can be compared."""
 _MOST_KNOWN_HOSTS_BYTES = 1 << 25
 _MOST_KEY_BYTES = 1 << 20
@@ -63,7 +69,10 @@ class Credentials:
         """
         own = "LOSSRATIO_PASSWORD_" + re.sub(r"[^A-Z0-9]", "_", node_name.upper())
         return Credentials(
-            password=self.password or os.environ.get(own) or os.environ.get("LOSSRATIO_PASSWORD") or None,
+            password=self.password
+            or os.environ.get(own)
+            or os.environ.get("LOSSRATIO_PASSWORD")
+            or None,
             passphrase=self.passphrase or os.environ.get("LOSSRATIO_PASSPHRASE") or None,
         )
 
@@ -80,7 +89,9 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
             refuses the log-in.
     """
     if node.host is None:
-        raise NodeError(f"Node {name} has no host to connect to; a local testbed must be brought up first.")
+        raise NodeError(
+            f"Node {name} has no host to connect to; a local testbed must be brought up first."
+        )
 
     username = node.username or _own_name(name)
     where = f"Node {name} ({username}@{node.host}:{node.port})"
@@ -89,7 +100,11 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     client.set_missing_host_key_policy(_RefuseUnknown(name, node, where))
     identity = node.host if node.port == 22 else f"[{node.host}]:{node.port}"
     _load_host_keys(client.get_host_keys(), identity, node, where)
-    key = None if node.key_file is None else _load_private_key(node.key_file, credentials.passphrase, where)
+    key = (
+        None
+        if node.key_file is None
+        else _load_private_key(node.key_file, credentials.passphrase, where)
+    )
     connection = _open_socket(node.host, node.port, node.connect_timeout, where)
     # paramiko's own limits must not be reached first: their messages say less.
     later = 2 * node.connect_timeout
@@ -163,7 +178,9 @@ class _RefuseUnknown(paramiko.MissingHostKeyPolicy):
         self._node = node
         self._where = where
 
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+    def missing_host_key(
+        self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
+    ) -> None:
         file = self._node.known_hosts or _USER_KNOWN_HOSTS
         line = f"{key.get_name()} {key.get_base64()}"
         raise NodeError(
@@ -190,12 +207,16 @@ def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.soc
     try:
         connection = socket.create_connection((host, port), timeout)
     except ConnectionRefusedError as cause:
-        raise NodeError(f"{where}: connection refused. Does sshd run there, and is this its port?") from cause
+        raise NodeError(
+            f"{where}: connection refused. Does sshd run there, and is this its port?"
+        ) from cause
     except (socket.gaierror, UnicodeError) as cause:
         reason = getattr(cause, "strerror", None) or "it is no host name"
         raise NodeError(f"{where}: the host name cannot be resolved: {reason}.") from cause
     except TimeoutError as cause:
-        raise NodeError(f"{where}: no connection within {timeout:g} s. Is the node up, and the way to it?") from cause
+        raise NodeError(
+            f"{where}: no connection within {timeout:g} s. Is the node up, and the way to it?"
+        ) from cause
     except OSError as cause:
         raise NodeError(f"{where}: cannot connect: {cause.strerror}.") from cause
 
@@ -233,17 +254,23 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
     if node.host_key is not None:
         key = _parsed(f"{identity} {node.host_key}")
         if key is None:
-            raise NodeError(f"{where}: its host_key is no public key; it must be a line like 'ssh-ed25519 AAAA...'.")
+            raise NodeError(
+                f"{where}: its host_key is no public key; it must be a line like 'ssh-ed25519 AAAA...'."
+            )
         keys.add(identity, key.get_name(), key)
         return
 
     file = _expanded(node.known_hosts or _USER_KNOWN_HOSTS, where)
     if node.known_hosts is None and not file.exists():
         return
-    for number, line in enumerate(_read(file, "its known_hosts file", _MOST_KNOWN_HOSTS_BYTES, where).splitlines(), 1):
+    for number, line in enumerate(
+        _read(file, "its known_hosts file", _MOST_KNOWN_HOSTS_BYTES, where).splitlines(), 1
+    ):
         names, kind, *_ = (*line.split(), "", "")
         # A node may have keys of types that this version of paramiko does not know, beside a key that it knows.
-        if kind not in _HOST_KEY_TYPES or not any(_is_about(name, identity) for name in names.split(",")):
+        if kind not in _HOST_KEY_TYPES or not any(
+            _is_about(name, identity) for name in names.split(",")
+        ):
             continue
 
         key = _parsed(line)
@@ -280,8 +307,14 @@ def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramik
         else:
             break
     else:
-        hint = "the passphrase may be wrong" if passphrase else "it must be an Ed25519, ECDSA or RSA key"
-        raise NodeError(f"{where}: its key file {path} cannot be used as a private key; {hint}.") from cause
+        hint = (
+            "the passphrase may be wrong"
+            if passphrase
+            else "it must be an Ed25519, ECDSA or RSA key"
+        )
+        raise NodeError(
+            f"{where}: its key file {path} cannot be used as a private key; {hint}."
+        ) from cause
 
     certificate = Path(f"{path}-cert.pub")
     if certificate.exists():
@@ -289,7 +322,9 @@ def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramik
         try:
             key.load_certificate(text)
         except _NO_KEY as error:
-            raise NodeError(f"{where}: {certificate} is no certificate of its key. Correct or remove it.") from error
+            raise NodeError(
+                f"{where}: {certificate} is no certificate of its key. Correct or remove it."
+            ) from error
 
     return key
 
@@ -299,7 +334,9 @@ def _expanded(path: Path, where: str) -> Path:
     try:
         return path.expanduser()
     except RuntimeError as cause:
-        raise NodeError(f"{where}: there is no home directory for {path}. Write the path in full.") from cause
+        raise NodeError(
+            f"{where}: there is no home directory for {path}. Write the path in full."
+        ) from cause
 
 
 def _read(path: Path, what: str, most_bytes: int, where: str) -> str:

@@ -141,7 +141,11 @@ def read_hardware(session: CommandRunner, addresses: Sequence[str] = ()) -> Hard
     return Hardware(
         cores=cores_in(_json(answers.get("cores", ""))),
         hugepages=_hugepages(answers.get("hugepages", "")),
-        cards={address: _card(address, answers) for address in addresses if f"card {address}" in answers},
+        cards={
+            address: _card(address, answers)
+            for address in addresses
+            if f"card {address}" in answers
+        },
     )
 
 
@@ -166,25 +170,37 @@ def _answers_of(session: CommandRunner, script: str, *arguments: str) -> dict[st
 
 def _from_answers(answers: dict[str, str]) -> NodeFacts:
     cpu = _cpu_fields(answers.get("lscpu", ""))
-    numa = {name.split(" ")[1]: value for name, value in cpu.items() if name.startswith("NUMA node") and "CPU" in name}
+    numa = {
+        name.split(" ")[1]: value
+        for name, value in cpu.items()
+        if name.startswith("NUMA node") and "CPU" in name
+    }
     memory = _assignments(answers.get("meminfo", ""), ":").get("MemTotal", "").split()
     governors = answers.get("governors", "").split()
     line = answers.get("command_line")
-    tools = {name: answer.splitlines()[0] for name, answer in answers.items() if name.startswith("tool.")}
+    tools = {
+        name: answer.splitlines()[0] for name, answer in answers.items() if name.startswith("tool.")
+    }
 
     return NodeFacts(
         os=_assignments(answers.get("os_release", ""), "=").get("PRETTY_NAME"),
         kernel=answers.get("kernel"),
-        boot_parameters=None if line is None else tuple(filter(_BOOT_PARAMETERS.fullmatch, line.split())),
+        boot_parameters=None
+        if line is None
+        else tuple(filter(_BOOT_PARAMETERS.fullmatch, line.split())),
         architecture=answers.get("architecture"),
-        cpu_model=cpu.get("Model name") or answers.get("cpu_model", "").partition(":")[2].strip() or None,
+        cpu_model=cpu.get("Model name")
+        or answers.get("cpu_model", "").partition(":")[2].strip()
+        or None,
         cpus=_number(answers.get("cpus")),
         threads_per_core=_number(cpu.get("Thread(s) per core")),
         hypervisor=cpu.get("Hypervisor vendor"),
         numa_nodes=numa or None,
         governors=tuple(governors) or None,
         memory_bytes=int(memory[0]) * 1024 if memory and memory[0].isdecimal() else None,
-        tools=ToolVersions(**{tool: tools.get(f"tool.{tool}") for tool in ToolVersions.model_fields}),
+        tools=ToolVersions(
+            **{tool: tools.get(f"tool.{tool}") for tool in ToolVersions.model_fields}
+        ),
     )
 
 
@@ -229,7 +245,11 @@ def _card(address: str, answers: Mapping[str, str]) -> Card:
 
     carrier = answer("carrier")
     ids = [text for text in (answer("vendor"), answer("device")) if text is not None]
-    pcie = [text for text in (answer("current_link_speed"), answer("current_link_width")) if text is not None]
+    pcie = [
+        text
+        for text in (answer("current_link_speed"), answer("current_link_width"))
+        if text is not None
+    ]
     return Card(
         address=address,
         # The file of a device without a NUMA node holds -1.

@@ -56,9 +56,13 @@ def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
         pid = done.stdout.strip()
         if done.returncode == 0 and pid.isdecimal() and pid != "0":
             return Path("/proc", pid, "ns", "net")
-        reasons.append(f"{tool}: {'it does not run' if pid == '0' else ' '.join(done.stderr.split()) or 'no answer'}")
+        reasons.append(
+            f"{tool}: {'it does not run' if pid == '0' else ' '.join(done.stderr.split()) or 'no answer'}"
+        )
 
-    raise NodeError(f"Node {name}: container {container!r} cannot be entered: {'; '.join(reasons)}.")
+    raise NodeError(
+        f"Node {name}: container {container!r} cannot be entered: {'; '.join(reasons)}."
+    )
 
 
 class Channel:
@@ -235,15 +239,37 @@ def open_namespace(name: str, node: Node) -> Client:
         NodeError: If it cannot be entered.
     """
     sudo = ("sudo", "-n", "--") if node.sudo else ()
-    path = _of_container(name, node.container, sudo) if node.container is not None else _of_name(name, str(node.netns))
-    enter = (*sudo, "nsenter", f"--net={path}", "--", "unshare", "--mount", "--", "sh", "-c", _ENTER, "sh")
+    path = (
+        _of_container(name, node.container, sudo)
+        if node.container is not None
+        else _of_name(name, str(node.netns))
+    )
+    enter = (
+        *sudo,
+        "nsenter",
+        f"--net={path}",
+        "--",
+        "unshare",
+        "--mount",
+        "--",
+        "sh",
+        "-c",
+        _ENTER,
+        "sh",
+    )
 
     try:
-        done = subprocess.run([*enter, "true"], capture_output=True, text=True, timeout=node.connect_timeout)
+        done = subprocess.run(
+            [*enter, "true"], capture_output=True, text=True, timeout=node.connect_timeout
+        )
     except FileNotFoundError as error:
-        raise NodeError(f"Node {name}: {enter[0]} is missing on this machine (Debian package util-linux).") from error
+        raise NodeError(
+            f"Node {name}: {enter[0]} is missing on this machine (Debian package util-linux)."
+        ) from error
     except subprocess.TimeoutExpired as error:
-        raise NodeError(f"Node {name}: its namespace was not entered within {node.connect_timeout:g} s.") from error
+        raise NodeError(
+            f"Node {name}: its namespace was not entered within {node.connect_timeout:g} s."
+        ) from error
 
     if done.returncode != 0:
         raise NodeError(

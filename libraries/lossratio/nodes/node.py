@@ -11,7 +11,11 @@ from lossratio.nodes.facts import GatheredFacts, gather_facts
 from lossratio.nodes.session import CommandResult, CommandRunner
 
 # Users other than root may lack the sbin directories in their path; messages should be in one language.
-_ENVIRONMENT = ("env", "LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+_ENVIRONMENT = (
+    "env",
+    "LC_ALL=C",
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+)
 NOT_FOUND = 127
 """Exit status of a command whose program the node does not have."""
 _LONGEST_SHOWN = 400
@@ -53,7 +57,9 @@ class DutNode:
         """The node's facts."""
         return gather_facts(self._session)
 
-    def attempt(self, *command: str, stdin: str | None = None, timeout: float = 30.0) -> CommandResult:
+    def attempt(
+        self, *command: str, stdin: str | None = None, timeout: float = 30.0
+    ) -> CommandResult:
         """Runs a command that may fail, but must end within so many seconds.
 
         Raises:
@@ -68,7 +74,9 @@ class DutNode:
             DutError: If its exit status is not 0.
             NodeError: If it cannot be started or does not end in time, or the connection is lost.
         """
-        result = self._session.run(*_ENVIRONMENT, *command, timeout=timeout, check=False, stdin=stdin)
+        result = self._session.run(
+            *_ENVIRONMENT, *command, timeout=timeout, check=False, stdin=stdin
+        )
         if result.exit_status != 0:
             raise self.error(f"{shown(command, stdin)} failed: {reason(result)}.")
         return result.stdout
@@ -107,7 +115,9 @@ class DutNode:
         """
         if name not in reported:
             there = ", ".join(sorted(map(str, reported))) or "none"
-            raise self.error(f"{what} {name} is gone; there are: {there}. Tear the DUT down and set it up again.")
+            raise self.error(
+                f"{what} {name} is gone; there are: {there}. Tear the DUT down and set it up again."
+            )
         return reported[name]
 
     def read_files(self, *paths: str, under: str | None = None) -> dict[str, str]:

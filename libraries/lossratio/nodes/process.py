@@ -75,7 +75,9 @@ def is_lost(channel: AnyChannel) -> bool:
 
 def shown(command: tuple[str, ...]) -> str:
     """A command for errors: in one line, quoted, with only the first line of a script, and shortened."""
-    lines = [argument.strip().splitlines() if "\n" in argument else [argument] for argument in command]
+    lines = [
+        argument.strip().splitlines() if "\n" in argument else [argument] for argument in command
+    ]
     text = shlex.join(line[0] if len(line) == 1 else f"{line[0]}..." for line in lines if line)
     return f"`{text if len(text) <= 200 else text[:197] + '...'}`"
 
@@ -142,17 +144,22 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
             raise ValueError("one line must not hold a line feed")
         if self._channel.exit_status_ready():
             raise NodeError(self._obituary())
+
         self._channel.settimeout(_WRITE_TIMEOUT)
         try:
             self._channel.sendall(text.encode() + b"\n")
         except TimeoutError as cause:
-            raise NodeError(f"Node {self.node_name}: {shown(self.command)} does not read its input.") from cause
+            raise NodeError(
+                f"Node {self.node_name}: {shown(self.command)} does not read its input."
+            ) from cause
         except (OSError, *BROKEN) as cause:
             raise NodeError(self._obituary()) from cause
         finally:
             self._channel.settimeout(None)
 
-    def read_line(self, timeout: float | None, meanwhile: Callable[[], object] | None = None) -> str:
+    def read_line(
+        self, timeout: float | None, meanwhile: Callable[[], object] | None = None
+    ) -> str:
         """Waits for one line, `timeout` seconds at most (None: no limit), and returns it without its line feed.
 
         While one thread waits without a limit, another thread may write lines. While it waits with a limit, no other
@@ -166,7 +173,9 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         while end < 0:
             searched = len(self._buffer)
             if searched > _LONGEST_LINE:
-                raise NodeError(f"Node {self.node_name}: {shown(self.command)} writes no lines, only {searched} bytes.")
+                raise NodeError(
+                    f"Node {self.node_name}: {shown(self.command)} writes no lines, only {searched} bytes."
+                )
 
             chunk = self._receive(deadline, meanwhile)
             if chunk is None:
@@ -223,9 +232,13 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         self._channel.status_event.wait(1.0)
         self._stderr.join(1.0)
         if is_lost(self._channel):
-            return f"Node {self.node_name}: the connection was lost while {shown(self.command)} ran."
+            return (
+                f"Node {self.node_name}: the connection was lost while {shown(self.command)} ran."
+            )
         end = "closed its output" if self.exit_status is None else ending(self.exit_status)
-        return f"Node {self.node_name}: {shown(self.command)} {end}{quoted_tail(self.stderr_tail())}"
+        return (
+            f"Node {self.node_name}: {shown(self.command)} {end}{quoted_tail(self.stderr_tail())}"
+        )
 
 
 class Pulse:

@@ -73,7 +73,9 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         prefix: Arguments that `start` puts before each command, e.g. ``env NAME=value``; empty unless it is set.
     """
 
-    def __init__(self, name: str, node: Node, client: paramiko.SSHClient | Client, credentials: Credentials) -> None:
+    def __init__(
+        self, name: str, node: Node, client: paramiko.SSHClient | Client, credentials: Credentials
+    ) -> None:
         self.name = name
         self.node = node
         self.prefix: tuple[str, ...] = ()
@@ -82,7 +84,9 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         self._credentials = credentials
 
     @classmethod
-    def connect(cls, name: str, node: Node, credentials: Credentials = NO_CREDENTIALS) -> "NodeSession":
+    def connect(
+        cls, name: str, node: Node, credentials: Credentials = NO_CREDENTIALS
+    ) -> "NodeSession":
         """Logs in on a node, or enters its namespace on this machine.
 
         Args:
@@ -99,7 +103,9 @@ class NodeSession(AbstractContextManager["NodeSession"]):
     @classmethod
     def here(cls, name: str) -> "NodeSession":
         """Programs of this machine, without any log-in."""
-        return cls(name, Node(type="TG", interfaces={name: Interface()}), open_here(), NO_CREDENTIALS)
+        return cls(
+            name, Node(type="TG", interfaces={name: Interface()}), open_here(), NO_CREDENTIALS
+        )
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -152,7 +158,9 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         result = CommandResult(command, exit_status, stdout.decode(errors="replace"), stderr)
         if check and result.exit_status != 0:
             tail = process.quoted_tail(result.stderr)
-            raise NodeError(f"Node {self.name}: {shown(command)} {process.ending(result.exit_status)}{tail}")
+            raise NodeError(
+                f"Node {self.name}: {shown(command)} {process.ending(result.exit_status)}{tail}"
+            )
         return result
 
     def put(self, data: bytes, remote_path: str, mode: int = 0o644) -> None:
@@ -163,9 +171,13 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         """
         temporary = f"{remote_path}.{secrets.token_hex(4)}"
         command = ("sh", "-c", _PUT, "put", remote_path, temporary, f"{mode:o}", str(len(data)))
-        exit_status, _, stderr = self._execute(command, _OPEN_TIMEOUT + len(data) / _SLOWEST_TRANSFER, data)
+        exit_status, _, stderr = self._execute(
+            command, _OPEN_TIMEOUT + len(data) / _SLOWEST_TRANSFER, data
+        )
         if exit_status != 0:
-            raise NodeError(f"Node {self.name}: cannot write {remote_path}{process.quoted_tail(stderr)}")
+            raise NodeError(
+                f"Node {self.name}: cannot write {remote_path}{process.quoted_tail(stderr)}"
+            )
 
     def get(self, remote_path: str) -> bytes:
         """Reads a file of the node.
@@ -175,7 +187,9 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         """
         exit_status, stdout, stderr = self._execute(("cat", "--", remote_path), _OPEN_TIMEOUT)
         if exit_status != 0:
-            raise NodeError(f"Node {self.name}: cannot read {remote_path}{process.quoted_tail(stderr)}")
+            raise NodeError(
+                f"Node {self.name}: cannot read {remote_path}{process.quoted_tail(stderr)}"
+            )
         return stdout
 
     def start(self, *command: str, plain: bool = False) -> NodeProcess:
@@ -203,7 +217,9 @@ class NodeSession(AbstractContextManager["NodeSession"]):
                 self._exec(channel, command, reads_nothing=not stdin)
                 stderr.start()
                 if stdin:
-                    threading.Thread(target=process.feed, args=(channel, stdin), daemon=True).start()
+                    threading.Thread(
+                        target=process.feed, args=(channel, stdin), daemon=True
+                    ).start()
                 stdout = b"".join(self._chunks(channel, command, most))
                 stderr.join()
                 exit_status = channel.recv_exit_status()
@@ -226,12 +242,16 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             raise NodeError(self._lost(command))
         return exit_status, stdout, stderr.data().decode(errors="replace")
 
-    def _chunks(self, channel: AnyChannel, command: tuple[str, ...], most: int | None) -> Iterator[bytes]:
+    def _chunks(
+        self, channel: AnyChannel, command: tuple[str, ...], most: int | None
+    ) -> Iterator[bytes]:
         printed = 0
         for chunk in iter(lambda: channel.recv(CHUNK), b""):
             printed += len(chunk)
             if most is not None and printed > most:
-                raise NodeError(f"Node {self.name}: {shown(command)} printed more than {most:,} bytes.")
+                raise NodeError(
+                    f"Node {self.name}: {shown(command)} printed more than {most:,} bytes."
+                )
             yield chunk
 
     def _open_channel(self, command: tuple[str, ...], timeout: float) -> AnyChannel:
@@ -242,12 +262,20 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         try:
             return transport.open_session(timeout=timeout)
         except (OSError, *BROKEN) as cause:
-            why = "the connection is lost" if not transport.is_active() else f"no channel: {str(cause).rstrip('.')}"
+            why = (
+                "the connection is lost"
+                if not transport.is_active()
+                else f"no channel: {str(cause).rstrip('.')}"
+            )
             raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.") from cause
 
-    def _exec(self, channel: AnyChannel, command: tuple[str, ...], *, reads_nothing: bool = False) -> None:
+    def _exec(
+        self, channel: AnyChannel, command: tuple[str, ...], *, reads_nothing: bool = False
+    ) -> None:
         # A namespace of this machine is entered with sudo already.
-        line = shlex.join(("sudo", "-n", "--", *command) if self.node.sudo and self.node.host else command)
+        line = shlex.join(
+            ("sudo", "-n", "--", *command) if self.node.sudo and self.node.host else command
+        )
         try:
             # To close the input of a command that ends at the same moment may break the connection: paramiko
             # may send the end of the input after the end of the channel, which OpenSSH takes for a broken client.

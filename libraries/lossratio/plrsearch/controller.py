@@ -106,11 +106,17 @@ class PLRsearch:
         """
         self._question = CriticalLoadQuestion(target_loss_ratio, min_load, max_load)
         if not 0.0 < timeout < math.inf:
-            raise SearchError(f"A search's timeout must be a positive number of seconds, not {timeout!r}.")
+            raise SearchError(
+                f"A search's timeout must be a positive number of seconds, not {timeout!r}."
+            )
         if precision is not None and not 0.0 < precision < 1.0:
-            raise SearchError(f"A precision is a share of the load, between 0 and 1, not {precision!r}.")
+            raise SearchError(
+                f"A precision is a share of the load, between 0 and 1, not {precision!r}."
+            )
         if initial_duration is not None and not 0.0 < initial_duration < math.inf:
-            raise SearchError(f"A trial's duration must be a positive number of seconds, not {initial_duration!r}.")
+            raise SearchError(
+                f"A trial's duration must be a positive number of seconds, not {initial_duration!r}."
+            )
 
         self._timeout = timeout
         self._precision = precision
@@ -123,7 +129,9 @@ class PLRsearch:
         self._duration = initial_duration or self._selection.duration
         loads = [float(load) for load in warm_start]
         if not all(load > 0.0 for load in loads):
-            raise SearchError(f"A warm start needs positive loads in frames per second, not {loads!r}.")
+            raise SearchError(
+                f"A warm start needs positive loads in frames per second, not {loads!r}."
+            )
 
         self._warm_loads = sorted({clamped(load, self._question) for load in loads}, reverse=True)
         self.elapsed = 0.0
@@ -191,7 +199,9 @@ class PLRsearch:
     def result(self) -> CriticalLoadEstimate:
         """See `Controller.result`; the estimate's `stopped_by` says why the search ended, if it did."""
         found = self._exact(len(self._rows))
-        return replace(found, stopped_by=self._stopped_by, history=self.history, csit=self._selection.estimate)
+        return replace(
+            found, stopped_by=self._stopped_by, history=self.history, csit=self._selection.estimate
+        )
 
     def _exact(self, trials: int) -> CriticalLoadEstimate:
         """The estimate of the first trials."""
@@ -209,10 +219,14 @@ class PLRsearch:
         if left < wanted and (own_trials or self.elapsed):
             self._stopped_by = StopReason.TIMEOUT
             return
+
         if own_trials < len(self._warm_loads):
-            choice = Choice(self._warm_loads[own_trials], "where the warm start says that the knee is")
+            choice = Choice(
+                self._warm_loads[own_trials], "where the warm start says that the knee is"
+            )
         else:
             choice = self._selection.choose(self._description(), wanted)
+
         if self._stopped_by is None:
             self._next = TrialInput(min(wanted, left), choice.load), choice
 
@@ -224,7 +238,11 @@ class PLRsearch:
         counts = from_rows(rows)
         lossy = sum(row[2] > 0.0 for row in rows)
         few = lossy and (len(rows) < _FEW_TRIALS or lossy < _FEW_LOSSY)
-        few = few and self._likelihood is LikelihoodName.VARYING and not Replicates.of(counts).are_alike
+        few = (
+            few
+            and self._likelihood is LikelihoodName.VARYING
+            and not Replicates.of(counts).are_alike
+        )
         likelihood = LikelihoodName.GEOMETRIC if few else self._likelihood
         self._known = described(counts, self._question, likelihood, for_selection=True)
         self._tracked = len(rows)
@@ -262,8 +280,12 @@ class PLRsearch:
         stated, low, high = latest.interval
         narrow = self._precision is not None and high - low <= 1.05 * self._precision * stated
         narrow = narrow and not (self._known and rare_stalls(self._known))
-        few = TRIALS_FOR_TAILS if self._likelihood is LikelihoodName.VARYING else _MIN_TRIALS_TO_STOP
-        return (narrow and self._usable >= few) or (self._stop_on_misfit and self._usable >= _MIN_TRIALS_TO_STOP)
+        few = (
+            TRIALS_FOR_TAILS if self._likelihood is LikelihoodName.VARYING else _MIN_TRIALS_TO_STOP
+        )
+        return (narrow and self._usable >= few) or (
+            self._stop_on_misfit and self._usable >= _MIN_TRIALS_TO_STOP
+        )
 
     def _is_at_min(self, latest: IntervalPoint) -> bool:
         """Whether the last trials were at the minimum load, all with loss, and the model agrees."""

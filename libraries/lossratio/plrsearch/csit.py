@@ -63,7 +63,9 @@ def csit_estimates(
     Raises:
         SearchError: If an argument makes no sense, or a trial has no counts, or CSIT's formulas have no value.
     """
-    integration = CsitIntegration(CriticalLoadQuestion(target_loss_ratio, min_load, max_load), samples)
+    integration = CsitIntegration(
+        CriticalLoadQuestion(target_loss_ratio, min_load, max_load), samples
+    )
     yield integration.estimate()
     for result in results:
         integration.add(result)
@@ -142,7 +144,11 @@ class _Focus:
         rest = math.exp(self.log_weight - total)
         share = math.exp(log_weight - total)
         self.mean = self.mean[0] + x * share, self.mean[1] + y * share
-        self.covariance = (xx + x * x * share) * rest, (xy + x * y * share) * rest, (yy + y * y * share) * rest
+        self.covariance = (
+            (xx + x * x * share) * rest,
+            (xy + x * y * share) * rest,
+            (yy + y * y * share) * rest,
+        )
         self.log_weight = total
 
         return distance
@@ -165,7 +171,9 @@ class CsitIntegration:
     def add(self, result: TrialResult) -> None:
         """Takes in a trial that `csit_counts` has counts of."""
         lost, _ = csit_counts(result)
-        self._rows.append((result.load, math.log((result.output.sent_frames or 0) / result.load), lost))
+        self._rows.append(
+            (result.load, math.log((result.output.sent_frames or 0) / result.load), lost)
+        )
 
     def estimate(self) -> CsitEstimate:
         """Integrates both functions.
@@ -174,18 +182,26 @@ class CsitIntegration:
             SearchError: If CSIT's formulas have no value somewhere.
         """
         try:
-            (stretch, stretch_variance), (erf, erf_variance) = map(self._integrated, (_log_stretch, _log_erf))
+            (stretch, stretch_variance), (erf, erf_variance) = map(
+                self._integrated, (_log_stretch, _log_erf)
+            )
         except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
             raise SearchError(
                 f"CSIT's formulas have no value for these {len(self._rows)} trials ({error}): its own code ends "
                 "with an error here. Other ways of selection have no such error."
             ) from error
+
         mean = (stretch + erf) / 2.0
-        stdev = math.sqrt((stretch_variance + erf_variance) / 2.0 + (stretch - erf) * (stretch - erf) / 4.0)
+        stdev = math.sqrt(
+            (stretch_variance + erf_variance) / 2.0 + (stretch - erf) * (stretch - erf) / 4.0
+        )
         low = math.exp(mean - stdev)
         high = math.exp(mean + stdev)
         middle = (low + high) / 2.0
-        return CsitEstimate(len(self._rows), middle, middle - low, math.exp(stretch), math.exp(erf), self._samples)
+
+        return CsitEstimate(
+            len(self._rows), middle, middle - low, math.exp(stretch), math.exp(erf), self._samples
+        )
 
     def _integrated(self, function: _LogLossRate) -> tuple[float, float]:
         """Mean and variance of the critical load's logarithm.
@@ -215,7 +231,9 @@ class CsitIntegration:
             every.add(value, importance)
 
         half = (every.mean - others.mean) / 2.0
-        return every.mean, (math.exp(every.log_variance) + math.exp(others.log_variance)) / 2.0 + half * half
+        return every.mean, (
+            math.exp(every.log_variance) + math.exp(others.log_variance)
+        ) / 2.0 + half * half
 
     def _log_likelihood(self, function: _LogLossRate, mrr: float, spread: float) -> float:
         """Geometric counts with the function's means."""
@@ -226,7 +244,9 @@ class CsitIntegration:
         return total
 
 
-def _critical_load(function: _LogLossRate, question: CriticalLoadQuestion, mrr: float, spread: float) -> float:
+def _critical_load(
+    function: _LogLossRate, question: CriticalLoadQuestion, mrr: float, spread: float
+) -> float:
     """The load with the target loss ratio, by halving the range of loads until it has no middle."""
     low, high = question.min_load, question.max_load
     middle = (high + low) / 2.0
@@ -260,13 +280,17 @@ def _log_stretch(load: float, mrr: float, spread: float) -> float:
     origin = -mrr / spread
     if x > 0.0:
         return math.log(load - mrr + (_log_sum(0.0, -x) - _log_sum(0.0, origin)) * spread)
+
     # Series of the difference: it has no digits where both terms are small.
     upper = _log_sum(x, 2 * origin - _LOG_2)
     lower = _log_sum(origin, 2 * x - _LOG_2)
     if upper <= lower:
         return _log_difference(x, origin) + math.log(spread)
+
     two = _log_difference(upper, lower)
-    if two == _log_difference(_log_sum(upper, 3 * x - _LOG_3), _log_sum(lower, 3 * origin - _LOG_3)):
+    if two == _log_difference(
+        _log_sum(upper, 3 * x - _LOG_3), _log_sum(lower, 3 * origin - _LOG_3)
+    ):
         return two + math.log(spread)
     return math.log(_log_sum(0.0, x) - _log_sum(0.0, origin)) + math.log(spread)
 
@@ -284,10 +308,13 @@ def _log_erf(load: float, mrr: float, spread: float) -> float:
         log_at_far = math.log(_LIMIT - _FAR * float(scipy.special.erfcx(_FAR)))
         log_integral = _log_difference(log_at_far + 2 * (math.log(z) - 10) - z * z, at_origin)
     elif z >= -1.0:
-        log_integral = _log_difference(math.log(_LIMIT - z * float(scipy.special.erfcx(z))) - z * z, at_origin)
+        log_integral = _log_difference(
+            math.log(_LIMIT - z * float(scipy.special.erfcx(z))) - z * z, at_origin
+        )
     else:
         passed = (_LIMIT + z * float(scipy.special.erfcx(-z))) * math.exp(-z * z) - 2 * z
         log_integral = math.log(passed - math.exp(at_origin))
+
     return log_integral + math.log(spread) - math.log(float(scipy.special.erfc(-origin)))
 
 
@@ -310,7 +337,9 @@ class CsitSelection:
         self._lossy_loads = [question.max_load]
         self._quiet = self._trials = 0
         self._last: TrialResult | None = None
-        self._next = Choice(0.5 * (question.min_load + question.max_load), "the middle of the loads")
+        self._next = Choice(
+            0.5 * (question.min_load + question.max_load), "the middle of the loads"
+        )
         self.estimate: CsitEstimate | None = None
 
     def record(self, result: TrialResult) -> None:
@@ -335,10 +364,17 @@ class CsitSelection:
         elif self._trials <= 3:
             unsent_and_lost = (result.output.lost_frames or 0) + (result.output.unsent_frames or 0)
             load = result.load * (1.0 - unsent_and_lost / intended) / (1.0 - target)
-            self._next = Choice(clamped(load, self._question), "the forwarding rate of the last trial")
+            self._next = Choice(
+                clamped(load, self._question), "the forwarding rate of the last trial"
+            )
         else:
-            mean = (self.estimate.stretch_mean_per_interface_fps + self.estimate.erf_mean_per_interface_fps) / 2.0
-            self._next = Choice(clamped(self._drawn(mean), self._question), f"CSIT's estimate, {mean:,.0f} frames/s")
+            mean = (
+                self.estimate.stretch_mean_per_interface_fps
+                + self.estimate.erf_mean_per_interface_fps
+            ) / 2.0
+            self._next = Choice(
+                clamped(self._drawn(mean), self._question), f"CSIT's estimate, {mean:,.0f} frames/s"
+            )
 
     def choose(self, known: Description | None, duration: float) -> Choice:
         """See `PosteriorSelection.choose`; CSIT's estimate is another than the description."""

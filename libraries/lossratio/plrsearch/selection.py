@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lossratio.plrsearch.estimate import NEAR
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName, Weighting, critical_load
+from lossratio.plrsearch.model import (
+    Array,
+    CriticalLoadQuestion,
+    LikelihoodName,
+    Weighting,
+    critical_load,
+)
 from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
@@ -69,7 +75,9 @@ class Guarding:
         load: The load about to be reported, in frames per second; None: it is not known well enough to be guarded.
     """
 
-    def __init__(self, question: CriticalLoadQuestion, weighting: Weighting = Weighting.EVIDENCE) -> None:
+    def __init__(
+        self, question: CriticalLoadQuestion, weighting: Weighting = Weighting.EVIDENCE
+    ) -> None:
         """Begins without trials; the question has target and limits, and the weighting is that of the stated load."""
         self._question, self._weighting = question, weighting
         self._loads: list[float] = []
@@ -94,7 +102,9 @@ class Guarding:
             self._place(known)
         trials = len(self._loads)
         rare = min(_WATCHING * (trials - _FIRST), _ENOUGH) if watching else 0.0
-        if self.load is None or self._given >= max(_MOST * trials, rare + (_MOST - _SHARE) * trials):
+        if self.load is None or self._given >= max(
+            _MOST * trials, rare + (_MOST - _SHARE) * trials
+        ):
             return None
         guarding = sum((1.0 - NEAR) * self.load <= load <= self.load for load in self._loads)
         if guarding >= max(_SHARE * trials, rare):
@@ -115,14 +125,19 @@ class Guarding:
             return
 
         shown = (known, replace(known, bursts=None))
-        with_bursts, without = (float(each.mixed(self._weighting).rough_quantiles([0.5])[0]) for each in shown)
+        with_bursts, without = (
+            float(each.mixed(self._weighting).rough_quantiles([0.5])[0]) for each in shown
+        )
         self.load = with_bursts if with_bursts > self._question.min_load else without
         curves = posterior.curves.at(np.full(2, posterior.likeliest))
         targets = self._question.target_loss_ratio * np.array([1.0, _JUST_BELOW])
         there, below = critical_load(curves, self._question, targets)
         stdev = max(share, 1e-9) * self.load
         step = 2.0 ** np.floor(np.log2(stdev))
-        near, below = (float(step * np.floor(load / step)) for load in (self.load - stdev, self.load * below / there))
+        near, below = (
+            float(step * np.floor(load / step))
+            for load in (self.load - stdev, self.load * below / there)
+        )
         self._guards = near, min(near, below)
 
 
@@ -146,7 +161,9 @@ class PosteriorSelection:
     duration, growth = 2.0, 0.0
     estimate = None
 
-    def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting) -> None:
+    def __init__(
+        self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting
+    ) -> None:
         self._question = question
         self._own_noise = 1.0 if likelihood is LikelihoodName.GEOMETRIC else 0.0
         self._varies = likelihood is LikelihoodName.VARYING
@@ -180,13 +197,18 @@ class PosteriorSelection:
             return Choice(question.max_load, "the maximum load")
         if known is None:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
-            return Choice(_in_whole_frames(load, duration, question), "the forwarding rate of the last trial")
+            return Choice(
+                _in_whole_frames(load, duration, question), "the forwarding rate of the last trial"
+            )
 
         best = known.best
         constant = known.lack_of_fit is not None and known.unexplored is None
         guard = self._guarding.wanted(known, watching=constant)
         if guard is not None:
-            return Choice(_in_whole_frames(guard, duration, question), f"guard of {self._guarding.load:,.0f} frames/s")
+            return Choice(
+                _in_whole_frames(guard, duration, question),
+                f"guard of {self._guarding.load:,.0f} frames/s",
+            )
 
         share, run = (_IF_VARYING, _RUN) if known.replicates.differ else (_IN_OVERLOAD, 0.0)
         if known.after_overload is not None:
@@ -251,7 +273,9 @@ def _gains(known: Description, loads: Array, duration: float, own_noise: float) 
     loss = curves.function.log_loss(loads[:, None], curves.mrr, curves.spread)
     scatter = (loss.slope * curves.deviation).mean(axis=1) ** 2
     log_mean = loss.log_rate.mean(axis=1)
-    noise = np.exp(np.clip(-log_mean, -300.0, 300.0)) / duration + scatter + own_noise + _MODEL_ERROR**2
+    noise = (
+        np.exp(np.clip(-log_mean, -300.0, 300.0)) / duration + scatter + own_noise + _MODEL_ERROR**2
+    )
 
     if known.below is not None:
         distance = log_mean - np.log(loads * posterior.question.target_loss_ratio)

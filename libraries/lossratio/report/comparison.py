@@ -158,7 +158,11 @@ class Verdict(str, Enum):
     """The two sides measured different quantities, lack a value, or differ by frames that the SUT did not lose."""
 
 
-_STATES = {Verdict.REGRESSION: "failure", Verdict.TOO_FEW: "skipped", Verdict.NOT_COMPARABLE: "skipped"}
+_STATES = {
+    Verdict.REGRESSION: "failure",
+    Verdict.TOO_FEW: "skipped",
+    Verdict.NOT_COMPARABLE: "skipped",
+}
 
 
 @dataclass(frozen=True)
@@ -193,7 +197,9 @@ class ComparedQuantity:
     def ends(self) -> tuple[list[results.Ends], list[results.Ends]]:
         """What the values before and after may be: frames may be missing that the SUT did not lose."""
         sides = (self.findings_before, self.findings_after)
-        before, after = ([ends for one in side if (ends := results.ends_of(one)) is not None] for side in sides)
+        before, after = (
+            [ends for one in side if (ends := results.ends_of(one)) is not None] for side in sides
+        )
         return before, after
 
     @property
@@ -216,7 +222,9 @@ class Comparison:
     @property
     def regressions(self) -> tuple[ComparedQuantity, ...]:
         """The quantities that got worse."""
-        return tuple(quantity for quantity in self.quantities if quantity.verdict is Verdict.REGRESSION)
+        return tuple(
+            quantity for quantity in self.quantities if quantity.verdict is Verdict.REGRESSION
+        )
 
     @property
     def has_verdict(self) -> bool:
@@ -225,7 +233,9 @@ class Comparison:
         return any(quantity.verdict not in unsaid for quantity in self.quantities)
 
 
-def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float = LEAST_CHANGE) -> Comparison:
+def compare(
+    before: Sequence[Run], after: Sequence[Run], *, least_change: float = LEAST_CHANGE
+) -> Comparison:
     """Compares two sets of runs, older and newer ones; smaller relative changes than the least one do not count.
 
     Raises:
@@ -234,7 +244,9 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
     runs = (*before, *after)
     testbeds = {result.conditions.testbed.name for run in runs for result in run.results}
     if not testbeds:
-        raise ReportError("There are no results to compare. 'lossratio report DIR' shows why nothing was measured.")
+        raise ReportError(
+            "There are no results to compare. 'lossratio report DIR' shows why nothing was measured."
+        )
     if len(testbeds) != 1:
         named = ", ".join(sorted(testbeds))
         raise ReportError(
@@ -247,8 +259,14 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
     # Results that would be compared with themselves are left out, if the test has other results.
     rest = [result for result in old_results if result not in new_results]
     others = {names[result.test.full_name] for result in rest}
-    old_results = [result for result in old_results if result in rest or names[result.test.full_name] not in others]
-    old, new = results.apart_by_device(_by_quantity(old_results, names), _by_quantity(new_results, names))
+    old_results = [
+        result
+        for result in old_results
+        if result in rest or names[result.test.full_name] not in others
+    ]
+    old, new = results.apart_by_device(
+        _by_quantity(old_results, names), _by_quantity(new_results, names)
+    )
     empty_in_a, empty_in_b = _unmeasured(before, "A"), _unmeasured(after, "B")
     compared = []
 
@@ -259,7 +277,9 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
 
     if all(one.note in (_NOT_IN_A, _NOT_IN_B) for one in compared):
         raise ReportError("The runs have no test in common, so there is nothing to compare.")
-    return Comparison(testbeds.pop(), tuple(_judged(compared, least_change)), tuple(_problems(runs)))
+    return Comparison(
+        testbeds.pop(), tuple(_judged(compared, least_change)), tuple(_problems(runs))
+    )
 
 
 def _problems(runs: Sequence[Run]) -> Iterator[str]:
@@ -267,7 +287,9 @@ def _problems(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         # The messages about files name them.
         yield from run.problems
-        yield from (f"{run.path}: {' '.join(lack.split())}" for lack in run.lacks[len(run.problems) :])
+        yield from (
+            f"{run.path}: {' '.join(lack.split())}" for lack in run.lacks[len(run.problems) :]
+        )
 
 
 def _names_now(tests: Iterable[results.TestIdentity]) -> dict[str, str]:
@@ -279,7 +301,11 @@ def _names_now(tests: Iterable[results.TestIdentity]) -> dict[str, str]:
     known = list(tests)
     identities = {test.full_name for test in known if test.long_name is not None}
     earlier = {test.full_name for test in known} - identities
-    now = {name: fits[0] for name, fits in results.fitting(earlier, identities).items() if len(fits) == 1}
+    now = {
+        name: fits[0]
+        for name, fits in results.fitting(earlier, identities).items()
+        if len(fits) == 1
+    }
     return {name: now.get(name, name) for name in identities | earlier}
 
 
@@ -296,9 +322,14 @@ def _results(runs: Sequence[Run], names: Mapping[str, str]) -> list[results.Test
 def _unmeasured(runs: Sequence[Run], side: str) -> dict[str, str]:
     """Why a side has no result of some tests, by their full names."""
     skipped = {
-        test.full_name: f"{alike.what} in {side}" for run in runs for alike in run.skipped for test in alike.tests
+        test.full_name: f"{alike.what} in {side}"
+        for run in runs
+        for alike in run.skipped
+        for test in alike.tests
     }
-    return skipped | {test.name: f"{side} measured nothing" for run in runs for test in run.unmeasured}
+    return skipped | {
+        test.name: f"{side} measured nothing" for run in runs for test in run.unmeasured
+    }
 
 
 def _by_quantity(
@@ -306,30 +337,47 @@ def _by_quantity(
 ) -> dict[tuple[str, str], list[results.Finding]]:
     by_quantity: dict[tuple[str, str], list[results.Finding]] = {}
     for finding in results.findings_of(measured):
-        by_quantity.setdefault((names[finding.result.test.full_name], finding.quantity), []).append(finding)
+        by_quantity.setdefault((names[finding.result.test.full_name], finding.quantity), []).append(
+            finding
+        )
     return by_quantity
 
 
 def _compared(
-    key: tuple[str, str], before: list[results.Finding], after: list[results.Finding], absent: tuple[str, str]
+    key: tuple[str, str],
+    before: list[results.Finding],
+    after: list[results.Finding],
+    absent: tuple[str, str],
 ) -> ComparedQuantity:
     """Compares the findings of a quantity; the words are for one that is absent in A, and in B."""
     old, new = _sample(before), _sample(after)
     base = ComparedQuantity(*key, old, new, None, None, Verdict.NOT_COMPARABLE)
-    base = replace(base, unit=(after or before)[-1].unit, findings_before=tuple(before), findings_after=tuple(after))
+    base = replace(
+        base,
+        unit=(after or before)[-1].unit,
+        findings_before=tuple(before),
+        findings_after=tuple(after),
+    )
     if not (before and after):
         return replace(base, note=absent[1] if before else absent[0])
 
     for side, findings in (("A", before), ("B", after)):
-        if all(finding.result.error in (results.INTERRUPTED, results.TERMINATED) for finding in findings):
-            return replace(base, note=f"{side} was interrupted: resume it with lossratio run --resume")
+        if all(
+            finding.result.error in (results.INTERRUPTED, results.TERMINATED)
+            for finding in findings
+        ):
+            return replace(
+                base, note=f"{side} was interrupted: resume it with lossratio run --resume"
+            )
 
     differing = results.differing_aspects([*before, *after])
     if differing:
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
 
     # What the generator could not send, or a TG that failed, says nothing about the SUT.
-    missing = Verdict.NOT_COMPARABLE if all(map(results.unsent_share_of, after)) else Verdict.REGRESSION
+    missing = (
+        Verdict.NOT_COMPARABLE if all(map(results.unsent_share_of, after)) else Verdict.REGRESSION
+    )
     if all(one.outcome is results.Outcome.FAILED for one in after) and any(
         one.outcome is not results.Outcome.FAILED for one in before
     ):
@@ -342,12 +390,20 @@ def _compared(
         return replace(base, verdict=missing, note=f"B has no value: {after[-1].reason}")
 
     notes = [*_missing_frames(base), *_caveats("A", before), *_caveats("B", after)]
-    generators = [{results.generator_of(one.result) for one in findings} - {None} for findings in (before, after)]
+    generators = [
+        {results.generator_of(one.result) for one in findings} - {None}
+        for findings in (before, after)
+    ]
     if len(set.union(*generators)) > 1:
         kinds = [" and ".join(sorted(map(str, side))) or "not known" for side in generators]
-        notes = [f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may be the difference", *notes]
+        notes = [
+            f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may be the difference",
+            *notes,
+        ]
 
-    return replace(base, difference=difference(old, new), verdict=Verdict.TOO_FEW, note="; ".join(notes))
+    return replace(
+        base, difference=difference(old, new), verdict=Verdict.TOO_FEW, note="; ".join(notes)
+    )
 
 
 def _missing_frames(compared: ComparedQuantity) -> Iterator[str]:
@@ -359,19 +415,28 @@ def _missing_frames(compared: ComparedQuantity) -> Iterator[str]:
 
 
 def _caveats(side: str, findings: Sequence[results.Finding]) -> Iterator[str]:
-    for caveat, count in Counter(caveat for finding in findings for caveat in results.caveats_of(finding)).items():
+    for caveat, count in Counter(
+        caveat for finding in findings for caveat in results.caveats_of(finding)
+    ).items():
         yield f"{side}, {count} of {len(findings)} {caveat}"
 
 
-def _judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterator[ComparedQuantity]:
+def _judged(
+    compared: Sequence[ComparedQuantity], least_change: float
+) -> Iterator[ComparedQuantity]:
     """The verdicts: on the values as they are, and on the values at their most."""
     as_they_are = [one.difference for one in compared]
     at_their_most = [
-        None if one.difference is None else difference_at_most(*one.ends, one.unit, one.difference) for one in compared
+        None if one.difference is None else difference_at_most(*one.ends, one.unit, one.difference)
+        for one in compared
     ]
     sides = zip(compared, _adjusted(as_they_are), _adjusted(at_their_most), strict=True)
     for one, plain, most in sides:
-        yield one if plain is None else _verdict(one, plain, most, results.least_news(least_change, one.resolution))
+        yield (
+            one
+            if plain is None
+            else _verdict(one, plain, most, results.least_news(least_change, one.resolution))
+        )
 
 
 def _adjusted(differences: Sequence[Difference | None]) -> list[Difference | None]:
@@ -411,7 +476,12 @@ def difference_at_most(
 
 def real_change(found: Difference | None, least_change: float) -> float | None:
     """A change that is large enough to matter, and that chance does not explain; None: it is none, or not known."""
-    if found is None or found.p_value is None or found.p_value >= SIGNIFICANCE or abs(found.change) < least_change:
+    if (
+        found is None
+        or found.p_value is None
+        or found.p_value >= SIGNIFICANCE
+        or abs(found.change) < least_change
+    ):
         return None
     return found.change
 
@@ -421,7 +491,11 @@ def _verdict(
 ) -> ComparedQuantity:
     changes = [real_change(one, least_change) for one in (plain, most)]
     change = results.agreed_change(*changes)
-    weaker = min(filter(None, (plain, most)), key=lambda one: abs(one.change)) if change is not None else plain
+    weaker = (
+        min(filter(None, (plain, most)), key=lambda one: abs(one.change))
+        if change is not None
+        else plain
+    )
     p_value = max(one.p_value or 0.0 for one in (plain, most) if one is not None)
     notes = [compared.note]
 
@@ -429,7 +503,9 @@ def _verdict(
         verdict = Verdict.PROGRESSION if compared.unit.is_better(change) else Verdict.REGRESSION
         if change != plain.change and any(one.share for side in compared.ends for one in side):
             notes.append(_both_changes(plain, weaker))
-    elif changes == [None, None] or (changes[0] is None and most is not None and math.isinf(most.change)):
+    elif changes == [None, None] or (
+        changes[0] is None and most is not None and math.isinf(most.change)
+    ):
         verdict = Verdict.UNCHANGED
     else:
         verdict = Verdict.NOT_COMPARABLE
@@ -448,14 +524,24 @@ def _both_changes(plain: Difference, most: Difference) -> str:
 
 
 def _sample(findings: Sequence[results.Finding]) -> Sample:
-    return Sample(tuple(value for finding in findings if (value := results.number_of(finding.value)) is not None))
+    return Sample(
+        tuple(
+            value for finding in findings if (value := results.number_of(finding.value)) is not None
+        )
+    )
 
 
 def comparison_table(comparison: Comparison) -> str:
     """Formats the comparison as a table of plain text, with a summary below."""
-    rows = [_HEADER, *(tuple(quantity_in_words(compared).values()) for compared in comparison.quantities)]
+    rows = [
+        _HEADER,
+        *(tuple(quantity_in_words(compared).values()) for compared in comparison.quantities),
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
     return "\n".join((*lines, "", *summary_of(comparison)))
 
 
@@ -471,7 +557,13 @@ def comparison_markdown(comparison: Comparison) -> str:
 def comparison_cases(comparison: Comparison) -> list[Case]:
     """Converts the comparison into JUnit cases: a regression is a failure, an undecided quantity is skipped."""
     return [
-        Case(one.test, one.quantity, state=_STATES.get(one.verdict, "passed"), message=text, output=text)
+        Case(
+            one.test,
+            one.quantity,
+            state=_STATES.get(one.verdict, "passed"),
+            message=text,
+            output=text,
+        )
         for one in comparison.quantities
         for text in [describe_quantity(one)]
     ]
@@ -498,7 +590,9 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
         _sample_in_words(compared.after, compared.unit),
         "-" if difference is None else f"{100 * difference.change:+.2f} %",
         no_interval if interval is None else " to ".join(f"{100 * end:+.2f}" for end in interval),
-        f"{compared.p_value:.2g} ({difference.test})" if difference is not None and was_tested else "-",
+        f"{compared.p_value:.2g} ({difference.test})"
+        if difference is not None and was_tested
+        else "-",
         compared.verdict.value + (f": {compared.note}" if compared.note else ""),
     )
 
@@ -508,13 +602,20 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
 def _sample_in_words(sample: Sample, unit: Unit) -> str:
     if not sample.values:
         return "none"
-    spread = "" if sample.stdev is None else f" ± {100 * sample.stdev / sample.mean if sample.mean else 0.0:.2f} %"
+    spread = (
+        ""
+        if sample.stdev is None
+        else f" ± {100 * sample.stdev / sample.mean if sample.mean else 0.0:.2f} %"
+    )
     return f"{unit.format(sample.mean)}{spread} (n={len(sample.values)})"
 
 
 def summary_of(comparison: Comparison) -> Iterator[str]:
     """How many quantities have which verdict, what to do without any verdict, and what is missing; in lines."""
-    counts = {verdict: sum(compared.verdict is verdict for compared in comparison.quantities) for verdict in Verdict}
+    counts = {
+        verdict: sum(compared.verdict is verdict for compared in comparison.quantities)
+        for verdict in Verdict
+    }
     summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
     yield f"Testbed {comparison.testbed}: {summary}. Rates are aggregates; p is adjusted for the number of comparisons."
     if not comparison.has_verdict:

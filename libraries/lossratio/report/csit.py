@@ -27,7 +27,14 @@ from typing import Any
 from lossratio.errors import ReportError, storing
 from lossratio.measurements import CsitExportError
 from lossratio.report.metrics import telemetry_metrics
-from lossratio.results import Conditions, TestIdentity, TestResult, dut_versions, view_of, write_whole
+from lossratio.results import (
+    Conditions,
+    TestIdentity,
+    TestResult,
+    dut_versions,
+    view_of,
+    write_whole,
+)
 from lossratio.topology import NIC_MODELS
 
 TEST_TYPES = ("ndrpdr", "mrr", "soak", "reconf")
@@ -36,9 +43,17 @@ TEST_TYPES = ("ndrpdr", "mrr", "soak", "reconf")
 _SUITE = re.compile(
     r"(?P<links>(?:[12]n1l-)?)(?P<code>\d+ge\d+p\d+)(?P<nic>[a-z0-9]+)-(?P<body>[^.]+)-(?P<type>[a-z]+)"
 )
-_TEST = re.compile(r"(?P<size>\d+b|imix)(?:_v4_1)?-(?P<cores>(?:\d+c)?)-(?P<body>[^.]+)-(?P<type>[a-z]+)")
+_TEST = re.compile(
+    r"(?P<size>\d+b|imix)(?:_v4_1)?-(?P<cores>(?:\d+c)?)-(?P<body>[^.]+)-(?P<type>[a-z]+)"
+)
 _JOB = re.compile(r"csit-[^-/\s]+-perf-[^/\s]+")
-_DRIVERS = {"avf": "avf", "iavf": "avf", "rdma-core": "rdma", "mlx5_core": "mlx5", "af_xdp": "af-xdp"}
+_DRIVERS = {
+    "avf": "avf",
+    "iavf": "avf",
+    "rdma-core": "rdma",
+    "mlx5_core": "mlx5",
+    "af_xdp": "af-xdp",
+}
 _NIC_CODES = {
     "intel-x710": "10ge2p1x710",
     "intel-xl710": "40ge2p1xl710",
@@ -92,7 +107,9 @@ def csit_names(result: TestResult) -> CsitNames:
     test, conditions = result.test, result.conditions
     parts = _TEST.fullmatch(test.name.lower().replace(" ", "_"))
     if parts is None:
-        raise CsitNameError(f"The test {test.name!r} has no name like CSIT's, e.g. '64B-1c-ethip4-ip4base-ndrpdr'.")
+        raise CsitNameError(
+            f"The test {test.name!r} has no name like CSIT's, e.g. '64B-1c-ethip4-ip4base-ndrpdr'."
+        )
     if parts["type"] not in TEST_TYPES:
         raise CsitNameError(
             f"The name of {test.full_name} does not end with one of CSIT's types: {', '.join(TEST_TYPES)}."
@@ -102,7 +119,10 @@ def csit_names(result: TestResult) -> CsitNames:
     suite = _SUITE.fullmatch(folders[-1])
     if suite is None:
         # CSIT leaves out vfio-pci, and has no name for others.
-        drivers = {_DRIVERS.get(str(described.get("driver")), "") for described, _ in _interfaces(conditions)}
+        drivers = {
+            _DRIVERS.get(str(described.get("driver")), "")
+            for described, _ in _interfaces(conditions)
+        }
         driver = drivers.pop() if len(drivers) == 1 else ""
         body = parts["body"]
         if driver and not body.startswith(f"{driver}-"):
@@ -114,14 +134,20 @@ def csit_names(result: TestResult) -> CsitNames:
         # The dashboards show the last folder above a suite as the area, except of DPDK's tests.
         kind = _dut_kind(result)
         areas = {"vxlan": "ip4_tunnels", "l2": "l2", "ip6": "ip6"}
-        area = [] if kind == "dpdk" else [next((area for part, area in areas.items() if part in body), "ip4")]
+        area = (
+            []
+            if kind == "dpdk"
+            else [next((area for part, area in areas.items() if part in body), "ip4")]
+        )
         folders = ["tests", kind, "perf", *area, f"{links}{code}-{body}-{parts['type']}"]
     else:
         body = suite["body"]
         links = suite["links"]
         code = suite["code"] + suite["nic"]
         if body != parts["body"] and not body.endswith(f"-{parts['body']}"):
-            raise CsitNameError(f"The test {test.name!r} does not have the name of its suite {folders[-1]!r} in it.")
+            raise CsitNameError(
+                f"The test {test.name!r} does not have the name of its suite {folders[-1]!r} in it."
+            )
         if suite["type"] != parts["type"]:
             raise CsitNameError(
                 f"The names of {test.full_name} end with two types, {suite['type']} and {parts['type']}."
@@ -129,11 +155,17 @@ def csit_names(result: TestResult) -> CsitNames:
 
     # The tag with the number of worker threads and of cores, else the cores alone, which CSIT takes too.
     tags = (tag.lower() for tag in test.tags)
-    threads = next((tag for tag in tags if re.fullmatch(rf"\d+t{parts['cores']}", tag)), parts["cores"])
+    threads = next(
+        (tag for tag in tags if re.fullmatch(rf"\d+t{parts['cores']}", tag)), parts["cores"]
+    )
     return CsitNames(
         test_id=".".join((*folders, f"{parts['size']}-{parts['cores']}-{body}-{parts['type']}")),
         name_short=body,
-        name_long="-".join(part for part in (re.sub(r"^\d+ge\d+p\d", "", code), parts["size"], threads, body) if part),
+        name_long="-".join(
+            part
+            for part in (re.sub(r"^\d+ge\d+p\d", "", code), parts["size"], threads, body)
+            if part
+        ),
         test_type=parts["type"],
         nodes={"1n1l-": "1n", "2n1l-": "2n"}.get(links, "3n"),
     )
@@ -169,7 +201,9 @@ def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
         speed = described.get("speed") or (limits.max_bit_rate if limits else None)
         speed = speed or (int(reported) * 1e6 if reported.isdigit() else None)
         if model and speed:
-            return f"{max(1, round(float(speed) / 1e9))}ge2p1{re.sub(r'[^a-z0-9]', '', model.lower())}"
+            return (
+                f"{max(1, round(float(speed) / 1e9))}ge2p1{re.sub(r'[^a-z0-9]', '', model.lower())}"
+            )
 
     raise CsitNameError(
         f"{test.full_name} does not say what NIC its DUT has, and CSIT's names begin with it. Add model: and speed: to "
@@ -219,7 +253,9 @@ def csit_export(result: TestResult) -> CsitExport:
     # A generator without a version of its own has lossratio's version.
     version = generator.get("version", result.conditions.controller.lossratio_version)
     if not (kind and version):
-        raise CsitExportError(f"{result.test.full_name} does not say what kind and version its generator was.")
+        raise CsitExportError(
+            f"{result.test.full_name} does not say what kind and version its generator was."
+        )
 
     dut_kind = _dut_kind(result)
     dut_version = next((version for _, version in dut_versions(result)), None)
@@ -227,8 +263,12 @@ def csit_export(result: TestResult) -> CsitExport:
         raise CsitExportError(f"{result.test.full_name} does not say what version its DUT had.")
 
     # A node on this machine appears with its name.
-    hosts = {str((node or {}).get("host") or name) for name, node in _nodes(result.conditions).items()}
-    metrics = [] if result.error is not None else [line.csit() for line in telemetry_metrics(result)]
+    hosts = {
+        str((node or {}).get("host") or name) for name, node in _nodes(result.conditions).items()
+    }
+    metrics = (
+        [] if result.error is not None else [line.csit() for line in telemetry_metrics(result)]
+    )
     case = {
         "version": "1.5.1",
         "start_time": _time(result.started),
@@ -248,12 +288,16 @@ def csit_export(result: TestResult) -> CsitExport:
         "test_type": names.test_type,
         "tg_type": kind.lower(),
         "tg_version": str(version),
-        "telemetry": [base64.b64encode(zlib.compress("\n".join(metrics).encode(), 9)).decode()] if metrics else [],
+        "telemetry": [base64.b64encode(zlib.compress("\n".join(metrics).encode(), 9)).decode()]
+        if metrics
+        else [],
     }
     return CsitExport(names, csit_job(result), case)
 
 
-def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None = None, build: int) -> list[Path]:
+def write_csit(
+    folder: Path, exports: Sequence[CsitExport], *, job: str | None = None, build: int
+) -> list[Path]:
     """Writes the files of a run below ``JOB/BUILD`` in a folder; without a job, each type of tests has its own.
 
     Raises:
@@ -282,7 +326,10 @@ def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None =
         paths.append(_write(path, export.case))
 
     for name, cases in jobs.items():
-        start, end = min(case["start_time"] for case in cases), max(case["end_time"] for case in cases)
+        start, end = (
+            min(case["start_time"] for case in cases),
+            max(case["end_time"] for case in cases),
+        )
         started, ended = (datetime.fromisoformat(text.removesuffix("Z")) for text in (start, end))
         # The run as a whole, from which CSIT's dashboards take time and duration of a build.
         whole = {
@@ -311,7 +358,9 @@ def _write(path: Path, fields: Mapping[str, Any]) -> Path:
 
 def _dut_kind(result: TestResult) -> str:
     duts = result.conditions.duts
-    kind = next((str(dut.get("csit_type", dut["kind"])) for dut in duts.values() if dut.get("kind")), "")
+    kind = next(
+        (str(dut.get("csit_type", dut["kind"])) for dut in duts.values() if dut.get("kind")), ""
+    )
     if not kind:
         raise CsitExportError(f"{result.test.full_name} does not say what kind its DUT was.")
     return kind

@@ -157,7 +157,9 @@ def failures_of(directory: Path) -> Iterator[Unmeasured]:
             # Earlier versions noted neither suite nor time.
             suite = entry.get("suite") or test.rpartition(".")[0]
             failed = entry.get("time")
-            yield Unmeasured(test, str(entry["message"]), str(suite), None if failed is None else str(failed))
+            yield Unmeasured(
+                test, str(entry["message"]), str(suite), None if failed is None else str(failed)
+            )
 
 
 def skips_of(directory: Path) -> Iterator[tuple[SkippedTest, str, bool]]:

@@ -52,7 +52,11 @@ def junit_report(runs: Sequence[Run]) -> str:
                 for result, doubts in zip(run.results, run.doubts, strict=True)
             ),
             *(
-                Case(*_names(test), state="error", message=f"cut off after {trials_counted(test.trials)}")
+                Case(
+                    *_names(test),
+                    state="error",
+                    message=f"cut off after {trials_counted(test.trials)}",
+                )
                 for test in run.cut_off
             ),
             *(
@@ -60,7 +64,10 @@ def junit_report(runs: Sequence[Run]) -> str:
                 for skipped in run.skipped
                 for test in skipped.tests
             ),
-            *(Case(test.suite, test.test, state="error", message=test.error) for test in run.unmeasured),
+            *(
+                Case(test.suite, test.test, state="error", message=test.error)
+                for test in run.unmeasured
+            ),
             *(
                 Case("not readable", f"file {number}", state="error", message=problem)
                 for number, problem in enumerate(run.problems, start=1)
@@ -74,7 +81,10 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
     """Makes a JUnit file."""
     root = Element("testsuites")
     for name, cases in suites.items():
-        counts = {state: sum(case.state == state for case in cases) for state in ("failure", "error", "skipped")}
+        counts = {
+            state: sum(case.state == state for case in cases)
+            for state in ("failure", "error", "skipped")
+        }
         suite = SubElement(
             root,
             "testsuite",
@@ -86,12 +96,18 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
             time=f"{sum(case.seconds for case in cases):.3f}",
         )
         for case in cases:
-            test = {"classname": xml_text(case.suite), "name": xml_text(case.name), "time": f"{case.seconds:.3f}"}
+            test = {
+                "classname": xml_text(case.suite),
+                "name": xml_text(case.name),
+                "time": f"{case.seconds:.3f}",
+            }
             element = SubElement(suite, "testcase", test)
             if case.properties:
                 properties = SubElement(element, "properties")
                 for quantity, value in case.properties:
-                    SubElement(properties, "property", name=xml_text(quantity), value=xml_text(value))
+                    SubElement(
+                        properties, "property", name=xml_text(quantity), value=xml_text(value)
+                    )
 
             if case.state != "passed":
                 SubElement(element, case.state, message=xml_text(case.message))
@@ -99,7 +115,11 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
                 SubElement(element, "system-out").text = xml_text(case.output)
 
     ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        + ElementTree.tostring(root, encoding="unicode")
+        + "\n"
+    )
 
 
 def _names(cut_off: CutOff) -> tuple[str, str]:
@@ -111,13 +131,22 @@ def _names(cut_off: CutOff) -> tuple[str, str]:
 
 def _case(result: TestResult, doubts: tuple[str, ...], failure: str | None) -> Case:
     findings = list(findings_of([result]))
-    reasons = [f"{finding.quantity}: {finding.reason}" for finding in findings if finding.reason is not None]
+    reasons = [
+        f"{finding.quantity}: {finding.reason}"
+        for finding in findings
+        if finding.reason is not None
+    ]
     values = tuple(
-        (f"{finding.quantity} {'aggregate ' * isinstance(finding.value, Rate)}{finding.unit.name}", repr(value))
+        (
+            f"{finding.quantity} {'aggregate ' * isinstance(finding.value, Rate)}{finding.unit.name}",
+            repr(value),
+        )
         for finding in findings
         if (value := number_of(finding.value)) is not None
     )
-    state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome]
+    state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[
+        result.outcome
+    ]
     why = result.error or "; ".join(reasons)
     if failure is not None:
         state = "failure"

@@ -92,7 +92,11 @@ class RunReport:
 
     def end_test(self, data: Any, result: Any) -> None:
         """Notes a test that failed or was skipped: it may have measured nothing. Robot Framework calls this method."""
-        if not self._notes_failures or self._directory is None or result.status not in ("FAIL", "SKIP"):
+        if (
+            not self._notes_failures
+            or self._directory is None
+            or result.status not in ("FAIL", "SKIP")
+        ):
             return
         try:
             if result.status == "SKIP":

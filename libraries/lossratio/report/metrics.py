@@ -28,8 +28,14 @@ _COUNTERS = {
 _MEASURED = "1: measured; 0: irregular or failed."
 _TEST_FAILED = "1: the test failed, also where its values were measured; 0: it did not."
 _SKIPS = {
-    True: ("lossratio_not_measured_here", "1: the test was not measured here, as the testbed is too small for it."),
-    False: ("lossratio_skipped", "1: the test was skipped, though the testbed is not too small for it."),
+    True: (
+        "lossratio_not_measured_here",
+        "1: the test was not measured here, as the testbed is too small for it.",
+    ),
+    False: (
+        "lossratio_skipped",
+        "1: the test was skipped, though the testbed is not too small for it.",
+    ),
 }
 """Name and meaning of the metric of skipped tests, by whether the testbed is too small for them."""
 _STATISTICS = ("value", "lower_bound", "upper_bound", "deviation")
@@ -55,7 +61,9 @@ class Sample:
 
         CSIT's dashboards split lines at commas, ``=``, ``{`` and quotes, so that labels have none of them.
         """
-        labels = ",".join(f"{name}='{re.sub(_SPLIT, '_', text)}'" for name, text in self.labels.items())
+        labels = ",".join(
+            f"{name}='{re.sub(_SPLIT, '_', text)}'" for name, text in self.labels.items()
+        )
         return f"{self.name}{{{labels}}} {float(self.value)} {round(self.time.timestamp() * 1000)}"
 
 
@@ -68,13 +76,17 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
             labels = {"hostname": dut["node"], "rate": rate}
             for counter, about in _COUNTERS.items():
                 for place, frames in dut[counter].items():
-                    yield Sample(f"dut_{counter}", about, frames, result.ended, {**labels, "place": place})
+                    yield Sample(
+                        f"dut_{counter}", about, frames, result.ended, {**labels, "place": place}
+                    )
 
             for statistic in dut.get("statistics", ()):
                 about = f"What a DUT reports about the trial's traffic, in {statistic['unit']}."
                 of_node = statistic.get("labels")
                 csit = _CSIT_NAMES.get(statistic["name"]) if of_node else None
-                own = {"place": statistic["place"]} if csit is None else dict(sorted(of_node.items()))
+                own = (
+                    {"place": statistic["place"]} if csit is None else dict(sorted(of_node.items()))
+                )
                 name = csit or f"dut_{statistic['name']}"
                 yield Sample(name, about, statistic["value"], result.ended, {**labels, **own})
 
@@ -82,12 +94,22 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
                 for load in dut.get(field_name, ()):
                     own = {**labels, **{name: str(load[name]) for name in names}}
                     metric = f"dut_{names[-1]}"
-                    yield Sample(f"{metric}_frames", about_frames, load["frames"], result.ended, own)
+                    yield Sample(
+                        f"{metric}_frames", about_frames, load["frames"], result.ended, own
+                    )
                     if share is not None and load[share] is not None:
-                        yield Sample(f"{metric}_{share}_ratio", about_share, load[share], result.ended, own)
+                        yield Sample(
+                            f"{metric}_{share}_ratio", about_share, load[share], result.ended, own
+                        )
 
             lost = dut["unaccounted_frames"]
-            yield Sample("dut_unaccounted_frames", "Frames lost at no named place.", lost, result.ended, labels)
+            yield Sample(
+                "dut_unaccounted_frames",
+                "Frames lost at no named place.",
+                lost,
+                result.ended,
+                labels,
+            )
 
 
 _CSIT_NAMES = {
@@ -113,7 +135,13 @@ its labels are the labels of the statistics."""
 
 
 _LOADS = (
-    ("workers", ("worker",), "Frames that a worker took.", "busy", "Share of a worker's time with frames."),
+    (
+        "workers",
+        ("worker",),
+        "Frames that a worker took.",
+        "busy",
+        "Share of a worker's time with frames.",
+    ),
     ("queues", ("interface", "queue"), "Frames that came through a receive queue.", None, ""),
     (
         "cpus",
@@ -137,29 +165,58 @@ def samples_of(run: Run) -> Iterator[Sample]:
             statistic = name.replace("deviation", "standard_deviation")
             if value is not None and finding.outcome is Outcome.MEASURED:
                 about = f"Measured values with their bounds, in {unit.replace('_', ' ')}."
-                yield Sample(f"lossratio_result_{unit}", about, value, result.ended, {**labels, "statistic": statistic})
+                yield Sample(
+                    f"lossratio_result_{unit}",
+                    about,
+                    value,
+                    result.ended,
+                    {**labels, "statistic": statistic},
+                )
         regular = float(finding.outcome is Outcome.MEASURED)
         yield Sample("lossratio_measured", _MEASURED, regular, result.ended, labels)
     for result, doubts in zip(run.results, doubts_of(run.results), strict=True):
         labels = _labels(run, result)
-        yield Sample("lossratio_doubts", "Number of doubts about a result.", len(doubts), result.ended, labels)
+        yield Sample(
+            "lossratio_doubts",
+            "Number of doubts about a result.",
+            len(doubts),
+            result.ended,
+            labels,
+        )
         failed_test = float(run.failure_of(result) is not None)
         yield Sample("lossratio_test_failed", _TEST_FAILED, failed_test, result.ended, labels)
         about = "Duration of a measurement, with latency and telemetry after a search."
         yield Sample("lossratio_test_seconds", about, result.took_s, result.ended, labels)
         ended = result.ended.timestamp()
         yield Sample(
-            "lossratio_test_ended_timestamp_seconds", "Time when a measurement ended.", ended, result.ended, labels
+            "lossratio_test_ended_timestamp_seconds",
+            "Time when a measurement ended.",
+            ended,
+            result.ended,
+            labels,
         )
         for sample in telemetry_metrics(result):
-            yield replace(sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels})
+            yield replace(
+                sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels}
+            )
 
     # Labels of all samples are alike, so that queries which group by one of them find these tests, too.
-    about_run = {"testbed": run.testbed or "", "run": run.path.resolve().name, "generator": "", "device": ""}
+    about_run = {
+        "testbed": run.testbed or "",
+        "run": run.path.resolve().name,
+        "generator": "",
+        "device": "",
+    }
     now = datetime.now(timezone.utc)
     for cut_off in run.cut_off:
         labels = {**about_run, "suite": cut_off.suite or "", "test": cut_off.test or cut_off.name}
-        yield Sample("lossratio_cut_off_trials", "Trials of a test that was cut off.", cut_off.trials, now, labels)
+        yield Sample(
+            "lossratio_cut_off_trials",
+            "Trials of a test that was cut off.",
+            cut_off.trials,
+            now,
+            labels,
+        )
     for failed in run.unmeasured:
         names = {"suite": failed.suite, "test": failed.test}
         labels = {**about_run, **names, "quantity": NOTHING_MEASURED}
@@ -198,7 +255,8 @@ def otlp_report(runs: Sequence[Run]) -> str:
         gauges: dict[str, dict[str, Any]] = {}
         for sample in samples_of(run):
             gauge = gauges.setdefault(
-                sample.name, {"name": sample.name, "description": sample.help, "gauge": {"dataPoints": []}}
+                sample.name,
+                {"name": sample.name, "description": sample.help, "gauge": {"dataPoints": []}},
             )
             gauge["gauge"]["dataPoints"].append(
                 {
@@ -223,12 +281,20 @@ def bencher_report(runs: Sequence[Run]) -> str:
             value = number_of(finding.value)
             if value is None or finding.outcome is not Outcome.MEASURED:
                 continue
+
             lower, upper = number_of(finding.lower_bound), number_of(finding.upper_bound)
             # The lower bound is a load; a conditional throughput with loss is less, and outside of such a band.
-            bounds = {"lower_value": lower if lower is None or lower <= value else None, "upper_value": upper}
-            measure = {"value": value, **{name: bound for name, bound in bounds.items() if bound is not None}}
+            bounds = {
+                "lower_value": lower if lower is None or lower <= value else None,
+                "upper_value": upper,
+            }
+            measure = {
+                "value": value,
+                **{name: bound for name, bound in bounds.items() if bound is not None},
+            }
             name = f"{finding.quantity} ({finding.unit.name})"
             benchmarks.setdefault(_benchmark_of(finding.result), {})[name] = measure
+
     return json.dumps(benchmarks, indent=2) + "\n"
 
 

@@ -40,11 +40,15 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     before = 0
     for run in runs:
         name = str(run.path) if len(runs) > 1 else ""
-        rows += [replace(row, number=before + row.number, run=name) for row in tables.rows_of(run, runs)]
+        rows += [
+            replace(row, number=before + row.number, run=name) for row in tables.rows_of(run, runs)
+        ]
         before += len(run.results)
 
     results = [result for run in runs for result in run.results]
-    is_large = len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
+    is_large = (
+        len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
+    )
     sections, searches = _sections(runs, is_large=is_large)
     overviews: list[str] = []
 
@@ -74,7 +78,9 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         "page.html.jinja",
         sections,
         is_large=is_large,
-        data={"charts": packed({"marks": _MARKS, "colours": _COLOURS, "searches": searches})} if searches else {},
+        data={"charts": packed({"marks": _MARKS, "colours": _COLOURS, "searches": searches})}
+        if searches
+        else {},
         title=title,
         headline=_headline(runs, rows),
         runs=runs,
@@ -85,7 +91,9 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     )
 
 
-def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], dict[str, Mapping[str, JsonValue]]]:
+def _sections(
+    runs: Sequence[Run], *, is_large: bool
+) -> tuple[list[Section], dict[str, Mapping[str, JsonValue]]]:
     """The sections of all tests, and the data of the charts that the page's script draws, by the section's name."""
     body = partial(html_fragment, PAGES, "section.html.jinja", filters={"text": _as_text})
     conditions = partial(html_fragment, PAGES, "conditions.html.jinja")
@@ -119,17 +127,26 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
             searches[name] = data
         pictures: Iterable[Picture] = view.pictures(result) if charts is None else charts.others
         places = {} if charts is None else charts.drawn
-        drawn = (replace(one, svg=f'<div class="chart" data-draw="{place}"></div>') for place, one in places.items())
+        drawn = (
+            replace(one, svg=f'<div class="chart" data-draw="{place}"></div>')
+            for place, one in places.items()
+        )
         parts = (
             body(
                 run=run.path if len(runs) > 1 else None,
                 result=result,
                 doubts=doubts,
                 failure=run.failure_in_spite_of(result),
-                pictures=[picture for picture in (*drawn, *pictures) if picture.svg or picture.table],
+                pictures=[
+                    picture for picture in (*drawn, *pictures) if picture.svg or picture.table
+                ],
                 message=message,
             ),
-            conditions(result=result, of_kind=view.conditions(result), frame_size=tables.describe_frame_size),
+            conditions(
+                result=result,
+                of_kind=view.conditions(result),
+                frame_size=tables.describe_frame_size,
+            ),
             *facts_of(result.conditions),
             "</details>",
         )
@@ -142,15 +159,22 @@ def _headline(runs: Sequence[Run], rows: Sequence[tables.FindingRow]) -> str:
     skipped: Counter[str] = Counter()
     for alike in (alike for run in runs for alike in run.skipped):
         skipped[alike.what] += len(alike.tests)
-    left_out = "".join(f" · {tests_counted(count)} {what}" for what, count in sorted(skipped.items()))
+    left_out = "".join(
+        f" · {tests_counted(count)} {what}" for what, count in sorted(skipped.items())
+    )
     if not results:
         return f"No results{left_out}."
+
     testbeds = sorted({result.conditions.testbed.in_words for result in results})
-    began, ended = min(result.started for result in results), max(result.ended for result in results)
+    began, ended = (
+        min(result.started for result in results),
+        max(result.ended for result in results),
+    )
     last = f"{ended:%H:%M}" if began.date() == ended.date() else f"{ended:%Y-%m-%d %H:%M}"
     odd = sum(row.is_odd for row in rows)
     counts = f"{len(rows)} values of {len(results)} tests, {odd or 'none'} of them irregular, failed or doubtful"
     where = f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}"
+
     return f"{counts} · {where} · {began:%Y-%m-%d %H:%M} to {last} UTC{left_out}"
 
 

@@ -10,7 +10,13 @@ from functools import partial
 from operator import attrgetter
 
 from lossratio import drawing
-from lossratio.report.comparison import ComparedQuantity, Comparison, Verdict, quantity_in_words, summary_of
+from lossratio.report.comparison import (
+    ComparedQuantity,
+    Comparison,
+    Verdict,
+    quantity_in_words,
+    summary_of,
+)
 from lossratio.report.run import Run
 from lossratio.report.tables import describe_frame_size
 from lossratio.results import Doubt, Finding, TestResult, build_of, number_of
@@ -27,10 +33,18 @@ _SPREAD = 0.16
 _MARKS = {
     False: drawing.Mark("measured", "measured", "circle", drawing.series_colour(2)),
     True: drawing.Mark(
-        "doubtful", "irregular, or doubts about it", "square", drawing.series_colour(1), is_filled=False
+        "doubtful",
+        "irregular, or doubts about it",
+        "square",
+        drawing.series_colour(1),
+        is_filled=False,
     ),
 }
-_KINDS = {Verdict.REGRESSION: "alarm", Verdict.TOO_FEW: "undecided", Verdict.NOT_COMPARABLE: "irregular"}
+_KINDS = {
+    Verdict.REGRESSION: "alarm",
+    Verdict.TOO_FEW: "undecided",
+    Verdict.NOT_COMPARABLE: "irregular",
+}
 """Classes of verdicts; the others are of the class `measured`."""
 
 
@@ -93,7 +107,9 @@ class _Row:
             having = Counter[str]()
             for value in of_side:
                 having.update({doubt.kind.value for doubt in value.doubts})
-            for kind in dict.fromkeys(doubt.kind.value for value in of_side for doubt in value.doubts):
+            for kind in dict.fromkeys(
+                doubt.kind.value for value in of_side for doubt in value.doubts
+            ):
                 yield f"{side}, {having[kind]} of {len(of_side)}: {kind}"
 
     @property
@@ -172,7 +188,9 @@ def _words(column: str) -> Callable[[_Row], str]:
 
 _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.test_column(_Row),
-    drawing.Column("change", attrgetter("change_in_words"), attrgetter("change"), style="number quote"),
+    drawing.Column(
+        "change", attrgetter("change_in_words"), attrgetter("change"), style="number quote"
+    ),
     drawing.Column("verdict", _words("verdict"), style="name", markup=attrgetter("verdict")),
     drawing.Column("goal", attrgetter("compared.quantity")),
     drawing.Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
@@ -185,14 +203,23 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
 
 
 def comparison_page(
-    comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str] = ("A", "B")
+    comparison: Comparison,
+    before: Sequence[Run],
+    after: Sequence[Run],
+    names: tuple[str, str] = ("A", "B"),
 ) -> str:
     """Makes the page of a comparison."""
     order = list(Verdict)
-    rows = sorted(_rows(comparison, (*before, *after)), key=lambda row: order.index(row.compared.verdict))
+    rows = sorted(
+        _rows(comparison, (*before, *after)), key=lambda row: order.index(row.compared.verdict)
+    )
     body = partial(drawing.html_fragment, drawing.PAGES, "comparison_section.html.jinja")
     sections = [
-        (row.link, f"{row.compared.test}, {row.compared.quantity}", (body(row=row, picture=_draw(row.values)),))
+        (
+            row.link,
+            f"{row.compared.test}, {row.compared.quantity}",
+            (body(row=row, picture=_draw(row.values)),),
+        )
         for row in rows
     ]
     overview = drawing.Overview(
@@ -223,9 +250,20 @@ def comparison_page(
 
 
 def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
-    known = {id(result): (run, doubts) for run in runs for result, doubts in zip(run.results, run.doubts, strict=True)}
-    changes = [quantity.difference for quantity in comparison.quantities if quantity.difference is not None]
-    ends = [abs(end) for change in changes for end in (change.change, *(change.interval or ())) if abs(end) < 1.0]
+    known = {
+        id(result): (run, doubts)
+        for run in runs
+        for result, doubts in zip(run.results, run.doubts, strict=True)
+    }
+    changes = [
+        quantity.difference for quantity in comparison.quantities if quantity.difference is not None
+    ]
+    ends = [
+        abs(end)
+        for change in changes
+        for end in (change.change, *(change.interval or ()))
+        if abs(end) < 1.0
+    ]
     most = max((*ends, 0.02))
 
     for number, compared in enumerate(comparison.quantities, start=1):
@@ -257,18 +295,29 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
         )
 
 
-def _headline(comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str]) -> str:
+def _headline(
+    comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str]
+) -> str:
     sides = []
     for side, name, runs in zip("AB", names, (before, after), strict=True):
         results = [result for run in runs for result in run.results]
         if not results:
             sides.append(f"{side}: {name} (nothing measured)")
             continue
-        began, ended = min(result.started for result in results), max(result.ended for result in results)
+
+        began, ended = (
+            min(result.started for result in results),
+            max(result.ended for result in results),
+        )
         builds = sorted({build for result in results if (build := build_of(result)) is not None})
-        days = f"{began:%Y-%m-%d}" if began.date() == ended.date() else f"{began:%Y-%m-%d} to {ended:%Y-%m-%d}"
+        days = (
+            f"{began:%Y-%m-%d}"
+            if began.date() == ended.date()
+            else f"{began:%Y-%m-%d} to {ended:%Y-%m-%d}"
+        )
         count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
         sides.append(f"{side}: {name} ({', '.join((count, days, *builds))})")
+
     return f"{' · '.join(sides)} · testbed {comparison.testbed}"
 
 
@@ -280,15 +329,23 @@ def _formatted(finding: Finding, value: float | None) -> str:
 
 def _draw(values: Sequence[_Value]) -> str:
     """Draws every value of both sides, with its bounds; an empty string if there is no value."""
-    shown = [(value, number) for value in values if (number := number_of(value.finding.value)) is not None]
+    shown = [
+        (value, number)
+        for value in values
+        if (number := number_of(value.finding.value)) is not None
+    ]
     if not shown:
         return ""
 
     ends = [end for value, number in shown for end in (number, *value.ends) if end is not None]
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-    plot = drawing.Plot(drawing.Axis(low - room, high + room, _LEFT, _RIGHT), drawing.Axis(0.0, 2.0, _BOTTOM, _TOP))
-    about, in_words = drawing.values_axis(shown[-1][0].finding.unit, shown[-1][0].finding.quantity, high)
+    plot = drawing.Plot(
+        drawing.Axis(low - room, high + room, _LEFT, _RIGHT), drawing.Axis(0.0, 2.0, _BOTTOM, _TOP)
+    )
+    about, in_words = drawing.values_axis(
+        shown[-1][0].finding.unit, shown[-1][0].finding.quantity, high
+    )
     plot.frame(plot.x.ticks(9), [0.5, 1.5], in_words, lambda ratio: "A" if ratio > 1.0 else "B")
 
     for side, middle in (("A", 1.5), ("B", 0.5)):

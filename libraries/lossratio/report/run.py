@@ -91,7 +91,10 @@ class Run:
     @property
     def lacks(self) -> tuple[str, ...]:
         """What is missing: messages about files that could not be read, and tests that did not finish."""
-        failed = (f"{test.name} failed before it measured anything: {test.error}" for test in self.unmeasured)
+        failed = (
+            f"{test.name} failed before it measured anything: {test.error}"
+            for test in self.unmeasured
+        )
         return (*self.problems, *(f"{test.name} was cut off." for test in self.cut_off), *failed)
 
     @property
@@ -119,7 +122,9 @@ def is_run(path: Path) -> bool:
 def _parts_of(path: Path) -> list[Path]:
     """The directories of a run's processes: usually it is one, the run's own."""
     places = [path, *sorted((path / _PARALLEL).glob("*"))]
-    return [place for place in places if RunDirectory(place).has_files or (place / FAILURES).exists()]
+    return [
+        place for place in places if RunDirectory(place).has_files or (place / FAILURES).exists()
+    ]
 
 
 _PARALLEL = "pabot_results"
@@ -146,7 +151,9 @@ def read_run(path: Path) -> Run:
     """
     parts = _parts_of(path)
     if not parts:
-        raise ReportError(f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it.")
+        raise ReportError(
+            f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it."
+        )
     return _read(path) if parts == [path] else _joined(path, [_read(part) for part in parts])
 
 
@@ -196,7 +203,9 @@ def _read(path: Path) -> Run:
             bounds = () if kind is None else tuple(kind.known_so_far(contents))
             if contents.unproved:
                 rest = len(contents.unproved)
-                bounds += (f"{rest} further trials do not count: nobody looked at the devices after them",)
+                bounds += (
+                    f"{rest} further trials do not count: nobody looked at the devices after them",
+                )
 
             bounds += tuple(withdrawn_in_words(contents))
             for result in contents.results[-1:]:
@@ -204,7 +213,9 @@ def _read(path: Path) -> Run:
                 last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"
 
             names = _names_in(contents)
-            cut_off.append(CutOff(journal.stem, contents.created, len(contents.entries), bounds, last, *names))
+            cut_off.append(
+                CutOff(journal.stem, contents.created, len(contents.entries), bounds, last, *names)
+            )
 
     stems = {file.stem for name in ("results", "trials") for file in (path / name).glob("*.json*")}
     all_failed = tuple(failures_of(path))
@@ -249,7 +260,9 @@ def _skipped_in(path: Path, stems: AbstractSet[str]) -> tuple[Skipped, ...]:
     for test, reason, is_misfit in skips_of(path):
         if stems.isdisjoint(result_stems(test.full_name)):
             tests.setdefault((reason, is_misfit), []).append(test)
-    return tuple(Skipped(reason, tuple(alike), is_misfit) for (reason, is_misfit), alike in tests.items())
+    return tuple(
+        Skipped(reason, tuple(alike), is_misfit) for (reason, is_misfit), alike in tests.items()
+    )
 
 
 def runs_in(path: Path) -> list[Path]:

@@ -30,7 +30,15 @@ from lossratio.units import Unit, format_bit_rate, format_ratio, trials_counted
 
 REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
-_INTEGRITY = ("arrived", "examined", "duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
+_INTEGRITY = (
+    "arrived",
+    "examined",
+    "duplicated",
+    "corrupted",
+    "wrong_length",
+    "misdelivered",
+    "reordered",
+)
 """Attributes of `lossratio.results.frame_integrity.FrameIntegrity` with a column of their own."""
 _LONGEST_MESSAGE = 300
 """Characters of a failed test's message in a table; the section of the test has all of it."""
@@ -93,7 +101,11 @@ class FindingRow:
     @property
     def is_odd(self) -> bool:
         """Whether it is irregular, failed or doubtful, or its test failed all the same."""
-        return self.finding.outcome is not Outcome.MEASURED or bool(self.doubts) or self.failure is not None
+        return (
+            self.finding.outcome is not Outcome.MEASURED
+            or bool(self.doubts)
+            or self.failure is not None
+        )
 
     @property
     def rate(self) -> Rate | None:
@@ -131,7 +143,11 @@ class FindingRow:
     def aggregate(self) -> str:
         """The rate as an aggregate, with the factor between both."""
         factor = self.result.conditions.load.aggregate_factor
-        return NOTHING if self.rate is None else f"{format_frames_per_second(self.rate.aggregate_fps)} (x {factor:g})"
+        return (
+            NOTHING
+            if self.rate is None
+            else f"{format_frames_per_second(self.rate.aggregate_fps)} (x {factor:g})"
+        )
 
     @property
     def state_of_test(self) -> str:
@@ -143,7 +159,9 @@ class FindingRow:
         """That the test failed although its values were measured; empty: it did not."""
         if self.failure is None:
             return ()
-        return (f"the test failed: {textwrap.shorten(self.failure, _LONGEST_MESSAGE, placeholder=' ...')}",)
+        return (
+            f"the test failed: {textwrap.shorten(self.failure, _LONGEST_MESSAGE, placeholder=' ...')}",
+        )
 
     @property
     def state(self) -> str:
@@ -151,7 +169,9 @@ class FindingRow:
         if self.finding.outcome is Outcome.FAILED:
             return "failed: no result"
         if self.finding.outcome is Outcome.IRREGULAR:
-            return "irregular" if self.finding.reason is None else f"irregular: {self.finding.reason}"
+            return (
+                "irregular" if self.finding.reason is None else f"irregular: {self.finding.reason}"
+            )
         return view_of(self.result).in_order
 
     @property
@@ -160,7 +180,11 @@ class FindingRow:
         caveats = caveats_of(self.finding)[0 if self.finding.reason is None else 1 :]
         early = self.result.conditions.timing.has_early_verdicts
         alone = [f"the tester alone: {self.tester}"] if self.tester else []
-        return [*caveats, *(["with early verdicts: not comparable with whole trials"] if early else []), *alone]
+        return [
+            *caveats,
+            *(["with early verdicts: not comparable with whole trials"] if early else []),
+            *alone,
+        ]
 
     @property
     def verdict(self) -> str:
@@ -185,7 +209,10 @@ class FindingRow:
         value = self.rate.aggregate_fps
         spread = deviation.aggregate_fps if isinstance(deviation, Rate) else 0.0
         bounds = (self.finding.lower_bound, self.finding.upper_bound)
-        ends = [bound.aggregate_fps for bound in bounds if isinstance(bound, Rate)] or [value - spread, value + spread]
+        ends = [bound.aggregate_fps for bound in bounds if isinstance(bound, Rate)] or [
+            value - spread,
+            value + spread,
+        ]
         return range_bar(*(100.0 * rate / most for rate in (value, min(ends), max(ends))))
 
     @cached_property
@@ -264,10 +291,17 @@ _PICTURE: Column[FindingRow] = Column("bounds", attrgetter("bounds"), markup=att
 _LATENCY: Column[FindingRow] = Column(
     "latency", attrgetter("latency_in_words"), attrgetter("median_latency_us"), style="words"
 )
-_SIZE: Column[FindingRow] = Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes"))
+_SIZE: Column[FindingRow] = Column(
+    "frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")
+)
 COLUMNS: tuple[Column[FindingRow], ...] = (
     _TEST,
-    Column("number to quote", attrgetter("quoted_in_words"), attrgetter("quoted_number"), style="number quote"),
+    Column(
+        "number to quote",
+        attrgetter("quoted_in_words"),
+        attrgetter("quoted_number"),
+        style="number quote",
+    ),
     Column("result", attrgetter("state_of_test"), style="name", markup=attrgetter("verdict")),
     Column("goal", attrgetter("finding.quantity")),
     _SIZE,
@@ -285,7 +319,11 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
 
 RUN: Column[FindingRow] = Column("run", attrgetter("run"), style="name")
 """The column of pages of several runs."""
-_MARKDOWN = (_TEST, _MEASURED, *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY)))
+_MARKDOWN = (
+    _TEST,
+    _MEASURED,
+    *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY)),
+)
 """Markdown has the value of irregular results too, beside the reason."""
 
 
@@ -297,7 +335,11 @@ def section_name(number: int) -> str:
 def describe_frame_size(traffic: Traffic) -> str:
     """Formats the sizes of the frames, e.g. ``64 B``, or ``64, 570, 1518 B (353.83 B on average)``."""
     sizes = ", ".join(str(size.size_bytes) for size in traffic.frame_sizes)
-    average = f" ({traffic.average_frame_size_bytes:.2f} B on average)" if len(traffic.frame_sizes) > 1 else ""
+    average = (
+        f" ({traffic.average_frame_size_bytes:.2f} B on average)"
+        if len(traffic.frame_sizes) > 1
+        else ""
+    )
     return f"{sizes} B{average}"
 
 
@@ -363,7 +405,9 @@ def csv_report(runs: Sequence[Run]) -> str:
     for run in runs:
         name = run.path.resolve().name
         for row in rows_of(run):
-            writer.writerow({column: _plain(value(replace(row, run=name))) for column, value in _CSV.items()})
+            writer.writerow(
+                {column: _plain(value(replace(row, run=name))) for column, value in _CSV.items()}
+            )
         others: list[dict[str, object]] = [
             {
                 "run": name,
@@ -386,7 +430,13 @@ def csv_report(runs: Sequence[Run]) -> str:
             for test in run.unmeasured
         )
         others += (
-            {"run": name, "suite": test.suite, "test": test.name, "outcome": skipped.what, "reason": skipped.reason}
+            {
+                "run": name,
+                "suite": test.suite,
+                "test": test.name,
+                "outcome": skipped.what,
+                "reason": skipped.reason,
+            }
             for skipped in run.skipped
             for test in skipped.tests
         )
@@ -504,7 +554,9 @@ def _markdown_lines(run: Run) -> Iterator[str]:
 
     yield from (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
     for result, doubts in zip(run.results, run.doubts, strict=True):
-        yield from (f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts)
+        yield from (
+            f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts
+        )
     yield ""
     # The column of values has their own name, if all are critical loads or the like.
     names = {view_of(result).value_name for result in run.results}
@@ -532,7 +584,9 @@ def value_names(results: Sequence[TestResult]) -> str:
 
 def methods_in_words(results: Sequence[TestResult]) -> str:
     """A sentence that names the methods of the results, with a space before it; empty if there are none."""
-    methods = sorted({method for result in results if (method := view_of(result).method) is not None})
+    methods = sorted(
+        {method for result in results if (method := view_of(result).method) is not None}
+    )
     return f" Method: {', '.join(methods)}." if methods else ""
 
 

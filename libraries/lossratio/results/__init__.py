@@ -16,7 +16,11 @@ from lossratio.results.conditions import (
     trial_timing as trial_timing,
     with_early_verdicts as with_early_verdicts,
 )
-from lossratio.results.contradictions import ROUNDING as ROUNDING, differences as differences, same_value as same_value
+from lossratio.results.contradictions import (
+    ROUNDING as ROUNDING,
+    differences as differences,
+    same_value as same_value,
+)
 from lossratio.results.doubts import (
     Doubt as Doubt,
     DoubtKind as DoubtKind,

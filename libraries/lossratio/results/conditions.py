@@ -154,18 +154,34 @@ class TrialTiming(Record):
 def trial_timing(**fields: Any) -> TrialTiming:
     """Makes the trial timing from fields of `TrialTiming`, with its deviations from RFC 2544, section 23."""
     usual = {"effective_duration": "the intended trial duration", "unsent": "they count as loss"}
-    timing = TrialTiming(**{**usual, "expected_frames": EXPECTED_FRAMES, "deviations": (), **fields})
+    timing = TrialTiming(
+        **{**usual, "expected_frames": EXPECTED_FRAMES, "deviations": (), **fields}
+    )
     deviations = []
     if timing.learning != "before every trial" or timing.wait_before_s < _RFC2544_WAIT_BEFORE:
-        sent = f", for {timing.learning_s:g} s at {timing.learning_fps:g} fps" if timing.learning_s else ""
-        waited = "" if timing.learning == "never" else f"{sent}, {timing.wait_before_s:g} s before the traffic"
+        sent = (
+            f", for {timing.learning_s:g} s at {timing.learning_fps:g} fps"
+            if timing.learning_s
+            else ""
+        )
+        waited = (
+            ""
+            if timing.learning == "never"
+            else f"{sent}, {timing.wait_before_s:g} s before the traffic"
+        )
         step = "learning frames and routing update"
         rule = "before every trial, 2 s before the traffic"
         deviations.append(Deviation(step=step, rfc2544=rule, instead=f"{timing.learning}{waited}"))
+
     if timing.wait_after_s < _RFC2544_WAIT_AFTER:
         instead = f"{timing.wait_after_s:g} s"
-        deviations.append(Deviation(step="wait for residual frames", rfc2544="2 s", instead=instead))
-    return timing.model_copy(update={"deviations": (*deviations, *_short_recovery(timing.recovery_s))})
+        deviations.append(
+            Deviation(step="wait for residual frames", rfc2544="2 s", instead=instead)
+        )
+
+    return timing.model_copy(
+        update={"deviations": (*deviations, *_short_recovery(timing.recovery_s))}
+    )
 
 
 def _short_recovery(recovery: float) -> list[Deviation]:
@@ -204,7 +220,11 @@ class Testbed(Record):
         nodes: Any = self.topology.get("nodes") or {}
         ends = [port.partition(".") for port in self.path]
         used = {node: nodes[node] for node, _, _ in ends if node in nodes}
-        ports = [(nodes[node]["interfaces"] or {}).get(port) or {} for node, _, port in ends if node in nodes]
+        ports = [
+            (nodes[node]["interfaces"] or {}).get(port) or {}
+            for node, _, port in ends
+            if node in nodes
+        ]
         duts = [node for node in used.values() if node.get("type") == "DUT"]
         facts = {
             "duts": len(duts) if len(duts) != 1 else None,
@@ -296,9 +316,13 @@ class LoadSemantics(Record):
     @model_validator(mode="after")
     def _factor_counts_directions(self) -> "LoadSemantics":
         if len(self.shares_ratio) != len(self.directions):
-            raise ValueError(f"{len(self.directions)} directions have {len(self.shares_ratio)} shares of the load")
+            raise ValueError(
+                f"{len(self.directions)} directions have {len(self.shares_ratio)} shares of the load"
+            )
         if not math.isclose(self.aggregate_factor, sum(self.shares_ratio)):
-            raise ValueError(f"the aggregate factor must be {sum(self.shares_ratio):g}, the sum of the shares")
+            raise ValueError(
+                f"the aggregate factor must be {sum(self.shares_ratio):g}, the sum of the shares"
+            )
         return self
 
     @property
@@ -313,7 +337,9 @@ class LoadSemantics(Record):
     def directions_in_words(self) -> str:
         """The directions; one that sends less than the whole load is shown with its share."""
         shares = zip(self.directions, self.shares_ratio, strict=True)
-        return ", ".join(name if share == 1.0 else f"{share:g} of it {name}" for name, share in shares)
+        return ", ".join(
+            name if share == 1.0 else f"{share:g} of it {name}" for name, share in shares
+        )
 
 
 def load_semantics(
@@ -322,7 +348,9 @@ def load_semantics(
     """Describes a load by the share of each direction, and the bytes by which frames grow on the way and on return."""
     full = [name for name, share in shares.items() if share == 1.0]
     return LoadSemantics(
-        applies_to="each transmitting interface" if len(full) == len(shares) else f"what sends {', '.join(full)}",
+        applies_to="each transmitting interface"
+        if len(full) == len(shares)
+        else f"what sends {', '.join(full)}",
         directions=tuple(shares),
         shares_ratio=tuple(shares.values()),
         aggregate_factor=sum(shares.values()),
@@ -395,25 +423,39 @@ class Conditions(Record):
         return make_rate(per_interface, factor=self.load.aggregate_factor, frame_size=size)
 
     def max_load(
-        self, per_interface: float, origin: LoadOrigin, *, link_limit: float | None = None, limits: Sequence[str] = ()
+        self,
+        per_interface: float,
+        origin: LoadOrigin,
+        *,
+        link_limit: float | None = None,
+        limits: Sequence[str] = (),
     ) -> MaxLoad:
         """Describes the maximum load under these conditions."""
         maximum = None if link_limit is None else self.rate(link_limit)
-        return MaxLoad(rate=self.rate(per_interface), origin=origin, theoretical_maximum=maximum, limits=tuple(limits))
+        return MaxLoad(
+            rate=self.rate(per_interface),
+            origin=origin,
+            theoretical_maximum=maximum,
+            limits=tuple(limits),
+        )
 
     def with_ramp(self, ramp: float) -> "Conditions":
         """Adds a ramp of so many seconds before the counted part of every trial; 0: the conditions stay as they are."""
         if not ramp:
             return self
         instead = f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted"
-        deviation = Deviation(step="start of the traffic", rfc2544="the trial begins with its load", instead=instead)
+        deviation = Deviation(
+            step="start of the traffic", rfc2544="the trial begins with its load", instead=instead
+        )
         return _with_timing(self, (*self.timing.deviations, deviation), ramp_s=ramp)
 
     def with_rest(self, rest: float) -> "Conditions":
         """Adds a rest of so many seconds before every trial; a longer recovery of the DUT stays as it is."""
         if rest <= self.timing.recovery_s:
             return self
-        others = tuple(deviation for deviation in self.timing.deviations if deviation.step != _RECOVERY)
+        others = tuple(
+            deviation for deviation in self.timing.deviations if deviation.step != _RECOVERY
+        )
         return _with_timing(self, (*others, *_short_recovery(rest)), recovery_s=rest)
 
 
@@ -425,10 +467,14 @@ def with_early_verdicts(conditions: Conditions) -> Conditions:
     if conditions.timing.has_early_verdicts:
         return conditions
     instead = "with early verdicts: a trial ends as soon as it is certain to lose more than every goal allows"
-    deviation = Deviation(step=_END_OF_TRAFFIC, rfc2544="each trial takes its whole duration", instead=instead)
+    deviation = Deviation(
+        step=_END_OF_TRAFFIC, rfc2544="each trial takes its whole duration", instead=instead
+    )
     return _with_timing(conditions, (*conditions.timing.deviations, deviation))
 
 
-def _with_timing(conditions: Conditions, deviations: tuple[Deviation, ...], **changed: float) -> Conditions:
+def _with_timing(
+    conditions: Conditions, deviations: tuple[Deviation, ...], **changed: float
+) -> Conditions:
     timing = conditions.timing.model_copy(update={"deviations": deviations, **changed})
     return conditions.model_copy(update={"timing": timing})

@@ -38,7 +38,9 @@ def contradictions_of(result: TestResult) -> Iterator[str]:
 
 
 def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    for number, (trial, trial_result) in enumerate(zip(result.trials, trials, strict=True), start=1):
+    for number, (trial, trial_result) in enumerate(
+        zip(result.trials, trials, strict=True), start=1
+    ):
         if trial.number != number:
             yield f"trials: number {trial.number} is in place {number}; some are missing, doubled or swapped"
             return

@@ -108,7 +108,11 @@ def _alike(one: Doubt, other: Doubt) -> bool:
 
 
 def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
-    groups = [group for group in _repeated(trials, ORDER_LEAST_TRIALS) if len(set(map(_passed, group))) > 1]
+    groups = [
+        group
+        for group in _repeated(trials, ORDER_LEAST_TRIALS)
+        if len(set(map(_passed, group))) > 1
+    ]
     if sum(map(len, groups)) < DRIFT_LEAST_TRIALS:
         return None
 
@@ -154,7 +158,9 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
 
 def _two_bands(trials: Sequence[Trial]) -> Doubt | None:
     # The forwarding rates of trials that ended early are of other lengths of time.
-    for group in _repeated((trial for trial in trials if trial.decided_after_s is None), BANDS_LEAST_TRIALS):
+    for group in _repeated(
+        (trial for trial in trials if trial.decided_after_s is None), BANDS_LEAST_TRIALS
+    ):
         rates = sorted(_rate(trial) for trial in group)
         cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
         low = rates[:cut]
@@ -162,7 +168,11 @@ def _two_bands(trials: Sequence[Trial]) -> Doubt | None:
         gap = high[0] - low[-1]
         widest = max(low[-1] - low[0], high[-1] - high[0])
         enough = min(len(low), len(high)) >= BANDS_LEAST_SHARE * len(rates)
-        if enough and gap >= BANDS_LEAST_GAP_RATIO * high[0] and gap >= BANDS_GAP_OVER_RANGE * widest:
+        if (
+            enough
+            and gap >= BANDS_LEAST_GAP_RATIO * high[0]
+            and gap >= BANDS_GAP_OVER_RANGE * widest
+        ):
             return Doubt(
                 DoubtKind.TWO_BANDS,
                 f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, {len(low)} trials forward "
@@ -218,7 +228,9 @@ def doubts_about_frames(trials: Sequence[Trial]) -> Iterator[Doubt]:
     ):
         some = [count for count in counts if count]
         if some:
-            yield Doubt(kind, text.format(frames=f"{sum(some):,}", trials=trials_counted(len(some))))
+            yield Doubt(
+                kind, text.format(frames=f"{sum(some):,}", trials=trials_counted(len(some)))
+            )
 
 
 def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
@@ -267,9 +279,15 @@ def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
     """
     stalled = [direction for direction in trial.directions if (direction.lateness_s or 0.0) > STALL]
     is_early = trial.decided_after_s is not None
-    whole = sum(direction.intended_frames if is_early else direction.sent_frames for direction in trial.directions)
+    whole = sum(
+        direction.intended_frames if is_early else direction.sent_frames
+        for direction in trial.directions
+    )
     lost = sum(direction.lost for direction in trial.directions)
-    in_bursts = sum(min(one.lost, (one.lateness_s or 0.0) * one.intended_frames / trial.duration_s) for one in stalled)
+    in_bursts = sum(
+        min(one.lost, (one.lateness_s or 0.0) * one.intended_frames / trial.duration_s)
+        for one in stalled
+    )
     if any(lost - in_bursts <= ratio * whole < lost for ratio in allowed):
         return trial.lateness_s
     return 0.0
@@ -284,7 +302,8 @@ def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:
 
 
 def _deviation(
-    groups: Iterable[Sequence[Trial]], measure: Callable[[Sequence[float]], tuple[float, float, float]]
+    groups: Iterable[Sequence[Trial]],
+    measure: Callable[[Sequence[float]], tuple[float, float, float]],
 ) -> float:
     """How far a sum over all loads is from its mean over all orders, in standard deviations."""
     totals, means, variances = zip(*(measure(_scores(group)) for group in groups), strict=True)
@@ -346,7 +365,9 @@ def _as_offered(trial: Trial) -> Trial:
     if not trial.sent_frames:
         return trial
     passed = 1.0 - trial.missing.lost_by_sut / trial.sent_frames
-    return trial.model_copy(update={"forwarding_rate_per_interface_fps": passed * trial.load_per_interface_fps})
+    return trial.model_copy(
+        update={"forwarding_rate_per_interface_fps": passed * trial.load_per_interface_fps}
+    )
 
 
 def least_news(wanted: float, resolution: float | None) -> float:
@@ -387,7 +408,9 @@ class Offered(NamedTuple):
 
     def plus(self, other: "Offered") -> "Offered":
         """Both trials together, which have the same load."""
-        return Offered(self.load, *(one + another for one, another in zip(self[1:], other[1:], strict=True)))
+        return Offered(
+            self.load, *(one + another for one, another in zip(self[1:], other[1:], strict=True))
+        )
 
 
 def offered_in(trials: Iterable[Trial]) -> list[Offered]:

@@ -18,14 +18,25 @@ from lossratio.errors import ReportError
 from lossratio.records import Rate
 from lossratio.results import doubts
 from lossratio.results.conditions import MaxLoad
-from lossratio.results.frame_integrity import changed_fields_in, faults_with_sizes, integrity_lines, integrity_of
+from lossratio.results.frame_integrity import (
+    changed_fields_in,
+    faults_with_sizes,
+    integrity_lines,
+    integrity_of,
+)
 from lossratio.results.identity import what_differs
 from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL
 from lossratio.results.view import Finding, shown_in
 from lossratio.trials import changes_in_words
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate, trials_counted
+from lossratio.units import (
+    FRAMES_PER_SECOND,
+    Unit,
+    format_bit_rate,
+    format_frame_rate,
+    trials_counted,
+)
 
 _LABEL_WIDTH = len("conditional throughput")
 FORCED = "resumed by force, although "
@@ -41,10 +52,18 @@ _COLUMNS = 100
 
 def message(result: TestResult) -> str:
     """The message of a Robot test: a few lines of plain text with the result and its caveats."""
-    lines = view_of(result).lines(result) if result.error is None else [f"failed, no result: {result.error}"]
+    lines = (
+        view_of(result).lines(result)
+        if result.error is None
+        else [f"failed, no result: {result.error}"]
+    )
     values = shown_in(result) if result.error is None else ()
     return "\n".join(
-        (*lines, *(value_line(shown.quantity, value, shown.unit) for shown, value in values), *_closing_lines(result))
+        (
+            *lines,
+            *(value_line(shown.quantity, value, shown.unit) for shown, value in values),
+            *_closing_lines(result),
+        )
     )
 
 
@@ -64,16 +83,22 @@ def findings_html(result: TestResult) -> str:
     rows = []
     for finding in findings_of([result]):
         bounds = (finding.lower_bound, finding.upper_bound)
-        low, high = (bound.per_interface_fps if isinstance(bound, Rate) else None for bound in bounds)
+        low, high = (
+            bound.per_interface_fps if isinstance(bound, Rate) else None for bound in bounds
+        )
         interval = "" if low is None and high is None else format_interval(low, high)
         rows.append((finding.quantity, finding.in_short, interval, finding.reason or ""))
+
     head = ("quantity", "value per interface", "bounds per interface", "reason")
     used = [column for column in range(len(head)) if any(row[column] for row in rows)]
     lines = [
         f"<tr>{''.join(f'<{tag}>{html.escape(row[column])}</{tag}>' for column in used)}</tr>"
         for tag, row in (("th", head), *(("td", row) for row in rows))
     ]
-    name = html.escape(f"{result.test.name}: {result.outcome.value}, {trials_counted(len(result.trials))}")
+    name = html.escape(
+        f"{result.test.name}: {result.outcome.value}, {trials_counted(len(result.trials))}"
+    )
+
     return f"<table><caption>{name}</caption>{''.join(lines)}</table>"
 
 
@@ -87,7 +112,9 @@ def format_interval(least: Rate | float | None, most: Rate | float | None) -> st
 
     Examples are ``149.77 to 150.52 kfps``, ``from 200.00 kfps`` and ``below 9.0010 kfps``.
     """
-    lower, upper = (bound.per_interface_fps if isinstance(bound, Rate) else bound for bound in (least, most))
+    lower, upper = (
+        bound.per_interface_fps if isinstance(bound, Rate) else bound for bound in (least, most)
+    )
     if lower is not None and upper is not None and lower < upper:
         low, high = format_frame_rate(lower), format_frame_rate(upper)
         return f"{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"
@@ -177,7 +204,10 @@ def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
             yield _with_unit(replace(finding, number=number), view.unit(finding.quantity))
         for shown, value in shown_in(result):
             reason = result.error or getattr(result, "reason", None)
-            yield _with_unit(Finding(result, shown.quantity, result.outcome, reason, value, number=number), shown.unit)
+            yield _with_unit(
+                Finding(result, shown.quantity, result.outcome, reason, value, number=number),
+                shown.unit,
+            )
 
 
 def _with_unit(finding: Finding, unit: Unit) -> Finding:
@@ -199,7 +229,9 @@ def aspects_of(finding: Finding) -> dict[str, JsonValue]:
     result = finding.result
     conditions = result.conditions
     return {
-        "traffic profile": conditions.traffic.model_dump(mode="json", exclude=_TRAFFIC_IN_OTHER_WORDS),
+        "traffic profile": conditions.traffic.model_dump(
+            mode="json", exclude=_TRAFFIC_IN_OTHER_WORDS
+        ),
         "directions": conditions.load.model_dump(mode="json"),
         "traffic path": list(conditions.testbed.path),
         _DEVICE: conditions.measured_on,
@@ -258,7 +290,10 @@ def generator_of(result: TestResult) -> str | None:
 
 def build_of(result: TestResult) -> str | None:
     """Kind and version of the DUTs, e.g. ``vpp 24.06``; of Linux itself the kernel's; None: not known."""
-    return ", ".join(dict.fromkeys(f"{kind} {version}" for kind, version in dut_versions(result))) or None
+    return (
+        ", ".join(dict.fromkeys(f"{kind} {version}" for kind, version in dut_versions(result)))
+        or None
+    )
 
 
 def dut_versions(result: TestResult) -> Iterator[tuple[str, str]]:
@@ -311,7 +346,14 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[doubt
     late = doubts.late_frames(trials, result.late_frames or 0)
     about_frames = doubts.doubts_about_frames(trials)
     yield from filter(
-        None, (*before_frames, late, *about_frames, view.stalls(result, trials), doubts.testbed_changed(trials))
+        None,
+        (
+            *before_frames,
+            late,
+            *about_frames,
+            view.stalls(result, trials),
+            doubts.testbed_changed(trials),
+        ),
     )
 
     for remark in result.remarks:

@@ -68,22 +68,35 @@ class FrameIntegrity:
         from scipy.stats import chi2
 
         examined_count = count * self.examined / self.arrived
-        return min(1.0, float(chi2.ppf(_SAFETY, 2.0 * (examined_count + 1.0))) / 2.0 / self.examined)
+        return min(
+            1.0, float(chi2.ppf(_SAFETY, 2.0 * (examined_count + 1.0))) / 2.0 / self.examined
+        )
 
 
 def integrity_of(result: TestResult) -> FrameIntegrity | None:
     """Frame integrity from a result's trials, or from the check before them; None if no frame was examined."""
-    examined = [way for trial in result.trials for way in trial.directions if way.examined_frames is not None]
+    examined = [
+        way
+        for trial in result.trials
+        for way in trial.directions
+        if way.examined_frames is not None
+    ]
     checked = list(low_rate_check(result.conditions.generator))
     examined = examined or checked
     if not examined:
         return None
+
     names = ("duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
     return FrameIntegrity(
         arrived=sum(direction.received_frames + direction.faulty for direction in examined),
         # A generator of an earlier version has examined late frames, too.
-        examined=sum(min(way.examined_frames or 0, way.received_frames + way.faulty) for way in examined),
-        **{name: sum(getattr(direction, f"{name}_frames") for direction in examined) for name in names},
+        examined=sum(
+            min(way.examined_frames or 0, way.received_frames + way.faulty) for way in examined
+        ),
+        **{
+            name: sum(getattr(direction, f"{name}_frames") for direction in examined)
+            for name in names
+        },
         before_trials=examined is checked,
     )
 
@@ -92,7 +105,11 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
     """Lines about the frames that came back, and about faults that were not checked."""
     integrity = integrity_of(result)
     if integrity is not None and integrity.examined:
-        among = "before the first trial" if integrity.before_trials else f"of {integrity.arrived:,} that came back"
+        among = (
+            "before the first trial"
+            if integrity.before_trials
+            else f"of {integrity.arrived:,} that came back"
+        )
         found = "Each of them was as it was sent, and came once"
         if integrity.faults:
             effect = "in trials they may make up for lost frames"
@@ -129,7 +146,9 @@ def faults_with_sizes(seen: FrameIntegrity) -> str:
     faults = []
     for fault, count in seen.faults.items():
         share = format_ratio(count / seen.arrived) if seen.arrived else "all"
-        share = f"about {share}, at most {format_ratio(seen.most(count))}" if seen.is_sample else share
+        share = (
+            f"about {share}, at most {format_ratio(seen.most(count))}" if seen.is_sample else share
+        )
         faults.append(f"{count:,} {fault} ({share})")
     return ", ".join(faults)
 

@@ -76,7 +76,9 @@ def _name_of(source: Path) -> str:
         return own
 
     names = [own]
-    project = next((folder for folder in source.parents if _is_project(folder)), source.parent.parent)
+    project = next(
+        (folder for folder in source.parents if _is_project(folder)), source.parent.parent
+    )
     for folder in source.parents:
         given = _id_of_folder(folder)
         if given:
@@ -96,8 +98,12 @@ def _id_of_folder(folder: Path) -> str | None:
     from robot.api import get_init_model
     from robot.api.parsing import Metadata, SettingSection
 
-    sections = [section for section in get_init_model(file).sections if isinstance(section, SettingSection)]
-    settings = [setting for section in sections for setting in section.body if isinstance(setting, Metadata)]
+    sections = [
+        section for section in get_init_model(file).sections if isinstance(section, SettingSection)
+    ]
+    settings = [
+        setting for section in sections for setting in section.body if isinstance(setting, Metadata)
+    ]
     return _by_name({setting.name: setting.value for setting in settings}).get(ID)
 
 
@@ -225,7 +231,9 @@ def what_differs(before: str, after: str) -> str:
     """
     old, new = (_parts_of(words) for words in (before, after))
     changed = (name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name))
-    return _BETWEEN.join(f"{name} {old.get(name, _NOTHING)} -> {new.get(name, _NOTHING)}".strip() for name in changed)
+    return _BETWEEN.join(
+        f"{name} {old.get(name, _NOTHING)} -> {new.get(name, _NOTHING)}".strip() for name in changed
+    )
 
 
 def _parts_of(words: str) -> dict[str, str]:

@@ -40,7 +40,9 @@ def _in_the_house() -> Iterator[tuple[str, str]]:
             yield path.stem, f"{_HOME}.{path.stem}"
 
 
-_KINDS = PluginGroup(GROUP, "kind of measurement", ReportError, own_entries(GROUP, dict(_in_the_house())))
+_KINDS = PluginGroup(
+    GROUP, "kind of measurement", ReportError, own_entries(GROUP, dict(_in_the_house()))
+)
 
 
 class Kind(ABC, Generic[ResultT]):
@@ -82,7 +84,11 @@ class Kind(ABC, Generic[ResultT]):
     def _take(cls, name: str, kind: type[object]) -> None:
         """Takes a class that the kind does not state from the brackets behind its base."""
         parts = (part for base in vars(cls).get("__orig_bases__", ()) for part in get_args(base))
-        found = [part for part in parts if isinstance(part, type) and not get_args(part) and issubclass(part, kind)]
+        found = [
+            part
+            for part in parts
+            if isinstance(part, type) and not get_args(part) and issubclass(part, kind)
+        ]
         if found and name not in vars(cls):
             setattr(cls, name, found[0])
 
@@ -107,7 +113,11 @@ class Kind(ABC, Generic[ResultT]):
         home = self.result.__module__
         name = f"{self.result.__name__.removesuffix('Result')}View"
         room = home.rpartition(".")[0]
-        if not hasattr(import_module(home), name) and room and find_spec(f"{room}.view") is not None:
+        if (
+            not hasattr(import_module(home), name)
+            and room
+            and find_spec(f"{room}.view") is not None
+        ):
             home = f"{room}.view"
         made: View[ResultT] = getattr(import_module(home), name, View)()
         return made
@@ -125,8 +135,12 @@ class Kind(ABC, Generic[ResultT]):
         warm_ups = self.warm_ups(getattr(result, "settings", {}))
         for trial, known in zip(result.trials, trials, strict=True):
             made = self.why_set_aside(known)
-            if trial.set_aside != made or trial.is_evidence != (made is None and trial.number > warm_ups):
-                wrong = f"is_evidence or set_aside is wrong, as the warm-up is {warm_ups} trials long"
+            if trial.set_aside != made or trial.is_evidence != (
+                made is None and trial.number > warm_ups
+            ):
+                wrong = (
+                    f"is_evidence or set_aside is wrong, as the warm-up is {warm_ups} trials long"
+                )
                 yield f"trials: {wrong}: those of trial {trial.number}, whose counters make {made!r}"
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
@@ -224,25 +238,37 @@ def kind_of(name: str) -> Kind[Any]:
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
         raise _KINDS.broken(entry, "is not a subclass of lossratio.results.Kind")
 
-    missing = [field for field in ("name", "result") if not hasattr(loaded, field)] or loaded.lacks()
+    missing = [
+        field for field in ("name", "result") if not hasattr(loaded, field)
+    ] or loaded.lacks()
     if missing:
         raise _KINDS.broken(entry, f"cannot be used: it lacks {', '.join(missing)}")
 
     fields = getattr(loaded.result, "model_fields", {})
-    if not issubclass(loaded.result, TestResult) or "max_load" not in fields or "kind" not in fields:
+    if (
+        not issubclass(loaded.result, TestResult)
+        or "max_load" not in fields
+        or "kind" not in fields
+    ):
         raise _KINDS.broken(
             entry,
             "cannot be used: its result must be a subclass of lossratio.results.TestResult with the fields kind and "
             "max_load",
         )
     if not entry.name == loaded.name == fields["kind"].default:
-        raise _KINDS.broken(entry, f"calls itself {loaded.name!r}, and its results {fields['kind'].default!r}")
+        raise _KINDS.broken(
+            entry, f"calls itself {loaded.name!r}, and its results {fields['kind'].default!r}"
+        )
     return loaded()
 
 
 def _kind_in_module(module: ModuleType, name: str) -> object:
     """The class of a built-in kind, which a module offers; None: it has none of this name."""
-    classes = [found for found in vars(module).values() if isinstance(found, type) and issubclass(found, Kind)]
+    classes = [
+        found
+        for found in vars(module).values()
+        if isinstance(found, type) and issubclass(found, Kind)
+    ]
     return next((kind for kind in classes if getattr(kind, "name", None) == name), None)
 
 

@@ -114,7 +114,9 @@ class TestResult(Record):
         # Imported here because findings are about results.
         from lossratio.results.findings import findings_of
 
-        values = ", ".join(f"{finding.quantity} {finding.in_short}" for finding in findings_of([self]))
+        values = ", ".join(
+            f"{finding.quantity} {finding.in_short}" for finding in findings_of([self])
+        )
         return f"<{type(self).__name__} {self.test.name}: {values}>"
 
     def __str__(self) -> str:
@@ -139,12 +141,16 @@ class TestResult(Record):
         """
         from lossratio.results.kinds import view_of
 
-        pictures = {picture.title: picture for picture in view_of(self).pictures(self) if picture.svg}
+        pictures = {
+            picture.title: picture for picture in view_of(self).pictures(self) if picture.svg
+        }
         if title is None and pictures:
             return next(iter(pictures.values()))
         if title not in pictures:
             known = ", ".join(pictures) or "none"
-            raise ReportError(f"{self.test.full_name} has no picture {title or 'at all'!r}; there are: {known}.")
+            raise ReportError(
+                f"{self.test.full_name} has no picture {title or 'at all'!r}; there are: {known}."
+            )
         return pictures[title]
 
     def to_frame(self) -> DataFrame:
@@ -159,9 +165,17 @@ class TestResult(Record):
             raise ReportError(
                 "A data frame needs pandas: pip install pandas. Without it, the trials are in 'trials'."
             ) from error
+
         rows = (trial.model_dump() for trial in self.trials)
         return pandas.DataFrame(
-            [{name: value for name, value in row.items() if not isinstance(value, tuple | list | dict)} for row in rows]
+            [
+                {
+                    name: value
+                    for name, value in row.items()
+                    if not isinstance(value, tuple | list | dict)
+                }
+                for row in rows
+            ]
         )
 
     @model_validator(mode="after")

@@ -23,9 +23,21 @@ from lossratio.input_file import parse_json
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import kind_in, kind_of, kind_of_journal
 from lossratio.results.model import FORMAT, TestResult
-from lossratio.results.run_directory import DamagedResultError, encode_result, file_stem, read_result, write_whole
+from lossratio.results.run_directory import (
+    DamagedResultError,
+    encode_result,
+    file_stem,
+    read_result,
+    write_whole,
+)
 from lossratio.results.trials import describe_trials
-from lossratio.trials import JournalContents, UnknownJournalError, has_header, read_good_part, read_journal
+from lossratio.trials import (
+    JournalContents,
+    UnknownJournalError,
+    has_header,
+    read_good_part,
+    read_journal,
+)
 
 REPAIRED = (
     "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "
@@ -40,7 +52,8 @@ COMPLETED = (
 """The remark on a result to which its journal added something."""
 
 REBUILT = (
-    "the run was cut off before this result was written, and it was made from its journal: it ends with its last trial"
+    "the run was cut off before this result was written, and it was made from its journal: it ends with its "
+    "last trial"
 )
 """The remark on a result that was made from its journal alone."""
 
@@ -93,7 +106,10 @@ def damages_in(directory: Path) -> list[str]:
 def results_set_aside(directory: Path) -> frozenset[str]:
     """File names of a run's results that could not be repaired and were not measured again."""
     results = directory / "results"
-    names = {path.name.partition(f".json{_SET_ASIDE}")[0] for path in results.glob(f"*.json{_SET_ASIDE}*")}
+    names = {
+        path.name.partition(f".json{_SET_ASIDE}")[0]
+        for path in results.glob(f"*.json{_SET_ASIDE}*")
+    }
     return frozenset(name for name in names if not (results / f"{name}.json").exists())
 
 
@@ -121,7 +137,9 @@ def _files(path: Path) -> list[Path]:
 
 def _repair_journal(path: Path) -> Repair:
     if not has_header(path):
-        return Repair(path, None, "it was cut off in its header, and has no trials; its test begins anew")
+        return Repair(
+            path, None, "it was cut off in its header, and has no trials; its test begins anew"
+        )
 
     try:
         contents, damage = read_good_part(path)
@@ -129,7 +147,11 @@ def _repair_journal(path: Path) -> Repair:
         return Repair(path, str(error), _LEFT, is_known=False)
     except SearchError as error:
         kept = path.rename(_free_name(path))
-        return Repair(path, str(error), f"nothing of it can be used; it is {kept.name} now, and its test begins anew")
+        return Repair(
+            path,
+            str(error),
+            f"nothing of it can be used; it is {kept.name} now, and its test begins anew",
+        )
 
     number = len(contents.entries)
     rest = f"; nothing proves the {len(contents.unproved)} after them" if contents.unproved else ""
@@ -151,11 +173,19 @@ def _write_missing(path: Path, contents: JournalContents) -> str:
     kind = kind_of_journal(contents)
     if kind is None or path.parent.name != "trials" or file.exists():
         return ""
+
     result = kind.rebuilt(contents)
-    if result is None or file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):
+    if (
+        result is None
+        or file_stem(result.test.full_name) != path.stem
+        or any(contradictions_of(result))
+    ):
         return ""
+
     file.parent.mkdir(exist_ok=True)
-    write_whole(file, encode_result(result.model_copy(update={"remarks": (*result.remarks, REBUILT)})))
+    write_whole(
+        file, encode_result(result.model_copy(update={"remarks": (*result.remarks, REBUILT)}))
+    )
     return f"; the search is finished, and its missing result {file.name} is made from them"
 
 
@@ -172,13 +202,19 @@ def _repair_result(path: Path) -> Repair:
     result = _proved(path)
     if result is None:
         kept = path.rename(_free_name(path))
-        again = "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
+        again = (
+            "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
+        )
         done = f"it does not follow from its journal; it is {kept.name} now, and its test goes on from its journal by:"
         return Repair(path, damage, f"{done} {again}")
 
     kept = _keep(path)
     write_whole(path, encode_result(result))
-    return Repair(path, damage, f"its numbers follow from its journal, and are kept; the original is {kept.name}")
+    return Repair(
+        path,
+        damage,
+        f"its numbers follow from its journal, and are kept; the original is {kept.name}",
+    )
 
 
 def _complete(path: Path, result: TestResult) -> str:
@@ -188,9 +224,16 @@ def _complete(path: Path, result: TestResult) -> str:
     except SearchError:
         # It has none, or one that is damaged itself and is reported as such.
         return "it is good"
+
     whole = kind_of(result.kind).with_additions(result, journal.additions)
-    if whole is None or whole == result or not _is_that_of(journal, result) or any(contradictions_of(whole)):
+    if (
+        whole is None
+        or whole == result
+        or not _is_that_of(journal, result)
+        or any(contradictions_of(whole))
+    ):
         return "it is good"
+
     kept = _keep(path)
     whole = whole.model_copy(update={"remarks": (*result.remarks, COMPLETED)})
     write_whole(path, encode_result(whole))
@@ -207,8 +250,14 @@ def _is_that_of(journal: JournalContents, result: TestResult) -> bool:
     warm_ups = kind.warm_ups(getattr(result, "settings", {}))
     trials = describe_trials(journal.entries, warm_ups=warm_ups, why_set_aside=kind.why_set_aside)
     conditions = result.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
-    expected = {**conditions, "max_load_fps": result.max_load.rate.per_interface_fps, **kind.search_of(result)}
-    return result.trials == trials and all(journal.search.get(name) == value for name, value in expected.items())
+    expected = {
+        **conditions,
+        "max_load_fps": result.max_load.rate.per_interface_fps,
+        **kind.search_of(result),
+    }
+    return result.trials == trials and all(
+        journal.search.get(name) == value for name, value in expected.items()
+    )
 
 
 def _proved(path: Path) -> TestResult | None:
@@ -247,5 +296,8 @@ def _keep(path: Path) -> Path:
 
 
 def _free_name(path: Path) -> Path:
-    names = (path.with_name(f"{path.name}{_SET_ASIDE}{number}") for number in chain([""], (f"-{n}" for n in count(2))))
+    names = (
+        path.with_name(f"{path.name}{_SET_ASIDE}{number}")
+        for number in chain([""], (f"-{n}" for n in count(2)))
+    )
     return next(name for name in names if not name.exists())

@@ -151,7 +151,9 @@ class RunDirectory:
             ReportError: If this is no run directory, or a result file cannot be used.
         """
         if not (self.path / "results").is_dir():
-            raise ReportError(f"{self.path} is not the directory of a run: there is no directory 'results' in it.")
+            raise ReportError(
+                f"{self.path} is not the directory of a run: there is no directory 'results' in it."
+            )
         results = (read_result(path) for path in sorted((self.path / "results").glob("*.json")))
         return tuple(sorted(results, key=lambda result: (result.started, result.test.full_name)))
 
@@ -197,8 +199,12 @@ def read_result(path: str | Path) -> TestResult:
             f"{'.'.join(map(shown_name, (*place, *details['loc'])))}: {details['msg']}"
             for details in errors[:_MOST_PROBLEMS]
         )
-        problems += f"; and {len(errors) - _MOST_PROBLEMS} more" if len(errors) > _MOST_PROBLEMS else ""
-        raise DamagedResultError(f"{path} is not a result of format {FORMAT!r}: {problems}.") from error
+        problems += (
+            f"; and {len(errors) - _MOST_PROBLEMS} more" if len(errors) > _MOST_PROBLEMS else ""
+        )
+        raise DamagedResultError(
+            f"{path} is not a result of format {FORMAT!r}: {problems}."
+        ) from error
 
     wrong = list(islice(contradictions_of(result), _MOST_PROBLEMS))
     if wrong:
@@ -281,10 +287,16 @@ def _check_format(path: Path, text: bytes) -> None:
     if isinstance(file_format, str):
         with contextlib.suppress(DigestError):
             take_digest(text.replace(file_format.encode(), FORMAT.encode(), 1).removesuffix(b"\n"))
-            raise _damaged(path, f"its 'format' is {file_format!r}, and its digest belongs to {FORMAT!r}")
+            raise _damaged(
+                path, f"its 'format' is {file_format!r}, and its digest belongs to {FORMAT!r}"
+            )
 
     family = FORMAT.rpartition("/")[0] + "/"
-    if isinstance(file_format, str) and file_format.startswith(family) and file_format.removeprefix(family).isdecimal():
+    if (
+        isinstance(file_format, str)
+        and file_format.startswith(family)
+        and file_format.removeprefix(family).isdecimal()
+    ):
         way_out = "Use the version that wrote it, or a newer one."
         if int(file_format.removeprefix(family)) < int(FORMAT.removeprefix(family)):
             way_out = f"Convert it: 'tools/convert-results {path}' in the sources of lossratio."
@@ -298,4 +310,6 @@ def _check_format(path: Path, text: bytes) -> None:
 
 
 def _damaged(path: Path, problem: str) -> DamagedResultError:
-    return DamagedResultError(f"{path} is damaged: {problem}. 'lossratio repair {path}' saves what is good.")
+    return DamagedResultError(
+        f"{path} is damaged: {problem}. 'lossratio repair {path}' saves what is good."
+    )

@@ -92,7 +92,9 @@ class Trial(Record):
     def as_result(self) -> TrialResult:
         """Converts the trial for the search algorithms."""
         output = TrialOutput(**{name: getattr(self, field) for name, field in _OF_OUTPUT.items()})
-        return TrialResult(TrialInput(self.duration_s, self.load_per_interface_fps, rest=self.rest_s), output)
+        return TrialResult(
+            TrialInput(self.duration_s, self.load_per_interface_fps, rest=self.rest_s), output
+        )
 
 
 _OF_OUTPUT = {
@@ -159,7 +161,10 @@ def foreign_frames_of(direction: DirectionCounters) -> int:
     """
     if not direction.streams:
         foreign = direction.foreign_frames or 0
-        few = max(FEW_FOREIGN * max(1.0, direction.elapsed_s or 0.0), FOREIGN_RATIO * direction.received_frames)
+        few = max(
+            FEW_FOREIGN * max(1.0, direction.elapsed_s or 0.0),
+            FOREIGN_RATIO * direction.received_frames,
+        )
         return foreign if foreign > few else 0
     arrived = direction.received_frames + direction.faulty
     return max(0, arrived - sum(stream.received_frames for stream in direction.streams))
@@ -179,7 +184,9 @@ def trials_in_words(trials: Iterable[Trial]) -> str:
     passed = 0.0
     for trial in trials:
         passed += trial.elapsed_s
-        reason = "  ".join(filter(None, (trial.rule and f"{trial.rule:<{_RULE_WIDTH}}", trial.purpose)))
+        reason = "  ".join(
+            filter(None, (trial.rule and f"{trial.rule:<{_RULE_WIDTH}}", trial.purpose))
+        )
         loss = format_loss(trial.loss_ratio, trial.decided_after_s)
         lines.append(
             f"{trial.number:>4}  at {passed:>6.1f} s  {format_frame_rate(trial.load_per_interface_fps):>11} "

@@ -312,4 +312,6 @@ class View(Generic[ResultT]):
         Raises:
             ReportError: If the result would mean something else there, or lacks a required field.
         """
-        raise ReportError(f"{result.test.full_name} is of kind {result.kind!r}, which CSIT does not have.")
+        raise ReportError(
+            f"{result.test.full_name} is of kind {result.kind!r}, which CSIT does not have."
+        )

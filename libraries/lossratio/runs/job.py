@@ -120,7 +120,10 @@ class Job:
             JobError: If the job has no such testbed.
         """
         for testbed in self.testbeds:
-            if testbed.topology.name == str(name_or_file) or testbed.file.resolve() == Path(name_or_file).resolve():
+            if (
+                testbed.topology.name == str(name_or_file)
+                or testbed.file.resolve() == Path(name_or_file).resolve()
+            ):
                 return testbed
         near = names_near(str(name_or_file), [testbed.topology.name for testbed in self.testbeds])
         raise JobError(f"{self.path}: the job has no testbed {name_or_file}; it has {near}")
@@ -135,7 +138,9 @@ class Job:
     def tests_on(self, testbed: Testbed) -> tuple[JobTests, ...]:
         """The tests for a testbed."""
         name = testbed.topology.name
-        return tuple(tests for tests in self.file.tests if not tests.testbeds or name in tests.testbeds)
+        return tuple(
+            tests for tests in self.file.tests if not tests.testbeds or name in tests.testbeds
+        )
 
     def suites(self, tests: JobTests) -> tuple[Path, ...]:
         """The files and directories of some tests."""
@@ -143,7 +148,9 @@ class Job:
 
     def suites_on(self, testbed: Testbed) -> tuple[Path, ...]:
         """All suites for a testbed, each once, in the job's order."""
-        return tuple(dict.fromkeys(suite for tests in self.tests_on(testbed) for suite in self.suites(tests)))
+        return tuple(
+            dict.fromkeys(suite for tests in self.tests_on(testbed) for suite in self.suites(tests))
+        )
 
 
 def load_job(path: str | Path) -> Job:
@@ -162,9 +169,12 @@ def load_job(path: str | Path) -> Job:
         raise JobError(
             f"{path}: two topologies have the same name, which must distinguish their results: {', '.join(names)}."
         )
+
     unknown = sorted({name for tests in file.tests for name in tests.testbeds} - set(names))
     if unknown:
-        raise JobError(f"{path}: tests are for {', '.join(unknown)}, and the job's testbeds are {', '.join(names)}.")
+        raise JobError(
+            f"{path}: tests are for {', '.join(unknown)}, and the job's testbeds are {', '.join(names)}."
+        )
     return job
 
 
@@ -201,7 +211,9 @@ def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
     if not include:
         raise JobError(f"No testbed in {', '.join(map(str, places))}.")
     if len(set(names)) < len(names):
-        raise JobError(f"Two testbeds have the same name, which must distinguish their results: {', '.join(names)}.")
+        raise JobError(
+            f"Two testbeds have the same name, which must distinguish their results: {', '.join(names)}."
+        )
     return {"include": include}
 
 
@@ -212,10 +224,15 @@ def _jobs(place: Path, wanted: set[str]) -> list[dict[str, str]]:
     if _is_job(place):
         job = load_job(place)
         return [
-            {"testbed": testbed.topology.name, "topology": TOPOLOGIES.name(testbed.file), "job": str(place)}
+            {
+                "testbed": testbed.topology.name,
+                "topology": TOPOLOGIES.name(testbed.file),
+                "job": str(place),
+            }
             for testbed in job.testbeds
             if testbed.topology.testbed in wanted
         ]
+
     topology = load_topology(place)
     if topology.testbed in wanted:
         return [{"testbed": topology.name, "topology": str(place)}]
@@ -248,7 +265,9 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
         if not suite.tests:
             return None
 
-        asked = [(number, tests) for number, path, tests in self._asked if _is_in(suite.source, path)]
+        asked = [
+            (number, tests) for number, path, tests in self._asked if _is_in(suite.source, path)
+        ]
         if len(asked) == 1:
             self._choose(suite, asked[0][1])
             return False
@@ -275,9 +294,13 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
         suite.suites = [child for child in suite.suites if child.test_count]
 
     def _choose(self, suite: TestSuite, tests: JobTests) -> None:
-        sizes, cores = (",".join(map(str, asked)) or None for asked in (tests.frame_sizes, tests.cores))
+        sizes, cores = (
+            ",".join(map(str, asked)) or None for asked in (tests.frame_sizes, tests.cores)
+        )
         suite.visit(SuiteExpander(str(self._file), frame_sizes=sizes, cores=cores))
-        suite.filter(included_tags=list(tests.include) or None, excluded_tags=list(tests.exclude) or None)
+        suite.filter(
+            included_tags=list(tests.include) or None, excluded_tags=list(tests.exclude) or None
+        )
 
 
 def _vary(suite: TestSuite, variation: str) -> None:
@@ -304,7 +327,9 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
     return tuple(_selected(job, testbed))
 
 
-def suite_tests(suites: tuple[Path, ...], file: Path, include: tuple[str, ...] = ()) -> tuple[TestCase, ...]:
+def suite_tests(
+    suites: tuple[Path, ...], file: Path, include: tuple[str, ...] = ()
+) -> tuple[TestCase, ...]:
     """The tests of suites on a testbed, without a job.
 
     Args:
@@ -319,7 +344,9 @@ def suite_tests(suites: tuple[Path, ...], file: Path, include: tuple[str, ...] =
     root.visit(SuiteExpander(str(file)))
     root.filter(included_tags=list(include) or None)
     if not root.test_count:
-        raise JobError(f"No test in {', '.join(map(str, suites))} has the tags {', '.join(include)}.")
+        raise JobError(
+            f"No test in {', '.join(map(str, suites))} has the tags {', '.join(include)}."
+        )
     return tuple(root.all_tests)
 
 
@@ -381,14 +408,21 @@ def assignments_of(request: RunRequest) -> list[Assignment]:
     if request.job is None:
         name = " ".join(str(suite) for suite in request.suites)
         files = [TOPOLOGIES.path(file) for file in request.topologies]
-        return [Assignment(name, file, load_topology(file), request.suites, SuiteExpander(str(file))) for file in files]
+        return [
+            Assignment(name, file, load_topology(file), request.suites, SuiteExpander(str(file)))
+            for file in files
+        ]
+
     if request.suites:
         raise JobError("The job has its own suites: name no others.")
+
     job = load_job(request.job)
     testbeds = [job.testbed(file) for file in request.topologies] or list(job.testbeds)
     if len(testbeds) > 1 and not request.topologies:
         names = ", ".join(testbed.topology.name for testbed in testbeds)
-        raise JobError(f"{request.job}: the job is for {names}. Choose one of them: --topology FILE.")
+        raise JobError(
+            f"{request.job}: the job is for {names}. Choose one of them: --topology FILE."
+        )
     return [_of_job(job, testbed) for testbed in testbeds]
 
 
@@ -428,12 +462,17 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
     """
     load = parse_frame_rate(demand.load)
     profile = load_profile(demand.profile, frame_size=demand.frame_size)
-    with open_testbed(job.cable_of(testbed, demand), dut=CABLE) as opened, opened.ready_for(profile) as ready:
+    with (
+        open_testbed(job.cable_of(testbed, demand), dut=CABLE) as opened,
+        opened.ready_for(profile) as ready,
+    ):
         trial = TrialInput(_TRIAL_SECONDS, load).sendable(opened.load_step(profile))
         for number in range(1, demand.trials + 1):
             output = ready.measurer.measure(trial)
             if output.lost_frames or output.unsent_frames:
-                behind = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
+                behind = max(
+                    (direction.lateness_s or 0.0 for direction in output.directions), default=0.0
+                )
                 lost = f"{output.lost_frames or 0:,}"
                 unsent = f"{output.unsent_frames or 0:,}"
                 cause = "other work on its node" if output.unsent_frames else "faults of the cable"

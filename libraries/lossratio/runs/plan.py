@@ -24,7 +24,10 @@ from lossratio.runs.job import Job, Testbed, job_tests, suite_tests
 _SEARCH = "findndrandpdr"
 _MRR = "measuremrr"
 _SOAK = "findcriticalload"
-_AFTER_SEARCHES = (("latency", len(LATENCY_SHARES) + 1, LATENCY_DURATION), ("telemetry", 1, TELEMETRY_DURATION))
+_AFTER_SEARCHES = (
+    ("latency", len(LATENCY_SHARES) + 1, LATENCY_DURATION),
+    ("telemetry", 1, TELEMETRY_DURATION),
+)
 """What is measured after searches for NDR and PDR: the argument, the number of trials, and their usual duration."""
 
 
@@ -78,7 +81,9 @@ def spread(tests: Sequence[PlannedTest], testbeds: Sequence[str]) -> Plan:
     ends = dict.fromkeys(testbeds, 0.0)
     places: dict[str, str] = {}
     for test in sorted(tests, key=lambda planned: -min(planned.seconds.values())):
-        place = min(test.seconds, key=lambda testbed: (ends[testbed] + test.seconds[testbed], testbed))
+        place = min(
+            test.seconds, key=lambda testbed: (ends[testbed] + test.seconds[testbed], testbed)
+        )
         ends[place] += test.seconds[place]
         places[test.name] = place
     shares = []
@@ -108,7 +113,10 @@ class History:
         Failed tests are left out, as they may have ended early. A test with several goals counts once.
         """
         taken: dict[tuple[str, str], dict[datetime, float]] = {}
-        columns = [table.column(name).to_pylist() for name in ("testbed", "test", "started", "seconds", "outcome")]
+        columns = [
+            table.column(name).to_pylist()
+            for name in ("testbed", "test", "started", "seconds", "outcome")
+        ]
         for testbed, test, started, seconds, outcome in zip(*columns, strict=True):
             if seconds is not None and outcome != FAILED:
                 taken.setdefault((testbed, test), {})[started] = seconds
@@ -120,10 +128,21 @@ class History:
     def expected(self, testbed: str, test: str) -> float | None:
         """Median of the latest times on a testbed, or else on any testbed; None: the test was never measured."""
         here = self.seconds.get((testbed, test))
-        anywhere = [seconds for (_, name), times in self.seconds.items() if name == test for seconds in times]
+        anywhere = [
+            seconds
+            for (_, name), times in self.seconds.items()
+            if name == test
+            for seconds in times
+        ]
         if not anywhere:
             earlier = fitting((name for _, name in self.seconds), [test])
-            anywhere = [seconds for (_, name), times in self.seconds.items() if name in earlier for seconds in times]
+            anywhere = [
+                seconds
+                for (_, name), times in self.seconds.items()
+                if name in earlier
+                for seconds in times
+            ]
+
         if here or anywhere:
             return median((here or anywhere)[-_LATEST:])
         return None
@@ -138,13 +157,18 @@ def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
     usual = MrrRequest.model_fields
     for keyword, named in _keywords(test):
         if keyword == _SEARCH:
-            times.append(MLRsearch(_goals(named, variables), _MIN_LOAD, _MAX_LOAD).forecast().seconds)
+            times.append(
+                MLRsearch(_goals(named, variables), _MIN_LOAD, _MAX_LOAD).forecast().seconds
+            )
         elif keyword == _MRR:
             trials = named.get("trials", "")
             count = int(trials) if trials.isdecimal() else usual["trials"].default
-            times.append(count * _seconds(named.get("trial_duration"), usual["trial_duration"].default))
+            times.append(
+                count * _seconds(named.get("trial_duration"), usual["trial_duration"].default)
+            )
         elif keyword == _SOAK:
             times.append(_seconds(named.get("timeout"), TIMEOUT))
+
     if times:
         return sum(times) + _seconds_after_searches(test, variables)
     return UNKNOWN_SECONDS
@@ -163,13 +187,17 @@ def _keywords(test: TestCase) -> Iterator[tuple[str, dict[str, str]]]:
     """The keywords of a test: their names without case, spaces and underscores, and their named arguments."""
     for keyword in test.body:
         if isinstance(keyword, Keyword):
-            named = dict(str(argument).split("=", 1) for argument in keyword.args if "=" in str(argument))
+            named = dict(
+                str(argument).split("=", 1) for argument in keyword.args if "=" in str(argument)
+            )
             yield normalize(keyword.name, ignore="_"), named
 
 
 def _goals(named: Mapping[str, str], variables: Mapping[str, str]) -> tuple[SearchGoal, ...]:
     name = named.get("goals", variables.get("GOALS", "csit"))
-    goals: tuple[SearchGoal, ...] = NdrPdrGoals[name if name in NdrPdrGoals.__members__ else "csit"].value
+    goals: tuple[SearchGoal, ...] = NdrPdrGoals[
+        name if name in NdrPdrGoals.__members__ else "csit"
+    ].value
     return goals
 
 
@@ -193,23 +221,33 @@ def plan_job(job: Job, history: History) -> Plan:
 
 
 def plan_suites(
-    suites: Sequence[Path], testbeds: Sequence[Testbed], history: History, include: tuple[str, ...] = ()
+    suites: Sequence[Path],
+    testbeds: Sequence[Testbed],
+    history: History,
+    include: tuple[str, ...] = (),
 ) -> Plan:
     """Plans suites on equal testbeds.
 
     Raises:
         JobError: If the suites cannot be used.
     """
-    tests = {testbed.topology.name: suite_tests(tuple(suites), testbed.file, include) for testbed in testbeds}
+    tests = {
+        testbed.topology.name: suite_tests(tuple(suites), testbed.file, include)
+        for testbed in testbeds
+    }
     return _plan(tests, history, {})
 
 
 def write_argument_files(plan: Plan, directory: Path) -> list[Path]:
     """Writes an argument file for Robot Framework per testbed with tests, ``<testbed>.args``; returns the files."""
     directory.mkdir(parents=True, exist_ok=True)
-    files = {directory / f"{share.testbed}.args": share.tests for share in plan.shares if share.tests}
+    files = {
+        directory / f"{share.testbed}.args": share.tests for share in plan.shares if share.tests
+    }
     for file, tests in files.items():
-        file.write_text("".join(f"--test {escape(test.name)}\n" for test in tests), encoding="utf-8")
+        file.write_text(
+            "".join(f"--test {escape(test.name)}\n" for test in tests), encoding="utf-8"
+        )
     return list(files)
 
 
@@ -218,11 +256,26 @@ def describe_plan(plan: Plan) -> str:
     lines = []
     for share in plan.shares:
         lines.append(f"{share.testbed}: {len(share.tests)} tests, {_clock(share.seconds)}")
-        lines += [f"  {_clock(test.seconds[share.testbed])}{_origin(test)}  {test.name}" for test in share.tests]
+        lines += [
+            f"  {_clock(test.seconds[share.testbed])}{_origin(test)}  {test.name}"
+            for test in share.tests
+        ]
+
     forecast = sum(not test.is_known for share in plan.shares for test in share.tests)
-    note = f" {forecast} of the tests were never measured before; their time is a forecast." if forecast else ""
-    guessed = sum(not test.is_known and not test.is_forecast for share in plan.shares for test in share.tests)
-    note += f" For {guessed} of these there is none: {UNKNOWN_SECONDS:g} s each are a guess." if guessed else ""
+    note = (
+        f" {forecast} of the tests were never measured before; their time is a forecast."
+        if forecast
+        else ""
+    )
+    guessed = sum(
+        not test.is_known and not test.is_forecast for share in plan.shares for test in share.tests
+    )
+    note += (
+        f" For {guessed} of these there is none: {UNKNOWN_SECONDS:g} s each are a guess."
+        if guessed
+        else ""
+    )
+
     return "\n".join([*lines, f"The last testbed ends after {_clock(plan.seconds)}.{note}"])
 
 
@@ -234,7 +287,9 @@ def _origin(test: PlannedTest) -> str:
     return " (a guess)"
 
 
-def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: Mapping[str, str]) -> Plan:
+def _plan(
+    tests: Mapping[str, Sequence[TestCase]], history: History, variables: Mapping[str, str]
+) -> Plan:
     planned: dict[str, PlannedTest] = {}
     for testbed, cases in tests.items():
         for case in cases:
@@ -243,7 +298,9 @@ def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: 
             times = planned[case.full_name].seconds if case.full_name in planned else {}
             times = {**times, testbed: seconds}
             is_forecast = any(keyword in (_SEARCH, _MRR, _SOAK) for keyword, _ in _keywords(case))
-            planned[case.full_name] = PlannedTest(case.full_name, times, known is not None, is_forecast)
+            planned[case.full_name] = PlannedTest(
+                case.full_name, times, known is not None, is_forecast
+            )
     return spread(list(planned.values()), list(tests))
 
 

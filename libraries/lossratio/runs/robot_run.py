@@ -73,7 +73,9 @@ class Watchdog:
         if self._suite_left() <= 0:
             data.setup = None
             data.body.clear()
-            data.body.create_keyword("Fail", args=[f"The suite was not finished within {self._limits.suite:g} s."])
+            data.body.create_keyword(
+                "Fail", args=[f"The suite was not finished within {self._limits.suite:g} s."]
+            )
 
     def end_test(self, data: Any, result: Any) -> None:
         """Limits the tests that follow to the time that is left of their suite."""
@@ -101,10 +103,17 @@ class Watchdog:
                 test.timeout = secs_to_timestr(min(seconds, own))
 
     def _guard(self, seconds: float) -> None:
-        for number, wait in ((signal.SIGINT, seconds), (signal.SIGINT, GRACE), (signal.SIGKILL, GRACE)):
+        for number, wait in (
+            (signal.SIGINT, seconds),
+            (signal.SIGINT, GRACE),
+            (signal.SIGKILL, GRACE),
+        ):
             if self._is_over.wait(wait):
                 return
-            print(f"lossratio run: the run was not finished within {seconds:g} s.", file=sys.__stderr__)
+            print(
+                f"lossratio run: the run was not finished within {seconds:g} s.",
+                file=sys.__stderr__,
+            )
             os.kill(os.getpid(), number)
 
 
@@ -143,12 +152,21 @@ class RunRequest:
         """
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
         try:
-            options, sources = RobotFramework().parse_arguments([*included, *self.robot_options, *map(str, suites)])
+            options, sources = RobotFramework().parse_arguments(
+                [*included, *self.robot_options, *map(str, suites)]
+            )
         except Information as error:
-            raise RobotOptionsError("--help and --version run nothing; ask robot itself for them.") from error
+            raise RobotOptionsError(
+                "--help and --version run nothing; ask robot itself for them."
+            ) from error
         except DataError as error:
-            raise RobotOptionsError(f"The options for Robot Framework are wrong: {error.message}") from error
-        return {name: value for name, value in options.items() if value not in (None, [], "")}, list(map(str, sources))
+            raise RobotOptionsError(
+                f"The options for Robot Framework are wrong: {error.message}"
+            ) from error
+
+        return {
+            name: value for name, value in options.items() if value not in (None, [], "")
+        }, list(map(str, sources))
 
 
 def check_selection(options: Mapping[str, Any], suites: Sequence[str], modifier: object) -> None:
@@ -159,7 +177,9 @@ def check_selection(options: Mapping[str, Any], suites: Sequence[str], modifier:
     """
     tags: list[str] = []
     try:
-        settings = RobotSettings({**options, "prerunmodifier": [*_listed(options.get("prerunmodifier")), modifier]})
+        settings = RobotSettings(
+            {**options, "prerunmodifier": [*_listed(options.get("prerunmodifier")), modifier]}
+        )
         root = TestSuiteBuilder(
             included_extensions=settings.extension,
             included_files=settings.parse_include,
@@ -168,7 +188,9 @@ def check_selection(options: Mapping[str, Any], suites: Sequence[str], modifier:
             allow_empty_suite=settings.run_empty_suite,
         ).build(*suites)
         root.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
-        tags += sorted({str(tag) for test in root.all_tests for tag in test.tags} if settings.include else ())
+        tags += sorted(
+            {str(tag) for test in root.all_tests for tag in test.tags} if settings.include else ()
+        )
         root.configure(**settings.suite_config)
     except DataError as error:
         known = f" Their tags are: {', '.join(tags)}." if tags else ""
@@ -194,7 +216,9 @@ def run_robot(
     files = _Files()
     verdicts = VerdictListener(FailureRecord(directory))
     # The page is written below, when Robot Framework has ended.
-    ours = [f"{name}:{value}" for name, value in {**variables, PAGE_VARIABLE: "lossratio run"}.items()]
+    ours = [
+        f"{name}:{value}" for name, value in {**variables, PAGE_VARIABLE: "lossratio run"}.items()
+    ]
     options = {
         **options,
         "variable": [*ours, *_listed(options.get("variable"))],
@@ -234,7 +258,10 @@ def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
     except ReportError as error:
         print(f"The run has no report. {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print(f"The run has no report, as it was stopped. To write it: lossratio report {directory}", file=sys.stderr)
+        print(
+            f"The run has no report, as it was stopped. To write it: lossratio report {directory}",
+            file=sys.stderr,
+        )
 
 
 class _Robot(RobotFramework):  # type: ignore[misc]

@@ -31,10 +31,23 @@ from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.records import Record
 from lossratio.report import RECORD
-from lossratio.results import damages_in, identity_of, result_stems, results_lost, results_set_aside, write_whole
+from lossratio.results import (
+    damages_in,
+    identity_of,
+    result_stems,
+    results_lost,
+    results_set_aside,
+    write_whole,
+)
 from lossratio.runs.job import Assignment, assignments_of
 from lossratio.runs.robot_run import NO_LIMITS, Limits, RunRequest, check_selection, run_robot
-from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind, verdict_of
+from lossratio.runs.verdicts import (
+    FailureRecord,
+    TestVerdict,
+    exit_status,
+    failure_kind,
+    verdict_of,
+)
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 from lossratio.version import __version__
 
@@ -90,10 +103,14 @@ class RunRecord(Record):
     def differences(self, now: "RunRecord") -> tuple[str, ...]:
         """The conditions that have changed since, in words. A resumed run repeats the command line of this record."""
         names = ("version", "topology", "sources", "kernels")
-        return tuple(chain(*(_differences(name, getattr(self, name), getattr(now, name)) for name in names)))
+        return tuple(
+            chain(*(_differences(name, getattr(self, name), getattr(now, name)) for name in names))
+        )
 
 
-def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, str | None]) -> RunRecord:
+def make_record(
+    request: RunRequest, assignment: Assignment, kernels: dict[str, str | None]
+) -> RunRecord:
     """The record of a run that begins now."""
     inputs = (*assignment.suites, *(() if request.job is None else (request.job,)))
     files = (file for path in inputs for file in _files(path))
@@ -103,7 +120,9 @@ def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, 
         topology=assignment.topology.model_dump(mode="json"),
         suites=tuple(str(suite.resolve()) for suite in request.suites),
         job=None if request.job is None else str(request.job.resolve()),
-        sources={str(file.resolve()): hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+        sources={
+            str(file.resolve()): hashlib.sha256(file.read_bytes()).hexdigest() for file in files
+        },
         include=request.include,
         robot_options=request.robot_options,
         kernels=kernels,
@@ -118,11 +137,17 @@ def read_record(directory: Path) -> RunRecord:
     """
     file = directory / RECORD
     try:
-        return RunRecord.model_validate_json(read_input_file(file, ResumeError, MOST_RECORDED_BYTES))
+        return RunRecord.model_validate_json(
+            read_input_file(file, ResumeError, MOST_RECORDED_BYTES)
+        )
     except ResumeError as error:
-        raise ResumeError(f"{error} Only runs that 'lossratio run' began can be resumed.") from error
+        raise ResumeError(
+            f"{error} Only runs that 'lossratio run' began can be resumed."
+        ) from error
     except ValidationError as error:
-        raise ResumeError(f"{file} is not the record of a run: {error.errors()[0]['msg']}.") from error
+        raise ResumeError(
+            f"{file} is not the record of a run: {error.errors()[0]['msg']}."
+        ) from error
 
 
 def _files(suite: Path) -> Iterator[Path]:
@@ -171,10 +196,13 @@ def _in_outcome(perform: Callable[_P, RunOutcome]) -> Callable[_P, RunOutcome]:
         try:
             return perform(*args, **settings)
         except LossRatioError as error:
-            return RunOutcome(status_of_kinds({failure_kind(error, FailureKind.BAD_INPUT)}), error=str(error))
+            return RunOutcome(
+                status_of_kinds({failure_kind(error, FailureKind.BAD_INPUT)}), error=str(error)
+            )
         except KeyboardInterrupt:
             stopped = (
-                "The run was stopped while no test was running. Nothing that was measured is lost: repeat the command."
+                "The run was stopped while no test was running. Nothing that was measured is lost: "
+                "repeat the command."
             )
             return RunOutcome(ExitStatus.INTERRUPTED, error=stopped)
 
@@ -192,7 +220,9 @@ def _check_nodes(chosen: Candidate) -> dict[str, str | None]:
     problems = [problem for report in reports for problem in report.problems]
     if problems:
         raise NodeError("\n".join([f"{chosen.file}: the testbed is not usable.", *problems]))
-    return {report.name: None if report.facts is None else report.facts.kernel for report in reports}
+    return {
+        report.name: None if report.facts is None else report.facts.kernel for report in reports
+    }
 
 
 @_in_outcome
@@ -204,18 +234,25 @@ def run(request: RunRequest) -> RunOutcome:
     """
     assignments = assignments_of(request)
     # Wrong options are found before the wait for a testbed.
-    commands = {assignment.file: request.robot_command(assignment.suites) for assignment in assignments}
+    commands = {
+        assignment.file: request.robot_command(assignment.suites) for assignment in assignments
+    }
     for assignment in assignments:
         check_selection(*commands[assignment.file], assignment.modifier)
     given = next(iter(commands.values()))[0].get("outputdir")
     check_directory(Path(given or _RESULTS), "-- --outputdir")
     purpose = request.purpose or assignments[0].name
-    candidates = [candidate(assignment.file, assignment.topology, purpose=purpose) for assignment in assignments]
+    candidates = [
+        candidate(assignment.file, assignment.topology, purpose=purpose)
+        for assignment in assignments
+    ]
 
     with reserved(candidates, request.wait) as chosen:
         kernels = _check_nodes(chosen)
         options, suites = commands[chosen.file]
-        assignment = next(assignment for assignment in assignments if assignment.file == chosen.file)
+        assignment = next(
+            assignment for assignment in assignments if assignment.file == chosen.file
+        )
         assignment.check()
         new = request.name or f"{chosen.topology.name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
         directory = Path(given) if given else _new_directory(new)
@@ -232,11 +269,15 @@ def run(request: RunRequest) -> RunOutcome:
                 modifiers=[assignment.modifier],
             )
 
-    return RunOutcome(exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles)
+    return RunOutcome(
+        exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles
+    )
 
 
 @_in_outcome
-def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: Limits = NO_LIMITS) -> RunOutcome:
+def resume(
+    directory: Path, *, force: bool = False, wait: float = 0.0, limits: Limits = NO_LIMITS
+) -> RunOutcome:
     """Resumes the run in a directory; with force, although its conditions have changed. For the rest see `run`."""
     record = read_record(directory)
     repair = f"Save the good part, and then resume the run: lossratio repair {directory}"
@@ -245,17 +286,31 @@ def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: L
     (assignment,) = assignments_of(original)
     options, suites = original.robot_command(assignment.suites)
     # Differences that the files show are refused before any machine is touched.
-    _check_conditions(directory, record.differences(make_record(original, assignment, record.kernels)), force=force)
+    _check_conditions(
+        directory,
+        record.differences(make_record(original, assignment, record.kernels)),
+        force=force,
+    )
     wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name)
 
     with reserved([wanted.succeeding(_lease_left_behind(directory))], wait) as chosen:
         now = make_record(original, assignment, _check_nodes(chosen))
         differences = record.differences(now)
         _check_conditions(directory, differences, force=force)
-        forced = "; ".join(differences) or "it was not compared with the earlier results" if force else ""
+        forced = (
+            "; ".join(differences) or "it was not compared with the earlier results"
+            if force
+            else ""
+        )
         ours = {"TOPOLOGY": chosen.file, "RESUME": directory, "RESUME_FORCED": forced}
         # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
-        alone = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
+        alone = {
+            "output": "output.xml",
+            "log": "NONE",
+            "report": "NONE",
+            "xunit": "NONE",
+            "runemptysuite": True,
+        }
 
         with _kept_for_this_run(directory, chosen.token):
             now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
@@ -272,7 +327,9 @@ def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: L
     result = merged([*_outputs(directory), directory / _OUTPUT])
     _write_result(result, directory, options)
     verdicts = verdicts_of(result, FailureRecord(directory))
-    return RunOutcome(exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles)
+    return RunOutcome(
+        exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles
+    )
 
 
 def _finished(directory: Path) -> Iterator[str]:
@@ -357,7 +414,10 @@ def _kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
 
 def _lease_left_behind(directory: Path) -> str | None:
     """The token of a run's lease if the run's process, on this machine, has ended; None: there is no such token."""
-    with suppress(OSError, ValueError, KeyError, TypeError), open(directory / _LEASE_FILE, "r+b") as file:
+    with (
+        suppress(OSError, ValueError, KeyError, TypeError),
+        open(directory / _LEASE_FILE, "r+b") as file,
+    ):
         status = os.fstat(file.fileno())
         # No other user can have written the file, or read the token.
         if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
@@ -509,5 +569,11 @@ def salvage(path: Path) -> bytes | None:
         parser.Parse(data, True)
     except xml.parsers.expat.ExpatError:
         closing = b'<status status="FAIL">The run was cut off.</status>\n</suite>\n'
-        return next((data[:position] + b"\n" + closing * suites + b"</robot>\n" for position, suites in kept), None)
+        return next(
+            (
+                data[:position] + b"\n" + closing * suites + b"</robot>\n"
+                for position, suites in kept
+            ),
+            None,
+        )
     return data

@@ -84,12 +84,16 @@ def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) 
     return kind_of_error(error, default)
 
 
-def exit_status(return_code: int, verdicts: Sequence[TestVerdict], troubles: Sequence[str] = ()) -> ExitStatus:
+def exit_status(
+    return_code: int, verdicts: Sequence[TestVerdict], troubles: Sequence[str] = ()
+) -> ExitStatus:
     """The exit status of a run."""
     status = _ROBOT_STATUSES.get(return_code)
     kinds = {verdict.failure for verdict in verdicts if verdict.failure is not None}
     # After Ctrl-C within a message, Robot Framework cannot read its own output, and takes that for bad input.
-    if status is not None and not (status is ExitStatus.BAD_INPUT and FailureKind.INTERRUPTED in kinds):
+    if status is not None and not (
+        status is ExitStatus.BAD_INPUT and FailureKind.INTERRUPTED in kinds
+    ):
         return status
     return status_of_kinds(kinds | ({FailureKind.INFRASTRUCTURE} if troubles else set()))
 
@@ -188,7 +192,9 @@ class VerdictListener:
     def end_test(self, data: Any, result: Any) -> None:
         """Notes the verdict of a test; set-ups of suites around it may have failed it."""
         inside = self._close(result)
-        self._note(result, [*(failure for _, failures in self._open for failure in failures), *inside])
+        self._note(
+            result, [*(failure for _, failures in self._open for failure in failures), *inside]
+        )
 
     def end_suite(self, data: Any, result: Any) -> None:
         """Notes the verdicts again, as the tear-down of a suite may have failed tests that had passed."""
@@ -214,7 +220,9 @@ class VerdictListener:
         kinds = self._kinds.get(result.id, frozenset()) | _kinds_in(result.message, failures)
         self._kinds[result.id] = kinds
         failure = _kind_of_test(result.message, kinds) if result.status == "FAIL" else None
-        verdict = verdict_of(result, failure, is_misfit=result.skipped and self._misfits.has(result))
+        verdict = verdict_of(
+            result, failure, is_misfit=result.skipped and self._misfits.has(result)
+        )
 
         if verdict != before:
             try:
@@ -226,7 +234,9 @@ class VerdictListener:
                 else:
                     self._record.forget(identity_of(result))
             except OSError as error:
-                self.troubles.append(f"Cannot record the verdict of {result.full_name}: {error.strerror}.")
+                self.troubles.append(
+                    f"Cannot record the verdict of {result.full_name}: {error.strerror}."
+                )
 
         self._verdicts[result.id] = verdict
 
@@ -234,7 +244,9 @@ class VerdictListener:
 def _kinds_in(message: str, failures: Iterable[_Failure]) -> frozenset[FailureKind]:
     """The kinds of failures whose messages an outer failure's message contains: the suite has not handled these."""
     is_changed = message.startswith(_MARKUP) or _SHORTENED in message
-    return frozenset(kind for inner, kinds in failures if is_changed or inner in message for kind in kinds)
+    return frozenset(
+        kind for inner, kinds in failures if is_changed or inner in message for kind in kinds
+    )
 
 
 def _kind_of_test(message: str, kinds: frozenset[FailureKind]) -> FailureKind:

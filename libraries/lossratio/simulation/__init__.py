@@ -15,7 +15,12 @@ from lossratio.simulation.constant_capacity import (
     SmoothKnee,
 )
 from lossratio.simulation.losses import Course, LocatingSut, Loss
-from lossratio.simulation.measurer import FrameFaults, SimulatedMeasurer, faults_from, simulated_latency
+from lossratio.simulation.measurer import (
+    FrameFaults,
+    SimulatedMeasurer,
+    faults_from,
+    simulated_latency,
+)
 from lossratio.simulation.recorded import Recorded
 from lossratio.simulation.registry import SUT_MODELS, sut_from
 from lossratio.simulation.sut import GRACEFUL, Overload, RunningSut, Sut, Traffic, WithoutTruth

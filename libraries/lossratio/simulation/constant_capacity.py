@@ -16,7 +16,14 @@ from pydantic.dataclasses import dataclass
 
 from lossratio.simulation import sut
 from lossratio.simulation.losses import LocatingSut, Loss
-from lossratio.simulation.sut import GRACEFUL, STRICT, Overload, RunningSut, SutWithoutMemory, Traffic
+from lossratio.simulation.sut import (
+    GRACEFUL,
+    STRICT,
+    Overload,
+    RunningSut,
+    SutWithoutMemory,
+    Traffic,
+)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -33,7 +40,9 @@ class SharpKnee(SutWithoutMemory):
         return self.overload.lossy_load(self.capacity, loss_ratio)
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        return sut.random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+        return sut.random_rounding(
+            traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng
+        )
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -55,7 +64,11 @@ class SmoothKnee(SutWithoutMemory):
         origin = self.mrr / self.spread
         if self.function == "stretch":
             ratio = math.exp(-origin)
-            shifted = (load - self.mrr) / self.spread + math.log(-math.expm1(-load / self.spread)) - math.log1p(ratio)
+            shifted = (
+                (load - self.mrr) / self.spread
+                + math.log(-math.expm1(-load / self.spread))
+                - math.log1p(ratio)
+            )
             rate = self.spread * (1.0 + ratio) * float(np.logaddexp(0.0, shifted))
         else:
             lost = _erfc_integral((self.mrr - load) / self.spread) - _erfc_integral(origin)
@@ -68,19 +81,27 @@ class SmoothKnee(SutWithoutMemory):
             return None
         return sut.smallest_exceeding_load(
             lambda load: float(
-                scipy.stats.poisson.sf(math.floor(loss_ratio * load * duration), self.loss_rate(load) * duration)
+                scipy.stats.poisson.sf(
+                    math.floor(loss_ratio * load * duration), self.loss_rate(load) * duration
+                )
             ),
             exceed_ratio,
         )
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        return min(traffic.frames, int(rng.poisson(self.loss_rate(traffic.load) * traffic.duration)))
+        return min(
+            traffic.frames, int(rng.poisson(self.loss_rate(traffic.load) * traffic.duration))
+        )
 
 
 def _erfc_integral(lower: float) -> float:
     if lower <= 0.0:
-        return math.exp(-lower * lower) / math.sqrt(math.pi) - lower * float(scipy.special.erfc(lower))
-    return math.exp(-lower * lower) * (1.0 / math.sqrt(math.pi) - lower * float(scipy.special.erfcx(lower)))
+        return math.exp(-lower * lower) / math.sqrt(math.pi) - lower * float(
+            scipy.special.erfc(lower)
+        )
+    return math.exp(-lower * lower) * (
+        1.0 / math.sqrt(math.pi) - lower * float(scipy.special.erfcx(lower))
+    )
 
 
 class Bucket:
@@ -122,14 +143,18 @@ class Bucket:
             # The quotient's rounding error must not cost a token.
             return math.floor((number - 1 + level - gain) / (1.0 - gain) * (1.0 + 1e-12)) + 1
 
-        lost = max(0, traffic.frames - math.floor((level + gain * (traffic.frames - 1)) * (1.0 + 1e-12)))
+        lost = max(
+            0, traffic.frames - math.floor((level + gain * (traffic.frames - 1)) * (1.0 + 1e-12))
+        )
         self._level = level + gain * traffic.frames - (traffic.frames - lost)
         self._time = end
         if not lost:
             return []
         first = lost_frame(1) - 1
         last = min(traffic.frames, lost_frame(lost)) - 1
-        return [Loss(first, last, lost if share is None else max(1, round((last - first + 1) * share)))]
+        return [
+            Loss(first, last, lost if share is None else max(1, round((last - first + 1) * share)))
+        ]
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -192,7 +217,8 @@ class Buffer:
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
         """``capacity + size / duration`` for a goal without loss, else by bisection. The queue is empty at first."""
         return sut.smallest_exceeding_load(
-            lambda load: float(self.loss_ratio(load, duration, self.size) > loss_ratio), exceed_ratio
+            lambda load: float(self.loss_ratio(load, duration, self.size) > loss_ratio),
+            exceed_ratio,
         )
 
     def loss_ratio(self, load: float, duration: float, room: float) -> float:
@@ -217,7 +243,9 @@ class _RunningBuffer(LocatingSut):
         return sut.random_rounding(lost, self._rng)
 
     def losses(self, traffic: Traffic) -> list[Loss]:
-        return self._room.losses(traffic, self._model.overload.loss_ratio(traffic.load, self._model.capacity))
+        return self._room.losses(
+            traffic, self._model.overload.loss_ratio(traffic.load, self._model.capacity)
+        )
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -253,10 +281,14 @@ class BackgroundLoss(SutWithoutMemory):
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """By bisection of the binomial distribution of lost frames; None for an exceed ratio of 0."""
-        return _truth(self.loss_ratio, self.capacity, self.overload, (loss_ratio, duration, exceed_ratio))
+        return _truth(
+            self.loss_ratio, self.capacity, self.overload, (loss_ratio, duration, exceed_ratio)
+        )
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        dropped = sut.random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+        dropped = sut.random_rounding(
+            traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng
+        )
         return dropped + int(rng.binomial(traffic.frames - dropped, self.loss_ratio))
 
 
@@ -283,17 +315,24 @@ class LossInversion(SutWithoutMemory):
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
         """The start of the band if the band exceeds the goal (the conservative side of the inversion), or the knee."""
-        if _binomial_exceeds(self.band_start * duration, self.loss_ratio, loss_ratio) > exceed_ratio:
+        if (
+            _binomial_exceeds(self.band_start * duration, self.loss_ratio, loss_ratio)
+            > exceed_ratio
+        ):
             return self.band_start
         return self.overload.lossy_load(self.capacity, loss_ratio)
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
         if self.band_start <= traffic.load < self.band_end:
             return int(rng.binomial(traffic.frames, self.loss_ratio))
-        return sut.random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+        return sut.random_rounding(
+            traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng
+        )
 
 
-def _truth(probability: float, capacity: float, overload: Overload, goal: tuple[float, float, float]) -> float | None:
+def _truth(
+    probability: float, capacity: float, overload: Overload, goal: tuple[float, float, float]
+) -> float | None:
     loss_ratio, duration, exceed_ratio = goal
     knee = overload.lossy_load(capacity, loss_ratio)
     if probability == 0.0:
@@ -314,7 +353,9 @@ def _truth(probability: float, capacity: float, overload: Overload, goal: tuple[
 
 
 def _binomial_exceeds(frames: float, probability: float, loss_ratio: float) -> float:
-    return float(scipy.stats.binom.sf(math.floor(loss_ratio * frames), math.ceil(frames), probability))
+    return float(
+        scipy.stats.binom.sf(math.floor(loss_ratio * frames), math.ceil(frames), probability)
+    )
 
 
 @dataclass(frozen=True, config=STRICT)

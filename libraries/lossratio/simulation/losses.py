@@ -93,7 +93,9 @@ class Course:
                 intended=intended,
                 sent=traffic.frames,
                 lost=sum(loss.frames for loss in losses),
-                last_lost=self._time(self.sent - traffic.frames + losses[-1].last) if losses else None,
+                last_lost=self._time(self.sent - traffic.frames + losses[-1].last)
+                if losses
+                else None,
             )
         )
 

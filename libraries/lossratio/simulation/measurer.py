@@ -57,7 +57,9 @@ def faults_from(data: object) -> FrameFaults:
     try:
         return TypeAdapter(FrameFaults).validate_python(data)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        problems = "; ".join(
+            f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
+        )
         raise ValueError(
             f"The SUT's faults cannot be read: {problems}. "
             "The faults are 'duplicated' and 'corrupted': shares of the frames."
@@ -105,9 +107,13 @@ class SimulatedMeasurer:
                 f"{len(suts)} SUTs do not serve {self._directions} directions: give one SUT, or one for each direction."
             )
         if min(overhead, settle) < 0:
-            raise SearchError(f"overhead and settle must not be negative, as {overhead!r} or {settle!r} is.")
+            raise SearchError(
+                f"overhead and settle must not be negative, as {overhead!r} or {settle!r} is."
+            )
         if max_rate is not None and not max_rate > 0:
-            raise SearchError(f"max_rate must be positive, not {max_rate!r}; None is a generator without limit.")
+            raise SearchError(
+                f"max_rate must be positive, not {max_rate!r}; None is a generator without limit."
+            )
 
         self.now = 0.0
         """Seconds on the virtual clock: the sum of all trials so far."""
@@ -127,9 +133,14 @@ class SimulatedMeasurer:
         """
         if trial.has_timelines:
             return self._measure_in_time(trial)
+
         self.now += trial.rest
         intended = _whole_frames(trial.load * trial.duration)
-        sent = min(intended, _whole_frames(self._max_rate * trial.duration)) if self._max_rate < math.inf else intended
+        sent = (
+            min(intended, _whole_frames(self._max_rate * trial.duration))
+            if self._max_rate < math.inf
+            else intended
+        )
         if trial.certain_above is None or sent < intended:
             # What is lost at a load that the generator cannot send may be the generator's fault.
             counters = [
@@ -138,6 +149,7 @@ class SimulatedMeasurer:
             ]
             self.now += trial.duration
             return self._output(trial, counters)
+
         return self._watched(trial, trial.certain_above, intended)
 
     def _watched(self, trial: TrialInput, certain_above: float, frames: int) -> TrialOutput:
@@ -151,17 +163,24 @@ class SimulatedMeasurer:
         allowed = trials.IN_FLIGHT * trial.load
 
         while sent < frames:
-            if sum(max(0.0, count - allowed) for count in lost) > certain_above * frames * self._directions:
+            if (
+                sum(max(0.0, count - allowed) for count in lost)
+                > certain_above * frames * self._directions
+            ):
                 break
             begun = sent * per_frame
-            part = min(frames - sent, math.ceil(max(WATCH_SECONDS, WATCH_SHARE * begun) / per_frame))
+            part = min(
+                frames - sent, math.ceil(max(WATCH_SECONDS, WATCH_SHARE * begun) / per_frame)
+            )
             traffic = Traffic(self.now + begun, part * per_frame, part, continues=sent > 0)
             lost = [before + more for before, more in zip(lost, self._lost(traffic), strict=True)]
             sent += part
 
         duration = trial.duration if sent == frames else sent * per_frame
         counters = [
-            replace(self._counters(number, sent, sent, lost_frames, duration), intended_frames=frames)
+            replace(
+                self._counters(number, sent, sent, lost_frames, duration), intended_frames=frames
+            )
             for number, lost_frames in enumerate(lost)
         ]
         self.now += duration
@@ -170,7 +189,11 @@ class SimulatedMeasurer:
     def run(self, courses: Sequence[Course], step: trials.Step) -> None:
         """Sends a part of a trial's traffic, adds it to the directions' courses, and advances the clock by it."""
         intended = _whole_frames(step.load * step.duration)
-        sent = min(intended, _whole_frames(self._max_rate * step.duration)) if self._max_rate < math.inf else intended
+        sent = (
+            min(intended, _whole_frames(self._max_rate * step.duration))
+            if self._max_rate < math.inf
+            else intended
+        )
         traffic = Traffic(self.now, step.duration, sent)
         for course, losses in zip(courses, self._located(traffic), strict=True):
             course.add(traffic, intended, losses)
@@ -196,7 +219,10 @@ class SimulatedMeasurer:
     @property
     def minds_resets(self) -> bool:
         """Whether a reset changes what the SUT forwards."""
-        return any(isinstance(sut, LocatingSut) and type(sut).reset is not LocatingSut.reset for sut in self._suts)
+        return any(
+            isinstance(sut, LocatingSut) and type(sut).reset is not LocatingSut.reset
+            for sut in self._suts
+        )
 
     def reset_sut(self) -> None:
         """Resets the SUT now; most models do not mind."""
@@ -222,7 +248,10 @@ class SimulatedMeasurer:
         return replace(self._output(trial, self.counters(timelines)), timelines=timelines)
 
     def _output(
-        self, trial: TrialInput, counters: Sequence[DirectionCounters], duration: float | None = None
+        self,
+        trial: TrialInput,
+        counters: Sequence[DirectionCounters],
+        duration: float | None = None,
     ) -> TrialOutput:
         """The output of a trial; the duration is its traffic's, None: the whole one."""
         self.rest()
@@ -235,7 +264,9 @@ class SimulatedMeasurer:
             decided_after=duration if duration < trial.duration else None,
         )
 
-    def _counters(self, number: int, intended: int, sent: int, lost: int, elapsed: float) -> DirectionCounters:
+    def _counters(
+        self, number: int, intended: int, sent: int, lost: int, elapsed: float
+    ) -> DirectionCounters:
         counters = DirectionCounters(
             name=_name(number),
             intended_frames=intended,
@@ -253,11 +284,16 @@ class SimulatedMeasurer:
             return [losses_of(sut, traffic) for sut in self._suts]
 
         losses: list[list[Loss]] = [[] for _ in range(self._directions)]
-        for loss in losses_of(self._suts[0], replace(traffic, frames=traffic.frames * self._directions)):
+        for loss in losses_of(
+            self._suts[0], replace(traffic, frames=traffic.frames * self._directions)
+        ):
             # The directions take turns, frame by frame.
             places = [loss.first + number for number in range(self._directions)]
             ends = [
-                (place // self._directions, (loss.last - place % self._directions) // self._directions)
+                (
+                    place // self._directions,
+                    (loss.last - place % self._directions) // self._directions,
+                )
                 for place in places
             ]
             shares = self._shares(loss.frames, [last - first + 1 for first, last in ends])
@@ -295,7 +331,13 @@ def _whole_frames(frames: float) -> int:
 
 
 def simulated_latency(
-    name: str, load: float, capacity: float | None, *, sent: int, received: int, rng: np.random.Generator
+    name: str,
+    load: float,
+    capacity: float | None,
+    *,
+    sent: int,
+    received: int,
+    rng: np.random.Generator,
 ) -> LatencyCounters:
     """The latency of one direction.
 
@@ -308,7 +350,9 @@ def simulated_latency(
     delays = (BASE_DELAY + _waits(load, capacity, received, rng)) / _MICROSECOND
     if not received:
         error = f"None of {sent} latency frames came back."
-        return LatencyCounters(name, sent, 0, 0, 0, None, None, None, None, RESOLUTION, error, hdr=None, histogram=())
+        return LatencyCounters(
+            name, sent, 0, 0, 0, None, None, None, None, RESOLUTION, error, hdr=None, histogram=()
+        )
 
     intervals = Counter(int(delay / RESOLUTION) for delay in delays.tolist())
     return LatencyCounters(
@@ -325,11 +369,15 @@ def simulated_latency(
         resolution_us=RESOLUTION,
         error=None,
         hdr=None,
-        histogram=tuple((interval * RESOLUTION, count) for interval, count in sorted(intervals.items())),
+        histogram=tuple(
+            (interval * RESOLUTION, count) for interval, count in sorted(intervals.items())
+        ),
     )
 
 
-def _waits(load: float, capacity: float | None, frames: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _waits(
+    load: float, capacity: float | None, frames: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
     """Seconds that each frame waits: Lindley's recursion, limited to the wait of a full queue."""
     if capacity is None or not frames:
         return np.zeros(frames)

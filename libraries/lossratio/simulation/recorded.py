@@ -51,7 +51,10 @@ class Recorded(WithoutTruth):
     def lossy(self, loss_ratio: float) -> dict[float, float]:
         """The share of trials that lost more than a ratio, by recorded load."""
         record = _record(self.file).items()
-        return {load: float(np.mean(np.floor(lost) > loss_ratio * sent)) for load, (lost, sent) in record}
+        return {
+            load: float(np.mean(np.floor(lost) > loss_ratio * sent))
+            for load, (lost, sent) in record
+        }
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """Begins at a random trial of the record."""
@@ -99,7 +102,9 @@ def _record(file: Path) -> dict[float, Sequence]:
     trials: dict[float, list[tuple[float, float]]] = {}
     for number, (load, frames, lost) in enumerate(_trials(file), 1):
         if not (0.0 < load < math.inf and frames > 0 and 0 <= lost <= frames):
-            raise SearchError(f"{file}, trial {number}: {lost} of {frames} frames lost at {load} frames/s is no trial.")
+            raise SearchError(
+                f"{file}, trial {number}: {lost} of {frames} frames lost at {load} frames/s is no trial."
+            )
         trials.setdefault(load, []).append((max(NOTHING, lost), frames))
     if not trials:
         raise SearchError(f"{file} has no trials to replay.")
@@ -112,11 +117,19 @@ def _trials(file: Path) -> list[tuple[float, float, float]]:
         first, *_ = lines = file.read_text().splitlines() or [""]
         if '"lost"' not in first:
             return [
-                (trial.load, trial.load * trial.duration, trial.loss_ratio * trial.load * trial.duration)
+                (
+                    trial.load,
+                    trial.load * trial.duration,
+                    trial.loss_ratio * trial.load * trial.duration,
+                )
                 for trial in read_journal(file).results
             ]
+
         records = [json.loads(line) for line in lines if line.strip()]
-        return [(float(record["load"]), float(record["frames"]), float(record["lost"])) for record in records]
+        return [
+            (float(record["load"]), float(record["frames"]), float(record["lost"]))
+            for record in records
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SearchError(
             f"{file} is neither a journal nor a record of trials, such as "

@@ -51,7 +51,9 @@ def sut_from(data: Mapping[str, Any]) -> Sut:
     try:
         sut: Sut = TypeAdapter(SUT_MODELS[name]).validate_python(arguments)
     except ValidationError as error:
-        faults = "; ".join(_fault(item["loc"], item["type"], item["msg"], known) for item in error.errors())
+        faults = "; ".join(
+            _fault(item["loc"], item["type"], item["msg"], known) for item in error.errors()
+        )
         end = "" if faults.endswith("?") else "."
         raise ValueError(
             f"The SUT model {name!r} does not take this: {faults}{end} Its fields are {_list(known)}."

@@ -130,7 +130,9 @@ class WithoutTruth:
         """None."""
 
 
-def smallest_exceeding_load(exceed_probability: Callable[[float], float], exceed_ratio: float) -> float:
+def smallest_exceeding_load(
+    exceed_probability: Callable[[float], float], exceed_ratio: float
+) -> float:
     """The load (frames per second, to 12 digits) from which on a non-decreasing probability to exceed is above a ratio.
 
     By bisection; infinite if the probability is never larger, 0 if it always is.

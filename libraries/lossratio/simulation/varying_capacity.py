@@ -13,7 +13,15 @@ from pydantic.dataclasses import dataclass
 from lossratio.simulation import sut
 from lossratio.simulation.constant_capacity import Bucket, Buffer
 from lossratio.simulation.losses import LocatingSut, Loss, spread
-from lossratio.simulation.sut import GRACEFUL, STRICT, Overload, RunningSut, SutWithoutMemory, Traffic, WithoutTruth
+from lossratio.simulation.sut import (
+    GRACEFUL,
+    STRICT,
+    Overload,
+    RunningSut,
+    SutWithoutMemory,
+    Traffic,
+    WithoutTruth,
+)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -42,7 +50,9 @@ class PerformanceSpectrum:
                 if rng.random() < self.tail_share:
                     noise -= rng.exponential(self.tail_size)
                 capacity = self.capacity * max(0.0, 1.0 + noise)
-            return sut.random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, capacity), rng)
+            return sut.random_rounding(
+                traffic.frames * self.overload.loss_ratio(traffic.load, capacity), rng
+            )
 
         return lost_frames
 
@@ -56,7 +66,9 @@ class PerformanceSpectrum:
     def _slower_probability(self, rate: float) -> float:
         below = rate / self.capacity - 1.0
         usual = float(scipy.stats.norm.cdf(below, scale=self.jitter))
-        slow = float(scipy.stats.exponnorm.sf(-below, self.tail_size / self.jitter, scale=self.jitter))
+        slow = float(
+            scipy.stats.exponnorm.sf(-below, self.tail_size / self.jitter, scale=self.jitter)
+        )
         return (1.0 - self.tail_share) * usual + self.tail_share * slow
 
 
@@ -99,14 +111,21 @@ class RareStalls(SutWithoutMemory):
         stalls = self._lossy_stalls(load, duration)
         counts = np.arange(1, int(scipy.stats.poisson.isf(1e-15, stalls)) + 2)
         return float(
-            np.sum(scipy.stats.poisson.pmf(counts, stalls) * scipy.stats.gamma.sf(allowed, counts, scale=self.stall))
+            np.sum(
+                scipy.stats.poisson.pmf(counts, stalls)
+                * scipy.stats.gamma.sf(allowed, counts, scale=self.stall)
+            )
         )
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        dropped = sut.random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+        dropped = sut.random_rounding(
+            traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng
+        )
         stalls = rng.poisson(self._lossy_stalls(traffic.load, traffic.duration))
         stalled = min(traffic.duration, float(np.sum(rng.exponential(self.stall, stalls))))
-        return dropped + sut.random_rounding((traffic.frames - dropped) * stalled / traffic.duration, rng)
+        return dropped + sut.random_rounding(
+            (traffic.frames - dropped) * stalled / traffic.duration, rng
+        )
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -161,7 +180,9 @@ class CapacityDrift(SutWithoutMemory, WithoutTruth):
             # The loss ratio is linear in the capacity, so the mean capacity of the overloaded part gives the mean loss.
             mean = (until - low) / growth
 
-        return sut.random_rounding(traffic.frames * share * self.overload.loss_ratio(traffic.load, mean), rng)
+        return sut.random_rounding(
+            traffic.frames * share * self.overload.loss_ratio(traffic.load, mean), rng
+        )
 
 
 MOST_SPELLS = 200.0
@@ -199,7 +220,9 @@ class TwoStates:
         spells = _Spells(self, rng)
 
         def lost_frames(traffic: Traffic) -> int:
-            slow = spells.slow_time(traffic.start, traffic.start + traffic.duration) / traffic.duration
+            slow = (
+                spells.slow_time(traffic.start, traffic.start + traffic.duration) / traffic.duration
+            )
             return sut.random_rounding(traffic.frames * self._loss_ratio(traffic.load, slow), rng)
 
         return lost_frames
@@ -209,7 +232,9 @@ class TwoStates:
         if duration / min(self.fast_spell, self.slow_spell) > MOST_SPELLS:
             return None
         slow = _slow_share_quantile(self, duration, exceed_ratio)
-        return sut.smallest_exceeding_load(lambda load: float(self._loss_ratio(load, slow) > loss_ratio), 0.0)
+        return sut.smallest_exceeding_load(
+            lambda load: float(self._loss_ratio(load, slow) > loss_ratio), 0.0
+        )
 
     def _loss_ratio(self, load: float, slow: float) -> float:
         """Share of frames lost if the SUT is in the slow state for a share `slow` of the trial."""
@@ -245,7 +270,9 @@ def _slow_share_quantile(sut: TwoStates, duration: float, exceed_ratio: float) -
     mixed = (slow > 0) & (fast > 0)
     shares = weights[:, np.newaxis] * spacings
     always = float(np.sum(shares[fast == 0]))
-    alpha, beta, share = (np.broadcast_to(array, mixed.shape)[mixed] for array in (slow, fast, shares))
+    alpha, beta, share = (
+        np.broadcast_to(array, mixed.shape)[mixed] for array in (slow, fast, shares)
+    )
 
     def exceed_probability(limit: float) -> float:
         return always + float(np.sum(share * scipy.special.betaincc(alpha, beta, limit)))
@@ -334,7 +361,10 @@ class _RunningDevice(LocatingSut):
             first, last = _numbers(traffic, reset, reset + self._model.downtime)
             first = max(place, first)
             if first <= last:
-                losses += [*self._losses_in_operation(traffic, place, first), *spread(last - first + 1, first, last)]
+                losses += [
+                    *self._losses_in_operation(traffic, place, first),
+                    *spread(last - first + 1, first, last),
+                ]
                 place = last + 1
         return losses + self._losses_in_operation(traffic, place, traffic.frames)
 
@@ -345,7 +375,9 @@ class _RunningDevice(LocatingSut):
         load = whole.load
         frames = end - first
         traffic = Traffic(whole.start + first / load, frames / load, frames)
-        losses = self._room.losses(traffic, self._model.overload.loss_ratio(load, self._model.capacity))
+        losses = self._room.losses(
+            traffic, self._model.overload.loss_ratio(load, self._model.capacity)
+        )
         if losses:
             self._recovered = traffic.start + traffic.duration + self._model.recovery
         else:
@@ -357,5 +389,7 @@ class _RunningDevice(LocatingSut):
 def _numbers(traffic: Traffic, start: float, end: float) -> tuple[int, int]:
     """Numbers of the first and the last frame that arrive from one time on and before another."""
     # A product's rounding error must not move a frame.
-    first, after = (math.ceil((time - traffic.start) * traffic.load - 1e-6) for time in (start, end))
+    first, after = (
+        math.ceil((time - traffic.start) * traffic.load - 1e-6) for time in (start, end)
+    )
     return max(0, first), min(traffic.frames, after) - 1

@@ -23,7 +23,9 @@ LISTEN_SECONDS = 0.5
 _WAIT_SECONDS = 0.2
 _FRAMES = 5
 _MOST_COPIES = 3
-_COUNTERS = 'for name; do cat "/sys/class/net/$name/statistics/rx_packets" 2>/dev/null || echo -1; done'
+_COUNTERS = (
+    'for name; do cat "/sys/class/net/$name/statistics/rx_packets" 2>/dev/null || echo -1; done'
+)
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,13 @@ class _Seen:
 
 
 def probe_cabling(
-    topology: Topology, links: int, *, duts: int | None, nic: str | None, profile: str, frame_sizes: Sequence[int | str]
+    topology: Topology,
+    links: int,
+    *,
+    duts: int | None,
+    nic: str | None,
+    profile: str,
+    frame_sizes: Sequence[int | str],
 ) -> CablingReport:
     """Sends some frames from each port of the TG, and finds out where they come out. It takes some seconds.
 
@@ -90,12 +98,15 @@ def probe_cabling(
         topology = reachable(topology, undo)
         tg_name = topology.tg_name
         if topology.end_name != tg_name:
-            raise TopologyError("The cabling is probed between two ports of the TG, and this path ends at a reflector.")
+            raise TopologyError(
+                "The cabling is probed between two ports of the TG, and this path ends at a reflector."
+            )
 
         tester = topology.nodes[tg_name]
         generator = tester.generator
         if not isinstance(generator, RealGenerator) or (
-            (takes_cards(tester) or tester.has_tester) and not traffic.load_generator(generator.kind).has_single_frames
+            (takes_cards(tester) or tester.has_tester)
+            and not traffic.load_generator(generator.kind).has_single_frames
         ):
             raise TopologyError(
                 f"{tg_name}: the cabling is probed with ports that the kernel has, and does not have those of this "
@@ -123,8 +134,15 @@ def probe_cabling(
             through = opened.single_frames()
 
         ends = _ends(paths, interfaces, macs)
-        traffics = [traffic.load_profile(profile, frame_size=size, bidirectional=True) for size in frame_sizes]
-        others = {} if takes_cards(tester) else _other_ports(topology, tg, {end.interface for end in ends})
+        traffics = [
+            traffic.load_profile(profile, frame_size=size, bidirectional=True)
+            for size in frame_sizes
+        ]
+        others = (
+            {}
+            if takes_cards(tester)
+            else _other_ports(topology, tg, {end.interface for end in ends})
+        )
         probe = _Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
 
         return _Cabling(probe, traffics[-1].directions, sessions).report()
@@ -133,10 +151,16 @@ def probe_cabling(
 def _other_ports(topology: Topology, tg: NodeSession, used: Collection[str]) -> dict[str, str]:
     """The TG's ports that are on none of the paths, where a wrong cable may end all the same, by interface."""
     states = read_interfaces(tg, topology.nodes[topology.tg_name].interfaces).items()
-    return {state.name: f"{topology.tg_name}.{port}" for port, state in states if state.name and state.name not in used}
+    return {
+        state.name: f"{topology.tg_name}.{port}"
+        for port, state in states
+        if state.name and state.name not in used
+    }
 
 
-def _ends(paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Mapping[str, str]) -> list[_End]:
+def _ends(
+    paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Mapping[str, str]
+) -> list[_End]:
     ends: list[_End] = []
     for path in paths:
         hops = path.hops
@@ -146,9 +170,12 @@ def _ends(paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Map
         )
         for port, peer, (neighbour, wrong) in sides:
             if str(port) not in macs:
-                raise TopologyError(f"{port}: there is no such interface; lossratio check FILE --connect names those.")
+                raise TopologyError(
+                    f"{port}: there is no such interface; lossratio check FILE --connect names those."
+                )
             name, mac = interfaces[str(port)], macs[str(port)]
             ends.append(_End(port, name, str(peer), path, neighbour, wrong, mac, len(ends)))
+
     return ends
 
 
@@ -160,14 +187,21 @@ def _make_configurations(
     for profile in traffics:
         sides = topology.sides([end.path for end in ends[::2]], profile.versions)
         pairs = [
-            PortPair(traffic_port(west.port, west.interface, None), traffic_port(east.port, east.interface, None))
+            PortPair(
+                traffic_port(west.port, west.interface, None),
+                traffic_port(east.port, east.interface, None),
+            )
             for west, east in zip(ends[::2], ends[1::2], strict=True)
         ]
         configuration = traffic.make_configuration(profile, pairs, settle_time=0.0, sides=sides)
         room = max(traffic.smallest_probe(direction) for direction in configuration.directions)
         whole = max(*profile.size_weights, room)
-        sized = (replace(each, frames=replace(each.frames, sizes=((whole, 1),))) for each in configuration.directions)
+        sized = (
+            replace(each, frames=replace(each.frames, sizes=((whole, 1),)))
+            for each in configuration.directions
+        )
         configurations[whole] = replace(configuration, directions=tuple(sized))
+
     return dict(sorted(configurations.items()))
 
 
@@ -194,24 +228,34 @@ class _Probe:
         self.destinations = {end.name: self.by_name[end.peer].mac for end in self.ends}
         self._sent: dict[tuple[int, int], tuple[Direction, bytes]] = {}
 
-    def send_from(self, ends: Sequence[_End], configuration: Configuration, count: int) -> dict[str, list[int]]:
+    def send_from(
+        self, ends: Sequence[_End], configuration: Configuration, count: int
+    ) -> dict[str, list[int]]:
         """Sends frames from some ports, and returns their numbers."""
         sends: list[tuple[str, bytes]] = []
         numbers: dict[str, list[int]] = {end.name: [] for end in ends}
         for _ in range(count):
             self._next_number = (self._next_number + 1) % 256
             for end in ends:
-                direction = next(each for each in configuration.directions if each.transmit == end.interface)
+                direction = next(
+                    each for each in configuration.directions if each.transmit == end.interface
+                )
                 destination = self.destinations[end.name]
-                frame = self._marker.frame(direction, end.mac, destination, end.number, self._next_number)
+                frame = self._marker.frame(
+                    direction, end.mac, destination, end.number, self._next_number
+                )
                 self._sent[end.number, self._next_number] = (direction, frame)
                 sends.append((end.interface, frame))
                 numbers[end.name].append(self._next_number)
+
         self.send(sends, _WAIT_SECONDS, configuration)
         return numbers
 
     def send(
-        self, sends: Sequence[tuple[str, bytes]], seconds: float, configuration: Configuration | None = None
+        self,
+        sends: Sequence[tuple[str, bytes]],
+        seconds: float,
+        configuration: Configuration | None = None,
     ) -> None:
         networks = next(iter(self.configurations.values())).networks
         speakers = () if configuration is None else configuration.speakers
@@ -219,7 +263,13 @@ class _Probe:
         others = [*self.others]
         own = self.through
         answer = self.agent.probe(
-            [*names], sends, seconds, networks=networks, speakers=speakers, listen=others, through=own
+            [*names],
+            sends,
+            seconds,
+            networks=networks,
+            speakers=speakers,
+            listen=others,
+            through=own,
         )
         self.is_storm = self.is_storm or answer.is_storm
 
@@ -228,7 +278,9 @@ class _Probe:
             if mark is None:
                 if arrival.port in names and arrival.chatter is not None:
                     self.chatter[names[arrival.port], arrival.chatter] += arrival.count
-                elif arrival.port in names and arrival.head[6:12].hex(":") not in {end.mac for end in self.ends}:
+                elif arrival.port in names and arrival.head[6:12].hex(":") not in {
+                    end.mac for end in self.ends
+                }:
                     self.foreign[names[arrival.port], arrival.in_words] += arrival.count
                 continue
 
@@ -240,7 +292,9 @@ class _Probe:
             if name == self.ends[mark[0]].peer and mark in self._sent:
                 mac = traffic.mac_bytes(self.by_name[name].mac)
                 direction, frame = self._sent[mark]
-                for change in traffic.changed_fields(direction, frame, arrival.head, mac, arrival.length):
+                for change in traffic.changed_fields(
+                    direction, frame, arrival.head, mac, arrival.length
+                ):
                     seen.changes.setdefault(change.name, change)
 
         for interface, length, reason in dict.fromkeys(answer.unsent):
@@ -261,7 +315,10 @@ class _Cabling:
     """Draws the conclusions."""
 
     def __init__(
-        self, probe: _Probe, directions: Sequence[TrafficDirection], sessions: Mapping[str, NodeSession]
+        self,
+        probe: _Probe,
+        directions: Sequence[TrafficDirection],
+        sessions: Mapping[str, NodeSession],
     ) -> None:
         self._probe = probe
         self._directions = directions
@@ -288,12 +345,20 @@ class _Cabling:
             self._check_fields()
 
         through = [end for end in self._probe.ends if self._largest.get(end.name)]
-        sizes = {end.name: " and ".join(map(str, sorted(self._largest[end.name]))) for end in through}
-        works = (f"{end.name} > {end.peer}: frames of {sizes[end.name]} bytes come out" for end in through)
+        sizes = {
+            end.name: " and ".join(map(str, sorted(self._largest[end.name]))) for end in through
+        }
+        works = (
+            f"{end.name} > {end.peer}: frames of {sizes[end.name]} bytes come out"
+            for end in through
+        )
         kinds: dict[str, set[str]] = {}
         for name, what in self._probe.chatter:
             kinds.setdefault(name, set()).add(what)
-        chatter = (f"{name}: the device sends {', '.join(sorted(of))}, as devices do" for name, of in kinds.items())
+        chatter = (
+            f"{name}: the device sends {', '.join(sorted(of))}, as devices do"
+            for name, of in kinds.items()
+        )
         # The most frequent frame of somebody else at each port is the example.
         totals: Counter[str] = Counter()
         examples: dict[str, str] = {}
@@ -319,7 +384,9 @@ class _Cabling:
         if not asked:
             return
 
-        answers = self._probe.agent.resolve([each for _, each in asked], through=self._probe.through)
+        answers = self._probe.agent.resolve(
+            [each for _, each in asked], through=self._probe.through
+        )
         for (end, question), macs in zip(asked, answers, strict=True):
             if macs:
                 self._probe.destinations[end.name] = macs[0]
@@ -333,21 +400,31 @@ class _Cabling:
             others = [other for other in self._probe.ends if other is not end]
             moved = [replace(question, port=other.interface) for other in others]
             elsewhere = self._probe.agent.resolve(moved, 1.0, through=self._probe.through)
-            there = next((other for other, answers in zip(others, elsewhere, strict=True) if answers), None)
+            there = next(
+                (other for other, answers in zip(others, elsewhere, strict=True) if answers), None
+            )
             found = ". Look at the link, and at the device's address."
             if there is not None:
                 found = f", and answers on {there.name}: the links are swapped."
-            self._problems.append(f"{end.name}: the gateway {question.target} does not answer there{found}")
+            self._problems.append(
+                f"{end.name}: the gateway {question.target} does not answer there{found}"
+            )
 
     def _count_around(self, end: _End, configuration: Configuration) -> list[int]:
         """Sends from one port, and reads the counters of the DUT's ports before and after."""
-        ports = [port for port in (end.neighbour, end.wrong) if port is not None and port.interface.name is not None]
+        ports = [
+            port
+            for port in (end.neighbour, end.wrong)
+            if port is not None and port.interface.name is not None
+        ]
         session = None if not ports else self._sessions.get(ports[0].node_name)
         before = None if session is None else _received(session, ports)
         numbers = self._probe.send_from([end], configuration, _FRAMES)[end.name]
         if session is not None and before is not None:
             after = _received(session, ports)
-            self._counted[end.name] = {name: after[name] - before[name] for name in before if before[name] >= 0}
+            self._counted[end.name] = {
+                name: after[name] - before[name] for name in before if before[name] >= 0
+            }
         return numbers
 
     def _judge(self, end: _End, numbers: list[int], size: int) -> None:
@@ -356,13 +433,17 @@ class _Cabling:
         names = [*(other.name for other in self._probe.ends), *self._probe.others.values()]
         arrived = {name: seen.numbers(name, numbers) for name in names}
         places = [name for name, count in arrived.items() if count]
-        copies = max((counter[number] for counter in seen.copies.values() for number in numbers), default=0)
+        copies = max(
+            (counter[number] for counter in seen.copies.values() for number in numbers), default=0
+        )
         others = [name for name in places if name not in (end.name, end.peer)]
         if self._link_is_swapped(end):
             return
 
         if arrived[end.name]:
-            self._problems.append(f"{end.name}: a loop: frames that it sends come back to it, on the same port.")
+            self._problems.append(
+                f"{end.name}: a loop: frames that it sends come back to it, on the same port."
+            )
         if copies >= _MOST_COPIES:
             self._problems.append(
                 f"{end.name}: a loop: each frame that it sends comes out {copies} times. Look for a second way."
@@ -448,7 +529,10 @@ class _Cabling:
 
     def _check_tags(self, configuration: Configuration) -> None:
         """Whether frames came out with the tags that the other direction has."""
-        sent = {each.transmit: traffic.vlans_of(bytes.fromhex(each.frames.header)) for each in configuration.directions}
+        sent = {
+            each.transmit: traffic.vlans_of(bytes.fromhex(each.frames.header))
+            for each in configuration.directions
+        }
         for end in self._probe.ends:
             wanted = sent[self._probe.by_name[end.peer].interface]
             own = sent[end.interface]

@@ -12,7 +12,13 @@ from queue import SimpleQueue
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession
 from lossratio.testbed.local import find
-from lossratio.testbed.reservation.lease import TOKEN_VARIABLE, Claim, Lease, TestbedReservedError, make_claim
+from lossratio.testbed.reservation.lease import (
+    TOKEN_VARIABLE,
+    Claim,
+    Lease,
+    TestbedReservedError,
+    make_claim,
+)
 from lossratio.topology import Topology
 
 _LOG = logging.getLogger(__name__)
@@ -42,7 +48,9 @@ class Candidate:
         return replace(self, claim=self.claim and replace(self.claim, succeeds=token))
 
 
-def candidate(file: Path, topology: Topology, *, purpose: str, seconds: float | None = None) -> Candidate:
+def candidate(
+    file: Path, topology: Topology, *, purpose: str, seconds: float | None = None
+) -> Candidate:
     """A testbed that may be reserved, for so many seconds if nobody renews the lease; None: as the topology says.
 
     A local testbed that is not up needs no reservation: the run builds one of its own.
@@ -106,7 +114,9 @@ def _first_free(
             session = undo.enter_context(log_in(testbed, credentials))
             queues.append((testbed, testbed.claim, session))
             if len(candidates) > 1 or not wait:
-                return testbed, undo.enter_context(Lease.take(session, testbed.claim, restores=True))
+                return testbed, undo.enter_context(
+                    Lease.take(session, testbed.claim, restores=True)
+                )
         except (NodeError, TestbedReservedError) as error:
             errors.append(error)
             if len(candidates) > 1:
@@ -119,7 +129,9 @@ def _first_free(
     return chosen, undo.enter_context(lease)
 
 
-def _first_granted(queues: list[tuple[Candidate, Claim, NodeSession]], wait: float) -> tuple[Candidate, Lease]:
+def _first_granted(
+    queues: list[tuple[Candidate, Claim, NodeSession]], wait: float
+) -> tuple[Candidate, Lease]:
     """Waits in the queues of all testbeds at once. The first lease is used, all later ones are released."""
     answers: SimpleQueue[tuple[Candidate, Lease] | LossRatioError] = SimpleQueue()
     first = threading.Lock()

@@ -13,7 +13,11 @@ from lossratio.units import format_ratio
 
 Side = Literal["TG", "wire", "DUT", "controller"]
 """The part of the testbed that a change is seen at, which is guilty of it."""
-ERRORS: Mapping[Side, type[LossRatioError]] = {"TG": TesterError, "wire": LinkError, "DUT": DutError}
+ERRORS: Mapping[Side, type[LossRatioError]] = {
+    "TG": TesterError,
+    "wire": LinkError,
+    "DUT": DutError,
+}
 """The error that ends a measurement, for each guilty side. Its name decides the exit status of `lossratio run`. A
 change that the controller is guilty of ends no measurement."""
 Act = Literal["fail", "repair", "repeat", "note"]
@@ -52,7 +56,9 @@ _SUSPENDED = "{node} was suspended for {after} s"
 _STANDSTILL = "{node} stood still for {after} s"
 _STOLEN = "the host of {node} took {after} of a CPU from it"
 _PRESSURE = "processes on {node} waited for a CPU for {after} of the time"
-_WAITED = "the thread {before} of the DUT's program on {node} waited for a CPU for {after} of the time"
+_WAITED = (
+    "the thread {before} of the DUT's program on {node} waited for a CPU for {after} of the time"
+)
 _CLOCK = "the time of day of {node} was set by {after} s"
 _SET_UP = "Set it up (ip link set dev {name} up), and find out who set it down."
 _SET_BACK = "Set it back (ip link set dev {name} mtu {before}), and find out who changed it."
@@ -163,7 +169,9 @@ class Change:
         return Incident(self.rule.guilty, self.node, self.interface, str(self), done)
 
     def _filled(self, template: str) -> str:
-        return template.format(node=self.node, name=self.interface, before=self.before, after=self.after)
+        return template.format(
+            node=self.node, name=self.interface, before=self.before, after=self.after
+        )
 
 
 @dataclass(frozen=True)
@@ -197,7 +205,9 @@ class Way:
     def interfaces(self, node: str) -> tuple[str, ...]:
         """Names of a node's interfaces on the path."""
         ends = itertools.chain(*self.links)
-        return tuple(end.interface for end in ends if end.node == node and end.interface is not None)
+        return tuple(
+            end.interface for end in ends if end.node == node and end.interface is not None
+        )
 
     def side(self, node: str) -> Side:
         """Whether a node is the TG or a DUT."""
@@ -208,7 +218,9 @@ def error_of(changes: Sequence[Change]) -> LossRatioError:
     """The error for one or more changes; the first change gives the class and the sentence."""
     first, *others = changes
     besides = f" Besides: {'; '.join(map(str, others))}." if others else ""
-    return ERRORS[first.rule.guilty](f"The {first.rule.guilty} is to blame: {first}. {first.way_out}{besides}")
+    return ERRORS[first.rule.guilty](
+        f"The {first.rule.guilty} is to blame: {first}. {first.way_out}{besides}"
+    )
 
 
 def changes_between(before: Fingerprint, after: Fingerprint, way: Way) -> tuple[Change, ...]:
@@ -228,7 +240,9 @@ def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, 
     What a host or other processes take from the TG matters only as far as it makes the generator late. A generator that
     reports when it sent, and by how much it was late at most, leaves nothing to guess.
     """
-    is_reported = all(each.lateness_s is not None and each.stretch_s is None for each in output.directions)
+    is_reported = all(
+        each.lateness_s is not None and each.stretch_s is None for each in output.directions
+    )
     if not (is_reported and output.directions):
         return tuple(changes)
     answered = (_BY_KEY["TG", "stolen"], _BY_KEY["TG", "pressure"])
@@ -239,10 +253,14 @@ def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:
     """The interfaces that are down, and the links without a carrier, at one moment."""
 
     def flawless(node: NodePrint) -> NodePrint:
-        ports = {name: replace(port, is_up=True, has_carrier=True) for name, port in node.ports.items()}
+        ports = {
+            name: replace(port, is_up=True, has_carrier=True) for name, port in node.ports.items()
+        }
         return replace(node, ports=ports)
 
-    return changes_between(replace(now, nodes={name: flawless(node) for name, node in now.nodes.items()}), now, way)
+    return changes_between(
+        replace(now, nodes={name: flawless(node) for name, node in now.nodes.items()}), now, way
+    )
 
 
 def _controller_changes(before: ControllerPrint, after: ControllerPrint) -> Iterator[Change]:
@@ -279,7 +297,9 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
         yield Change(_BY_KEY[side, "stolen"], name, after=format_ratio(stolen / elapsed))
     pressure = _difference(then.pressure, now.pressure) or 0.0
     # If TG and DUT are one machine, traffic itself keeps its CPUs busy.
-    is_alone = all(other.boot_id != now.boot_id for node, other in after.nodes.items() if node != name)
+    is_alone = all(
+        other.boot_id != now.boot_id for node, other in after.nodes.items() if node != name
+    )
     if side == "TG" and is_alone and pressure >= LEAST_PRESSURE * elapsed:
         yield Change(_BY_KEY[side, "pressure"], name, after=format_ratio(pressure / elapsed))
     waits = [
@@ -293,19 +313,27 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
         yield Change(_BY_KEY[side, "waited"], name, before=thread_name, after=share)
 
 
-def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint, way: Way) -> Iterator[Change]:
+def _link_changes(
+    link: tuple[End, End], before: Fingerprint, after: Fingerprint, way: Way
+) -> Iterator[Change]:
     ports = {end: (_port(before, end), _port(after, end)) for end in link}
     known = {end: (then, now) for end, (then, now) in ports.items() if then is not None}
     nodes = ", ".join(end.node for end in link)
     name = " - ".join(map(str, link))
     pairs = [(then, now) for then, now in known.values() if now is not None]
-    silent = [end.node for end in link if end.node not in after.nodes and way.side(end.node) == "DUT"]
+    silent = [
+        end.node for end in link if end.node not in after.nodes and way.side(end.node) == "DUT"
+    ]
     if silent and any(then.has_carrier and not now.has_carrier for then, now in pairs):
         yield Change(_BY_KEY["DUT", "dead"], silent[0], name)
         return
 
     answering = {end: states for end, states in known.items() if end.node in after.nodes}
-    of_ends = [change for end, (then, now) in answering.items() for change in _end_changes(end, then, now, way)]
+    of_ends = [
+        change
+        for end, (then, now) in answering.items()
+        for change in _end_changes(end, then, now, way)
+    ]
     yield from of_ends
     if not any(change.rule.change in ("gone", "down") for change in of_ends):
         if any(then.has_carrier and not now.has_carrier for then, now in pairs):

@@ -25,7 +25,11 @@ class Connections:
     """
 
     def __init__(
-        self, tables: Mapping[str, ConnectionTable], configuration: Configuration, *, to_nat: bool = False
+        self,
+        tables: Mapping[str, ConnectionTable],
+        configuration: Configuration,
+        *,
+        to_nat: bool = False,
     ) -> None:
         self._tables = tables
         self._flows = max(direction.frames.flows for direction in configuration.directions)
@@ -40,17 +44,25 @@ class Connections:
                     "would have to be answers. Send one way only, with bidirectional=False."
                 )
             if to_nat and table.known_ports != self._connections:
-                known = "cannot be known" if table.known_ports is None else f"are {table.known_ports:,}"
+                known = (
+                    "cannot be known" if table.known_ports is None else f"are {table.known_ports:,}"
+                )
                 raise TrafficError(
                     f"Frames from the east go to all ports of a NAT, over {self._connections:,} connections, and the "
                     f"ports of {name} {known} beforehand. Take a profile with as many hosts as det44_hosts, 1024 for "
                     "each of det44_addresses, or send one way only, with bidirectional=False."
                 )
 
-        self._is_tcp = is_tcp = any(direction.frames.handshake is not None for direction in configuration.directions)
+        self._is_tcp = is_tcp = any(
+            direction.frames.handshake is not None for direction in configuration.directions
+        )
         self._handshake = Exchange() if is_tcp else None
         self._safe_rate = min(table.safe_rate or FILL_RATE for table in tables.values())
-        self._rate = _FIRST_RATE if self._connections >= _MANY and self._safe_rate == FILL_RATE else self._safe_rate
+        self._rate = (
+            _FIRST_RATE
+            if self._connections >= _MANY and self._safe_rate == FILL_RATE
+            else self._safe_rate
+        )
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -86,7 +98,9 @@ class Connections:
             output = fill(trial)
             seconds += trial.duration if output.elapsed is None else output.elapsed
             # Frames that nobody sent, or that a busy device has lost, establish nothing: they are sent again.
-            if not output.unsent_frames and all(table.count() == self._connections for table in self._tables.values()):
+            if not output.unsent_frames and all(
+                table.count() == self._connections for table in self._tables.values()
+            ):
                 return seconds
             # The same rate opens those few that were lost. What it has not filled twice it is not tried for again.
             if attempt:
@@ -114,7 +128,9 @@ class Connections:
         for name, table in self._tables.items():
             count = table.count()
             if count != self._connections:
-                counters = ", ".join(f"{counter} {value:,}" for counter, value in table.counters().items())
+                counters = ", ".join(
+                    f"{counter} {value:,}" for counter, value in table.counters().items()
+                )
                 raise DutError(
                     f"{name} has {count:,} of {self._connections:,} connections after they were established at "
                     f"{self._rate:,.0f} per second, so {abs(self._connections - count):,} are "
@@ -138,7 +154,9 @@ class EstablishingMeasurer:
             if not exchange.established:
                 return self._measurer.measure(trial)
             exchange = replace(exchange, data_frames=0, established=False)
-        seconds = self._connections.establish(trial.load, self._measurer.measure, exchange, trial.duration)
+        seconds = self._connections.establish(
+            trial.load, self._measurer.measure, exchange, trial.duration
+        )
         output = self._measurer.measure(trial)
         return replace(output, elapsed=(output.elapsed or trial.duration) + seconds)
 

@@ -146,7 +146,9 @@ class FingerprintReader:
         interfaces: Mapping[str, Sequence[str]],
         programs: Callable[[], Mapping[str, Sequence[str]]] = dict,
     ) -> None:
-        self._shells = {name: _Shell(session, interfaces.get(name, ())) for name, session in sessions.items()}
+        self._shells = {
+            name: _Shell(session, interfaces.get(name, ())) for name, session in sessions.items()
+        }
         self._programs = programs
 
     def read(self) -> Fingerprint:
@@ -154,7 +156,9 @@ class FingerprintReader:
         programs = self._programs()
         for name, shell in self._shells.items():
             shell.ask(programs.get(name, ()))
-        return Fingerprint({name: shell.answer() for name, shell in self._shells.items()}, read_controller())
+        return Fingerprint(
+            {name: shell.answer() for name, shell in self._shells.items()}, read_controller()
+        )
 
     def read_answering(self) -> Fingerprint:
         """Reads the nodes that answer; the others are missing in the fingerprint."""
@@ -243,12 +247,18 @@ def _node_print(line: str, asked: float, answered: float) -> NodePrint:
         ports={name: _port_print(fields) for name, *fields in ports},
         boot_id=next(iter(values.get("boot", ())), None),
         stolen=_seconds(values.get("cpu", ())[7:8], 1.0 / _TICKS),
-        pressure=_seconds([word[6:] for word in values.get("pressure", ()) if word.startswith("total=")], 1e-6),
+        pressure=_seconds(
+            [word[6:] for word in values.get("pressure", ()) if word.startswith("total=")], 1e-6
+        ),
         uptime=_seconds(values.get("uptime", ()), 1.0),
         awake=_seconds(values.get("awake", ()), 1e-9),
         asked=asked,
         answered=answered,
-        threads={pid: ThreadPrint(" ".join(name), int(waited) / 1e9) for pid, waited, *name in waits if waited != "-"},
+        threads={
+            pid: ThreadPrint(" ".join(name), int(waited) / 1e9)
+            for pid, waited, *name in waits
+            if waited != "-"
+        },
     )
 
 

@@ -57,7 +57,9 @@ class InterfaceState:
     """MTU, bytes; None: the kernel does not have the interface."""
 
 
-def read_interfaces(session: NodeSession, interfaces: Mapping[str, Interface]) -> dict[str, InterfaceState]:
+def read_interfaces(
+    session: NodeSession, interfaces: Mapping[str, Interface]
+) -> dict[str, InterfaceState]:
     """Asks a node about its interfaces, by port name; interfaces that the node does not have are missing."""
     names = {port: known_as(interface) for port, interface in interfaces.items()}
     answer = session.run("sh", "-c", _INTERFACES, "sh", *names.values(), check=False).stdout
@@ -75,7 +77,9 @@ def _state(fields: Sequence[str]) -> InterfaceState:
     name, driver, mac_address, state, speed, mtu = fields
     # A link that is down has the speed -1.
     bit_rate = int(speed) * _SPEED_UNIT if speed.isdecimal() and int(speed) > 0 else None
-    return InterfaceState(name, driver, mac_address, state, bit_rate, int(mtu) if mtu.isdecimal() else None)
+    return InterfaceState(
+        name, driver, mac_address, state, bit_rate, int(mtu) if mtu.isdecimal() else None
+    )
 
 
 @dataclass(frozen=True)
@@ -91,12 +95,18 @@ def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tu
     port_states: list[PortState] = []
     for node, session in sessions.items():
         own = {port.name: port for port in ports if port.node_name == node}
-        states = read_interfaces(session, {name: port.interface for name, port in own.items()}) if own else {}
+        states = (
+            read_interfaces(session, {name: port.interface for name, port in own.items()})
+            if own
+            else {}
+        )
         port_states += [PortState(own[name], state) for name, state in states.items()]
     return tuple(port_states)
 
 
-def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState], nodes: Collection[str]) -> None:
+def check_presence(
+    file: Path, path: TrafficPath, states: Sequence[PortState], nodes: Collection[str]
+) -> None:
     """Checks that nodes have the interfaces of the path.
 
     Args:
@@ -112,7 +122,13 @@ def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState], n
     problems = [
         describe_problem(
             file,
-            ("nodes", port.node_name, "interfaces", port.name, "name" if port.interface.name else "pci_address"),
+            (
+                "nodes",
+                port.node_name,
+                "interfaces",
+                port.name,
+                "name" if port.interface.name else "pci_address",
+            ),
             f"node {port.node_name} has no interface {known_as(port.interface)!r}; correct it in the topology file",
         )
         for port in path.ports
@@ -122,7 +138,9 @@ def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState], n
         raise TopologyError("\n".join(problems))
 
 
-def with_names(path: TrafficPath, states: Sequence[PortState], *, takes_cards: bool = False) -> TrafficPath:
+def with_names(
+    path: TrafficPath, states: Sequence[PortState], *, takes_cards: bool = False
+) -> TrafficPath:
     """The path with Linux's names for the interfaces of which the topology file gives PCI addresses only.
 
     Interfaces of DUTs with a ``driver`` get no name: they are cards that the DUT takes from the kernel. Nor have those
@@ -208,7 +226,9 @@ def inspect_nodes(
     with ExitStack() as undo:
         there = reachable(topology, undo)
         paths = there.paths(links, duts=duts, nic=nic)
-        return tuple(_inspect(name, node, paths) for name, node in there.nodes.items() if node.place)
+        return tuple(
+            _inspect(name, node, paths) for name, node in there.nodes.items() if node.place
+        )
 
 
 def describe_node(report: NodeReport) -> str:
@@ -217,11 +237,22 @@ def describe_node(report: NodeReport) -> str:
     if (facts := report.facts) is not None:
         cpus = None if facts.cpus is None else f"{facts.cpus} CPUs"
         kernel = None if facts.kernel is None else f"kernel {facts.kernel}"
-        words = [facts.os, kernel, facts.architecture, facts.cpu_model, cpus, *facts.tools.model_dump().values()]
+        words = [
+            facts.os,
+            kernel,
+            facts.architecture,
+            facts.cpu_model,
+            cpus,
+            *facts.tools.model_dump().values(),
+        ]
+
     lines = [f"{report.name}: {', '.join(word for word in words if word is not None)}"]
-    lines += [f"  {port}: {_interface_in_words(state)}" for port, state in report.interfaces.items()]
+    lines += [
+        f"  {port}: {_interface_in_words(state)}" for port, state in report.interfaces.items()
+    ]
     lines += [f"  {choice}" for choice in report.choices]
     lines += [f"  PROBLEM: {problem}" for problem in report.problems]
+
     return "\n".join(lines)
 
 
@@ -234,8 +265,15 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
             facts = gather_facts(session).facts
             interfaces = {} if node.has_tester else node.interfaces
             states = read_interfaces(session, interfaces) if interfaces else {}
-            problems = (*_missing_interfaces(interfaces, states), *_missing_tools(session, node, facts))
-            wired = [state.name for port, state in states.items() if node.interfaces[port].link is not None]
+            problems = (
+                *_missing_interfaces(interfaces, states),
+                *_missing_tools(session, node, facts),
+            )
+            wired = [
+                state.name
+                for port, state in states.items()
+                if node.interfaces[port].link is not None
+            ]
             # A node whose tools are missing cannot say more.
             with suppress(NodeError):
                 problems += tuple(lifelines_among(DutNode(session), wired))
@@ -246,12 +284,16 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
                     problems = (*problems, *card_problems(node, tg_ports, hardware))
                 try:
                     generator = load_generator(node.generator.kind)
-                    choices = tuple(generator.choices(node.generator, session, tg_ports, facts.cpus or 1))
+                    choices = tuple(
+                        generator.choices(node.generator, session, tg_ports, facts.cpus or 1)
+                    )
                 except TopologyError as error:
                     problems = (*problems, str(error))
 
             hops = [hop for path in paths for hop in path.hops if hop.node_name == name]
-            choices += tuple(choice for hop in hops for choice in core_choices(DutNode(session), hop))
+            choices += tuple(
+                choice for hop in hops for choice in core_choices(DutNode(session), hop)
+            )
     except NodeError as error:
         return NodeReport(name, None, {}, (str(error),))
 
@@ -279,17 +321,26 @@ def check_shell(session: CommandRunner) -> None:
     )
 
 
-def _missing_interfaces(interfaces: Mapping[str, Interface], states: Mapping[str, InterfaceState]) -> Iterator[str]:
+def _missing_interfaces(
+    interfaces: Mapping[str, Interface], states: Mapping[str, InterfaceState]
+) -> Iterator[str]:
     for port, interface in interfaces.items():
         state = states.get(port)
         if state is None:
             yield f"port {port}: there is no interface {known_as(interface)!r}; correct it in the topology file"
-        elif interface.mac_address is not None and state.mac_address not in ("", interface.mac_address.lower()):
+        elif interface.mac_address is not None and state.mac_address not in (
+            "",
+            interface.mac_address.lower(),
+        ):
             yield (
                 f"port {port}: {known_as(interface)} has the MAC address {state.mac_address}, "
                 f"and not {interface.mac_address}; correct it in the topology file"
             )
-        elif interface.speed is not None and state.speed is not None and state.speed < interface.speed:
+        elif (
+            interface.speed is not None
+            and state.speed is not None
+            and state.speed < interface.speed
+        ):
             yield (
                 f"port {port}: the link of {known_as(interface)} has {format_bit_rate(state.speed)}, "
                 f"and not {format_bit_rate(interface.speed)}"

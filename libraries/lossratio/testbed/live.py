@@ -17,13 +17,31 @@ from lossratio.shipped import TOPOLOGIES
 from lossratio.testbed.changes import Way, error_of, faults_in
 from lossratio.testbed.connections import EstablishingMeasurer, connections_through
 from lossratio.testbed.fingerprint import FingerprintReader
-from lossratio.testbed.inspection import check_link_speeds, check_mtus, check_presence, read_ports, with_names
+from lossratio.testbed.inspection import (
+    check_link_speeds,
+    check_mtus,
+    check_presence,
+    read_ports,
+    with_names,
+)
 from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import find_next_hops
-from lossratio.testbed.path_check import CheckedTraffic, check_hops, check_large_frames, look_at_fields
+from lossratio.testbed.path_check import (
+    CheckedTraffic,
+    check_hops,
+    check_large_frames,
+    look_at_fields,
+)
 from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource, resetting
 from lossratio.testbed.set_up import LiveSetUp, checked_duts, last_wills, log_in_on_all, set_up_link
-from lossratio.testbed.testbed import DEFAULT_RECOVERY, Ready, Recovery, Testbed, TestbedRequest, dut_request
+from lossratio.testbed.testbed import (
+    DEFAULT_RECOVERY,
+    Ready,
+    Recovery,
+    Testbed,
+    TestbedRequest,
+    dut_request,
+)
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.testbed.undo import ignored_interruption
 from lossratio.topology import Hooks, RealGenerator, Topology, XdpGenerator, load_topology
@@ -43,7 +61,9 @@ _MOST_LATE_WAITS = round(MOST_LATE_SECONDS / LATE_WAIT)
 class LiveTestbed(Testbed):
     """A testbed of real nodes, its DUTs set up. Open it with `open_testbed`."""
 
-    def __init__(self, request: TestbedRequest, set_up: LiveSetUp, agent: AgentClient, undo: ExitStack) -> None:
+    def __init__(
+        self, request: TestbedRequest, set_up: LiveSetUp, agent: AgentClient, undo: ExitStack
+    ) -> None:
         self.request = request
         self.duts = set_up.duts
         self.generator = set_up.generator.settings
@@ -51,11 +71,14 @@ class LiveTestbed(Testbed):
         self._agent: AgentClient | None = agent
         self._undo = undo
         self._is_in_use = False
-        way = Way.of([link.path for link in set_up.links], is_local=request.topology.testbed == "local")
+        way = Way.of(
+            [link.path for link in set_up.links], is_local=request.topology.testbed == "local"
+        )
         interfaces = {name: way.interfaces(name) for name in set_up.sessions}
         reader = FingerprintReader(set_up.sessions, interfaces, set_up.program_files)
         undo.callback(reader.close)
         self._watch = Watch(reader, way, self._verify_duts)
+
         # A program may end without closing the testbed. The DUTs are put back all the same.
         atexit.register(self._leave)
 
@@ -82,7 +105,9 @@ class LiveTestbed(Testbed):
             NodeError: If a node cannot be reached.
         """
         if self._is_in_use:
-            raise TrafficError("Traffic flows on this testbed. Stop it before the next measurement.")
+            raise TrafficError(
+                "Traffic flows on this testbed. Stop it before the next measurement."
+            )
 
         self._restore()
         self._verify_duts()
@@ -106,7 +131,13 @@ class LiveTestbed(Testbed):
             self._is_in_use = False
 
     def _prepared(
-        self, profile: TrafficProfile, ramp: float, rest: float, integrity: Integrity, connects: bool, watches: bool
+        self,
+        profile: TrafficProfile,
+        ramp: float,
+        rest: float,
+        integrity: Integrity,
+        connects: bool,
+        watches: bool,
     ) -> Ready:
         """What performs trials, and their conditions; the generator is configured, and frames get through the path."""
         set_up = self._set_up
@@ -114,12 +145,16 @@ class LiveTestbed(Testbed):
         pairs = set_up.port_pairs(next_hops.destinations)
         sides = next_hops.sides
         growth = self.request.growth
-        made = traffic.make_configuration(profile, pairs, settle_time=set_up.settle_time, sides=sides, growth=growth)
+        made = traffic.make_configuration(
+            profile, pairs, settle_time=set_up.settle_time, sides=sides, growth=growth
+        )
         examines = integrity is not Integrity.OFF and not set_up.translates
         configuration = replace(made, examines=examines, connects=connects, watches=watches)
         set_up.generator.check_growth(growth)
         check_mtus(set_up.ports, configuration)
-        connections = connections_through(set_up.duts, configuration, to_nat=profile.directions[-1].to_nat)
+        connections = connections_through(
+            set_up.duts, configuration, to_nat=profile.directions[-1].to_nat
+        )
         self._watch.begin()
         with self._watch.blaming():
             if connections is not None:
@@ -127,7 +162,10 @@ class LiveTestbed(Testbed):
                 connections.forget()
             agent, facts = self._configured(configuration)
             if configuration.examines:
-                facts = {**facts, "integrity": traffic.check_at_low_rate(agent, facts, set_up.idle_time)}
+                facts = {
+                    **facts,
+                    "integrity": traffic.check_at_low_rate(agent, facts, set_up.idle_time),
+                }
         if next_hops.answers:
             facts = {**facts, "next_hops": dict(next_hops.answers)}
         if connections is not None:
@@ -142,12 +180,20 @@ class LiveTestbed(Testbed):
 
             def look() -> dict[str, tuple[ChangedField, ...]]:
                 return {
-                    name: tuple(ChangedField(change.name, change.before, change.after) for change in fields.values())
+                    name: tuple(
+                        ChangedField(change.name, change.before, change.after)
+                        for change in fields.values()
+                    )
                     for name, fields in look_at_fields(checked).items()
                 }
 
             return TrafficMeasurer(
-                agent, idle_time=idle_time, ramp=ramp, forget=forget, late_frames=late_frames, look=look
+                agent,
+                idle_time=idle_time,
+                ramp=ramp,
+                forget=forget,
+                late_frames=late_frames,
+                look=look,
             )
 
         def forget() -> None:
@@ -221,7 +267,9 @@ class LiveTestbed(Testbed):
             time.sleep(self._set_up.idle_time)
         return agent, facts
 
-    def _sending(self, agent: AgentClient, configuration: Configuration) -> tuple[CheckedTraffic, Mapping[str, Any]]:
+    def _sending(
+        self, agent: AgentClient, configuration: Configuration
+    ) -> tuple[CheckedTraffic, Mapping[str, Any]]:
         """Traffic that the path can be checked with, and the facts that its generator reports."""
         set_up = self._set_up
 
@@ -229,7 +277,9 @@ class LiveTestbed(Testbed):
             return set_up.generator.configure(agent, wanted)
 
         facts = configure(configuration)
-        checked = CheckedTraffic(agent, configure, configuration, translates=set_up.translates, rest=set_up.idle_time)
+        checked = CheckedTraffic(
+            agent, configure, configuration, translates=set_up.translates, rest=set_up.idle_time
+        )
         return checked, facts
 
     def _running_agent(self) -> AgentClient:
@@ -242,7 +292,10 @@ class LiveTestbed(Testbed):
         return self._agent
 
     def _repairing(
-        self, measurer: Measurer, configuration: Configuration, measurer_with: Callable[[AgentClient], Measurer]
+        self,
+        measurer: Measurer,
+        configuration: Configuration,
+        measurer_with: Callable[[AgentClient], Measurer],
     ) -> Measurer:
         def repair() -> Measurer:
             self._end_agent()
@@ -305,19 +358,31 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         topology = reachable(request.topology, undo)
         paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
         generator = beside_the_dut(request, _generator(topology))
-        purpose = f"measuring {'DUTs that others set up' if request.dut is None else request.dut.kind}"
+        purpose = (
+            f"measuring {'DUTs that others set up' if request.dut is None else request.dut.kind}"
+        )
         # All paths go through the same nodes.
-        sessions, lease = log_in_on_all(topology, paths[0], undo, purpose=purpose, credentials=request.credentials)
+        sessions, lease = log_in_on_all(
+            topology, paths[0], undo, purpose=purpose, credentials=request.credentials
+        )
         tg = sessions[topology.tg_name]
         tester = topology.nodes[topology.tg_name]
-        with_ports = {name: session for name, session in sessions.items() if not topology.nodes[name].has_tester}
+        with_ports = {
+            name: session
+            for name, session in sessions.items()
+            if not topology.nodes[name].has_tester
+        }
         ports = read_ports([port for path in paths for port in path.ports], with_ports)
         for path in paths:
             check_presence(request.file, path, ports, with_ports)
         check_link_speeds(ports)
         paths = tuple(with_names(path, ports, takes_cards=takes_cards(tester)) for path in paths)
-        duts = checked_duts(request.dut, paths, sessions, has_lab_addresses=topology.addresses == "lab")
-        agent = undo.enter_context(traffic.start_agent(generator, tg, patience=request.recovery.patience))
+        duts = checked_duts(
+            request.dut, paths, sessions, has_lab_addresses=topology.addresses == "lab"
+        )
+        agent = undo.enter_context(
+            traffic.start_agent(generator, tg, patience=request.recovery.patience)
+        )
         facts = agent.facts
         tg_ports = [port for path in paths for port in path.tg_ports]
         node = traffic.GeneratorNode(tg, facts.interfaces, facts.cpus, device_cpus(request))
@@ -329,7 +394,11 @@ def _open(request: TestbedRequest) -> LiveTestbed:
             ports = tuple(state for state in ports if state.port.node_name != topology.tg_name)
 
         undo.callback(opened.close)
-        macs = {str(state.port): state.state.mac_address for state in ports if state.port not in tg_ports}
+        macs = {
+            str(state.port): state.state.mac_address
+            for state in ports
+            if state.port not in tg_ports
+        }
         macs.update((str(port), opened.mac_address(port)) for port in tg_ports)
 
         with _naming_links_that_are_down(sessions, Way.of(paths)):
@@ -356,7 +425,9 @@ def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -
     try:
         yield
     except LinkError as error:
-        with closing(FingerprintReader(sessions, {name: way.interfaces(name) for name in sessions})) as reader:
+        with closing(
+            FingerprintReader(sessions, {name: way.interfaces(name) for name in sessions})
+        ) as reader:
             faults = [fault for fault in faults_in(reader.read(), way) if fault.rule.guilty == "TG"]
         if not faults:
             raise
@@ -366,7 +437,9 @@ def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -
 def _generator(topology: Topology) -> RealGenerator:
     generator = topology.nodes[topology.tg_name].generator
     if not isinstance(generator, RealGenerator):
-        raise TopologyError(f"Topology {topology.name}: real nodes need a real generator, such as afpacket.")
+        raise TopologyError(
+            f"Topology {topology.name}: real nodes need a real generator, such as afpacket."
+        )
     return generator
 
 
@@ -420,7 +493,9 @@ def open_testbed(
     read = load_topology(topology)
     if dut is None and any(node.hooks != Hooks() for node in read.nodes.values()):
         dut = BLACK_BOX
-    request = TestbedRequest(read, file, dut_request(dut, options or {}), credentials, duts, nic, recovery, links)
+    request = TestbedRequest(
+        read, file, dut_request(dut, options or {}), credentials, duts, nic, recovery, links
+    )
     # A path that does not exist is an error before anything is touched.
     _ = request.paths
     if request.topology.testbed == "simulated":

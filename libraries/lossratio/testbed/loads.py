@@ -76,7 +76,10 @@ class SelfTestRecord(FileModel):
     def limit_for(self, profile: TrafficProfile, links: int) -> TesterLimit | None:
         """The limit for such frames over this number of links; None: there is none."""
         asked = (str(profile.frame_size).casefold(), profile.bidirectional, links)
-        return next((limit for limit in self.limits if (limit.key[0].casefold(), *limit.key[1:]) == asked), None)
+        return next(
+            (limit for limit in self.limits if (limit.key[0].casefold(), *limit.key[1:]) == asked),
+            None,
+        )
 
 
 def read_record(file: Path) -> SelfTestRecord:
@@ -130,7 +133,9 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
     topology = testbed.request.topology
     limits = list(_generator_limits(testbed, profile))
     for port in (port for path in testbed.request.paths for port in path.ports):
-        limits += _limits_at(port, topology.nic_model(port), profile, _overhead(testbed, port, profile))
+        limits += _limits_at(
+            port, topology.nic_model(port), profile, _overhead(testbed, port, profile)
+        )
     # Several ports may have the same limit, for the same reason.
     return tuple(sorted({limit.reason: limit for limit in limits}.values(), key=attrgetter("load")))
 
@@ -152,7 +157,11 @@ def _overhead(testbed: Testbed, port: Port, profile: TrafficProfile) -> Overhead
     """Bytes by which frames are longer on a port's link than they were sent."""
     request = testbed.request
     topology = testbed.request.topology
-    ends = [end for end in topology.links()[str(port.interface.link)] if end.node_name == topology.tg_name]
+    ends = [
+        end
+        for end in topology.links()[str(port.interface.link)]
+        if end.node_name == topology.tg_name
+    ]
     if not ends:
         return request.encapsulation_overhead, request.encapsulation_overhead
     eastward, westward = request.growth_of(profile)
@@ -162,7 +171,9 @@ def _overhead(testbed: Testbed, port: Port, profile: TrafficProfile) -> Overhead
     return (eastward, 0)
 
 
-def _limits_at(port: Port, nic: NicModel | None, profile: TrafficProfile, overhead: Overhead) -> Iterator[LoadLimit]:
+def _limits_at(
+    port: Port, nic: NicModel | None, profile: TrafficProfile, overhead: Overhead
+) -> Iterator[LoadLimit]:
     speed = port.interface.speed
     if speed is not None:
         load, computed = _within(speed, profile, overhead)
@@ -187,7 +198,10 @@ def _within(bit_rate: float, profile: TrafficProfile, overhead: Overhead) -> tup
     share = "" if fattest.load_share == 1.0 else f"{fattest.load_share:g} x "
     added = f" {'-' if longer < 0 else '+'} {abs(longer)} of encapsulation" if longer else ""
     frame = f"{share}({fattest.average_frame_size:.6g} + {L1_OVERHEAD}{added}) bytes x 8"
-    return load, f"{format_bit_rate(bit_rate)} per interface / ({frame}) = {format_frame_rate(load)} per interface"
+    return (
+        load,
+        f"{format_bit_rate(bit_rate)} per interface / ({frame}) = {format_frame_rate(load)} per interface",
+    )
 
 
 DEFAULT_MIN_LOAD = 9001.0
@@ -225,11 +239,17 @@ class LoadRange:
         """The largest load in the words of test reports."""
         links = [limit.load for limit in self.limits if limit.origin is LoadOrigin.LINK]
         reasons = [limit.reason for limit in self.limits]
-        return conditions.max_load(self.max_load, self.origin, link_limit=min(links, default=None), limits=reasons)
+        return conditions.max_load(
+            self.max_load, self.origin, link_limit=min(links, default=None), limits=reasons
+        )
 
 
 def load_range(
-    limits: Sequence[LoadLimit], *, min_load: float | None, max_load: float | None, step: float = 0.0
+    limits: Sequence[LoadLimit],
+    *,
+    min_load: float | None,
+    max_load: float | None,
+    step: float = 0.0,
 ) -> LoadRange:
     """The loads of a measurement: those that were asked for, and defaults for the others.
 

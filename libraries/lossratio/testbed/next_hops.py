@@ -10,7 +10,14 @@ from lossratio.nodes import NodeSession
 from lossratio.testbed.set_up import LiveLink, LiveSetUp
 from lossratio.testbed.tester_cards import takes_cards
 from lossratio.topology import Node, Port, Side, Topology
-from lossratio.traffic import AgentClient, DeadPathError, Question, TrafficDirection, TrafficProfile, address_span
+from lossratio.traffic import (
+    AgentClient,
+    DeadPathError,
+    Question,
+    TrafficDirection,
+    TrafficProfile,
+    address_span,
+)
 
 _ELSEWHERE = 1.0
 """Seconds in which a gateway that is silent must answer at another port."""
@@ -49,9 +56,13 @@ def find_next_hops(
     asked: list[tuple[Port, Question]] = []
     for link in links:
         for port, direction in zip(link.path.tg_ports, profile.directions, strict=False):
-            if any(dut.is_managed for dut in link.duts) or (link.duts and _has_fixed_mac(link, port)):
+            if any(dut.is_managed for dut in link.duts) or (
+                link.duts and _has_fixed_mac(link, port)
+            ):
                 continue
-            if (question := gateway_question(port, direction, set_up.generator.port_name(port))) is not None:
+            if (
+                question := gateway_question(port, direction, set_up.generator.port_name(port))
+            ) is not None:
                 asked.append((port, question))
 
     macs: dict[str, str] = {}
@@ -67,11 +78,17 @@ def find_next_hops(
             if not answers:
                 others = [replace(question, port=name) for name in names if name != question.port]
                 heard = agent().resolve(others, _ELSEWHERE, through=through)
-                wrong = [names[other.port] for other, answer in zip(others, heard, strict=True) if answer]
+                wrong = [
+                    names[other.port] for other, answer in zip(others, heard, strict=True) if answer
+                ]
             macs[str(port)] = _one_of(port, question, answers, wrong)
 
     destinations = tuple(_with_answers(link, macs, mac_addresses) for link in links)
-    return NextHops(destinations, {f"{port} {question.target}": macs[str(port)] for port, question in asked}, sides)
+    return NextHops(
+        destinations,
+        {f"{port} {question.target}": macs[str(port)] for port, question in asked},
+        sides,
+    )
 
 
 def check_can_ask(tester: Node, asked: Sequence[tuple[Port, Question]]) -> None:
@@ -105,12 +122,18 @@ def check_routes(
             if session is None:
                 continue
             ways = ((hop.west, hop.east, west, east), (hop.east, hop.west, east, west))
-            for direction, (entry, leaving, source, sink) in zip(profile.directions, ways, strict=False):
+            for direction, (entry, leaving, source, sink) in zip(
+                profile.directions, ways, strict=False
+            ):
                 _check_route(session, (entry, leaving), direction, source, sink)
 
 
 def _check_route(
-    session: NodeSession, ports: tuple[Port, Port], direction: TrafficDirection, source: Side, sink: Side
+    session: NodeSession,
+    ports: tuple[Port, Port],
+    direction: TrafficDirection,
+    source: Side,
+    sink: Side,
 ) -> None:
     entry, leaving = (port.interface.name for port in ports)
     ip = direction.headers.ip
@@ -154,7 +177,9 @@ def _route(name: str, answer: str) -> tuple[str, list[str]]:
         ways = [str(hop["dev"]) for hop in route.get("nexthops", [route]) if "dev" in hop]
         return str(route["dst"]), ways
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NodeError(f"Node {name}: the answer of 'ip route get' cannot be read: {answer[:200]!r}.") from error
+        raise NodeError(
+            f"Node {name}: the answer of 'ip route get' cannot be read: {answer[:200]!r}."
+        ) from error
 
 
 def gateway_question(port: Port, direction: TrafficDirection, name: str) -> Question | None:
@@ -175,7 +200,9 @@ def _has_fixed_mac(link: LiveLink, port: Port) -> bool:
     return bool(link.duts[-1].destination_macs("", "").from_east)
 
 
-def _one_of(port: Port, question: Question, answers: Sequence[str], elsewhere: Sequence[str]) -> str:
+def _one_of(
+    port: Port, question: Question, answers: Sequence[str], elsewhere: Sequence[str]
+) -> str:
     how = "neighbour discovery" if ":" in question.target else "ARP"
     vlan = f" in VLAN {int(question.tags[-4:], 16) & 0xFFF}" if question.tags else ""
     if not answers and elsewhere:
@@ -198,9 +225,13 @@ def _one_of(port: Port, question: Question, answers: Sequence[str], elsewhere: S
     return answers[0]
 
 
-def _with_answers(link: LiveLink, macs: Mapping[str, str], mac_addresses: Mapping[str, str]) -> DestinationMacs | None:
+def _with_answers(
+    link: LiveLink, macs: Mapping[str, str], mac_addresses: Mapping[str, str]
+) -> DestinationMacs | None:
     west, east = (macs.get(str(port)) for port in (link.path.west, link.path.east))
     if west is None and east is None:
         return link.destinations
-    known = link.destinations or DestinationMacs(mac_addresses[str(link.path.east)], mac_addresses[str(link.path.west)])
+    known = link.destinations or DestinationMacs(
+        mac_addresses[str(link.path.east)], mac_addresses[str(link.path.west)]
+    )
     return DestinationMacs(west or known.from_west, east or known.from_east)

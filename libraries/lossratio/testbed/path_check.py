@@ -105,7 +105,8 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
 
 
 _MAY_BE_SWAPPED = (
-    "Links that are swapped look like this, too: 'lossratio check FILE --connect --probe' names their ports."
+    "Links that are swapped look like this, too: 'lossratio check FILE --connect --probe' names "
+    "their ports."
 )
 
 
@@ -161,7 +162,9 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
     if not sends:
         return {}
 
-    ports = dict.fromkeys(port for direction in directions for port in (direction.transmit, direction.receive))
+    ports = dict.fromkeys(
+        port for direction in directions for port in (direction.transmit, direction.receive)
+    )
     seconds = min(_MOST_LOOK_SECONDS, _LOOK_SECONDS + agent.settle_time)
     try:
         answer = agent.probe([*ports], sends, seconds, networks=checked.configuration.networks)
@@ -176,7 +179,9 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
         direction = directions[mark[0]]
         mac = mac_bytes(macs[arrival.port])
         of_direction = changes.setdefault(direction.name, {})
-        for change in changed_fields(direction, frames[mark], arrival.head, mac=mac, length=arrival.length):
+        for change in changed_fields(
+            direction, frames[mark], arrival.head, mac=mac, length=arrival.length
+        ):
             of_direction.setdefault(change.name, change)
 
     return {name: fields for name, fields in changes.items() if fields}
@@ -184,7 +189,10 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
 
 def _in_words(changes: Mapping[str, Mapping[str, FieldChange]]) -> str:
     """Which fields differ in which directions, and what to do about it."""
-    return changes_in_words({name: [*fields.values()] for name, fields in changes.items()}) or LOOK_AT_DUT
+    return (
+        changes_in_words({name: [*fields.values()] for name, fields in changes.items()})
+        or LOOK_AT_DUT
+    )
 
 
 @dataclass(frozen=True)
@@ -207,10 +215,16 @@ class _BlackBox:
         """The kernel's counters by side, without the interfaces that the kernel does not have."""
         ports = self.nodes.read().nodes.get(self.hop.node_name, NodePrint()).ports
         names = {"west": self.hop.west.interface.name, "east": self.hop.east.interface.name}
-        known = {side: ports[name] for side, name in names.items() if name is not None and name in ports}
+        known = {
+            side: ports[name] for side, name in names.items() if name is not None and name in ports
+        }
         return DutCounters(
             {side: port.received for side, port in known.items() if port.received is not None},
-            {side: port.transmitted for side, port in known.items() if port.transmitted is not None},
+            {
+                side: port.transmitted
+                for side, port in known.items()
+                if port.transmitted is not None
+            },
             {},
         )
 
@@ -229,18 +243,30 @@ def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> list
     before = [[hop.read_counters() for hop in way] for way in ways]
     directions = {direction.name: direction for direction in frames_of_last_check(agent)}
     losses: list[_Loss] = []
+
     for number, (link, way, earlier) in enumerate(zip(links, ways, before, strict=True), start=1):
         where = f"Parallel link {number} of {len(links)}, " if len(links) > 1 else ""
-        counted = [(hop, hop.read_counters().since(then)) for hop, then in zip(way, earlier, strict=True)]
-        losses += (_Loss(loss.guilty, f"{where}{loss.sentence}") for loss in _losses(link.path, counted, directions))
+        counted = [
+            (hop, hop.read_counters().since(then)) for hop, then in zip(way, earlier, strict=True)
+        ]
+        losses += (
+            _Loss(loss.guilty, f"{where}{loss.sentence}")
+            for loss in _losses(link.path, counted, directions)
+        )
+
     return losses
 
 
 def _losses(
-    path: TrafficPath, hops: Sequence[tuple[_Counter, DutCounters]], directions: Mapping[str, DirectionCounters]
+    path: TrafficPath,
+    hops: Sequence[tuple[_Counter, DutCounters]],
+    directions: Mapping[str, DirectionCounters],
 ) -> Iterator[_Loss]:
     """One loss for each direction of a path in which nothing arrived."""
-    ways = ((path.west, path.east, "west", "east", hops), (path.east, path.west, "east", "west", hops[::-1]))
+    ways = (
+        (path.west, path.east, "west", "east", hops),
+        (path.east, path.west, "east", "west", hops[::-1]),
+    )
     for (start, end, entry, leaving, way), source, sink in zip(
         ways, path.tg_ports, reversed(path.tg_ports), strict=False
     ):
@@ -273,14 +299,24 @@ class _Trail:
         if self.silent:
             return self.lost_unseen(f"{few} at {name}")
         or_filter = " and at the destination MAC addresses" if isinstance(hop, _BlackBox) else ""
-        return _Loss("wire", f"{self.last} sends, and {few} at {name}; look at the link between them{or_filter}.")
+        return _Loss(
+            "wire",
+            f"{self.last} sends, and {few} at {name}; look at the link between them{or_filter}.",
+        )
 
-    def lost_inside(self, hop: _Counter, counted: DutCounters, received: int, transmitted: int) -> _Loss:
+    def lost_inside(
+        self, hop: _Counter, counted: DutCounters, received: int, transmitted: int
+    ) -> _Loss:
         """So few of the frames that a hop receives leave it."""
         out = f"only {transmitted:,} of them" if transmitted else "none"
-        places = ", ".join(f"{count:,} at {place}" for place, count in counted.dropped.items() if count)
+        places = ", ".join(
+            f"{count:,} at {place}" for place, count in counted.dropped.items() if count
+        )
         where = places or "no counter shows where"
-        return _Loss("DUT", f"{hop.hop.node_name} receives {received:,} frames and lets {out} out (dropped: {where}).")
+        return _Loss(
+            "DUT",
+            f"{hop.hop.node_name} receives {received:,} frames and lets {out} out (dropped: {where}).",
+        )
 
     def lost_before_end(self, end: str) -> _Loss:
         """All hops that count have sent the frames on, and nothing arrives at the tester."""
@@ -302,7 +338,13 @@ class _Trail:
 
 
 def _follow(
-    start: str, end: str, entry: str, leaving: str, hops: Sequence[tuple[_Counter, DutCounters]], *, sent: int
+    start: str,
+    end: str,
+    entry: str,
+    leaving: str,
+    hops: Sequence[tuple[_Counter, DutCounters]],
+    *,
+    sent: int,
 ) -> _Loss:
     """Finds the place where frames of one direction are lost, as far as hops count them."""
     trail = _Trail(start, sent)

@@ -7,13 +7,36 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from lossratio.dut import Dut, DutOptions
-from lossratio.errors import DutError, LinkError, LossRatioError, NodeError, ReservationError, TesterError, TrafficError
-from lossratio.testbed.changes import ERRORS, Change, Way, changes_between, error_of, faults_in, unanswered
+from lossratio.errors import (
+    DutError,
+    LinkError,
+    LossRatioError,
+    NodeError,
+    ReservationError,
+    TesterError,
+    TrafficError,
+)
+from lossratio.testbed.changes import (
+    ERRORS,
+    Change,
+    Way,
+    changes_between,
+    error_of,
+    faults_in,
+    unanswered,
+)
 from lossratio.testbed.connections import Connections
 from lossratio.testbed.fingerprint import Fingerprint, FingerprintReader
 from lossratio.testbed.testbed import Recovery
 from lossratio.traffic import REPEATS, AgentRefusalError, StoppedTraffic, TrafficMeasurer
-from lossratio.trials import CountersError, Incident, LatencyOutput, Measurer, TrialInput, TrialOutput
+from lossratio.trials import (
+    CountersError,
+    Incident,
+    LatencyOutput,
+    Measurer,
+    TrialInput,
+    TrialOutput,
+)
 
 VERIFY_SECONDS = 20.0
 """Seconds of trials after which the configuration of the DUTs is compared with the one that was set up. This takes
@@ -90,7 +113,9 @@ class Watch:
             raise NodeError(f"Node {self._way.tg_name} does not answer any more.")
         outages = [change for change in changes if change.is_of_a_reset]
         silent = self._first is not None and self._first.nodes.keys() != self._last.nodes.keys()
-        self._is_dut_away = silent or any(change.rule.change not in ("flapped", "damaged") for change in outages)
+        self._is_dut_away = silent or any(
+            change.rule.change not in ("flapped", "damaged") for change in outages
+        )
         return tuple(change for change in changes if change not in outages)
 
     @contextmanager
@@ -149,16 +174,23 @@ class Watch:
         """
         if type(error) in ERRORS.values():
             return error, ()
+
         try:
             changes = self.changes()
             if not any(change.is_fatal for change in changes):
                 changes = (*faults_in(self.read(), self._way), *changes)
         except NodeError:
             # DUTs that do not answer, and whose links are lost, too.
-            seen = () if self._last is None else changes_between(self._last, self._reader.read_answering(), self._way)
+            seen = (
+                ()
+                if self._last is None
+                else changes_between(self._last, self._reader.read_answering(), self._way)
+            )
             changes = tuple(change for change in seen if change.rule.change == "dead")
+
         if not any(change.is_fatal for change in changes):
             return error, ()
+
         blamed = error_of(changes)
         return type(blamed)(f"{blamed} This error showed it: {error}"), changes
 
@@ -273,7 +305,9 @@ class RepairingMeasurer:
                 fault = error_of(changes) if any(change.is_fatal for change in changes) else None
 
                 if fault is None and not self._is_to_be_repeated(changes, attempts):
-                    lost_all = any(each.sent_frames and not each.received_frames for each in output.directions)
+                    lost_all = any(
+                        each.sent_frames and not each.received_frames for each in output.directions
+                    )
                     self._watch.trust(is_doubtful=lost_all)
                     return attempts.completed(output, changes)
             except (TrafficError, NodeError) as error:
@@ -292,7 +326,9 @@ class RepairingMeasurer:
         self._repeats_left -= is_repeated
         return is_repeated
 
-    def _recover(self, first: LossRatioError, changes: Sequence[Change], attempts: _Attempts) -> None:
+    def _recover(
+        self, first: LossRatioError, changes: Sequence[Change], attempts: _Attempts
+    ) -> None:
         """Repairs until the trial can be tried again. Keeps a record of the faults and of the attempts to repair."""
         if not is_repairable(first) or any(change.rule.act == "fail" for change in changes):
             raise first
@@ -327,7 +363,9 @@ class RepairingMeasurer:
         cause = first if isinstance(first, TesterError | LinkError) else fault
         kind = type(cause) if isinstance(cause, TesterError | LinkError) else TrafficError
         last = "" if cause is fault else f" The last error: {fault}"
-        raise kind(f"{cause} Attempts to repair this, without success: {len(repairs)}.{last}") from fault
+        raise kind(
+            f"{cause} Attempts to repair this, without success: {len(repairs)}.{last}"
+        ) from fault
 
 
 def is_repairable(error: LossRatioError) -> bool:
@@ -367,7 +405,9 @@ class WatchedSource:
     Traffic whose losses are located in time goes on through resets of the DUTs: what these do is no error.
     """
 
-    def __init__(self, source: TrafficMeasurer, watch: Watch, connections: Connections | None = None) -> None:
+    def __init__(
+        self, source: TrafficMeasurer, watch: Watch, connections: Connections | None = None
+    ) -> None:
         self._source = source
         self._watch = watch
         self._connections = connections

@@ -7,7 +7,13 @@ from lossratio.errors import TrafficError
 from lossratio.results import Conditions
 from lossratio.testbed.testbed import Testbed
 from lossratio.traffic import StoppedTraffic, TrafficProfile
-from lossratio.trials import Integrity, NegativeLossError, check_integrity, faults_in_words, sendable
+from lossratio.trials import (
+    Integrity,
+    NegativeLossError,
+    check_integrity,
+    faults_in_words,
+    sendable,
+)
 from lossratio.units import format_frame_rate
 
 DEFAULT_LATE_WAIT = 0.5
@@ -25,7 +31,9 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
         print(stopped.lost)
     """
 
-    def __init__(self, testbed: Testbed, profile: TrafficProfile, load: float, integrity: Integrity) -> None:
+    def __init__(
+        self, testbed: Testbed, profile: TrafficProfile, load: float, integrity: Integrity
+    ) -> None:
         """Begins the traffic."""
         self.profile = profile
         self.load = sendable(load, testbed.load_step(profile))
@@ -66,7 +74,10 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
             TrafficError: If the traffic was stopped before, or its counters are not valid.
         """
         if not self._flows:
-            raise TrafficError("This traffic has been stopped before. Start it again to count anew.")
+            raise TrafficError(
+                "This traffic has been stopped before. Start it again to count anew."
+            )
+
         stopped = self._end(late_wait)
         if self._integrity is Integrity.FAIL:
             check_integrity(stopped.directions, f"at {format_frame_rate(self.load)}")
@@ -78,6 +89,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
                     f"and {direction.received_frames} received, besides {late} late ones. "
                     "Look for duplicated frames on these links."
                 )
+
         return stopped
 
     def _end(self, late_wait: float) -> StoppedTraffic:

@@ -7,11 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from lossratio import traffic
-from lossratio.dut import BLACK_BOX, DestinationMacs, Dut, DutOptions, create_dut, load_kind, make_reflector
+from lossratio.dut import (
+    BLACK_BOX,
+    DestinationMacs,
+    Dut,
+    DutOptions,
+    create_dut,
+    load_kind,
+    make_reflector,
+)
 from lossratio.dut.linux import NodeDut, ProgramDut, ProgramOptions
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import NO_CREDENTIALS, CommandResult, Credentials, NodeSession
-from lossratio.results import Conditions, NodeFacts, TrialTiming, controller_facts, describe_testbed, trial_timing
+from lossratio.results import (
+    Conditions,
+    NodeFacts,
+    TrialTiming,
+    controller_facts,
+    describe_testbed,
+    trial_timing,
+)
 from lossratio.testbed.inspection import PortState
 from lossratio.testbed.reservation import Lease, make_claim
 from lossratio.testbed.testbed import DutRequest, TestbedRequest
@@ -74,7 +89,9 @@ def checked_duts(
 
     duts = tuple(
         tuple(
-            create_dut(request.kind, sessions.get(hop.node_name, _Unreachable(hop.node_name)), hop, options)
+            create_dut(
+                request.kind, sessions.get(hop.node_name, _Unreachable(hop.node_name)), hop, options
+            )
             for hop in path.hops
         )
         for path in paths
@@ -100,21 +117,32 @@ def checked_duts(
 
 
 def log_in_on_all(
-    topology: Topology, path: TrafficPath, undo: ExitStack, *, purpose: str, credentials: Credentials = NO_CREDENTIALS
+    topology: Topology,
+    path: TrafficPath,
+    undo: ExitStack,
+    *,
+    purpose: str,
+    credentials: Credentials = NO_CREDENTIALS,
 ) -> tuple[dict[str, NodeSession], Lease | None]:
     """Reserves the testbed on the TG, and logs in on all nodes of the path that can be reached.
 
     No DUT is touched before the testbed is reserved: that would cost frames of another run that measures there.
     """
     tg_name = topology.tg_name
-    sessions = {tg_name: undo.enter_context(NodeSession.connect(tg_name, topology.nodes[tg_name], credentials))}
+    sessions = {
+        tg_name: undo.enter_context(
+            NodeSession.connect(tg_name, topology.nodes[tg_name], credentials)
+        )
+    }
     claim = make_claim(topology, purpose=purpose)
     lease = None if claim is None else undo.enter_context(Lease.take(sessions[tg_name], claim))
+
     for port in path.ports:
         name = port.node_name
         node = topology.nodes[port.node_name]
         if name not in sessions and node.place:
             sessions[name] = undo.enter_context(NodeSession.connect(name, node, credentials))
+
     if takes_cards(topology.nodes[tg_name]):
         execute_last_wills(sessions[tg_name])
     return sessions, lease
@@ -130,7 +158,12 @@ class _Unreachable:
         raise NodeError(f"Node {self.name} cannot be reached: the topology file says no way to it.")
 
 
-def _set_up(dut: Dut[DutOptions], macs: tuple[str, str], sessions: Mapping[str, NodeSession], undo: ExitStack) -> None:
+def _set_up(
+    dut: Dut[DutOptions],
+    macs: tuple[str, str],
+    sessions: Mapping[str, NodeSession],
+    undo: ExitStack,
+) -> None:
     if not dut.is_managed:
         return
     session = sessions[dut.hop.node_name]
@@ -142,7 +175,11 @@ def _set_up(dut: Dut[DutOptions], macs: tuple[str, str], sessions: Mapping[str, 
 
 def last_wills(duts: Iterable[Dut[DutOptions]]) -> Iterator[LastWill]:
     """The last wills, which put the DUTs back if this process dies."""
-    return (dut.node.will for dut in duts if isinstance(dut, NodeDut) and isinstance(dut.node.will, LastWill))
+    return (
+        dut.node.will
+        for dut in duts
+        if isinstance(dut, NodeDut) and isinstance(dut.node.will, LastWill)
+    )
 
 
 def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
@@ -154,7 +191,9 @@ def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
             session.restore()
         except NodeError as error:
             # A lost connection is no fault of the DUT.
-            raise NodeError(f"{dut.hop.node_name} cannot be put back to its earlier state: {error}") from error
+            raise NodeError(
+                f"{dut.hop.node_name} cannot be put back to its earlier state: {error}"
+            ) from error
         dut.tear_down()
 
 
@@ -263,11 +302,17 @@ class LiveSetUp:
         """Seconds that DUTs need at most to recover from a trial."""
         return max((dut.recovery_time for dut in self.duts), default=0.0)
 
-    def port_pairs(self, destinations: Sequence[DestinationMacs | None]) -> tuple[traffic.PortPair, ...]:
+    def port_pairs(
+        self, destinations: Sequence[DestinationMacs | None]
+    ) -> tuple[traffic.PortPair, ...]:
         """The ends of each path, with the generator's names for them."""
 
         def end(port: Port, mac: str | None) -> TrafficPort:
-            name = self.generator.port_name(port) if port.node_name == self.tg_name else str(port.interface.name)
+            name = (
+                self.generator.port_name(port)
+                if port.node_name == self.tg_name
+                else str(port.interface.name)
+            )
             return traffic_port(port, name, mac)
 
         return tuple(
@@ -294,10 +339,16 @@ class LiveSetUp:
             generator={
                 **self.generator.settings.model_dump(mode="json"),
                 **generator_facts,
-                **({"reflectors": [str(path.east) for path in paths]} if paths[0].is_reflected else {}),
+                **(
+                    {"reflectors": [str(path.east) for path in paths]}
+                    if paths[0].is_reflected
+                    else {}
+                ),
             },
             duts={
-                hop.label: self.descriptions.get(hop.label, {"kind": None, "configured_by": "others"})
+                hop.label: self.descriptions.get(
+                    hop.label, {"kind": None, "configured_by": "others"}
+                )
                 for path in paths
                 for hop in path.hops
             },
@@ -305,7 +356,9 @@ class LiveSetUp:
             load=profile.described_load(
                 [(path.west.name, path.tg_ports[-1].name) for path in paths],
                 encapsulation_overhead=request.encapsulation_overhead,
-                growth=(sum(request.growth), 0) if paths[0].is_reflected else request.growth_of(profile),
+                growth=(sum(request.growth), 0)
+                if paths[0].is_reflected
+                else request.growth_of(profile),
             ),
             timing=self._timing(),
             device=request.device,

@@ -8,8 +8,22 @@ from typing import Any
 import numpy as np
 
 from lossratio.errors import NotMeasuredHereError, TopologyError, TrafficError
-from lossratio.results import Conditions, NodeFacts, controller_facts, describe_testbed, trial_timing
-from lossratio.simulation import Course, FrameFaults, SimulatedMeasurer, Sut, faults_from, simulated_latency, sut_from
+from lossratio.results import (
+    Conditions,
+    NodeFacts,
+    controller_facts,
+    describe_testbed,
+    trial_timing,
+)
+from lossratio.simulation import (
+    Course,
+    FrameFaults,
+    SimulatedMeasurer,
+    Sut,
+    faults_from,
+    simulated_latency,
+    sut_from,
+)
 from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import StoppedTraffic, TrafficProfile
@@ -27,7 +41,9 @@ class SimulatedSource:
     directions may share, serves the capacity in frames per second; None: it has no queue.
     """
 
-    def __init__(self, measurer: SimulatedMeasurer, capacity: float | None, *, shared: bool, seed: int) -> None:
+    def __init__(
+        self, measurer: SimulatedMeasurer, capacity: float | None, *, shared: bool, seed: int
+    ) -> None:
         self._measurer = measurer
         self._capacity = capacity
         self._shared = shared
@@ -39,11 +55,21 @@ class SimulatedSource:
         directions = self._measurer.measure(TrialInput(duration, load)).directions
         at_queue = load * (len(directions) if self._shared else 1)
         latencies = []
+
         for direction in directions:
             sent = math.ceil(min(_LATENCY_RATE * duration, _LATENCY_SHARE * direction.sent_frames))
-            received = int(self._rng.binomial(sent, min(1.0, direction.received_frames / direction.sent_frames)))
+            received = int(
+                self._rng.binomial(
+                    sent, min(1.0, direction.received_frames / direction.sent_frames)
+                )
+            )
             counted = {"sent": sent, "received": received}
-            latencies.append(simulated_latency(direction.name, at_queue, self._capacity, **counted, rng=self._rng))
+            latencies.append(
+                simulated_latency(
+                    direction.name, at_queue, self._capacity, **counted, rng=self._rng
+                )
+            )
+
         return LatencyOutput(directions, tuple(latencies))
 
     def now(self) -> float:
@@ -93,7 +119,9 @@ class SimulatedSource:
         timelines = tuple(course.as_one_step() for course in courses)
         self._measurer.rest()
         directions = tuple(self._measurer.counters(timelines))
-        return StoppedTraffic(directions, {direction.name: 0 for direction in directions}, timelines)
+        return StoppedTraffic(
+            directions, {direction.name: 0 for direction in directions}, timelines
+        )
 
 
 class SimulatedTestbed(Testbed):
@@ -109,7 +137,9 @@ class SimulatedTestbed(Testbed):
         topology = request.topology
         generator = topology.nodes[topology.tg_name].generator
         if not isinstance(generator, SimulatedGenerator):
-            raise TopologyError(f"Topology {topology.name} has a real generator; a simulated one takes 'simulated'.")
+            raise TopologyError(
+                f"Topology {topology.name} has a real generator; a simulated one takes 'simulated'."
+            )
         if request.links > 1:
             raise NotMeasuredHereError(
                 f"{request.file}: a simulated testbed has one link, and {request.links} parallel ones are asked for. "
@@ -159,7 +189,9 @@ class SimulatedTestbed(Testbed):
             directions=directions,
             faults=None if integrity is Integrity.OFF else self._faults,
         )
-        source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self.generator.seed)
+        source = SimulatedSource(
+            measurer, self._capacity, shared=not self._has_known_truth, seed=self.generator.seed
+        )
         yield Ready(measurer, source, self._conditions(profile).with_ramp(ramp).with_rest(rest))
 
     @property
@@ -173,7 +205,12 @@ class SimulatedTestbed(Testbed):
     def _conditions(self, profile: TrafficProfile) -> Conditions:
         topology = self.request.topology
         asked = {} if self.request.dut is None else self.request.dut.to_json()
-        dut = {"simulated": True, **asked, "model": self._model, "model_per_direction": self._has_known_truth}
+        dut = {
+            "simulated": True,
+            **asked,
+            "model": self._model,
+            "model_per_direction": self._has_known_truth,
+        }
 
         return Conditions(
             testbed=describe_testbed(topology, str(self.request.file), self.request.paths),

@@ -34,7 +34,10 @@ class DutRequest:
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON data, with all defaults."""
-        return {**load_kind(self.kind).identity(self.options), "options": self.options.model_dump(mode="json")}
+        return {
+            **load_kind(self.kind).identity(self.options),
+            "options": self.options.model_dump(mode="json"),
+        }
 
     @property
     def device(self) -> Device:
@@ -51,7 +54,9 @@ def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | No
     if kind is not None:
         return DutRequest(kind, parse_options(kind, options))
     if options:
-        raise DutError(f"The options {', '.join(options)} belong to a kind of DUT. Name the kind, e.g. linux_bridge.")
+        raise DutError(
+            f"The options {', '.join(options)} belong to a kind of DUT. Name the kind, e.g. linux_bridge."
+        )
     return None
 
 
@@ -110,7 +115,9 @@ class TestbedRequest:
         ends = [port for path in paths for port in path.tg_ports]
         problems = list(self.topology.generator_problems(ends, len(paths)))
         if problems:
-            raise TopologyError("\n".join(describe_problem(self.file, where, text) for where, text in problems))
+            raise TopologyError(
+                "\n".join(describe_problem(self.file, where, text) for where, text in problems)
+            )
         return paths
 
     @property
@@ -226,7 +233,9 @@ class Testbed(ABC):
         A direction with a share of the load sends what the generator can send, too.
         """
         shares = (Fraction(direction.load_share) for direction in profile.directions)
-        return self.generator.load_step * math.lcm(*(share.limit_denominator(_FINEST).denominator for share in shares))
+        return self.generator.load_step * math.lcm(
+            *(share.limit_denominator(_FINEST).denominator for share in shares)
+        )
 
     def exchange(self) -> None:
         """Has the DUTs take up another build of their programs, in place of the last.

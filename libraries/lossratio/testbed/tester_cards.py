@@ -89,7 +89,9 @@ def _reserve(changes: Changes, tester: DutNode, hardware: Hardware, megabytes: i
         path = _PAGES.format(node=number)
         before = tester.read_files(path).get(path)
         if before is None:
-            raise TesterError(f"{tester.name}: the kernel has no hugepages of 2 MB on NUMA node {number} ({path}).")
+            raise TesterError(
+                f"{tester.name}: the kernel has no hugepages of 2 MB on NUMA node {number} ({path})."
+            )
 
         wanted = int(before) + -(-missing // 2)
         changes.write(path, str(wanted))

@@ -55,12 +55,19 @@ def ignored_interruption() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _handled_by(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
+def _handled_by(
+    handler: Callable[[int, FrameType | None], None] | signal.Handlers,
+) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+
     # A handler that Python does not know cannot be restored.
-    before = {number: known for number in _INTERRUPTIONS if (known := signal.getsignal(number)) is not None}
+    before = {
+        number: known
+        for number in _INTERRUPTIONS
+        if (known := signal.getsignal(number)) is not None
+    }
     for number in before:
         signal.signal(number, handler)
     try:
@@ -204,10 +211,17 @@ class LastWill(Will):
         except NodeError as error:
             # The change that follows raises the node's error.
             self._process = None
-            _LOG.info("%s would stay as it is set up if this process died: %s", self.session.name, error)
+            _LOG.info(
+                "%s would stay as it is set up if this process died: %s", self.session.name, error
+            )
 
     def _start(self) -> None:
-        variables = (f"PATH={_PATH}", "LC_ALL=C", f"{_MARK}=kept", f"{_OWNER}={socket.gethostname()}:{os.getpid()}")
+        variables = (
+            f"PATH={_PATH}",
+            "LC_ALL=C",
+            f"{_MARK}=kept",
+            f"{_OWNER}={socket.gethostname()}:{os.getpid()}",
+        )
         self._process = self.session.start("env", *variables, "sh", "-c", _KEEP)
         self._pid = self._process.read_line(_START_SECONDS)
         for line in self._lines:
@@ -234,4 +248,7 @@ def execute_last_wills(session: NodeSession) -> None:
     """Undoes the changes that ended controllers made to a DUT. Changes of living controllers stay."""
     done = session.run("sh", "-c", _EXECUTE)
     if done.stdout.strip():
-        _LOG.warning("%s was put back to how it was before a controller set it up that has ended since.", session.name)
+        _LOG.warning(
+            "%s was put back to how it was before a controller set it up that has ended since.",
+            session.name,
+        )

@@ -3,7 +3,12 @@
 Field names come from FD.io CSIT's topology files wherever both mean the same.
 """
 
-from lossratio.topology.addressing import EAST as EAST, WEST as WEST, Side as Side, split_sides as split_sides
+from lossratio.topology.addressing import (
+    EAST as EAST,
+    WEST as WEST,
+    Side as Side,
+    split_sides as split_sides,
+)
 from lossratio.topology.containerlab import read_containerlab as read_containerlab
 from lossratio.topology.files import load_topology as load_topology
 from lossratio.topology.generators import (
@@ -36,6 +41,11 @@ from lossratio.topology.model import (
     draw_topology as draw_topology,
 )
 from lossratio.topology.netlab import read_netlab as read_netlab
-from lossratio.topology.path import Hop as Hop, Interface as Interface, Port as Port, TrafficPath as TrafficPath
+from lossratio.topology.path import (
+    Hop as Hop,
+    Interface as Interface,
+    Port as Port,
+    TrafficPath as TrafficPath,
+)
 from lossratio.topology.quantities import Duration as Duration, FrameRate as FrameRate
 from lossratio.topology.vpp import VppStart as VppStart

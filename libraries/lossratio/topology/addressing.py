@@ -5,7 +5,14 @@ networks to the other's; routed devices route each side's networks to its TG por
 """
 
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+)
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -53,9 +60,15 @@ class Side:
         return replace(self, ipv4=self.wide_ipv4, ipv4_offset=0)
 
 
-WEST = Side(IPv4Network("198.18.0.0/16"), IPv6Network("2001:2::/49"), wide_ipv4=IPv4Network("240.0.0.0/6"))
+WEST = Side(
+    IPv4Network("198.18.0.0/16"), IPv6Network("2001:2::/49"), wide_ipv4=IPv4Network("240.0.0.0/6")
+)
 """Networks behind the path's first TG port (halves of 198.18.0.0/15, RFC 2544, and of 2001:2::/48, RFC 5180)."""
-EAST = Side(IPv4Network("198.19.0.0/16"), IPv6Network("2001:2:0:8000::/49"), wide_ipv4=IPv4Network("244.0.0.0/6"))
+EAST = Side(
+    IPv4Network("198.19.0.0/16"),
+    IPv6Network("2001:2:0:8000::/49"),
+    wide_ipv4=IPv4Network("244.0.0.0/6"),
+)
 """Networks behind the path's second TG port."""
 
 

@@ -32,7 +32,9 @@ _LINKS_IN_WORDS: Mapping[str, str] = {
 }
 """Types of links that lead no frames to another node of the lab."""
 _JOINED_BY: Mapping[str, str] = {
-    **dict.fromkeys(("linux", "ext-container", "rare", "vyosnetworks_vyos", "juniper_crpd", "crpd"), JOINED),
+    **dict.fromkeys(
+        ("linux", "ext-container", "rare", "vyosnetworks_vyos", "juniper_crpd", "crpd"), JOINED
+    ),
     **dict.fromkeys(("nokia_srlinux", "srl"), "e1-{}"),
     **dict.fromkeys(("arista_ceos", "ceos", "sonic-vs", "fdio_vpp"), "eth{}"),
 }
@@ -50,7 +52,11 @@ _ALIASES = tuple(
         ("cisco_c8000v cisco_csr1000v vr-csr vr-cisco_csr1000v", _IOS, 2),
         ("cisco_cat9kv", r"(?:Gi|GigabitEthernet)\s?1/0/(?P<port>\d+)$", 1),
         ("cisco_n9kv vr-n9kv vr-cisco_n9kv", r"(?:Ethernet|Et)\s?1/(?P<port>\d+)$", 1),
-        ("cisco_xrv vr-xrv vr-cisco_xrv cisco_xrv9k vr-xrv9k vr-cisco_xrv9k cisco_xrd_vrouter", _XR, 0),
+        (
+            "cisco_xrv vr-xrv vr-cisco_xrv cisco_xrv9k vr-xrv9k vr-cisco_xrv9k cisco_xrd_vrouter",
+            _XR,
+            0,
+        ),
         ("cjunosevolved juniper_cjunosevolved", r"et-0/0/(?P<port>\d+)$", -3),
         (
             "juniper_vjunosevolved juniper_vjunosrouter juniper_vjunosswitch juniper_vmx vr-vmx vr-juniper_vmx "
@@ -74,7 +80,9 @@ _ALIASES = tuple(
 )
 """Names that kinds give to ports, and the number of the first port: port 3 of offset 1 is eth3."""
 _SRLINUX = re.compile(r"ethernet-(?P<card>\d+)/(?P<port>\d+)(?:/(?P<channel>\d+))?$")
-_SRSIM = re.compile(r"(?P<card>\d+)/(?:x(?P<xiom>\d+)/)?(?P<mda>\d+)(?:/c(?P<connector>\d+))?/(?P<port>\d+)$")
+_SRSIM = re.compile(
+    r"(?P<card>\d+)/(?:x(?P<xiom>\d+)/)?(?P<mda>\d+)(?:/c(?P<connector>\d+))?/(?P<port>\d+)$"
+)
 _IOL = re.compile(r"(?:e|Ethernet)\s?(?P<slot>\d+)/(?P<port>\d+)$")
 
 
@@ -160,17 +168,26 @@ def _value(match: re.Match[str]) -> str:
 
 def _problems(file: _File) -> Iterator[Problem]:
     if "__git" in file.name:
-        yield ("name",), "containerlab fills it in from git; import clab-LAB/topology-data.json of the deployed lab"
+        yield (
+            ("name",),
+            "containerlab fills it in from git; import clab-LAB/topology-data.json of the deployed lab",
+        )
         return
 
     for field, text in (("name", file.name), ("prefix", file.prefix or "")):
         if "$" in text:
-            yield (field,), f"{text!r} has a variable that is not set in the environment; set it as for the lab"
+            yield (
+                (field,),
+                f"{text!r} has a variable that is not set in the environment; set it as for the lab",
+            )
 
     reader = _Reader(file)
     for name in file.topology.nodes or {}:
         if reader.kind(name) is None:
-            yield ("topology", "nodes", name), "no kind: neither the node, its group nor the defaults have one"
+            yield (
+                ("topology", "nodes", name),
+                "no kind: neither the node, its group nor the defaults have one",
+            )
 
     for number, link in enumerate(file.topology.links or ()):
         try:
@@ -198,7 +215,9 @@ class _Reader:
 
     def lab(self) -> Lab:
         nodes = {
-            name: _lab_node(name, self.kind(name) or "", self._reach(name), self._setting(name, "image"))
+            name: _lab_node(
+                name, self.kind(name) or "", self._reach(name), self._setting(name, "image")
+            )
             for name in self._nodes
         }
         links, left_out = [], []
@@ -206,15 +225,20 @@ class _Reader:
             type_, ends = self.ends(link)
             if type_ in _LINKS_IN_WORDS or len(ends) < 2:
                 shown = " -- ".join(f"{end.node}:{end.interface}" for end in ends)
-                left_out.append(f"link {shown} ({type_}): {_LINKS_IN_WORDS.get(type_, 'it has one end only')}")
+                left_out.append(
+                    f"link {shown} ({type_}): {_LINKS_IN_WORDS.get(type_, 'it has one end only')}"
+                )
                 continue
             links.append((self._in_its_namespace(ends[0]), self._in_its_namespace(ends[1])))
+
         return Lab(self._file.name, TOOL, nodes, links, left_out)
 
     def ends(self, link: Mapping[str, Any]) -> tuple[str, tuple[LabEnd, ...]]:
         """Type and ends of a link, in any form of the schema."""
         type_ = link.get("type", "veth")
-        endpoints = link.get("endpoints", [] if link.get("endpoint") is None else [link["endpoint"]])
+        endpoints = link.get(
+            "endpoints", [] if link.get("endpoint") is None else [link["endpoint"]]
+        )
         if not isinstance(type_, str) or type_ not in {"veth", "veth-stitch", *_LINKS_IN_WORDS}:
             raise ValueError(f"there is no link of type {type_!r}")
 
@@ -224,15 +248,25 @@ class _Reader:
 
         ends = []
         for number, endpoint in enumerate(endpoints):
-            lists = {field: link[field] for field in ("ipv4", "ipv6") if isinstance(link.get(field), list)}
-            facts = {field: items[number] for field, items in lists.items() if number < len(items) and items[number]}
+            lists = {
+                field: link[field]
+                for field in ("ipv4", "ipv6")
+                if isinstance(link.get(field), list)
+            }
+            facts = {
+                field: items[number]
+                for field, items in lists.items()
+                if number < len(items) and items[number]
+            }
             special, end = self._end(endpoint, facts, is_brief="type" not in link)
             type_ = special or type_
             ends.append(end)
 
         return type_, tuple(ends)
 
-    def _end(self, endpoint: Any, facts: dict[str, Any], *, is_brief: bool) -> tuple[str | None, LabEnd]:
+    def _end(
+        self, endpoint: Any, facts: dict[str, Any], *, is_brief: bool
+    ) -> tuple[str | None, LabEnd]:
         if isinstance(endpoint, str):
             node, colon, interface = endpoint.partition(":")
             if not colon or not interface:
@@ -243,7 +277,10 @@ class _Reader:
         elif isinstance(endpoint, dict):
             node, interface = str(endpoint.get("node", "")), str(endpoint.get("interface", ""))
             mac_address = endpoint.get("mac")
-            facts = {**facts, **{field: endpoint[field] for field in ("ipv4", "ipv6") if endpoint.get(field)}}
+            facts = {
+                **facts,
+                **{field: endpoint[field] for field in ("ipv4", "ipv6") if endpoint.get(field)},
+            }
         else:
             raise ValueError("an end of a link is like 'node:eth1', or {node: ..., interface: ...}")
 
@@ -258,7 +295,9 @@ class _Reader:
     def _setting(self, name: str, field: str) -> str:
         node = self._nodes.get(name) or _Settings()
         kind = self._kinds.get(self.kind(name) or "") or _Settings()
-        group = self._groups.get(node.group or kind.group or self._defaults.group or "") or _Settings()
+        group = (
+            self._groups.get(node.group or kind.group or self._defaults.group or "") or _Settings()
+        )
         values = (getattr(settings, field) for settings in (node, group, kind, self._defaults))
         return next((str(value) for value in values if value is not None), "")
 
@@ -298,18 +337,30 @@ def linux_name(kind: str, interface: str) -> str:
         if match:
             number = int(match["port"]) - offset + 1
             if number < 1:
-                raise ValueError(f"{interface!r} is no interface for traffic on a node of kind {kind}")
+                raise ValueError(
+                    f"{interface!r} is no interface for traffic on a node of kind {kind}"
+                )
             return f"eth{number}"
 
     if kind in ("srl", "nokia_srlinux") and (match := _SRLINUX.match(interface)):
-        return "-".join(("e" + match["card"], match["port"], *([match["channel"]] if match["channel"] else [])))
+        return "-".join(
+            ("e" + match["card"], match["port"], *([match["channel"]] if match["channel"] else []))
+        )
     if kind == "nokia_srsim" and (match := _SRSIM.match(interface)):
-        parts = [f"e{match['card']}", f"x{match['xiom']}", match["mda"], f"c{match['connector']}", match["port"]]
+        parts = [
+            f"e{match['card']}",
+            f"x{match['xiom']}",
+            match["mda"],
+            f"c{match['connector']}",
+            match["port"],
+        ]
         return "-".join(part for part in parts if not part.endswith("None"))
     if kind == "cisco_iol" and (match := _IOL.match(interface)):
         return f"eth{4 * int(match['slot']) + int(match['port'])}"
     if not LINUX_NAME.match(interface):
-        raise ValueError(f"{interface!r} is no interface of a node of kind {kind or 'unknown'}, and no name in Linux")
+        raise ValueError(
+            f"{interface!r} is no interface of a node of kind {kind or 'unknown'}, and no name in Linux"
+        )
 
     return interface
 
@@ -349,6 +400,8 @@ def _deployed_lab(deployed: _Deployed) -> Lab:
         if one.node in nodes and other.node in nodes:
             links.append((one, other))
         else:
-            left_out.append(f"link {one.node}:{one.interface} -- {other.node}:{other.interface}: it leaves the lab")
+            left_out.append(
+                f"link {one.node}:{one.interface} -- {other.node}:{other.interface}: it leaves the lab"
+            )
 
     return Lab(deployed.name, TOOL, nodes, links, left_out)

@@ -53,11 +53,17 @@ def _topology_problems(topology: Topology) -> Iterator[Problem]:
 def _node_type_problems(topology: Topology) -> Iterator[Problem]:
     generators = [name for name, node in topology.nodes.items() if node.type == "TG"]
     if len(generators) != 1:
-        yield ("nodes",), f"there must be exactly one node of type TG, and there are {len(generators)}"
+        yield (
+            ("nodes",),
+            f"there must be exactly one node of type TG, and there are {len(generators)}",
+        )
     reflectors = [name for name, node in topology.nodes.items() if node.type == "reflector"]
     for name in reflectors:
         if reflectors[1:] or topology.generator is None or topology.generator.kind != "xdp":
-            yield ("nodes", name), "a path ends at one reflector, and only 'kind: xdp' sends and receives on one port"
+            yield (
+                ("nodes", name),
+                "a path ends at one reflector, and only 'kind: xdp' sends and receives on one port",
+            )
 
 
 def _link_problems(topology: Topology) -> Iterator[Problem]:
@@ -79,22 +85,35 @@ def _node_problems(testbed: str, name: str, node: Node) -> Iterator[Problem]:
     if node.type != "DUT" and node.vpp != VppStart():
         yield (*where, "vpp"), "only a DUT has VPP"
     if node.generator is not None and simulated == isinstance(node.generator, RealGenerator):
-        yield (*where, "generator"), f"kind {node.generator.kind!r} does not go with 'testbed: {testbed}'"
+        yield (
+            (*where, "generator"),
+            f"kind {node.generator.kind!r} does not go with 'testbed: {testbed}'",
+        )
     if node.sut is not None and not simulated:
         yield (*where, "sut"), "a model of the SUT only goes with 'testbed: simulated'"
     ways = [way for way in ("host", "netns", "container") if getattr(node, way) is not None]
     if not node.place and testbed == "lab" and node.type != "DUT":
         yield where, "no 'host' to reach the node at, and no 'netns' or 'container' on this machine"
     if len(ways) > 1:
-        yield (*where, ways[1]), f"{' and '.join(ways)} contradict each other; a node is reached in one way"
+        yield (
+            (*where, ways[1]),
+            f"{' and '.join(ways)} contradict each other; a node is reached in one way",
+        )
 
-    for hook, settings in ((hook, getattr(node.hooks, hook)) for hook in type(node.hooks).model_fields):
+    for hook, settings in (
+        (hook, getattr(node.hooks, hook)) for hook in type(node.hooks).model_fields
+    ):
         if settings is None:
             continue
 
         if node.type != "DUT":
             yield (*where, "hooks", hook), "only a DUT has hooks"
-        if settings.command is not None and settings.runs_on == "node" and not ways and testbed == "lab":
+        if (
+            settings.command is not None
+            and settings.runs_on == "node"
+            and not ways
+            and testbed == "lab"
+        ):
             yield (
                 (*where, "hooks", hook, "command"),
                 "no way to the node is given; add 'host', 'netns' or 'container', or say 'runs_on: controller'",
@@ -110,16 +129,29 @@ def _interface_problems(testbed: str, name: str, node: Node) -> Iterator[Problem
     for port, interface in node.interfaces.items():
         where = ("nodes", name, "interfaces", port)
         if interface.name in names:
-            yield (*where, "name"), f"another interface of {name} has the name {interface.name!r} as well"
+            yield (
+                (*where, "name"),
+                f"another interface of {name} has the name {interface.name!r} as well",
+            )
+
         if interface.name is not None:
             names.add(interface.name)
         elif testbed == "local":
             yield where, "an interface of a local testbed needs a 'name'"
-        elif testbed == "lab" and interface.pci_address is None and node.place and not node.has_tester:
+        elif (
+            testbed == "lab"
+            and interface.pci_address is None
+            and node.place
+            and not node.has_tester
+        ):
             yield where, "neither a 'name' nor a 'pci_address'"
+
         for field in ("address", "gateway", "network", "lldp") if node.type != "TG" else ():
             if getattr(interface, field):
-                yield (*where, field), "only the TG's interfaces have it: the generator speaks for them"
+                yield (
+                    (*where, field),
+                    "only the TG's interfaces have it: the generator speaks for them",
+                )
 
 
 def _address_problems(topology: Topology) -> Iterator[Problem]:
@@ -132,8 +164,17 @@ def _address_problems(topology: Topology) -> Iterator[Problem]:
                     (*where, "network"),
                     "test traffic leaves 198.18.0.0/15 and 2001:2::/48 only where the file says 'addresses: lab'",
                 )
-            if is_lab and node.type == "TG" and interface.link and not (interface.address or interface.network):
-                yield where, "'addresses: lab' is said, and this port has neither 'address' nor 'network'"
+
+            if (
+                is_lab
+                and node.type == "TG"
+                and interface.link
+                and not (interface.address or interface.network)
+            ):
+                yield (
+                    where,
+                    "'addresses: lab' is said, and this port has neither 'address' nor 'network'",
+                )
 
 
 _SECRETS = frozenset({"password", "passphrase", "priv_key"})
@@ -163,7 +204,9 @@ def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
         "name": re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem).lstrip("_.-") or "csit",
         "description": f"FD.io CSIT's topology {path.name}.",
         "nodes": _without_dangling_links(
-            {name: _node(node) for name, node in nodes.items()} if isinstance(nodes, dict) else nodes
+            {name: _node(node) for name, node in nodes.items()}
+            if isinstance(nodes, dict)
+            else nodes
         ),
     }
 
@@ -188,19 +231,31 @@ def _node(data: Any) -> Any:
 def _known_fields(data: Mapping[str, Any], model: type[Node] | type[Interface]) -> dict[str, Any]:
     """The fields that our own model has; the others, without secrets, in ``other``."""
     known = {name: value for name, value in data.items() if name in model.model_fields}
-    other = {name: _without_secrets(value) for name, value in data.items() if name not in {*known, *_SECRETS}}
+    other = {
+        name: _without_secrets(value)
+        for name, value in data.items()
+        if name not in {*known, *_SECRETS}
+    }
     return {**known, "other": other} if other else known
 
 
 def _without_dangling_links(nodes: Any) -> Any:
     """Takes the link off ports that are wired to nothing: CSIT's files have such, and no path goes there."""
-    ports = [port for node in _mappings(nodes) for port in _mappings(node.get("interfaces")) if "link" in port]
+    ports = [
+        port
+        for node in _mappings(nodes)
+        for port in _mappings(node.get("interfaces"))
+        if "link" in port
+    ]
     ends = Counter(str(port["link"]) for port in ports)
     for port in ports:
         if ends[str(port["link"])] == 1:
             other = port.get("other", {})
             # Anything but a mapping stays as it is: the checks find it.
-            port["other"] = {**other, "link": port.pop("link")} if isinstance(other, dict) else other
+            port["other"] = (
+                {**other, "link": port.pop("link")} if isinstance(other, dict) else other
+            )
+
     return nodes
 
 
@@ -212,7 +267,11 @@ def _mappings(data: Any) -> list[dict[str, Any]]:
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(name): _without_secrets(item) for name, item in value.items() if name not in _SECRETS}
+        return {
+            str(name): _without_secrets(item)
+            for name, item in value.items()
+            if name not in _SECRETS
+        }
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
     return value

@@ -8,7 +8,13 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, field_validator, model_validator
+from pydantic import (
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    field_validator,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -16,17 +22,32 @@ from lossratio.errors import TopologyError
 from lossratio.plugins import PluginGroup, own_entries
 from lossratio.records import FileModel
 from lossratio.topology.path import Interface
-from lossratio.topology.quantities import Duration, FileName, FrameRate, NodePath, ProgramName, Share
+from lossratio.topology.quantities import (
+    Duration,
+    FileName,
+    FrameRate,
+    NodePath,
+    ProgramName,
+    Share,
+)
 from lossratio.yaml_file import Problem
 
 _GROUP = "lossratio.generator"
-_OWN = {"afpacket": "own:AfPacket", "auto": "own:Auto", "otg": "otg:Otg", "trex": "trex:Trex", "xdp": "own:Xdp"}
+_OWN = {
+    "afpacket": "own:AfPacket",
+    "auto": "own:Auto",
+    "otg": "otg:Otg",
+    "trex": "trex:Trex",
+    "xdp": "own:Xdp",
+}
 """Lossratio's own generators of real frames: module and class of each, by kind."""
 GENERATORS = PluginGroup(
     name=_GROUP,
     what="generator",
     error=TopologyError,
-    own=own_entries(_GROUP, {kind: f"lossratio.traffic.generators.{place}" for kind, place in _OWN.items()}),
+    own=own_entries(
+        _GROUP, {kind: f"lossratio.traffic.generators.{place}" for kind, place in _OWN.items()}
+    ),
 )
 """The generators of real frames that there are."""
 _LATE_END_OF_SOFTWARE = 0.03
@@ -125,7 +146,9 @@ class AutoGenerator(XdpGenerator):
     @classmethod
     def _has_no_other(cls, card_stamps: Literal[True] | None) -> Literal[True] | None:
         if card_stamps:
-            raise ValueError("the embedded generator has no stamps of cards, so this needs 'kind: xdp'")
+            raise ValueError(
+                "the embedded generator has no stamps of cards, so this needs 'kind: xdp'"
+            )
         return card_stamps
 
 
@@ -253,11 +276,18 @@ class TrexGenerator(RealGenerator):
     def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
         """Addresses that a server with cards of its own needs, and an entry of `cores` for each pair."""
         for name, interface in ports.items():
-            addresses = {"'pci_address'": interface.pci_address, "'mac_address'": interface.mac_address}
+            addresses = {
+                "'pci_address'": interface.pci_address,
+                "'mac_address'": interface.mac_address,
+            }
             missing = [field for field, value in addresses.items() if value is None]
             if missing and not self.software:
                 needed = " and ".join(missing)
-                yield ("interfaces", name), f"TRex needs the port's {needed}, as it does not say 'software: true'"
+                yield (
+                    ("interfaces", name),
+                    f"TRex needs the port's {needed}, as it does not say 'software: true'",
+                )
+
         if self.cores and len(self.cores) != pairs:
             yield (
                 ("generator", "cores"),
@@ -314,7 +344,9 @@ class SimulatedGenerator(GeneratorSettings):
     """Seed of all random numbers."""
 
 
-_SettingsHere = AfPacketGenerator | XdpGenerator | AutoGenerator | TrexGenerator | SimulatedGenerator
+_SettingsHere = (
+    AfPacketGenerator | XdpGenerator | AutoGenerator | TrexGenerator | SimulatedGenerator
+)
 _AnySettingsHere = Annotated[_SettingsHere, Field(discriminator="kind")]
 _SETTINGS_HERE: Mapping[str, type[GeneratorSettings]] = {
     get_args(model.model_fields["kind"].annotation)[0]: model for model in get_args(_SettingsHere)
@@ -357,17 +389,28 @@ def settings_type(kind: str) -> type[GeneratorSettings]:
 class _ByKind:
     """Reads settings with the model of their kind. Editors know the models of lossratio's own generators."""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         return core_schema.no_info_wrap_validator_function(
             lambda value, _: _read(value),
             handler.generate_schema(_AnySettingsHere),
             serialization=core_schema.simple_ser_schema("any"),
         )
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
         known = handler(schema)
         other = {"kind": {"type": "string", "not": {"enum": list(_SETTINGS_HERE)}}}
-        known["oneOf"].append({"type": "object", "properties": other, "required": ["kind"], "title": "Added generator"})
+        known["oneOf"].append(
+            {
+                "type": "object",
+                "properties": other,
+                "required": ["kind"],
+                "title": "Added generator",
+            }
+        )
         return known
 
 

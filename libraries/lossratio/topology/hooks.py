@@ -82,9 +82,13 @@ class Hook(FileModel):
         possible = [name for name in _WAYS if name in type(self).model_fields]
         count = sum(getattr(self, name) is not None for name in possible)
         if count != 1:
-            raise ValueError(f"a hook is one of {', '.join(possible)}, and this one has {count} of them")
+            raise ValueError(
+                f"a hook is one of {', '.join(possible)}, and this one has {count} of them"
+            )
         if self.url is not None and _SECRET_IN_URL.match(self.url):
-            raise ValueError("a password does not belong in a file; use headers: {Authorization: $NAME}")
+            raise ValueError(
+                "a password does not belong in a file; use headers: {Authorization: $NAME}"
+            )
         return self
 
 
@@ -104,14 +108,18 @@ class Question(Hook):
     def places(self) -> dict[str, dict[str, str]]:
         """All places, by field and name."""
         fields = type(self).model_fields.keys() - Question.model_fields.keys()
-        return {name: dict(getattr(self, name)) for name in type(self).model_fields if name in fields}
+        return {
+            name: dict(getattr(self, name)) for name in type(self).model_fields if name in fields
+        }
 
     @model_validator(mode="after")
     def _snmp_has_oids(self) -> "Question":
         places = [place for own in self.places.values() for place in own.values()]
         wrong = [place for place in places if not _OID.match(place)]
         if self.snmp is not None and (wrong or not places):
-            raise ValueError(f"with snmp, each value needs an OID{f', and {wrong[0]!r} is none' if wrong else ''}")
+            raise ValueError(
+                f"with snmp, each value needs an OID{f', and {wrong[0]!r} is none' if wrong else ''}"
+            )
         return self
 
 

@@ -43,7 +43,9 @@ class LabNode:
     @property
     def is_host(self) -> bool:
         """Whether it is an end system, and can have the generator."""
-        return self.is_linux and bool(self.reach) and not _ROUTERS.search(f"{self.image} {self.name}")
+        return (
+            self.is_linux and bool(self.reach) and not _ROUTERS.search(f"{self.image} {self.name}")
+        )
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,16 @@ class Lab:
             elif other.node == node:
                 yield other, one
 
-    def way(self, first: str, over: Sequence[str], last: str, closed: Collection[str] = ()) -> list[str] | None:
+    def way(
+        self, first: str, over: Sequence[str], last: str, closed: Collection[str] = ()
+    ) -> list[str] | None:
         """The nodes of the shortest way between two nodes, over others in this order; no node comes twice."""
         stops = [first, *(node for node in over if node not in (first, last)), last]
         nodes = [first]
         for number, (here, there) in enumerate(pairwise(stops)):
-            part = self._shortest(here, there, {*closed, *nodes, *stops[number + 2 :]} - {here, there})
+            part = self._shortest(
+                here, there, {*closed, *nodes, *stops[number + 2 :]} - {here, there}
+            )
             if part is None:
                 return None
             nodes += part[1:]
@@ -151,18 +157,26 @@ def import_lab(
                 f"{source}: the lab {lab.name} has no node {name!r}; it has {', '.join(lab.nodes) or 'none'}."
             )
     path = _chosen_path(lab, source, tg, join, duts)
-    text: str = yaml.safe_dump(_topology(lab, source, path, lab_addresses), sort_keys=False, width=120)
+    text: str = yaml.safe_dump(
+        _topology(lab, source, path, lab_addresses), sort_keys=False, width=120
+    )
     return "".join(f"# {line}\n" for line in _remarks(lab, source, path)) + text
 
 
-def _chosen_path(lab: Lab, source: Path, tg: str | None, join: Sequence[str], duts: Sequence[str]) -> _Path:
+def _chosen_path(
+    lab: Lab, source: Path, tg: str | None, join: Sequence[str], duts: Sequence[str]
+) -> _Path:
     if tg is not None and join:
-        raise TopologyError("The generator is either on a node (--tg) or in a namespace of its own (--join), not both.")
+        raise TopologyError(
+            "The generator is either on a node (--tg) or in a namespace of its own (--join), not both."
+        )
 
     through = f" through {', '.join(duts)}" if duts else ""
     if tg is not None:
         if not lab.nodes[tg].reach:
-            raise TopologyError(f"{source}: {tg} is of kind {lab.nodes[tg].kind}: the generator cannot be on it.")
+            raise TopologyError(
+                f"{source}: {tg} is of kind {lab.nodes[tg].kind}: the generator cannot be on it."
+            )
 
         way = _round(lab, tg, duts)
         if way is None:
@@ -212,7 +226,11 @@ def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:
     """The shortest way from a node into the lab, and back to it by another link."""
     doors = [other.node for _, other in lab.links_of(tg)]
     pairs = (pair for both in combinations(doors, 2) for pair in dict.fromkeys((both, both[::-1])))
-    ways = [way for here, there in pairs if (way := lab.way(here, duts, there, {tg})) and set(duts) <= set(way)]
+    ways = [
+        way
+        for here, there in pairs
+        if (way := lab.way(here, duts, there, {tg})) and set(duts) <= set(way)
+    ]
     return min(ways, key=len, default=None)
 
 
@@ -220,7 +238,9 @@ def _ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
     """Two nodes with a way between them that a namespace can be joined to: routers before hosts, if there are two."""
     joinable = [name for name, node in lab.nodes.items() if node.joined_by is not None]
     joinable.sort(key=lambda name: lab.nodes[name].is_host)
-    pairs = (pair for pair in combinations(joinable, 2) if lab.way(pair[0], duts, pair[1]) is not None)
+    pairs = (
+        pair for pair in combinations(joinable, 2) if lab.way(pair[0], duts, pair[1]) is not None
+    )
     return next(pairs, tuple(joinable[:1]))
 
 
@@ -306,7 +326,11 @@ def _free_name(lab: Lab, node: str, taken: Collection[str]) -> str:
     """The first name of an interface that a node does not have yet."""
     pattern = lab.nodes[node].joined_by or JOINED
     used = {*taken, *(end.interface for link in lab.links for end in link if end.node == node)}
-    return next(name for number in count(0 if pattern == JOINED else 1) if (name := pattern.format(number)) not in used)
+    return next(
+        name
+        for number in count(0 if pattern == JOINED else 1)
+        if (name := pattern.format(number)) not in used
+    )
 
 
 def _node_names(duts: Sequence[str]) -> dict[str, str]:

@@ -78,7 +78,9 @@ class Node(FileModel):
     @property
     def is_here(self) -> bool:
         """Whether its programs run on this machine: it has no address, and a tester has its ports."""
-        return self.has_tester and all(way is None for way in (self.host, self.netns, self.container))
+        return self.has_tester and all(
+            way is None for way in (self.host, self.netns, self.container)
+        )
 
     @property
     def has_tester(self) -> bool:
@@ -192,7 +194,9 @@ class Topology(FileModel):
     @property
     def end_name(self) -> str:
         """Name of the node at the far end of the path: the reflector, or the TG itself."""
-        return next((name for name, node in self.nodes.items() if node.type == "reflector"), self.tg_name)
+        return next(
+            (name for name, node in self.nodes.items() if node.type == "reflector"), self.tg_name
+        )
 
     @property
     def dut_names(self) -> tuple[str, ...]:
@@ -206,7 +210,10 @@ class Topology(FileModel):
             for name, interface in node.interfaces.items():
                 if interface.link is None:
                     continue
-                links[interface.link] = (*links.get(interface.link, ()), Port(node_name, name, interface))
+                links[interface.link] = (
+                    *links.get(interface.link, ()),
+                    Port(node_name, name, interface),
+                )
         return links
 
     def path(self, *, duts: int | None = None, nic: str | None = None) -> TrafficPath:
@@ -218,7 +225,9 @@ class Topology(FileModel):
         """
         return self.paths(1, duts=duts, nic=nic)[0]
 
-    def paths(self, count: int, *, duts: int | None = None, nic: str | None = None) -> tuple[TrafficPath, ...]:
+    def paths(
+        self, count: int, *, duts: int | None = None, nic: str | None = None
+    ) -> tuple[TrafficPath, ...]:
         """So many parallel ways of the test traffic, which have no link in common.
 
         Each goes through so many DUTs, in the order of the file (None: through all), whose ports are of a NIC model,
@@ -229,11 +238,15 @@ class Topology(FileModel):
             TopologyError: If a number is too small, or the NIC model is misspelt.
         """
         if count < 1:
-            raise TopologyError(f"Topology {self.name}: {count} parallel links are asked for; take 1 or more.")
+            raise TopologyError(
+                f"Topology {self.name}: {count} parallel links are asked for; take 1 or more."
+            )
 
         names = self.dut_names
         if duts is not None and duts < 0:
-            raise TopologyError(f"Topology {self.name}: a path through {duts} DUTs is asked for; take 0 or more.")
+            raise TopologyError(
+                f"Topology {self.name}: a path through {duts} DUTs is asked for; take 0 or more."
+            )
         if duts is not None and duts > len(names):
             raise NotMeasuredHereError(
                 f"Topology {self.name}: the path is longer than the topology: it is asked to go through {duts} DUTs, "
@@ -243,15 +256,22 @@ class Topology(FileModel):
         if nic is not None:
             self._check_spelling(nic)
         try:
-            paths = find_paths(self.links(), (self.tg_name, *names[:duts], self.end_name), nic, count)
+            paths = find_paths(
+                self.links(), (self.tg_name, *names[:duts], self.end_name), nic, count
+            )
         except NotMeasuredHereError as error:
             raise NotMeasuredHereError(f"Topology {self.name}: {error}") from error
 
-        return tuple(self._completed(path, number if count > 1 else None) for number, path in enumerate(paths, start=1))
+        return tuple(
+            self._completed(path, number if count > 1 else None)
+            for number, path in enumerate(paths, start=1)
+        )
 
     def _check_spelling(self, nic: str) -> None:
         """Refuses a NIC model that nobody knows and that is almost one that is known."""
-        interfaces = [interface for node in self.nodes.values() for interface in node.interfaces.values()]
+        interfaces = [
+            interface for node in self.nodes.values() for interface in node.interfaces.values()
+        ]
         own = [interface.model for interface in interfaces if interface.model is not None]
         names = [*(model.name for model in _MODELS), *self.nics, *own]
         known = {name.casefold(): name for name in names}
@@ -261,7 +281,9 @@ class Topology(FileModel):
         if hint:
             raise TopologyError(f"Topology {self.name}: there is no NIC model {nic!r}.{hint}")
 
-    def sides(self, paths: Sequence[TrafficPath], versions: Collection[int]) -> tuple[tuple[Side, Side], ...]:
+    def sides(
+        self, paths: Sequence[TrafficPath], versions: Collection[int]
+    ) -> tuple[tuple[Side, Side], ...]:
         """The networks west and east of each path.
 
         Args:
@@ -293,13 +315,17 @@ class Topology(FileModel):
         hops = []
         for hop in path.hops:
             node = self.nodes[hop.node_name]
-            hops.append(replace(hop, uio_driver=node.uio_driver, link=link, hooks=node.hooks, vpp=node.vpp))
+            hops.append(
+                replace(hop, uio_driver=node.uio_driver, link=link, hooks=node.hooks, vpp=node.vpp)
+            )
         return replace(path, hops=tuple(hops))
 
     def generator_problems(self, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
         """Finds reasons why the generator could not send, as far as the file shows them."""
         if isinstance(self.generator, RealGenerator):
-            for where, text in self.generator.problems({port.name: port.interface for port in ports}, pairs):
+            for where, text in self.generator.problems(
+                {port.name: port.interface for port in ports}, pairs
+            ):
                 yield ("nodes", self.tg_name, *where), text
 
     def twin_problems(self) -> Iterator[Problem]:
@@ -308,7 +334,9 @@ class Topology(FileModel):
         for port in (port for ports in self.links().values() for port in ports):
             pci_address, mac_address = port.interface.pci_address, port.interface.mac_address
             own = {
-                "pci_address": None if pci_address is None else f"{port.node_name} {pci_address.lower()}",
+                "pci_address": None
+                if pci_address is None
+                else f"{port.node_name} {pci_address.lower()}",
                 "mac_address": None if mac_address is None else mac_address.lower(),
             }
             for field, address in own.items():
@@ -335,7 +363,11 @@ def draw_topology(topology: Topology, paths: Sequence[TrafficPath]) -> str:
     for number, path in enumerate(paths, start=1):
         lines += [f"  parallel link {number} of {len(paths)}:"] if len(paths) > 1 else []
         for west, east in zip(path.ports[::2], path.ports[1::2], strict=True):
-            lines += [_end(topology, west, width), f"    |  {west.interface.link}", _end(topology, east, width)]
+            lines += [
+                _end(topology, west, width),
+                f"    |  {west.interface.link}",
+                _end(topology, east, width),
+            ]
     spare = list(_spare(topology, {str(port) for path in paths for port in path.ports}))
     return "\n".join([*lines, *(["  not on the path:"] if spare else []), *spare])
 

@@ -20,7 +20,9 @@ _JOINED_BY: Mapping[str, str] = {
 }
 """Devices whose ports have names of Linux. Containers take another link while they run, by this name."""
 _RUN = "Run: netlab create -o json=lab.json, and import that file."
-_WAY_OUT = "this is netlab's short form, which only netlab resolves. Run: netlab create -o json=lab.json"
+_WAY_OUT = (
+    "this is netlab's short form, which only netlab resolves. Run: netlab create -o json=lab.json"
+)
 
 
 class _Interface(ForeignPart):
@@ -73,7 +75,9 @@ def read_netlab(path: str | Path) -> Lab:
     """
     path = Path(path)
     if path.suffix == ".pickle":
-        raise TopologyError(f"{path}: a snapshot of Python objects is not read, as it may run code. {_RUN}")
+        raise TopologyError(
+            f"{path}: a snapshot of Python objects is not read, as it may run code. {_RUN}"
+        )
     short = load_yaml_file(path, _File, TopologyError, _short_form)
     if short.links is None and not short.nodes:
         raise TopologyError(f"{path}: there are no nodes and no links. {_RUN}")
@@ -87,7 +91,9 @@ def _short_form(file: _File) -> Iterator[Problem]:
     ):
         yield ("nodes",), _WAY_OUT
     links = file.links or []
-    if not isinstance(links, list) or any(not isinstance(link, dict) or "interfaces" not in link for link in links):
+    if not isinstance(links, list) or any(
+        not isinstance(link, dict) or "interfaces" not in link for link in links
+    ):
         yield ("links",), _WAY_OUT
 
 
@@ -116,7 +122,9 @@ def _graph(lab: _Lab) -> Lab:
         ends = [_end(lab, end) for end in link.interfaces]
         if len(ends) < 2:
             shown = ", ".join(f"{end.node}:{end.interface}" for end in ends) or "none"
-            left_out.append(f"link {link.linkindex} ({link.type or 'stub'}) with the end {shown}: it goes nowhere")
+            left_out.append(
+                f"link {link.linkindex} ({link.type or 'stub'}) with the end {shown}: it goes nowhere"
+            )
         elif len(ends) == 2:
             links.append((ends[0], ends[1]))
         else:
@@ -147,7 +155,9 @@ def _reach(lab: _Lab, node: _Node) -> dict[str, Any]:
 
 
 def _end(lab: _Lab, end: _LinkEnd) -> LabEnd:
-    facts = {field: value for field in ("ipv4", "ipv6") if isinstance(value := getattr(end, field), str)}
+    facts = {
+        field: value for field in ("ipv4", "ipv6") if isinstance(value := getattr(end, field), str)
+    }
     node = lab.nodes[end.node]
     name = _linux_name(node, end) or ""
     if end.ifname and end.ifname != name:

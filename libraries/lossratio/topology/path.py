@@ -11,7 +11,14 @@ from lossratio.errors import NotMeasuredHereError
 from lossratio.records import FileModel
 from lossratio.topology.addressing import Address, Addresses, Gateways, Networks, Side
 from lossratio.topology.hooks import Hooks
-from lossratio.topology.quantities import BitRate, DriverName, InterfaceName, Label, MacAddress, PciAddress
+from lossratio.topology.quantities import (
+    BitRate,
+    DriverName,
+    InterfaceName,
+    Label,
+    MacAddress,
+    PciAddress,
+)
 from lossratio.topology.vpp import VppStart
 
 _SHORTEST_PREFIX = {4: 8, 6: 16}
@@ -53,7 +60,11 @@ class Interface(FileModel):
         traffic has its own address, and those that follow it.
         Networks of `unused` stand for versions of IP that the port does not have, and traffic must not have either.
         """
-        known: dict[str, Any] = {"ipv4": unused.ipv4, "ipv6": unused.ipv6, "wide_ipv4": unused.wide_ipv4}
+        known: dict[str, Any] = {
+            "ipv4": unused.ipv4,
+            "ipv6": unused.ipv6,
+            "wide_ipv4": unused.wide_ipv4,
+        }
         taken: list[Address] = list(self.gateway)
         for own in self.address:
             known[f"ipv{own.version}"] = own.network
@@ -66,7 +77,11 @@ class Interface(FileModel):
 
     @model_validator(mode="after")
     def _has_addresses_of_hosts(self) -> "Interface":
-        for name, values in (("address", self.address), ("gateway", self.gateway), ("network", self.network)):
+        for name, values in (
+            ("address", self.address),
+            ("gateway", self.gateway),
+            ("network", self.network),
+        ):
             versions = [value.version for value in values]
             if len(set(versions)) < len(versions):
                 raise ValueError(f"{name}: give one of each version of IP at most")
@@ -79,9 +94,13 @@ class Interface(FileModel):
         for hop in self.gateway:
             asker = own_networks.get(hop.version)
             if asker is None:
-                raise ValueError(f"gateway {hop} needs an IPv{hop.version} 'address' of the port, to ask for its MAC")
+                raise ValueError(
+                    f"gateway {hop} needs an IPv{hop.version} 'address' of the port, to ask for its MAC"
+                )
             if hop == asker.ip or (hop not in asker.network and not hop.is_link_local):
-                raise ValueError(f"gateway {hop} is not another address in {asker.network}, the network of {asker}")
+                raise ValueError(
+                    f"gateway {hop} is not another address in {asker.network}, the network of {asker}"
+                )
 
         for routed in self.network:
             if routed.prefixlen < _SHORTEST_PREFIX[routed.version]:
@@ -202,7 +221,11 @@ def find_paths(
         for here, there in itertools.pairwise(names):
             link = _first_link(free, here, there, is_usable)
             if link is None:
-                few = f"{count} parallel links are asked for, and there are {len(paths)}: " if count > 1 else ""
+                few = (
+                    f"{count} parallel links are asked for, and there are {len(paths)}: "
+                    if count > 1
+                    else ""
+                )
                 raise NotMeasuredHereError(few + _why_not(links, here, there, nic))
             del free[str(link[0].interface.link)]
             ports += link
@@ -224,7 +247,12 @@ def _first_link(
 def _why_not(links: Mapping[str, Sequence[Port]], here: str, there: str, nic: str | None) -> str:
     text = f"no unused link between {here} and {there}"
     if nic is not None:
-        models = {port.interface.model for ends in links.values() for port in ends if port.node_name in (here, there)}
+        models = {
+            port.interface.model
+            for ends in links.values()
+            for port in ends
+            if port.node_name in (here, there)
+        }
         known = ", ".join(sorted(model for model in models if model)) or "none"
         text += f" on a NIC of model {nic!r} (models on them: {known})"
     return (

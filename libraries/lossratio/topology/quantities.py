@@ -10,7 +10,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from lossratio.units import parse_bit_rate, parse_duration, parse_frame_rate, parse_ratio
 
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
-ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+ONE_OR_SEVERAL = WithJsonSchema(
+    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+)
 """The schema of a field that takes a text, or a list of texts."""
 
 
@@ -26,11 +28,15 @@ _LEAST_SPEED = 1e6
 
 def _with_unit(rate: float) -> float:
     if rate < _LEAST_SPEED:
-        raise ValueError(f"{rate:g} bit/s is the speed of no link: write it with its unit, as in '25 Gbps'")
+        raise ValueError(
+            f"{rate:g} bit/s is the speed of no link: write it with its unit, as in '25 Gbps'"
+        )
     return rate
 
 
-BitRate = Annotated[float, AfterValidator(_with_unit), BeforeValidator(parse_bit_rate), WithJsonSchema(_QUANTITY)]
+BitRate = Annotated[
+    float, AfterValidator(_with_unit), BeforeValidator(parse_bit_rate), WithJsonSchema(_QUANTITY)
+]
 FrameRate = Annotated[float, BeforeValidator(parse_frame_rate), WithJsonSchema(_QUANTITY)]
 Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
 Share = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
@@ -42,7 +48,9 @@ _NOT_IN_INTERFACE_NAMES = frozenset(b"/: \t\n\v\f\r\xa0")
 def _checked_interface_name(name: str) -> str:
     # The rules of dev_valid_name in the kernel's net/core/dev.c; a leading '-' is ours.
     encoded = name.encode()
-    is_valid = 1 <= len(encoded) <= _LONGEST_INTERFACE_NAME and not _NOT_IN_INTERFACE_NAMES.intersection(encoded)
+    is_valid = 1 <= len(
+        encoded
+    ) <= _LONGEST_INTERFACE_NAME and not _NOT_IN_INTERFACE_NAMES.intersection(encoded)
     if not is_valid or name in (".", "..") or name.startswith("-"):
         raise ValueError(
             f"{name[:100]!r} cannot be the name of an interface: Linux takes 1 to {_LONGEST_INTERFACE_NAME} bytes "
@@ -54,7 +62,9 @@ def _checked_interface_name(name: str) -> str:
 InterfaceName = Annotated[
     str,
     AfterValidator(_checked_interface_name),
-    WithJsonSchema({"type": "string", "pattern": r"^[^-/:\s][^/:\s]*$", "minLength": 1, "maxLength": 15}),
+    WithJsonSchema(
+        {"type": "string", "pattern": r"^[^-/:\s][^/:\s]*$", "minLength": 1, "maxLength": 15}
+    ),
 ]
 """Name of a Linux interface."""
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
@@ -85,7 +95,9 @@ def _as_text(value: Any) -> Any:
 def _of_one_device(address: str) -> str:
     first = int(address[:2], 16)
     if first & 1 or not int(address.replace(":", ""), 16):
-        raise ValueError(f"{address} is the address of a group, or of nobody, and no interface has it")
+        raise ValueError(
+            f"{address} is the address of a group, or of nobody, and no interface has it"
+        )
     return address
 
 

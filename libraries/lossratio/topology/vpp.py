@@ -9,7 +9,9 @@ from lossratio.topology.quantities import ONE_OR_SEVERAL, as_tuple
 
 MemorySize = Annotated[str, Field(pattern=r"^[1-9]\d*[KMG]?$", max_length=20)]
 """Bytes as VPP reads them, e.g. ``3G``."""
-PageSize = Annotated[str, Field(pattern=r"^(default|default-hugepage|[1-9]\d*[KMG])$", max_length=20)]
+PageSize = Annotated[
+    str, Field(pattern=r"^(default|default-hugepage|[1-9]\d*[KMG])$", max_length=20)
+]
 """Size of memory pages as VPP reads it: ``default``, ``default-hugepage``, ``2M``, ``1G``."""
 _OURS = {
     "unix": ("nodaemon", "interactive", "runtime-dir", "cli-listen", "pidfile"),
@@ -58,9 +60,9 @@ class VppStart(FileModel):
     """The segment of its statistics. Where missing: CSIT's 3G with cards or more than 200,000 routes, else 64M."""
     statseg_page_size: PageSize = "default"
     """Pages of that segment; CSIT has ``2M``."""
-    startup: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)], SectionLines] = Field(
-        default_factory=dict
-    )
+    startup: dict[
+        Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)], SectionLines
+    ] = Field(default_factory=dict)
     """Further lines of its startup.conf, by section, e.g. ``{dpdk: "dev default { devargs llq_policy=2 }"}``."""
 
     @model_validator(mode="after")
@@ -69,5 +71,7 @@ class VppStart(FileModel):
             for line in lines:
                 word = line.split()[0]
                 if word in _OURS.get(section, ()):
-                    raise ValueError(f"lossratio sets {word!r} in the section {section!r} itself; leave the line out")
+                    raise ValueError(
+                        f"lossratio sets {word!r} in the section {section!r} itself; leave the line out"
+                    )
         return self

@@ -66,20 +66,28 @@ class StoppedTraffic:
         return sum(direction.unsent_frames for direction in self.directions)
 
 
-def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[trials.DirectionCounters, ...]:
+def read_counters(
+    answer: Mapping[str, Any], names: Sequence[str]
+) -> tuple[trials.DirectionCounters, ...]:
     """The counters of an answer to ``trial``, ``latency`` or ``stop``."""
     directions = answer["directions"]
     _check_names([direction["name"] for direction in directions], names)
     read = []
+
     for direction in directions:
-        counted = {name: direction[name] for name in (*_ALWAYS, *direction) if name not in _BESIDE_COUNTERS}
+        counted = {
+            name: direction[name] for name in (*_ALWAYS, *direction) if name not in _BESIDE_COUNTERS
+        }
         counters = trials.read_record(trials.DirectionCounters, json.dumps(counted))
         seen = direction["examination"]
         read.append(
             counters
             if seen is None
-            else trials.with_examination(counters, trials.read_record(trials.Examination, json.dumps(seen)))
+            else trials.with_examination(
+                counters, trials.read_record(trials.Examination, json.dumps(seen))
+            )
         )
+
     return tuple(read)
 
 
@@ -124,9 +132,19 @@ def read_timelines(
     timelines = []
     for direction, counted in zip(answer["directions"], counters, strict=True):
         course = direction["course"]
-        steps = [{**step, "lost": counted.lost if step["lost"] is None else step["lost"]} for step in course["steps"]]
-        seen = {"name": counted.name, "began": course["began"] + clock.behind, "clock_error": clock.error}
-        timelines.append(trials.read_record(trials.Timeline, json.dumps({**course, **seen, "steps": steps})))
+        steps = [
+            {**step, "lost": counted.lost if step["lost"] is None else step["lost"]}
+            for step in course["steps"]
+        ]
+        seen = {
+            "name": counted.name,
+            "began": course["began"] + clock.behind,
+            "clock_error": clock.error,
+        }
+        timelines.append(
+            trials.read_record(trials.Timeline, json.dumps({**course, **seen, "steps": steps}))
+        )
+
     return tuple(timelines)
 
 
@@ -147,7 +165,8 @@ def read_late_by_traffic(answer: Mapping[str, Any], names: Sequence[str]) -> lis
 def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> trials.LatencyOutput:
     """An answer to ``latency``."""
     latency = tuple(
-        trials.read_record(trials.LatencyCounters, json.dumps(direction)) for direction in answer["latency"]
+        trials.read_record(trials.LatencyCounters, json.dumps(direction))
+        for direction in answer["latency"]
     )
     _check_names([direction.direction for direction in latency], names)
     return trials.LatencyOutput(read_counters(answer, names), latency)

@@ -27,13 +27,17 @@ RESOLVE_SECONDS = 3.0
 LIFE_SECONDS = 1.0
 """Seconds between signs of life of the controller while traffic flows."""
 _AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
-_IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
+_IF_IT_NEVER_STARTED = (
+    "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
+)
 
 
 def pack_agent() -> NodeProgram:
     """Packs the agent."""
     # These two start or reach a server, which takes seconds.
-    return pack_program("traffic/agent", "lossratio-agent", "server", rooms=("bpf",), seldom=("otg", "trex"))
+    return pack_program(
+        "traffic/agent", "lossratio-agent", "server", rooms=("bpf",), seldom=("otg", "trex")
+    )
 
 
 class AgentRefusalError(TrafficError):
@@ -83,7 +87,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             a second, if the generator can say it; None: nobody wants to know.
     """
 
-    def __init__(self, node_name: str, process: NodeProcess, patience: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, node_name: str, process: NodeProcess, patience: float = ANSWER_SECONDS
+    ) -> None:
         self.node_name = node_name
         self._process = process
         self._patience = patience
@@ -99,7 +105,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self.facts = self._hello()
 
     @classmethod
-    def start(cls, session: NodeSession, *, python: str = "python3", patience: float = ANSWER_SECONDS) -> "AgentClient":
+    def start(
+        cls, session: NodeSession, *, python: str = "python3", patience: float = ANSWER_SECONDS
+    ) -> "AgentClient":
         """Sends the agent to a node, and starts it there.
 
         Args:
@@ -130,19 +138,34 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         """
         self.settle_time = configuration.settle_time
         self._directions = tuple(direction.name for direction in configuration.directions)
-        self.flows = {direction.name: direction.frames.flows for direction in configuration.directions}
-        fields: dict[str, Any] = {"generator": generator, "options": dict(options or {}), "program": program}
+        self.flows = {
+            direction.name: direction.frames.flows for direction in configuration.directions
+        }
+        fields: dict[str, Any] = {
+            "generator": generator,
+            "options": dict(options or {}),
+            "program": program,
+        }
         facts = self._ask("configure", **fields, configuration=asdict(configuration))
         has_handshakes = any(each.frames.handshake is not None for each in configuration.directions)
         self.has_connections = has_handshakes or facts.get("connects_only", False)
         return facts
 
-    def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
+    def trial(
+        self, load: float, duration: float, *, ramp: float = 0.0
+    ) -> tuple[DirectionCounters, ...]:
         """Performs a trial."""
         return self._read(answers.read_counters, self._ask_trial("trial", load, duration, ramp))
 
     def watched_trial(
-        self, load: float, duration: float, *, above: float, in_flight: float, ends: bool = True, ramp: float = 0.0
+        self,
+        load: float,
+        duration: float,
+        *,
+        above: float,
+        in_flight: float,
+        ends: bool = True,
+        ramp: float = 0.0,
     ) -> answers.WatchedTrial:
         """Performs a trial that may end as soon as its loss ratio is certain to be above a limit.
 
@@ -150,20 +173,29 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         time is only noted.
         """
         watch = {"above": above, "in_flight": in_flight, "ends": ends}
-        return self._read(answers.read_watched, self._ask_trial("watched_trial", load, duration, ramp, **watch))
+        return self._read(
+            answers.read_watched, self._ask_trial("watched_trial", load, duration, ramp, **watch)
+        )
 
     def latency(self, load: float, duration: float) -> LatencyOutput:
         """Performs a trial in which some frames of the load measure their latency, or say why they cannot."""
         busy = duration + self.settle_time
-        return self._read(answers.read_latency, self._ask("latency", busy=busy, load=load, duration=duration))
+        return self._read(
+            answers.read_latency, self._ask("latency", busy=busy, load=load, duration=duration)
+        )
 
     def connect(self, load: float, count: int, exchange: Exchange) -> tuple[DirectionCounters, ...]:
         """Opens connections, and answers over each (`TrialInput.exchange`); the load is in connections per second."""
-        busy = count / load * exchange.rounds(is_tcp=True) + exchange.passes(is_tcp=True) * self.settle_time
+        busy = (
+            count / load * exchange.rounds(is_tcp=True)
+            + exchange.passes(is_tcp=True) * self.settle_time
+        )
         asked: dict[str, Any] = {"load": load, "count": count, "exchange": asdict(exchange)}
         return self._read(answers.read_counters, self._ask("connect", busy=busy, **asked))
 
-    def timed(self, trial: TrialInput) -> tuple[tuple[DirectionCounters, ...], tuple[Timeline, ...]]:
+    def timed(
+        self, trial: TrialInput
+    ) -> tuple[tuple[DirectionCounters, ...], tuple[Timeline, ...]]:
         """Performs a burst or a schedule, and returns counters and timelines of each direction."""
         steps = [{"load": step.load, "duration": step.duration} for step in trial.parts]
         is_burst = trial.frames is not None
@@ -212,8 +244,12 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         `through` are ``generator`` and ``options`` of the generator that took the ports; None: the kernel has them.
         """
         asked = [asdict(question) for question in questions]
-        answer = self._ask("resolve", busy=seconds, questions=asked, seconds=seconds, through=through)
-        return self._read(lambda answer, _: tuple(tuple(map(str, macs)) for macs in answer["macs"]), answer)
+        answer = self._ask(
+            "resolve", busy=seconds, questions=asked, seconds=seconds, through=through
+        )
+        return self._read(
+            lambda answer, _: tuple(tuple(map(str, macs)) for macs in answer["macs"]), answer
+        )
 
     def probe(
         self,
@@ -235,8 +271,14 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         busy = seconds + 0.01 * len(sends)
         frames = [(port, frame.hex()) for port, frame in sends]
         fields: dict[str, Any] = {"ports": list(ports), "sends": frames, "networks": list(networks)}
-        fields |= {"speakers": [asdict(speaker) for speaker in speakers], "through": through, "listen": list(listen)}
-        return self._read(answers.read_probe, self._ask("probe", busy=busy, seconds=seconds, **fields))
+        fields |= {
+            "speakers": [asdict(speaker) for speaker in speakers],
+            "through": through,
+            "listen": list(listen),
+        }
+        return self._read(
+            answers.read_probe, self._ask("probe", busy=busy, seconds=seconds, **fields)
+        )
 
     def close(self) -> None:
         """Ends the agent, and with it all traffic; doing it again changes nothing."""
@@ -244,7 +286,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self._stop_pulse()
         self._process.close()
 
-    def _timelines(self, answer: Mapping[str, Any], counters: Sequence[DirectionCounters]) -> tuple[Timeline, ...]:
+    def _timelines(
+        self, answer: Mapping[str, Any], counters: Sequence[DirectionCounters]
+    ) -> tuple[Timeline, ...]:
         """Compares the clocks, and reads timelines by them: the quickest answer gives the least error."""
         readings = []
         for _ in range(_CLOCK_READINGS):
@@ -255,10 +299,14 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         clock = min(readings, key=attrgetter("error"))
         return self._read(lambda answer, _: answers.read_timelines(answer, counters, clock), answer)
 
-    def _ask_trial(self, operation: str, load: float, duration: float, ramp: float, **watch: Any) -> Mapping[str, Any]:
+    def _ask_trial(
+        self, operation: str, load: float, duration: float, ramp: float, **watch: Any
+    ) -> Mapping[str, Any]:
         notes: dict[str, Any] = {} if self.see is None else {"notes": True}
         busy = ramp + duration + self.settle_time
-        return self._ask(operation, busy=busy, load=load, duration=duration, ramp=ramp, **watch, **notes)
+        return self._ask(
+            operation, busy=busy, load=load, duration=duration, ramp=ramp, **watch, **notes
+        )
 
     def _show_life(self) -> None:
         # An agent that hears nothing while traffic flows stops it.
@@ -279,9 +327,13 @@ class AgentClient(AbstractContextManager["AgentClient"]):
                 f"lossratio protocol {PROTOCOL}. Use the same version of lossratio everywhere."
             )
         names = [field.name for field in fields(AgentFacts)]
-        return self._read(lambda answer, _: AgentFacts(**{name: answer[name] for name in names}), answer)
+        return self._read(
+            lambda answer, _: AgentFacts(**{name: answer[name] for name in names}), answer
+        )
 
-    def _ask(self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **fields: Any) -> Mapping[str, Any]:
+    def _ask(
+        self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **fields: Any
+    ) -> Mapping[str, Any]:
         if not self._is_open:
             raise TrafficError(
                 f"Node {self.node_name}: the traffic agent has ended; the next measurement starts it anew."
@@ -298,7 +350,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
                 line = self._process.read_line(busy + self._patience, self._show_life)
         except NodeError as error:
             self.close()
-            raise TrafficError(f"{error} This was the traffic agent, asked for {operation!r}. {advice}") from error
+            raise TrafficError(
+                f"{error} This was the traffic agent, asked for {operation!r}. {advice}"
+            ) from error
         except BaseException:
             # Interrupted: the answer would be taken for the next one's, and traffic may be flowing.
             self.close()
@@ -313,14 +367,18 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             raise self._garbled(line)
         if isinstance(answer.get("error"), dict):
             refusal = answer["error"]
-            raise AgentRefusalError(f"Node {self.node_name}: {refusal.get('message')}", str(refusal.get("kind")))
+            raise AgentRefusalError(
+                f"Node {self.node_name}: {refusal.get('message')}", str(refusal.get("kind"))
+            )
         if not isinstance(answer.get("result"), dict):
             raise self._garbled(line)
 
         result: Mapping[str, Any] = answer["result"]
         return result
 
-    def _read(self, read: Callable[[Mapping[str, Any], Sequence[str]], AnswerT], answer: Mapping[str, Any]) -> AnswerT:
+    def _read(
+        self, read: Callable[[Mapping[str, Any], Sequence[str]], AnswerT], answer: Mapping[str, Any]
+    ) -> AnswerT:
         try:
             return read(answer, self._directions)
         except (KeyError, TypeError, ValueError) as error:

@@ -27,7 +27,17 @@ from lossratio.traffic.agent.core.configuration import (
 )
 from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.agent.xdp.frames import permutation
-from lossratio.traffic.headers import Ethernet, Geneve, InnerHeaders, Ipv4, Ipv6, PortHeader, Range, TcpHeader, Vxlan
+from lossratio.traffic.headers import (
+    Ethernet,
+    Geneve,
+    InnerHeaders,
+    Ipv4,
+    Ipv6,
+    PortHeader,
+    Range,
+    TcpHeader,
+    Vxlan,
+)
 from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_span
 
 _MAC_ADDRESSES = bytes(12)
@@ -55,7 +65,9 @@ def frames_spec(direction: TrafficDirection, source: Side, destination: Side) ->
     frame.add_headers(direction.headers, b"" if frame.data else _MAC_ADDRESSES)
     if direction.headers.tunnel is not None:
         frame.add_tunnel(direction.headers.tunnel)
-    return replace(frame.spec(tuple(direction.size_weights.items())), any_mac=direction.headers.any_mac)
+    return replace(
+        frame.spec(tuple(direction.size_weights.items())), any_mac=direction.headers.any_mac
+    )
 
 
 @dataclass(eq=False)
@@ -112,9 +124,13 @@ class _Frame(FrameHeaders):
 
     def add_macs(self, ethernet: Ethernet) -> None:
         """MAC addresses of the sides' hosts, which are written over the ports' addresses."""
-        for values, side in zip((ethernet.destination, ethernet.source), reversed(self._sides), strict=True):
+        for values, side in zip(
+            (ethernet.destination, ethernet.source), reversed(self._sides), strict=True
+        ):
             # 02, 20 bits that only this side has, and 20 bits of the host's number.
-            same, first = divmod((_LOCAL_MAC | int(side.ipv4[0]) % _MOST_HOSTS) * _MOST_HOSTS + values.first, 1 << 32)
+            same, first = divmod(
+                (_LOCAL_MAC | int(side.ipv4[0]) % _MOST_HOSTS) * _MOST_HOSTS + values.first, 1 << 32
+            )
             for width, number, count in ((2, same, 1), (4, first, values.count)):
                 self.fields.append(SteppingField(len(self.data), width, number, count))
                 self.data += bytes(width)
@@ -196,12 +212,16 @@ class _Frame(FrameHeaders):
         if not isinstance(header, TcpHeader):
             self.data += bytes(4)
             self.lengths.append(LengthField(start + 4, start))
-            self.checksums.append(ChecksumField(start + 6, start, pseudo_header=self._pseudo_header))
+            self.checksums.append(
+                ChecksumField(start + 6, start, pseudo_header=self._pseudo_header)
+            )
             return
 
         # The first segment behind a handshake whose numbers begin at zero.
         numbers, words = (_FIRST_NUMBERS, 9) if header.connects else (bytes(8), 5)
-        self.data += numbers + bytes([words << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
+        self.data += (
+            numbers + bytes([words << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
+        )
         self.urgent_pointer = len(self.data) - 2
         self.checksums.append(ChecksumField(start + 16, start, pseudo_header=self._pseudo_header))
         if header.connects:
@@ -307,7 +327,9 @@ def make_configuration(
     paths = [(pair, west, east) for pair, (west, east) in zip(pairs, own, strict=True)]
     return Configuration(
         ports=tuple(port.interface for pair in pairs for port in pair.ports),
-        directions=tuple(direction for path in paths for direction in _directions(profile, *path, growth)),
+        directions=tuple(
+            direction for path in paths for direction in _directions(profile, *path, growth)
+        ),
         settle_time=settle_time,
         speakers=tuple(speaker for path in paths for speaker in _speakers(profile, *path)),
         networks=(*BENCHMARK_NETWORKS, *(() if sides is None else sorted(networks))),
@@ -318,25 +340,39 @@ def _speakers(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -
     """The ports that answer: for their own addresses, and for those at their ends of the traffic."""
     eastward = profile.directions[0]
     westward = profile.directions[-1] if profile.bidirectional else None
-    for port, side, source, sink in ((pair.west, west, eastward, westward), (pair.east, east, westward, eastward)):
+    for port, side, source, sink in (
+        (pair.west, west, eastward, westward),
+        (pair.east, east, westward, eastward),
+    ):
         if not port.own_addresses and not port.lldp:
             continue
+
         ranges = [(address, address) for address in port.own_addresses]
         for headers, end in ((source, "source"), (sink, "destination")):
-            if headers is not None and port.own_addresses and not (headers.to_nat and end == "destination"):
+            if (
+                headers is not None
+                and port.own_addresses
+                and not (headers.to_nat and end == "destination")
+            ):
                 ip = headers.headers.ip
                 first, last = address_span(getattr(ip, end), ip.on(side), ip.version)
                 ranges.append((str(first), str(last)))
+
         yield Speaker(port.interface, tuple(dict.fromkeys(ranges)), port.lldp)
 
 
 def _directions(
     profile: TrafficProfile, pair: PortPair, west: Side, east: Side, growth: tuple[int, int]
 ) -> Iterator[Direction]:
-    ways = [(pair.west, west, pair.east, east, growth[0]), (pair.east, east, pair.west, west, growth[1])]
+    ways = [
+        (pair.west, west, pair.east, east, growth[0]),
+        (pair.east, east, pair.west, west, growth[1]),
+    ]
     if pair.is_reflected:
         ways = [(pair.west, west, pair.west, east, sum(growth))]
-    for direction, (source, source_side, sink, sink_side, grown) in zip(profile.directions, ways, strict=False):
+    for direction, (source, source_side, sink, sink_side, grown) in zip(
+        profile.directions, ways, strict=False
+    ):
         tags = direction.arriving_tags
         yield Direction(
             name=f"{source.name}>{sink.name}",
@@ -387,10 +423,19 @@ def questions_of_ports(
     """
     for port in ports:
         name = port_name(port)
-        own = [direction for direction in configuration.directions if name in (direction.transmit, direction.receive)]
+        own = [
+            direction
+            for direction in configuration.directions
+            if name in (direction.transmit, direction.receive)
+        ]
         # The frames that leave the port have the tags that the gateway expects, if any do.
         own.sort(key=lambda direction: direction.transmit != name)
-        ranges = [both for speaker in configuration.speakers if speaker.port == name for both in speaker.addresses]
+        ranges = [
+            both
+            for speaker in configuration.speakers
+            if speaker.port == name
+            for both in speaker.addresses
+        ]
 
         for gateway in port.interface.gateway:
             header = bytes.fromhex(own[0].frames.header) if own else b""
@@ -398,13 +443,17 @@ def questions_of_ports(
             if header[place - 2 : place] != _ETHERTYPES[gateway.version]:
                 continue
 
-            asker = next(address for address in port.interface.address if address.version == gateway.version)
+            asker = next(
+                address for address in port.interface.address if address.version == gateway.version
+            )
             known: dict[str, None] = {}
             for first, last in ((ip_address(first), ip_address(last)) for first, last in ranges):
                 if first.version == asker.version:
                     lowest = max(int(first), int(asker.network[0]))
                     highest = min(int(last), int(asker.network[-1]), lowest + _MOST_NEIGHBOURS)
-                    known |= dict.fromkeys(str(type(first)(number)) for number in range(lowest, highest + 1))
+                    known |= dict.fromkeys(
+                        str(type(first)(number)) for number in range(lowest, highest + 1)
+                    )
 
             if len(known) > _MOST_NEIGHBOURS:
                 raise TopologyError(

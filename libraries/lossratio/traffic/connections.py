@@ -16,7 +16,8 @@ def connections_of(configuration: Configuration) -> tuple[int, int]:
     ends = [_ends(direction.frames) for direction in configuration.directions]
     # The lower end comes first, so that both directions of a connection look the same.
     ways = [
-        np.where(_texts(one) < _texts(other), np.hstack((one, other)), np.hstack((other, one))) for one, other in ends
+        np.where(_texts(one) < _texts(other), np.hstack((one, other)), np.hstack((other, one)))
+        for one, other in ends
     ]
     _, to_one = np.unique(np.concatenate([_texts(other) for _, other in ends]), return_counts=True)
     return len(np.unique(_texts(np.concatenate(ways)))), int(to_one.max())
@@ -32,13 +33,23 @@ def _ends(frames: FramesSpec) -> tuple[Bytes, Bytes]:
     """Source and destination of each flow: address, and port if there is one."""
     # The outer headers of a tunnel may be rewritten as a whole, other frames' headers only in part.
     if frames.rewritable[0] != (0, 2 * len(_MAC)):
-        raise TrafficError("Frames in tunnels make no connections that can be counted. Take another traffic profile.")
+        raise TrafficError(
+            "Frames in tunnels make no connections that can be counted. Take another traffic profile."
+        )
+
     start, end = frames.addresses[0]
     flows = np.arange(frames.flows)
-    headers = FrameBuilder(frames, _MAC, _MAC).beginnings(flows, np.full(len(flows), frames.max_size))
+    headers = FrameBuilder(frames, _MAC, _MAC).beginnings(
+        flows, np.full(len(flows), frames.max_size)
+    )
     middle = (start + end) // 2
     ends = [headers[:, start:middle], headers[:, middle:end]]
+
     if any(checksum.pseudo_header is not None for checksum in frames.checksums):
         places = (end, end + _PORT_BYTES), (end + _PORT_BYTES, end + 2 * _PORT_BYTES)
-        ends = [np.hstack((address, headers[:, slice(*place)])) for address, place in zip(ends, places, strict=True)]
+        ends = [
+            np.hstack((address, headers[:, slice(*place)]))
+            for address, place in zip(ends, places, strict=True)
+        ]
+
     return ends[0], ends[1]

@@ -307,13 +307,18 @@ class Headers(InnerHeaders):
 
     @model_validator(mode="after")
     def _are_possible(self) -> "Headers":
-        if self.ethernet and max(self.ethernet.source.last, self.ethernet.destination.last) >= _MAC_HOSTS:
+        if (
+            self.ethernet
+            and max(self.ethernet.source.last, self.ethernet.destination.last) >= _MAC_HOSTS
+        ):
             raise ValueError(f"a side has {_MAC_HOSTS} MAC addresses; use fewer")
         if self.vxlan is not None and self.geneve is not None:
             raise ValueError("frames are in one tunnel: 'vxlan' or 'geneve'")
         if self.tunnel is not None and (self.udp is not None or self.tcp is not None):
             name = "vxlan" if self.geneve is None else "geneve"
-            raise ValueError(f"'{name}' brings its own UDP header; 'udp' and 'tcp' go into its 'inner' headers")
+            raise ValueError(
+                f"'{name}' brings its own UDP header; 'udp' and 'tcp' go into its 'inner' headers"
+            )
         return self
 
     @property
@@ -336,7 +341,9 @@ class Headers(InnerHeaders):
     @property
     def versions(self) -> frozenset[int]:
         """The versions of IP, also inside of a tunnel."""
-        return super().versions | (frozenset() if self.tunnel is None else self.tunnel.inner.versions)
+        return super().versions | (
+            frozenset() if self.tunnel is None else self.tunnel.inner.versions
+        )
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
         """The ranges, by their names."""

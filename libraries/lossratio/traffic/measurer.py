@@ -115,7 +115,8 @@ class TrafficMeasurer:
             except trials.NegativeLossError:
                 continue
 
-            if output.decided_after is not None and output.loss_ratio <= (trial.certain_above or 0.0):
+            certain_above = trial.certain_above or 0.0
+            if output.decided_after is not None and output.loss_ratio <= certain_above:
                 # More frames were on their way than expected, so nothing was certain.
                 continue
 
@@ -129,7 +130,10 @@ class TrafficMeasurer:
                 return replace(output, repeats=repeats)
 
         try:
-            return replace(self._measure_once(replace(trial, certain_above=None), started), repeats=self._repeats)
+            return replace(
+                self._measure_once(replace(trial, certain_above=None), started),
+                repeats=self._repeats,
+            )
         except trials.NegativeLossError as error:
             raise trials.NegativeLossError(
                 f"{error} So did {self._repeats} earlier attempts, or the generator faltered."
@@ -167,19 +171,27 @@ class TrafficMeasurer:
         if trial.exchange is not None:
             if not trial.exchange.established:
                 self._forget()
-            directions = self._agent.connect(trial.load, frames_within(trial.duration, trial.load), trial.exchange)
+            directions = self._agent.connect(
+                trial.load, frames_within(trial.duration, trial.load), trial.exchange
+            )
         elif trial.certain_above is None:
             directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
         else:
             watched = self._agent.watched_trial(
-                trial.load, trial.duration, above=trial.certain_above, in_flight=self._in_flight, ramp=self._ramp
+                trial.load,
+                trial.duration,
+                above=trial.certain_above,
+                in_flight=self._in_flight,
+                ramp=self._ramp,
             )
             directions = watched.directions
 
         directions = self._with_changed_fields(directions)
         ended = self._end_traffic(directions)
         decided_after = watched.certain_after if watched is not None and watched.ended else None
-        output = self._output(trial, directions, elapsed=ended - started, decided_after=decided_after)
+        output = self._output(
+            trial, directions, elapsed=ended - started, decided_after=decided_after
+        )
 
         if watched is not None and watched.ended:
             change = _IN_FLIGHT_DECAY if output.loss_ratio > (trial.certain_above or 0.0) else 2.0
@@ -192,14 +204,19 @@ class TrafficMeasurer:
         self, directions: Sequence[trials.DirectionCounters]
     ) -> tuple[trials.DirectionCounters, ...]:
         """Counters that say what differs in faulty frames, also where the generator cannot say it."""
-        unknown = [way for way in directions if way.faulty > way.duplicated_frames and not way.changed_fields]
+        unknown = [
+            way
+            for way in directions
+            if way.faulty > way.duplicated_frames and not way.changed_fields
+        ]
         if self._look is None or not unknown:
             return tuple(directions)
         # What comes back changed once is changed in all trials.
         look, self._look = self._look, None
         seen = look()
         return tuple(
-            replace(way, changed_fields=seen.get(way.name, ())) if way in unknown else way for way in directions
+            replace(way, changed_fields=seen.get(way.name, ())) if way in unknown else way
+            for way in directions
         )
 
     def _measure_in_time(self, trial: trials.TrialInput) -> trials.TrialOutput:
@@ -210,7 +227,11 @@ class TrafficMeasurer:
             self._begin_traffic()
             directions, timelines = self._agent.timed(trial)
             ended = self._end_traffic(directions)
-            slow = [timeline for timeline in timelines if trial.frames is not None and not _is_kept(timeline, trial)]
+            slow = [
+                timeline
+                for timeline in timelines
+                if trial.frames is not None and not _is_kept(timeline, trial)
+            ]
             if slow and is_last:
                 rate = min(timeline.rate or 0.0 for timeline in slow)
                 raise trials.BurstRateError(
@@ -247,7 +268,9 @@ class TrafficMeasurer:
 
 def _late_by_traffic(directions: Sequence[trials.DirectionCounters]) -> list[int]:
     """Late frames that came with counters, over all directions: of the traffic before, of that before that..."""
-    by_direction = [(direction.late_frames, *direction.earlier_late_frames) for direction in directions]
+    by_direction = [
+        (direction.late_frames, *direction.earlier_late_frames) for direction in directions
+    ]
     return [sum(counts) for counts in zip_longest(*by_direction, fillvalue=0)]
 
 
@@ -289,7 +312,10 @@ def frames_of_last_check(agent: AgentClient) -> tuple[trials.DirectionCounters, 
 
 
 def check_path(
-    agent: AgentClient, growth: float = 1.0, spread: Callable[[], None] | None = None, rest: float = 0.0
+    agent: AgentClient,
+    growth: float = 1.0,
+    spread: Callable[[], None] | None = None,
+    rest: float = 0.0,
 ) -> tuple[trials.DirectionCounters, ...]:
     """Sends a few frames in each direction, and makes sure that some come through, as a trial counts them.
 
@@ -336,7 +362,11 @@ def check_path(
     _check_late(agent, {direction.name: direction.sent_frames for direction in dead})
     sent = ", ".join(_lost_in_words(agent, direction, flows[direction.name]) for direction in dead)
     # Answers go in the direction with the reverse name.
-    alive = {">".join(reversed(direction.name.split(">"))) for direction in counters if direction.received_frames}
+    alive = {
+        ">".join(reversed(direction.name.split(">")))
+        for direction in counters
+        if direction.received_frames
+    }
     if not alive.intersection(direction.name for direction in dead):
         raise DeadPathError(
             f"Node {agent.node_name}: the path is a black hole; nothing comes through in direction {sent}. "
@@ -366,7 +396,9 @@ def _lost_in_words(agent: AgentClient, direction: trials.DirectionCounters, flow
 
 
 def _slowly_alive(
-    agent: AgentClient, before: Sequence[trials.DirectionCounters], now: Sequence[trials.DirectionCounters]
+    agent: AgentClient,
+    before: Sequence[trials.DirectionCounters],
+    now: Sequence[trials.DirectionCounters],
 ) -> str:
     """What the check saw of a device that lets frames through in the end."""
     lost = {direction.name: direction.sent_frames for direction in before}
@@ -395,8 +427,11 @@ def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
         arrived = agent.late_frames(_LATE_STEP)
         waited += _LATE_STEP
         late = {name: count + arrived[name] for name, count in late.items()}
+
     if any(late.values()):
-        counts = ", ".join(f"{name} ({late[name]} of {count} frames)" for name, count in sent.items() if late[name])
+        counts = ", ".join(
+            f"{name} ({late[name]} of {count} frames)" for name, count in sent.items() if late[name]
+        )
         raise LatePathError(
             f"Node {agent.node_name}: frames come back too late in direction {counts}: none within "
             f"{agent.settle_time:g} s after the traffic, and these within {waited:g} s more. A device on the "
@@ -405,7 +440,9 @@ def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
         )
 
 
-def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: float) -> dict[str, Any]:
+def check_at_low_rate(
+    agent: AgentClient, facts: Mapping[str, Any], idle_time: float
+) -> dict[str, Any]:
     """Checks latency frames, where the generator only counts the frames of trials; the DUT then recovers for idle time.
 
     It returns the ``integrity`` of the generator's facts, with a ``low_rate_check`` where there was one: the counters
@@ -414,11 +451,14 @@ def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: f
     integrity = dict(facts["integrity"])
     if not integrity["in_trials"]:
         directions = agent.latency(LOW_RATE_LOAD, LOW_RATE_DURATION).latency
-        checked = [asdict(_counters(direction)) for direction in directions if direction.sent_frames]
+        checked = [
+            asdict(_counters(direction)) for direction in directions if direction.sent_frames
+        ]
         # As JSON data; latency frames have no streams of their own, and no traffic before.
         left_out = ("streams", "earlier_late_frames", "changed_fields")
         integrity["low_rate_check"] = [
-            {name: value for name, value in counters.items() if name not in left_out} for counters in checked
+            {name: value for name, value in counters.items() if name not in left_out}
+            for counters in checked
         ]
         time.sleep(idle_time)
     return integrity
@@ -432,7 +472,9 @@ def with_largest_frames(configuration: Configuration) -> Configuration | None:
     if all(len(direction.frames.sizes) == 1 for direction in configuration.directions):
         return None
     directions = (
-        replace(direction, frames=replace(direction.frames, sizes=((direction.frames.max_size, 1),)))
+        replace(
+            direction, frames=replace(direction.frames, sizes=((direction.frames.max_size, 1),))
+        )
         for direction in configuration.directions
     )
     return replace(configuration, directions=tuple(directions))
@@ -441,7 +483,10 @@ def with_largest_frames(configuration: Configuration) -> Configuration | None:
 def _counters(latency: trials.LatencyCounters) -> trials.DirectionCounters:
     arrived = latency.received_frames + latency.duplicate_frames
     counters = trials.DirectionCounters(
-        latency.direction, intended_frames=latency.sent_frames, sent_frames=latency.sent_frames, received_frames=arrived
+        latency.direction,
+        intended_frames=latency.sent_frames,
+        sent_frames=latency.sent_frames,
+        received_frames=arrived,
     )
     examination = trials.Examination(
         arrived, duplicated=latency.duplicate_frames, reordered=latency.out_of_order_frames

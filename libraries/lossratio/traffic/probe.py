@@ -63,9 +63,13 @@ class Arrival:
         kind, body = self._contents()
         source = self.head[6:12].hex(":")
         if kind == _IPV4 and len(body) >= 20:
-            return f"IPv4 from {ip_address(body[12:16])} to {ip_address(body[16:20])} (from {source})"
+            return (
+                f"IPv4 from {ip_address(body[12:16])} to {ip_address(body[16:20])} (from {source})"
+            )
         if kind == _IPV6 and len(body) >= 40:
-            return f"IPv6 from {ip_address(body[8:24])} to {ip_address(body[24:40])} (from {source})"
+            return (
+                f"IPv6 from {ip_address(body[8:24])} to {ip_address(body[24:40])} (from {source})"
+            )
         return f"ethertype 0x{kind.hex()} from {source}"
 
     def _contents(self) -> tuple[bytes, bytes]:
@@ -93,7 +97,13 @@ class Marker:
         self._id = secrets.token_bytes(_MARK_BYTES - 2)
 
     def frame(
-        self, direction: Direction, source_mac: str, destination_mac: str, port: int, number: int, flow: int = 0
+        self,
+        direction: Direction,
+        source_mac: str,
+        destination_mac: str,
+        port: int,
+        number: int,
+        flow: int = 0,
     ) -> bytes:
         """A frame of a direction, marked with the numbers of its port and itself, which are below 256.
 
@@ -125,7 +135,10 @@ class Marker:
 
 def vlans_of(frame: bytes) -> tuple[int, ...]:
     """VLANs of a frame's tags, from the outside in."""
-    return tuple(int.from_bytes(frame[place : place + 2], "big") & 0xFFF for place in range(14, behind_tags(frame), 4))
+    return tuple(
+        int.from_bytes(frame[place : place + 2], "big") & 0xFFF
+        for place in range(14, behind_tags(frame), 4)
+    )
 
 
 def with_room(frames: FramesSpec) -> FramesSpec:

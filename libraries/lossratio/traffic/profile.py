@@ -95,7 +95,9 @@ class ProfileFile(Headers):
     def _names_are_free(cls, mixes: dict[str, dict[int, int]]) -> dict[str, dict[int, int]]:
         for name in mixes:
             if name.casefold() in RESERVED_NAMES or not name[:1].isalpha():
-                raise ValueError(f"{name!r} cannot be the name of a mix: it is taken, or does not begin with a letter")
+                raise ValueError(
+                    f"{name!r} cannot be the name of a mix: it is taken, or does not begin with a letter"
+                )
         return mixes
 
 
@@ -125,7 +127,9 @@ class TrafficDirection(FileModel):
     @property
     def average_frame_size(self) -> float:
         """Average size of its frames, in bytes with FCS."""
-        return sum(size * weight for size, weight in self.size_weights.items()) / sum(self.size_weights.values())
+        return sum(size * weight for size, weight in self.size_weights.items()) / sum(
+            self.size_weights.values()
+        )
 
 
 class TrafficProfile(ProfileFile):
@@ -138,7 +142,9 @@ class TrafficProfile(ProfileFile):
     def _is_possible(self) -> "TrafficProfile":
         shares = [direction.load_share for direction in self.directions]
         if max(shares) != 1:
-            raise ValueError(f"load_share: one direction's must be 1, and the largest is {max(shares):g}")
+            raise ValueError(
+                f"load_share: one direction's must be 1, and the largest is {max(shares):g}"
+            )
 
         for direction in self.directions:
             headers = direction.headers
@@ -152,9 +158,13 @@ class TrafficProfile(ProfileFile):
 
             needed = headers.length + TAG_BYTES + FCS_BYTES
             if smallest < needed:
-                raise ValueError(f"frames of {smallest} bytes are too small, these headers need {needed} bytes")
+                raise ValueError(
+                    f"frames of {smallest} bytes are too small, these headers need {needed} bytes"
+                )
             if headers.flows > MOST_FLOWS:
-                raise ValueError(f"these ranges make {headers.flows} flows, and there may be {MOST_FLOWS} at most")
+                raise ValueError(
+                    f"these ranges make {headers.flows} flows, and there may be {MOST_FLOWS} at most"
+                )
 
         return self
 
@@ -168,10 +178,16 @@ class TrafficProfile(ProfileFile):
         eastward = eastward.model_copy(update={"arriving_tags": _arriving_tags(first, headers)})
         if not self.bidirectional:
             return (eastward,)
+
         size = self.frame_size if back.frame_size is None else back.frame_size
-        westward = self._direction(headers, size, back.load_share, self.seed + (1 << 16), back.longer)
+        westward = self._direction(
+            headers, size, back.load_share, self.seed + (1 << 16), back.longer
+        )
         arriving_tags = _arriving_tags(headers, first)
-        return (eastward, westward.model_copy(update={"to_nat": back.to_nat, "arriving_tags": arriving_tags}))
+        return (
+            eastward,
+            westward.model_copy(update={"to_nat": back.to_nat, "arriving_tags": arriving_tags}),
+        )
 
     @property
     def tag_growth(self) -> tuple[int, int]:
@@ -195,7 +211,10 @@ class TrafficProfile(ProfileFile):
     def average_frame_size(self) -> float:
         """Average size of the frames of all directions, in bytes with FCS."""
         return (
-            sum(direction.load_share * direction.average_frame_size for direction in self.directions) / self.load_factor
+            sum(
+                direction.load_share * direction.average_frame_size for direction in self.directions
+            )
+            / self.load_factor
         )
 
     @computed_field  # type: ignore[prop-decorator]
@@ -225,7 +244,8 @@ class TrafficProfile(ProfileFile):
     def description_in_full(self) -> dict[str, Any]:
         """The whole profile as JSON data, with its frame sizes and all defaults, for results."""
         directions = [
-            direction.model_dump(mode="json", include={"size_weights", "load_share"}) for direction in self.directions
+            direction.model_dump(mode="json", include={"size_weights", "load_share"})
+            for direction in self.directions
         ]
         # Traffic without broadcast frames is described as before there could be any.
         left_out = set() if self.broadcast_share else {"broadcast_share"}
@@ -235,7 +255,11 @@ class TrafficProfile(ProfileFile):
         """The description for results; the paths differ in the addresses of `sides`, each path's west and east."""
         weights = self.size_weights
         total = sum(weights.values())
-        sizes = (FrameSizeShare(size_bytes=size, share_ratio=weight / total) for size, weight in weights.items())
+        sizes = (
+            FrameSizeShare(size_bytes=size, share_ratio=weight / total)
+            for size, weight in weights.items()
+        )
+
         return Traffic(
             name=self.name,
             frame_sizes=tuple(sizes),
@@ -249,7 +273,11 @@ class TrafficProfile(ProfileFile):
         )
 
     def described_load(
-        self, pairs: Sequence[tuple[str, str]], *, encapsulation_overhead: int = 0, growth: tuple[int, int] = (0, 0)
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        encapsulation_overhead: int = 0,
+        growth: tuple[int, int] = (0, 0),
     ) -> LoadSemantics:
         """What a load means between pairs of ports, for results."""
         ways = [
@@ -280,7 +308,9 @@ class TrafficProfile(ProfileFile):
     ) -> TrafficDirection:
         weights = weights_of(size, self.mixes, has_ipv6=6 in headers.versions)
         sizes = {size + longer: weight for size, weight in weights.items()}
-        return TrafficDirection(headers=headers, size_weights=sizes, load_share=load_share, seed=seed)
+        return TrafficDirection(
+            headers=headers, size_weights=sizes, load_share=load_share, seed=seed
+        )
 
 
 def load_profile(
@@ -311,7 +341,9 @@ def load_profile(
         # A check of the whole profile belongs to no field.
         where = "".join(f"{field}: " for field in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ")
-        raise ProfileError(f"Traffic profile {shown}, frame size {frame_size}: {where}{message}.") from error
+        raise ProfileError(
+            f"Traffic profile {shown}, frame size {frame_size}: {where}{message}."
+        ) from error
     except ValueError as error:
         raise ProfileError(f"Traffic profile {shown}, frame size: {error}") from error
 
@@ -319,11 +351,19 @@ def load_profile(
 def profile_names() -> tuple[str, ...]:
     """Names of the profiles that come with lossratio."""
     entries = files("lossratio").joinpath(_PROFILES).iterdir()
-    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")))
+    return tuple(
+        sorted(
+            entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")
+        )
+    )
 
 
 def _read_profile(name_or_path: str | Path) -> ProfileFile:
-    if isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+    if (
+        isinstance(name_or_path, Path)
+        or "/" in name_or_path
+        or name_or_path.endswith((".yaml", ".yml"))
+    ):
         return load_yaml_file(name_or_path, ProfileFile, ProfileError)
 
     if counted := _COUNTED.fullmatch(name_or_path):
@@ -375,7 +415,9 @@ def parse_frame_size(frame_size: int | str) -> int | str:
     name, is_named, _ = text.partition("=")
     if is_named and name.isidentifier():
         meant = did_you_mean(name, ("frame_size", "profile", "bidirectional"))
-        raise ValueError(f"there is no argument {name!r}: {text!r} was taken for the frame size, such as 64B.{meant}")
+        raise ValueError(
+            f"there is no argument {name!r}: {text!r} was taken for the frame size, such as 64B.{meant}"
+        )
     if text.casefold() == "imix":
         return _IMIX
     if text[:1].isalpha():
@@ -383,7 +425,9 @@ def parse_frame_size(frame_size: int | str) -> int | str:
     return parse_bytes(text)
 
 
-def weights_of(frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *, has_ipv6: bool) -> Mapping[int, int]:
+def weights_of(
+    frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *, has_ipv6: bool
+) -> Mapping[int, int]:
     """Sizes of the frames in bytes with FCS, each with its weight; `mixes` are those that not everybody knows.
 
     If the frames have an IPv6 header, a well-known mix has frames of `SMALLEST_IPV6_FRAME` where it would have smaller
@@ -397,7 +441,9 @@ def weights_of(frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *,
         if not weights or min(weights.values()) < 1:
             raise ValueError(f"mix {frame_size}: it needs sizes, each with a weight of 1 or more")
         if len(weights) > MOST_SIZES:
-            raise ValueError(f"mix {frame_size}: it has {len(weights)} sizes, and may have {MOST_SIZES} at most")
+            raise ValueError(
+                f"mix {frame_size}: it has {len(weights)} sizes, and may have {MOST_SIZES} at most"
+            )
 
         pattern = sum(weights.values()) // gcd(*weights.values())
         if pattern > LONGEST_PATTERN:
@@ -407,7 +453,9 @@ def weights_of(frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *,
 
     if frame_size not in IMIX:
         known = ", ".join(sorted({*IMIX, *mixes}))
-        raise ValueError(f"{frame_size!r} is neither bytes like 64 or '64B', nor a mix of sizes; there are {known}")
+        raise ValueError(
+            f"{frame_size!r} is neither bytes like 64 or '64B', nor a mix of sizes; there are {known}"
+        )
     if not has_ipv6:
         return IMIX[frame_size]
     return {max(size, SMALLEST_IPV6_FRAME): weight for size, weight in IMIX[frame_size].items()}
@@ -433,7 +481,9 @@ def addresses(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WE
         _addresses(direction.headers, *way)
         for west, east in sides
         for direction, way in zip(
-            profile.directions, ((west, east), (east, east if profile.reverse.to_nat else west)), strict=False
+            profile.directions,
+            ((west, east), (east, east if profile.reverse.to_nat else west)),
+            strict=False,
         )
     )
 
@@ -453,7 +503,12 @@ def modifiers(profile: TrafficProfile) -> str:
 
     def changing(direction: TrafficDirection) -> str:
         ranges = direction.headers.ranges()
-        return ", ".join(f"{each.count} {name} {how[each.order]}" for name, each in ranges if each.count > 1) or "none"
+        return (
+            ", ".join(
+                f"{each.count} {name} {how[each.order]}" for name, each in ranges if each.count > 1
+            )
+            or "none"
+        )
 
     changes = _in_words(profile, changing)
     if not profile.broadcast_share:
@@ -481,7 +536,11 @@ def _format(headers: InnerHeaders) -> str:
     present |= {"IPv4": headers.ipv4, "IPv6": headers.ipv6, "UDP": headers.udp, "TCP": headers.tcp}
     parts = ["Ethernet II", *(name for name, header in present.items() if header is not None)]
     if isinstance(headers, Headers) and headers.tunnel is not None:
-        parts += ["UDP", "VXLAN" if headers.geneve is None else "GENEVE", _format(headers.tunnel.inner)]
+        parts += [
+            "UDP",
+            "VXLAN" if headers.geneve is None else "GENEVE",
+            _format(headers.tunnel.inner),
+        ]
     elif headers.udp is None and headers.tcp is None:
         parts.append(f"IP protocol {headers.protocol}")
     return ", ".join(parts)

@@ -20,7 +20,9 @@ _STOP_SECONDS = 12.0
 _STATUS_SECONDS = 1.0
 _LOG_LINES = 4
 _SIGNALLED, _LAST_SIGNAL = 128, 64
-_SIGN_OF_FAULT = re.compile("error|fail|could not|cannot|unavailable|not enough|invalid|no such|unable", re.IGNORECASE)
+_SIGN_OF_FAULT = re.compile(
+    "error|fail|could not|cannot|unavailable|not enough|invalid|no such|unable", re.IGNORECASE
+)
 
 # The script prints "no directory", "no program", "no hugepages", or nothing.
 _EXAMINE = """
@@ -140,7 +142,9 @@ class TrexServer:
                 "'publisher_port'."
             )
 
-        problem = installation_problem(self._session, self._plan.directory, software=self._settings.software)
+        problem = installation_problem(
+            self._session, self._plan.directory, software=self._settings.software
+        )
         if problem is not None:
             raise TrafficError(f"{self._where}: {problem}")
         self._start()
@@ -169,7 +173,9 @@ class TrexServer:
 
     def log(self) -> str:
         """The server's output so far."""
-        return self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "log", self.program.log).stdout
+        return self._session.run(
+            "sh", "-c", 'cat "$1" 2>/dev/null || true', "log", self.program.log
+        ).stdout
 
     def last_words(self) -> str:
         """The log's lines that best show the fault, how the server ended if it has, and the path of the whole log."""
@@ -177,14 +183,25 @@ class TrexServer:
         faults = [line for line in lines if _SIGN_OF_FAULT.search(line)]
         words = " | ".join(faults[:_LOG_LINES] or lines[-_LOG_LINES:]) or "nothing at all"
         deadline = time.monotonic() + _STATUS_SECONDS
-        while (status := self._status()) is None and self._look().pid is None and time.monotonic() < deadline:
+
+        while (
+            (status := self._status()) is None
+            and self._look().pid is None
+            and time.monotonic() < deadline
+        ):
             # The server's shell writes the status just after the server's end.
             time.sleep(_POLL_SECONDS)
+
         if status is None:
             ending = "no exit status" if self._look().pid is None else "it still runs"
         else:
             signal = status - _SIGNALLED
-            ending = f"ended by signal {signal}" if 0 < signal <= _LAST_SIGNAL else f"exit status {status}"
+            ending = (
+                f"ended by signal {signal}"
+                if 0 < signal <= _LAST_SIGNAL
+                else f"exit status {status}"
+            )
+
         return f"{words} ({ending}; log: {self.program.log})"
 
     @property
@@ -201,10 +218,15 @@ class TrexServer:
         # -1 is a lost connection; the next command on the node reports it.
         if (status := shell.close() or 0) > 0:
             words = " ".join(shell.stderr_tail().split()) or "nothing at all"
-            raise TrafficError(f"{self._where}: TRex cannot be started (exit status {status}); the shell says: {words}")
+            raise TrafficError(
+                f"{self._where}: TRex cannot be started (exit status {status}); the shell says: {words}"
+            )
+
         self._wait_until_ready()
         if self._plan.sleeps:
-            self._session.run("sh", "-c", _PROMOTE, "promote", self.program.files, str(_PRIORITY + 1))
+            self._session.run(
+                "sh", "-c", _PROMOTE, "promote", self.program.files, str(_PRIORITY + 1)
+            )
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self._settings.start_timeout
@@ -224,18 +246,24 @@ class TrexServer:
         words = self.last_words()
         self.stop()
         seconds = self._settings.start_timeout
-        raise TrafficError(f"{self._where}: TRex was not ready within {seconds:g} s; it says: {words}")
+        raise TrafficError(
+            f"{self._where}: TRex was not ready within {seconds:g} s; it says: {words}"
+        )
 
     def _status(self) -> int | None:
         """The server's exit status, as a shell reports it; None while it runs, or if its shell was killed, too."""
-        status = self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self.program.status).stdout
+        status = self._session.run(
+            "sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self.program.status
+        ).stdout
         if status.strip().isdecimal():
             return int(status)
         return None
 
     def _look(self) -> "_Server":
         port = f"{self._settings.rpc_port:04X}"
-        lines = self._session.run("sh", "-c", _LOOK, "look", self.program.files, port).stdout.splitlines()
+        lines = self._session.run(
+            "sh", "-c", _LOOK, "look", self.program.files, port
+        ).stdout.splitlines()
         first: Sequence[str] = lines[0].split() if lines else ()
         if len(first) == 2:
             return _Server(int(first[1]), first[0] == "ready", "\n".join(lines[1:]))

@@ -32,7 +32,11 @@ from lossratio.trials.counters import (
     output_from_counters as output_from_counters,
     with_examination as with_examination,
 )
-from lossratio.trials.digest import DigestError as DigestError, add_digest as add_digest, take_digest as take_digest
+from lossratio.trials.digest import (
+    DigestError as DigestError,
+    add_digest as add_digest,
+    take_digest as take_digest,
+)
 from lossratio.trials.journal import (
     Journal as Journal,
     JournalContents as JournalContents,

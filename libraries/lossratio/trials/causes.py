@@ -110,7 +110,10 @@ def _missing_in(direction: DirectionCounters) -> MissingFrames:
     dropped = max(0, min(direction.generator_drop_frames, direction.lost))
     refused = min(direction.refused_frames, direction.unsent_frames)
     return MissingFrames(
-        lost_by_sut=lost - dropped, unsent=direction.unsent_frames - refused, refused=refused, generator_drops=dropped
+        lost_by_sut=lost - dropped,
+        unsent=direction.unsent_frames - refused,
+        refused=refused,
+        generator_drops=dropped,
     )
 
 

@@ -54,7 +54,9 @@ def ways_to_expect(changes: Sequence[Change]) -> list[str]:
 
 def seen_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
     """Which fields of single frames differ, by direction, in a sentence; empty if none is known."""
-    seen = "; ".join(f"{name}: {fields_in_words(fields)}" for name, fields in changes.items() if fields)
+    seen = "; ".join(
+        f"{name}: {fields_in_words(fields)}" for name, fields in changes.items() if fields
+    )
     return f"In single frames: {seen}." if seen else ""
 
 

@@ -137,7 +137,9 @@ def output_from_counters(
         ValueError: If the policy is unknown.
     """
     if negative_loss not in get_args(NegativeLoss):
-        raise ValueError(f"negative_loss must be one of {', '.join(get_args(NegativeLoss))}, not {negative_loss!r}.")
+        raise ValueError(
+            f"negative_loss must be one of {', '.join(get_args(NegativeLoss))}, not {negative_loss!r}."
+        )
     if not directions:
         raise CountersError(
             "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
@@ -150,7 +152,9 @@ def output_from_counters(
     total = _Total.of(counted, is_early=is_early)
     surplus = any(direction.received_frames > direction.sent_frames for direction in counted)
     if surplus and (negative_loss == "retry" or total.loss_ratio > 1.0):
-        in_words = "; ".join(f"{one.name}: sent {one.sent_frames}, received {one.received_frames}" for one in counted)
+        in_words = "; ".join(
+            f"{one.name}: sent {one.sent_frames}, received {one.received_frames}" for one in counted
+        )
         raise NegativeLossError(
             f"More frames were received than sent at {trial.load:.10g} frames/s for {trial.duration:.6g} s "
             f"({in_words}). Look for foreign or duplicated frames on these links, and for a device that holds frames "
@@ -161,7 +165,9 @@ def output_from_counters(
         loss_ratio=total.loss_ratio,
         effective_duration=effective_duration,
         elapsed=elapsed,
-        forwarding_rate=trial.load * (1.0 - min(1.0, total.lost / total.sent)) if is_early else None,
+        forwarding_rate=trial.load * (1.0 - min(1.0, total.lost / total.sent))
+        if is_early
+        else None,
         sent_frames=total.sent,
         lost_frames=total.lost,
         unsent_frames=total.unsent,
@@ -172,7 +178,9 @@ def output_from_counters(
 
 def contradictions(output: TrialOutput) -> Iterator[str]:
     """Checks the numbers of a trial's output against each other."""
-    given = {name: getattr(output, name) for name in ("sent_frames", "lost_frames", "unsent_frames")}
+    given = {
+        name: getattr(output, name) for name in ("sent_frames", "lost_frames", "unsent_frames")
+    }
     places = [("", {**given, "repeats": output.repeats})]
     places += [(f"{direction.name}.", vars(direction)) for direction in output.directions]
     for place, counts in places:
@@ -193,12 +201,18 @@ def contradictions(output: TrialOutput) -> Iterator[str]:
     else:
         return
 
-    if total.whole > 0 and not math.isclose(output.loss_ratio, total.loss_ratio, rel_tol=1e-9, abs_tol=_ROUNDING):
+    if total.whole > 0 and not math.isclose(
+        output.loss_ratio, total.loss_ratio, rel_tol=1e-9, abs_tol=_ROUNDING
+    ):
         yield f"loss_ratio is {output.loss_ratio}, and the frames counted make {total.loss_ratio}"
 
 
 def _negative(counts: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    return ((name, count) for name, count in counts.items() if isinstance(count, int | float) and count < 0)
+    return (
+        (name, count)
+        for name, count in counts.items()
+        if isinstance(count, int | float) and count < 0
+    )
 
 
 @dataclass(frozen=True)
@@ -214,12 +228,17 @@ class _Total:
 
     @classmethod
     def of(cls, directions: Sequence[DirectionCounters], *, is_early: bool) -> "_Total":
-        sent, unsent = sum(each.sent_frames for each in directions), sum(each.unsent_frames for each in directions)
+        sent, unsent = (
+            sum(each.sent_frames for each in directions),
+            sum(each.unsent_frames for each in directions),
+        )
         return cls(
             sent=sent,
             lost=sum(abs(direction.lost) for direction in directions),
             unsent=unsent,
-            whole=sum(direction.intended_frames for direction in directions) if is_early else sent + unsent,
+            whole=sum(direction.intended_frames for direction in directions)
+            if is_early
+            else sent + unsent,
             is_early=is_early,
         )
 
@@ -244,7 +263,9 @@ def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCoun
             f"Counts of {direction.name} are negative: {', '.join(negative)}. "
             "The generator's counters cannot be trusted."
         )
-    if direction.sent_frames - direction.intended_frames > max(_FEW_FRAMES, MOST_EXCESS * direction.intended_frames):
+    if direction.sent_frames - direction.intended_frames > max(
+        _FEW_FRAMES, MOST_EXCESS * direction.intended_frames
+    ):
         raise CountersError(
             f"The generator was to send {direction.intended_frames} frames in direction {direction.name}, and sent "
             f"{direction.sent_frames}: the load was higher than intended. Look for other traffic on this port."
@@ -354,9 +375,15 @@ def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None
     Raises:
         IntegrityError: If a frame did not.
     """
-    faulty = [f"{direction.name}: {faults_in_words(direction)}" for direction in directions if direction.faulty]
+    faulty = [
+        f"{direction.name}: {faults_in_words(direction)}"
+        for direction in directions
+        if direction.faulty
+    ]
     if faulty:
-        changes = changes_in_words({direction.name: direction.changed_fields for direction in directions})
+        changes = changes_in_words(
+            {direction.name: direction.changed_fields for direction in directions}
+        )
         seen = f"{'; '.join(faulty)}. {changes or LOOK_AT_DUT}"
         text = f"Frames did not come back as they were sent, {where}: {seen}"
         raise IntegrityError(text, names_fields=bool(changes))
@@ -368,8 +395,22 @@ def faults_in_words(counters: DirectionCounters) -> str:
     Where a sample was examined: ``about 31 duplicated, about 4 corrupted (estimated from 16,384 frames examined)``.
     """
     is_sample = 0 < (counters.examined_frames or 0) < counters.received_frames + counters.faulty
-    faults = {fault: getattr(counters, f"{fault}_frames") for fault in ("duplicated", "corrupted", "misdelivered")}
-    examined = ", ".join(f"{'about ' * is_sample}{count:,} {fault}" for fault, count in faults.items() if count)
-    estimate = f" (estimated from {counters.examined_frames:,} frames examined)" if is_sample and examined else ""
-    known = f"{counters.wrong_length_frames:,} truncated or padded" if counters.wrong_length_frames else ""
+    faults = {
+        fault: getattr(counters, f"{fault}_frames")
+        for fault in ("duplicated", "corrupted", "misdelivered")
+    }
+    examined = ", ".join(
+        f"{'about ' * is_sample}{count:,} {fault}" for fault, count in faults.items() if count
+    )
+    estimate = (
+        f" (estimated from {counters.examined_frames:,} frames examined)"
+        if is_sample and examined
+        else ""
+    )
+    known = (
+        f"{counters.wrong_length_frames:,} truncated or padded"
+        if counters.wrong_length_frames
+        else ""
+    )
+
     return ", ".join(part for part in (known, examined + estimate) if part)

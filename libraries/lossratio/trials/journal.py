@@ -39,7 +39,9 @@ from lossratio.trials.late import Late, LateFrames, late_frames_of_earlier_versi
 from lossratio.trials.trial import TrialInput, TrialResult
 
 _LOG = logging.getLogger(__name__)
-_UNPROVED = "the run was cut off before anybody looked whether the devices were still as they were set up"
+_UNPROVED = (
+    "the run was cut off before anybody looked whether the devices were still as they were set up"
+)
 _NAME = journal_lines.FORMAT.partition("/")[0].encode()
 
 
@@ -113,7 +115,9 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
             "Journals are the files trials/*.jsonl in the directory of a run."
         )
     if not lines:
-        raise SearchError(f"{path} is not a journal, or was cut off in its header: it has no whole line.")
+        raise SearchError(
+            f"{path} is not a journal, or was cut off in its header: it has no whole line."
+        )
 
     try:
         header, digest = journal_lines.read_header(first)
@@ -177,7 +181,9 @@ class _Reading:
                 self._prove()
         elif isinstance(line, Late):
             if not 1 <= line.trial <= len(self._trials):
-                raise ValueError(f"late frames of trial {line.trial}, and there are {len(self._trials)} before")
+                raise ValueError(
+                    f"late frames of trial {line.trial}, and there are {len(self._trials)} before"
+                )
             self._late[line.trial - 1] += line.frames
         elif isinstance(line, Withdrawal):
             self._withdraw(line)
@@ -193,7 +199,10 @@ class _Reading:
 
     def withdrawn(self) -> tuple[WithdrawnTrial, ...]:
         """The trials that are not used."""
-        return tuple(WithdrawnTrial(self._entry(place), self._reasons[place]) for place in sorted(self._reasons))
+        return tuple(
+            WithdrawnTrial(self._entry(place), self._reasons[place])
+            for place in sorted(self._reasons)
+        )
 
     def find_late_frames_of_earlier_version(self) -> None:
         """Adds the late frames that an earlier version has noted with the next trial."""
@@ -208,7 +217,9 @@ class _Reading:
     def _withdraw(self, withdrawal: Withdrawal) -> None:
         standing = [*self.proved, *self.unproved]
         if withdrawal.trials > len(standing):
-            raise ValueError(f"{withdrawal.trials} trials are withdrawn, and there are {len(standing)} before")
+            raise ValueError(
+                f"{withdrawal.trials} trials are withdrawn, and there are {len(standing)} before"
+            )
         self._reasons.update(dict.fromkeys(standing[-withdrawal.trials :], withdrawal.reason))
         self.proved = [place for place in self.proved if place not in self._reasons]
         self.unproved = [place for place in self.unproved if place not in self._reasons]
@@ -222,24 +233,31 @@ class _Reading:
 class Journal(AbstractContextManager["Journal"]):
     """A journal that is being written. Use `Journal.open`, and close it (or use it as a context manager)."""
 
-    def __init__(self, path: Path, file: FileIO, digest: str, contents: JournalContents | None = None) -> None:
+    def __init__(
+        self, path: Path, file: FileIO, digest: str, contents: JournalContents | None = None
+    ) -> None:
         self.path = path
         self.results: list[TrialResult] = [] if contents is None else list(contents.results)
         """The results of the journal's proved trials when it was opened; `append` adds to them."""
         self._file = file
         self._digest = digest
         self._trials = 0 if contents is None else contents.number_of_trials
-        self.was_cut_off = contents is not None and any(trial.reason == _UNPROVED for trial in contents.withdrawn)
+        self.was_cut_off = contents is not None and any(
+            trial.reason == _UNPROVED for trial in contents.withdrawn
+        )
         """Whether the run was cut off at least once, before its last trials were proved."""
         self.is_verified: Callable[[], bool] = lambda: True
         """Returns whether the DUTs were found as they were set up after the last trial."""
         self.verify_within: Callable[[float], bool] = lambda _: False
         """Looks at the DUTs if that would be due within so many seconds; returns whether it found them as set up."""
+
         self.late_frames = LateFrames()
         """Finds the late frames of the trials that are appended; whoever performs trials reports them there."""
 
     @classmethod
-    def open(cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> "Journal":
+    def open(
+        cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None
+    ) -> "Journal":
         """Starts a journal, or continues the journal of an interrupted search, without the trials that nothing proves.
 
         Args:
@@ -266,7 +284,9 @@ class Journal(AbstractContextManager["Journal"]):
         return cls._at_end(path, contents)
 
     @classmethod
-    def begin(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> "Journal":
+    def begin(
+        cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None
+    ) -> "Journal":
         """Starts a journal as `open` does, in place of an earlier file.
 
         Raises:
@@ -277,7 +297,9 @@ class Journal(AbstractContextManager["Journal"]):
             return cls._in_place(_locked(path, "ab"), path, search, about)
 
     @classmethod
-    def _new(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None) -> "Journal":
+    def _new(
+        cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None
+    ) -> "Journal":
         """Starts a journal where there was none a moment ago."""
         file = _locked(path, "ab")
         if has_header(path):
@@ -326,7 +348,9 @@ class Journal(AbstractContextManager["Journal"]):
         withdrawal = Withdrawal(trials, reason)
         standing = len(contents.entries) + len(contents.unproved)
         if trials > standing:
-            raise SearchError(f"{path} has {standing} trials that are used; {trials} cannot be withdrawn.")
+            raise SearchError(
+                f"{path} has {standing} trials that are used; {trials} cannot be withdrawn."
+            )
         with cls._at(path, contents) as journal:
             journal._append(lambda: journal_lines.describe_withdrawal(withdrawal), "A withdrawal")
 
@@ -347,7 +371,10 @@ class Journal(AbstractContextManager["Journal"]):
     def _at_end(cls, path: Path, contents: JournalContents) -> "Journal":
         if contents.unproved:
             _LOG.warning(
-                "The last %d trials of %s are kept, and not used: %s.", len(contents.unproved), path, _UNPROVED
+                "The last %d trials of %s are kept, and not used: %s.",
+                len(contents.unproved),
+                path,
+                _UNPROVED,
             )
             cls.withdraw(path, len(contents.unproved), _UNPROVED)
             contents = read_journal(path)
@@ -362,7 +389,11 @@ class Journal(AbstractContextManager["Journal"]):
             return cls(path, file, contents.digest, contents)
 
     def append(
-        self, result: TrialResult, purpose: str | None = None, rule: str | None = None, verified: bool | None = None
+        self,
+        result: TrialResult,
+        purpose: str | None = None,
+        rule: str | None = None,
+        verified: bool | None = None,
     ) -> None:
         """Writes one result and waits until it is on the disk.
 
@@ -370,7 +401,9 @@ class Journal(AbstractContextManager["Journal"]):
             SearchError: If its numbers contradict each other or are of other types, so that it could not be read again.
             StorageError: If it cannot be written to the disk.
         """
-        entry = JournalEntry(result, purpose, rule, self.is_verified() if verified is None else verified)
+        entry = JournalEntry(
+            result, purpose, rule, self.is_verified() if verified is None else verified
+        )
         what = f"The measurer's answer at {result.load:.10g} frames/s"
         self._append(lambda: journal_lines.describe_trial(entry), what)
         self._trials += 1
@@ -390,7 +423,9 @@ class Journal(AbstractContextManager["Journal"]):
             self._append(journal_lines.describe_verification, "A verification")
 
     def _add_late(self, trial: int, frames: int) -> None:
-        self._append(lambda: journal_lines.describe_late(Late(trial, frames)), "Late frames of a trial")
+        self._append(
+            lambda: journal_lines.describe_late(Late(trial, frames)), "Late frames of a trial"
+        )
 
     def add(self, addition: Addition) -> None:
         """Writes what was measured after the search, and waits until it is on the disk.
@@ -431,7 +466,9 @@ class Journal(AbstractContextManager["Journal"]):
             self._digest = digest
 
 
-def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> None:
+def adopt_journal(
+    earlier: Path, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None
+) -> None:
     """Uses the trials of one search for another search, although the searches differ: for a user who asks for that.
 
     Only proved trials within the load limits of the other search are used. None are used where the first trials would
@@ -455,7 +492,10 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: M
         left_out = contents.additions or contents.unproved or contents.withdrawn
         is_whole_copy = len(entries) == len(contents.entries) and not left_out
         if earlier.resolve() == path.resolve() and not is_whole_copy:
-            names = (path.with_name(f"{path.name}.before-force-{number}") for number in itertools.count(1))
+            names = (
+                path.with_name(f"{path.name}.before-force-{number}")
+                for number in itertools.count(1)
+            )
             with storing(f"keep a copy of the journal {path}", "It was not changed."):
                 shutil.copyfile(path, next(name for name in names if not name.exists()))
 
@@ -471,8 +511,13 @@ def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:
     """The inputs on which the meaning of the first trials depends; empty where the first trials are as any others."""
     settings = search.get("settings") or {}
     if "min_load_fps" not in search:
-        plan = {name: value for name, value in settings.items() if name not in ("trials", "repeats")}
-        return (*(search.get(name) for name in ("algorithm", "max_load_fps", "throughput_fps")), plan)
+        plan = {
+            name: value for name, value in settings.items() if name not in ("trials", "repeats")
+        }
+        return (
+            *(search.get(name) for name in ("algorithm", "max_load_fps", "throughput_fps")),
+            plan,
+        )
     warm_up = settings.get("warm_up_duration_s")
     if warm_up is None:
         return ()
@@ -519,7 +564,11 @@ def _opening(path: Path) -> AbstractContextManager[None]:
 
 
 def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
-    saved = "saves the trials before that line" if number > 1 else "sets it aside, so that its test begins anew"
+    saved = (
+        "saves the trials before that line"
+        if number > 1
+        else "sets it aside, so that its test begins anew"
+    )
     return SearchError(
         f"{path}, line {number}: {problem}. The journal is damaged there; 'lossratio repair {path}' {saved}."
     )
@@ -539,4 +588,8 @@ def has_header(path: Path) -> bool:
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     names = sorted(old.keys() | new.keys())
-    return [f"{name} was {old.get(name)!r}, now {new.get(name)!r}" for name in names if old.get(name) != new.get(name)]
+    return [
+        f"{name} was {old.get(name)!r}, now {new.get(name)!r}"
+        for name in names
+        if old.get(name) != new.get(name)
+    ]

@@ -93,7 +93,12 @@ Line: TypeAlias = JournalEntry | Late | Verification | Withdrawal | Addition
 
 def describe_search(search: Mapping[str, Any], about: Mapping[str, Any] | None) -> bytes:
     """The header, without its digest."""
-    header = {"format": FORMAT, "created": _now(), "search": search, **({} if about is None else {"about": about})}
+    header = {
+        "format": FORMAT,
+        "created": _now(),
+        "search": search,
+        **({} if about is None else {"about": about}),
+    }
     return json.dumps(header).encode()
 
 
@@ -149,7 +154,9 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
         raise UnknownFormatError(problem)
 
     _, digest = take_digest(line)
-    if not isinstance(data.get("search"), dict) or not isinstance(data.setdefault("created", ""), str):
+    if not isinstance(data.get("search"), dict) or not isinstance(
+        data.setdefault("created", ""), str
+    ):
         raise ValueError("it does not describe the search")
     return data, digest
 
@@ -179,7 +186,9 @@ def read_line(line: bytes, before: str) -> tuple[Line, str]:
 
     for problem in contradictions(read.output):
         raise ValueError(problem)
-    return JournalEntry(TrialResult(read.input, read.output), read.purpose, read.rule, read.verified), digest
+    return JournalEntry(
+        TrialResult(read.input, read.output), read.purpose, read.rule, read.verified
+    ), digest
 
 
 def is_whole(line: bytes) -> bool:

@@ -112,6 +112,8 @@ def late_frames_of_earlier_version(trials: Sequence[Counted]) -> list[int]:
     If that had earlier attempts, its counters are about the last one of these, and nobody knows of the trial before.
     """
     return [
-        0 if following.repeats or following.repairs else sum(way.late_frames for way in following.directions)
+        0
+        if following.repeats or following.repairs
+        else sum(way.late_frames for way in following.directions)
         for following in trials[1:]
     ]

@@ -29,7 +29,9 @@ class Observed:
     }
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         from lossratio.records import with_docstrings
 
         return with_docstrings(handler.resolve_ref_schema(handler(core)), cls)
@@ -37,7 +39,9 @@ class Observed:
 
 class _NotNegative:
     # Searches import this module, and need not wait for pydantic.
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         return {**handler(source), "ge": 0}
 
 

@@ -53,7 +53,9 @@ def run_search(
             purpose = getattr(controller, "purpose", None)
             if journal is not None:
                 journal.prove_before(trial)
-            meanwhile = beside.submit(controller.meanwhile) if hasattr(controller, "meanwhile") else None
+            meanwhile = (
+                beside.submit(controller.meanwhile) if hasattr(controller, "meanwhile") else None
+            )
             result = TrialResult(trial, measurer.measure(trial))
             if journal is not None:
                 text = None if purpose is None else str(purpose)

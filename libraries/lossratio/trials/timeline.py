@@ -149,7 +149,9 @@ class Timeline(Observed):
     @property
     def last_lost(self) -> float | None:
         """Send time of the last lost frame; None: no frame was lost."""
-        return max((step.last_lost for step in self.steps if step.last_lost is not None), default=None)
+        return max(
+            (step.last_lost for step in self.steps if step.last_lost is not None), default=None
+        )
 
     def recovery_time(self, step: int = 1) -> float:
         """Seconds from the beginning of a step to the send time of the last lost frame (RFC 2544, section 26.5)."""

@@ -41,18 +41,33 @@ class Exchange:
 
     def __post_init__(self) -> None:
         if not _is_number(self.answer_ratio) or not 0.0 < self.answer_ratio < math.inf:
-            raise SearchError(f"The answer_ratio must be a positive, finite number, not {self.answer_ratio!r}.")
+            raise SearchError(
+                f"The answer_ratio must be a positive, finite number, not {self.answer_ratio!r}."
+            )
         if type(self.data_frames) is not int or self.data_frames < 0:
-            raise SearchError(f"The number of data_frames must be a whole number from 0, not {self.data_frames!r}.")
+            raise SearchError(
+                f"The number of data_frames must be a whole number from 0, not {self.data_frames!r}."
+            )
         if self.closing not in (None, "fin", "rst"):
-            raise SearchError(f"Connections end by fin, by rst or not at all (None), and not by {self.closing!r}.")
+            raise SearchError(
+                f"Connections end by fin, by rst or not at all (None), and not by {self.closing!r}."
+            )
+
         if type(self.established) is not bool:
-            raise SearchError(f"Whether connections are established is True or False, not {self.established!r}.")
+            raise SearchError(
+                f"Whether connections are established is True or False, not {self.established!r}."
+            )
 
     @property
     def end_of_tcp(self) -> Literal["established", "time_wait", "close"]:
         """What connections of TCP are then, as the kernel calls it."""
-        return "established" if self.closing is None else "time_wait" if self.closing == "fin" else "close"
+        return (
+            "established"
+            if self.closing is None
+            else "time_wait"
+            if self.closing == "fin"
+            else "close"
+        )
 
     def passes(self, *, is_tcp: bool) -> int:
         """How often a frame goes over each connection."""
@@ -94,15 +109,20 @@ class TrialInput(Observed):
 
     def __post_init__(self) -> None:
         check_traffic("A trial", self.duration, self.load)
-        if self.certain_above is not None and not (0.0 <= self.certain_above < 1.0 and not self.has_timelines):
+        if self.certain_above is not None and not (
+            0.0 <= self.certain_above < 1.0 and not self.has_timelines
+        ):
             raise SearchError(
                 f"A trial's certain_above must be at least 0 and below 1, not {self.certain_above!r}; a burst or a "
                 "schedule has none."
             )
+
         sums = [] if self.frames is None else [float(self.frames)]
         if self.steps:
             sums.append(sum(step.duration * step.load for step in self.steps))
-        if len(sums) == 2 or any(not math.isclose(total, self.duration * self.load, rel_tol=1e-9) for total in sums):
+        if len(sums) == 2 or any(
+            not math.isclose(total, self.duration * self.load, rel_tol=1e-9) for total in sums
+        ):
             raise SearchError(
                 f"A trial of {self.duration:.10g} s at {self.load:.10g} frames/s does not have {self.frames} frames or "
                 f"these steps: {self.steps}. Make it with TrialInput.burst or TrialInput.schedule."
@@ -133,16 +153,22 @@ class TrialInput(Observed):
         if not steps:
             raise SearchError("A schedule has one step or more.")
         duration = sum(step.duration for step in steps)
-        return cls(duration, sum(step.duration * step.load for step in steps) / duration, steps=steps)
+        return cls(
+            duration, sum(step.duration * step.load for step in steps) / duration, steps=steps
+        )
 
     def sendable(self, step: float) -> "TrialInput":
         """The same trial with the nearest loads that a generator can send; see the function `sendable`."""
         if not step:
             return self
         if self.steps:
-            return TrialInput.schedule(*(replace(each, load=sendable(each.load, step)) for each in self.steps))
+            return TrialInput.schedule(
+                *(replace(each, load=sendable(each.load, step)) for each in self.steps)
+            )
         load = sendable(self.load, step)
-        return replace(self, load=load, duration=self.duration if self.frames is None else self.frames / load)
+        return replace(
+            self, load=load, duration=self.duration if self.frames is None else self.frames / load
+        )
 
     @property
     def parts(self) -> tuple[Step, ...]:
@@ -287,7 +313,12 @@ class DirectionCounters(Observed):
     @property
     def faulty(self) -> int:
         """Frames that came back with a fault. Reordered frames are not among them."""
-        return self.duplicated_frames + self.corrupted_frames + self.wrong_length_frames + self.misdelivered_frames
+        return (
+            self.duplicated_frames
+            + self.corrupted_frames
+            + self.wrong_length_frames
+            + self.misdelivered_frames
+        )
 
 
 @dataclass(frozen=True)
@@ -355,11 +386,17 @@ class TrialOutput(Observed):
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.loss_ratio <= 1.0:
-            raise SearchError(f"A trial loss ratio must be within 0 and 1, not {self.loss_ratio!r}.")
+            raise SearchError(
+                f"A trial loss ratio must be within 0 and 1, not {self.loss_ratio!r}."
+            )
+
         for name in ("effective_duration", "elapsed", "decided_after"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
-                raise SearchError(f"A trial's {name} must not be negative or infinite, as {value!r} is.")
+                raise SearchError(
+                    f"A trial's {name} must not be negative or infinite, as {value!r} is."
+                )
+
         if self.sent_frames == 0 and self.loss_ratio == 0.0:
             raise SearchError(
                 "A trial that sent no frame has no loss ratio, so 0 is wrong. "
@@ -397,12 +434,18 @@ class TrialResult:
     @property
     def traffic_duration(self) -> float:
         """Seconds of traffic: the duration, or fewer where an early verdict ended it."""
-        return self.input.duration if self.output.decided_after is None else self.output.decided_after
+        return (
+            self.input.duration if self.output.decided_after is None else self.output.decided_after
+        )
 
     @property
     def effective_duration(self) -> float:
         """Seconds that count towards a goal's duration sum."""
-        return self.input.duration if self.output.effective_duration is None else self.output.effective_duration
+        return (
+            self.input.duration
+            if self.output.effective_duration is None
+            else self.output.effective_duration
+        )
 
     @property
     def elapsed(self) -> float:

@@ -4,4 +4,11 @@ from lossratio.dut.linux.cores import core_choices
 from lossratio.dut.linux.interfaces import lifelines_among
 from lossratio.dut.linux.kernel_dut import LinuxDut, LinuxOptions
 from lossratio.dut.linux.node_dut import NodeDut
-from lossratio.dut.linux.program_dut import BIFURCATED, ProgramDut, ProgramOptions, bind, card_driver, check_pci
+from lossratio.dut.linux.program_dut import (
+    BIFURCATED,
+    ProgramDut,
+    ProgramOptions,
+    bind,
+    card_driver,
+    check_pci,
+)

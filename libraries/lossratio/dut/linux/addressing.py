@@ -13,7 +13,9 @@ from lossratio.nodes import DutNode
 from lossratio.topology import EAST, WEST
 
 IpAddress = IPv4Address | IPv6Address
-IpVersion = Annotated[Literal[4, 6], BeforeValidator(lambda value: {"4": 4, "6": 6}.get(value, value))]
+IpVersion = Annotated[
+    Literal[4, 6], BeforeValidator(lambda value: {"4": 4, "6": 6}.get(value, value))
+]
 """An IP version, also as text."""
 MOST_HOSTS = 65_000
 """Hosts of each side's network that routes may lead to."""
@@ -34,12 +36,18 @@ def add(changes: Changes, version: int, what: str, *arguments: str) -> None:
     changes.run(*ip, "add", *arguments, undo=(*ip, "delete", *arguments))
 
 
-def add_host_routes(changes: Changes, addresses: Iterable[IpAddress], via: IpAddress, interface: str) -> None:
+def add_host_routes(
+    changes: Changes, addresses: Iterable[IpAddress], via: IpAddress, interface: str
+) -> None:
     """Adds a route to each of these hosts, in one batch. A protocol number marks the routes."""
     family = f"-{via.version}"
     # A batch that fails half-way has added some routes.
-    changes.clean_up("ip", family, "route", "flush", "table", "main", "proto", _PROTOCOL, "dev", interface)
-    lines = (f"route add {host} via {via} dev {interface} proto {_PROTOCOL}\n" for host in addresses)
+    changes.clean_up(
+        "ip", family, "route", "flush", "table", "main", "proto", _PROTOCOL, "dev", interface
+    )
+    lines = (
+        f"route add {host} via {via} dev {interface} proto {_PROTOCOL}\n" for host in addresses
+    )
     changes.run("ip", family, "-batch", "-", stdin="".join(lines))
 
 
@@ -88,14 +96,35 @@ class RouterSide:
         nodad = ("nodad",) if self.network.version == 6 else ()
         self.add(changes, "address", on_link, "dev", self.interface, *nodad)
         self.add_neighbour(changes, self.interface, self.neighbour, neighbour_mac)
+
         if host_routes:
             add_host_routes(changes, self.hosts(host_routes), self.neighbour, self.interface)
         else:
-            self.add(changes, "route", str(self.network), "via", str(self.neighbour), "dev", self.interface)
+            self.add(
+                changes,
+                "route",
+                str(self.network),
+                "via",
+                str(self.neighbour),
+                "dev",
+                self.interface,
+            )
 
-    def add_neighbour(self, changes: Changes, interface: str, address: IpAddress, mac_address: str) -> None:
+    def add_neighbour(
+        self, changes: Changes, interface: str, address: IpAddress, mac_address: str
+    ) -> None:
         """Adds a permanent entry for a neighbour that leads to this side's network."""
-        self.add(changes, "neighbour", str(address), "lladdr", mac_address, "dev", interface, "nud", "permanent")
+        self.add(
+            changes,
+            "neighbour",
+            str(address),
+            "lladdr",
+            mac_address,
+            "dev",
+            interface,
+            "nud",
+            "permanent",
+        )
 
     def add(self, changes: Changes, what: str, *arguments: str) -> None:
         """Runs ``ip WHAT add ARGUMENTS`` for this side's version of IP."""
@@ -105,7 +134,9 @@ class RouterSide:
 def router_sides(west: str, east: str, ip_version: int = 4) -> tuple[RouterSide, RouterSide]:
     """Both sides of a router with these interfaces, between the networks of test traffic."""
     networks = ((side.ipv4 if ip_version == 4 else side.ipv6) for side in (WEST, EAST))
-    ours, theirs = (RouterSide(name, network) for name, network in zip((west, east), networks, strict=True))
+    ours, theirs = (
+        RouterSide(name, network) for name, network in zip((west, east), networks, strict=True)
+    )
     return ours, theirs
 
 

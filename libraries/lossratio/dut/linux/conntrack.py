@@ -71,12 +71,16 @@ class ConntrackOptions(FileModel):
     @model_validator(mode="after")
     def _firewall_has_the_limits(self) -> "ConntrackOptions":
         if self.firewall is None and (self.most_connections or self.new_connections):
-            raise ValueError("most_connections and new_connections are limits of a firewall; give firewall=conntrack")
+            raise ValueError(
+                "most_connections and new_connections are limits of a firewall; give firewall=conntrack"
+            )
         if self.new_burst and not self.new_connections:
             raise ValueError("new_burst is the size of a bucket of new_connections; give that, too")
         if self.nat_addresses > 1 and self.nat != "snat":
             raise ValueError("nat_addresses are those of nat=snat")
-        if self.udp_timeout is not None and not (self.keeps_connections and self.udp_timeout.is_integer()):
+        if self.udp_timeout is not None and not (
+            self.keeps_connections and self.udp_timeout.is_integer()
+        ):
             raise ValueError("udp_timeout is in whole seconds, and belongs to nat or firewall")
         return self
 
@@ -89,7 +93,9 @@ class ConntrackOptions(FileModel):
         """The kernel's settings, by the paths of their files."""
         if self.udp_timeout is None:
             return {}
-        return {f"{_SETTINGS}udp_timeout{end}": f"{self.udp_timeout:.0f}" for end in ("", "_stream")}
+        return {
+            f"{_SETTINGS}udp_timeout{end}": f"{self.udp_timeout:.0f}" for end in ("", "_stream")
+        }
 
     def rules_of_connections(self, interfaces: Sequence[str]) -> Iterator[Rule]:
         """The rules of the forward hook that drop, limit, and mark."""
@@ -109,7 +115,10 @@ class ConntrackOptions(FileModel):
             yield "new_connections", (*first, {"limit": over}, drop)
 
         if self.most_connections:
-            yield "most_connections", (*first, {"ct count": {"val": self.most_connections, "inv": True}}, drop)
+            yield (
+                "most_connections",
+                (*first, {"ct count": {"val": self.most_connections, "inv": True}}, drop),
+            )
         yield "", (*first, {"mangle": {"key": {"ct": {"key": "mark"}}, "value": _MARK}})
 
     def translation(self, east: str, last: IPv4Address | IPv6Address) -> Iterator[dict[str, Any]]:
@@ -144,7 +153,9 @@ class Conntrack(ConnectionTable):
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
         """The node's setting."""
-        return float(self._setting("udp_timeout" if tcp_state is None else f"tcp_timeout_{tcp_state}"))
+        return float(
+            self._setting("udp_timeout" if tcp_state is None else f"tcp_timeout_{tcp_state}")
+        )
 
     def check(self, wanted: Established) -> None:
         """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`.
@@ -190,7 +201,9 @@ class Conntrack(ConnectionTable):
         path = f"{_SETTINGS}{name}"
         found = self.node.read_files(path).get(path)
         if found is None:
-            raise self.node.error(f"the kernel keeps no connections (nf_conntrack); there is no {path}.")
+            raise self.node.error(
+                f"the kernel keeps no connections (nf_conntrack); there is no {path}."
+            )
         return found
 
     def _ask(self, operation: str) -> str:

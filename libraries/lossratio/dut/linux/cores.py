@@ -42,7 +42,9 @@ class CoreChoice:
 
 def read_cores(node: DutNode) -> tuple[Core, ...]:
     """The node's physical cores, in the order of their first CPUs."""
-    return cores_in(node.json("lscpu", "--json", "--online", "--extended=CPU,CORE,SOCKET,NODE") or {})
+    return cores_in(
+        node.json("lscpu", "--json", "--online", "--extended=CPU,CORE,SOCKET,NODE") or {}
+    )
 
 
 def choose_cores(cores: Sequence[Core], count: int, numa_node: int, *, where: str) -> CoreChoice:
@@ -59,7 +61,9 @@ def choose_cores(cores: Sequence[Core], count: int, numa_node: int, *, where: st
     return CoreChoice(main, cpus, numa_node, shared, has_siblings=len(cpus) > len(workers))
 
 
-def choose_cores_of_both(cores: Sequence[Core], count: int, numa_nodes: tuple[int, int], *, where: str) -> CoreChoice:
+def choose_cores_of_both(
+    cores: Sequence[Core], count: int, numa_nodes: tuple[int, int], *, where: str
+) -> CoreChoice:
     """Chooses the cores of workers that poll cards on two NUMA nodes: half of them on the node of each card.
 
     A single core is on the node of the west card, and polls both.
@@ -87,11 +91,15 @@ def choose_cores_of_both(cores: Sequence[Core], count: int, numa_nodes: tuple[in
         choice = choose_cores(cores, count // 2, west, where=where)
         others = _cores_on(cores, count // 2, east, where)[: count // 2]
     except NotMeasuredHereError as error:
-        raise NotMeasuredHereError(f"{cards}{east}, and each node gives half of them. {error}") from error
+        raise NotMeasuredHereError(
+            f"{cards}{east}, and each node gives half of them. {error}"
+        ) from error
 
     cpus = tuple(cpu for core in others for cpu in core.cpus)
     if len(cpus) != len(choice.workers):
-        raise NotMeasuredHereError(f"{cards}{east}, and these cores have different numbers of threads that are online.")
+        raise NotMeasuredHereError(
+            f"{cards}{east}, and these cores have different numbers of threads that are online."
+        )
     return replace(choice, workers=(*choice.workers, *cpus), of_east=cpus)
 
 
@@ -106,13 +114,19 @@ def _cores_on(cores: Sequence[Core], count: int, numa_node: int, where: str) -> 
     return rest
 
 
-def cores_of_path(node: DutNode, hop: Hop, count: int, *, halves: bool, taken: Collection[int] = ()) -> CoreChoice:
+def cores_of_path(
+    node: DutNode, hop: Hop, count: int, *, halves: bool, taken: Collection[int] = ()
+) -> CoreChoice:
     """Chooses the cores of a DUT's workers on the NUMA node of its interfaces."""
     are_cards = all(map(hop.is_card, hop.ports))
 
     def numa_node_of(port: Port) -> int:
         address = port.interface.pci_address if are_cards else None
-        place = f"/sys/class/net/{port.interface.name}/device" if address is None else f"/sys/bus/pci/devices/{address}"
+        place = (
+            f"/sys/class/net/{port.interface.name}/device"
+            if address is None
+            else f"/sys/bus/pci/devices/{address}"
+        )
         file = f"{place}/numa_node"
         # A virtual interface has no such file. That of a device without a NUMA node holds -1.
         return max(0, int(node.read_files(file).get(file, "0")))
@@ -126,7 +140,9 @@ def cores_of_path(node: DutNode, hop: Hop, count: int, *, halves: bool, taken: C
         choice = choose_cores_of_both(cores, count, (west, east), where=node.name)
     else:
         choice = choose_cores(cores, count, west, where=node.name)
-    name = (hop.east.interface.pci_address if are_cards else hop.east.interface.name) or hop.east.name
+    name = (
+        hop.east.interface.pci_address if are_cards else hop.east.interface.name
+    ) or hop.east.name
     if choice.of_east:
         return choice
     return replace(choice, far=(name,))
@@ -154,14 +170,18 @@ def core_choices(node: DutNode, hop: Hop) -> Iterator[str]:
 def describe_cores(choice: CoreChoice) -> str:
     """The CPUs of a choice, and what they are for, in a line."""
     of_west, of_east = choice.by_side
-    main = f"main thread {choice.main}{' (shared with the operating system)' if choice.shared else ''}"
+    main = (
+        f"main thread {choice.main}{' (shared with the operating system)' if choice.shared else ''}"
+    )
     main = f"on the CPUs of {', '.join(choice.beside)}, too: {main}" if choice.beside else main
     if choice.of_east:
         return (
             f"{main}, workers {cpu_list(of_west)} for the west card on NUMA node {choice.numa_node} and "
             f"{cpu_list(of_east)} for the east card on the other node"
         )
-    far = f"; {', '.join(choice.far)} is on another node, and its frames cross" if choice.far else ""
+    far = (
+        f"; {', '.join(choice.far)} is on another node, and its frames cross" if choice.far else ""
+    )
     return f"{main}, workers {cpu_list(choice.workers)} on NUMA node {choice.numa_node}{far}"
 
 

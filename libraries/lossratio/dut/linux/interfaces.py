@@ -120,7 +120,9 @@ def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> 
                 )
 
 
-def _check_spare(node_name: str, name: str, links: Mapping[str, Link], lifelines: Mapping[str, str]) -> None:
+def _check_spare(
+    node_name: str, name: str, links: Mapping[str, Link], lifelines: Mapping[str, str]
+) -> None:
     for upper in (name, *_above(name, links)):
         if upper in lifelines:
             below = "" if upper == name else f" (below {upper})"
@@ -149,12 +151,19 @@ def _is_on_top(name: str, below: str, links: Mapping[str, Link]) -> bool:
 def _lifelines(node: DutNode) -> Iterator[tuple[str, str]]:
     """Interfaces that the node must keep, each with the reason."""
     routes = [route for route in read_routes(node) if route.get("type", "unicast") == "unicast"]
-    in_pieces = default_networks({ip_network(route["dst"]) for route in routes if route["dst"] != "default"})
+    in_pieces = default_networks(
+        {ip_network(route["dst"]) for route in routes if route["dst"] != "default"}
+    )
     for route in routes:
         if route["dst"] == "default" or ip_network(route["dst"]) in in_pieces:
-            what = "the default route" if route["dst"] == "default" else f"a part of the default route ({route['dst']})"
+            what = (
+                "the default route"
+                if route["dst"] == "default"
+                else f"a part of the default route ({route['dst']})"
+            )
             hops = (route, *route.get("nexthops", ()))
             yield from ((hop["dev"], what) for hop in hops if "dev" in hop)
+
     connection = node.attempt("sh", "-c", _SSH_CONNECTION).stdout.split()
     if connection:
         client, _, zone = connection[0].partition("%")

@@ -30,7 +30,9 @@ def _whole_frame_rate(value: Any) -> int | None:
         return None
     rate = parse_frame_rate(value)
     if not rate.is_integer() or rate > _NANOSECONDS:
-        raise ValueError(f"{value!r} is not a rate that the kernel can police: whole frames per second, at most 1e9")
+        raise ValueError(
+            f"{value!r} is not a rate that the kernel can police: whole frames per second, at most 1e9"
+        )
     return int(rate)
 
 
@@ -181,7 +183,9 @@ class LinuxDut(NodeDut[OptionsT_co]):
         for name in (self.west, self.east) if self.options.rps_cpus else ():
             self._steer(changes, name)
         if self.ruleset:
-            changes.run(*NFT, stdin=self.ruleset.creation(), undo=NFT, undo_stdin=self.ruleset.deletion())
+            changes.run(
+                *NFT, stdin=self.ruleset.creation(), undo=NFT, undo_stdin=self.ruleset.deletion()
+            )
             for portion in self.ruleset.additions():
                 changes.run(*NFT, stdin=portion)
 
@@ -190,12 +194,16 @@ class LinuxDut(NodeDut[OptionsT_co]):
         files = self.node.read_files("rps_cpus", under=f"/sys/class/net/{interface}/queues")
         where = self.node.name
         if not files:
-            raise DutError(f"{where}: interface {interface} has no queue with rps_cpus; leave the option rps_cpus out.")
+            raise DutError(
+                f"{where}: interface {interface} has no queue with rps_cpus; leave the option rps_cpus out."
+            )
         for path in sorted(files):
             try:
                 changes.write(path, cpu_mask(self.options.rps_cpus))
             except DutError as cause:
-                problem = f"{cause} Only root of the machine itself may steer frames; leave rps_cpus out."
+                problem = (
+                    f"{cause} Only root of the machine itself may steer frames; leave rps_cpus out."
+                )
                 raise DutError(problem) from cause
 
     def facts(self) -> dict[str, Any]:
@@ -203,7 +211,11 @@ class LinuxDut(NodeDut[OptionsT_co]):
         listing = self.node.json("nft", "-j", "list", "ruleset")
         walked = (self.ruleset.table, WALK)
         rules = ((entry, entry.get("rule", {})) for entry in listing["nftables"])
-        return {"nftables": [entry for entry, rule in rules if (rule.get("table"), rule.get("chain")) != walked]}
+        return {
+            "nftables": [
+                entry for entry, rule in rules if (rule.get("table"), rule.get("chain")) != walked
+            ]
+        }
 
     def read_counters(self) -> DutCounters:
         """Reads interface, policer, queue and softnet counters; softnet counters are for the whole machine."""
@@ -213,21 +225,34 @@ class LinuxDut(NodeDut[OptionsT_co]):
         by_cpu = read_softnet(self.node).values()
         listing = self.node.json("nft", "-j", "list", "counters")["nftables"]
         counters = [entry["counter"] for entry in listing if "counter" in entry]
-        ours = {one["name"]: int(one["packets"]) for one in counters if one["table"] == self.ruleset.table}
+        ours = {
+            one["name"]: int(one["packets"])
+            for one in counters
+            if one["table"] == self.ruleset.table
+        }
 
         return DutCounters(
             received={side: _count(link, "rx", "packets") for side, link in sides.items()},
             transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},
             dropped={
-                **{place: self.node.find("the counter", name, ours) for place, name in self.ruleset.counters.items()},
+                **{
+                    place: self.node.find("the counter", name, ours)
+                    for place, name in self.ruleset.counters.items()
+                },
                 **{
                     f"queue {direction}": _count(links[name], "tx", "dropped")
                     for direction, name in self.queues.items()
                 },
-                **{f"{side} interface, going out": _count(link, "tx", "dropped") for side, link in sides.items()},
+                **{
+                    f"{side} interface, going out": _count(link, "tx", "dropped")
+                    for side, link in sides.items()
+                },
             },
             details={
-                **{f"{side} interface, rx dropped": _count(link, "rx", "dropped") for side, link in sides.items()},
+                **{
+                    f"{side} interface, rx dropped": _count(link, "rx", "dropped")
+                    for side, link in sides.items()
+                },
                 "softnet dropped": sum(counts["dropped"] for counts in by_cpu),
                 "softnet time_squeeze": sum(counts["time_squeeze"] for counts in by_cpu),
                 **({} if self.connections is None else self.connections.counters()),
@@ -245,4 +270,6 @@ class LinuxDut(NodeDut[OptionsT_co]):
         """Its nftables rules."""
         rate, burst = self.options.police, self.options.bucket
         policer = None if rate is None or burst is None else (rate, burst)
-        return Ruleset(self.family, table_name(self.west), self.entrances, policer, self.options.filters or 0)
+        return Ruleset(
+            self.family, table_name(self.west), self.entrances, policer, self.options.filters or 0
+        )

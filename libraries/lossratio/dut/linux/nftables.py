@@ -59,7 +59,9 @@ class Ruleset:
         if self.walked_rules:
             content.append(self._add("chain", name=WALK))
         if self.translation:
-            content.append(self._add("chain", name=_TRANSLATE, type="nat", hook="postrouting", prio=100))
+            content.append(
+                self._add("chain", name=_TRANSLATE, type="nat", hook="postrouting", prio=100)
+            )
             content.append(self._rule(_TRANSLATE, *self.translation))
         return document([table("create", self.family, self.table), *content, *self._rules()])
 
@@ -74,7 +76,9 @@ class Ruleset:
     def renewal(self) -> str:
         """Input that replaces policers and limits in one step: buckets are full then, and counters zero."""
         flush: Command = {"flush": self._named("chain", name=_FORWARD)}
-        counters: list[Command] = [{"delete": self._named("counter", name=name)} for name in self.counters.values()]
+        counters: list[Command] = [
+            {"delete": self._named("counter", name=name)} for name in self.counters.values()
+        ]
         return document([flush, *counters, *self._rules()])
 
     def deletion(self) -> str:
@@ -84,8 +88,12 @@ class Ruleset:
     @property
     def counters(self) -> dict[str, str]:
         """Names of the counters of dropped frames, by their place."""
-        policers = {f"policer {name}": _counter(name) for name in self.entrances} if self.policer else {}
-        return policers | {name.replace("_", " "): name for name, _ in self.connection_rules if name}
+        policers = (
+            {f"policer {name}": _counter(name) for name in self.entrances} if self.policer else {}
+        )
+        return policers | {
+            name.replace("_", " "): name for name, _ in self.connection_rules if name
+        }
 
     def _rules(self) -> Iterable[Command]:
         for direction, interface in self.entrances.items():
@@ -97,7 +105,9 @@ class Ruleset:
                 over = {"rate": rate, "per": "second", "burst": burst, "inv": True}
                 counter = _counter(direction)
                 yield self._add("counter", name=counter)
-                yield self._rule(_FORWARD, entrance, {"limit": over}, {"counter": counter}, {"drop": None})
+                yield self._rule(
+                    _FORWARD, entrance, {"limit": over}, {"counter": counter}, {"drop": None}
+                )
 
         for name, expressions in self.connection_rules:
             if name:
@@ -152,7 +162,9 @@ def take_claim(
         raise
 
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    owner = f"{kind} of lossratio, set up by process {os.getpid()} on {socket.gethostname()} at {now}"
+    owner = (
+        f"{kind} of lossratio, set up by process {os.getpid()} on {socket.gethostname()} at {now}"
+    )
     for interface in interfaces:
         if interface in links:
             before = links[interface].get("ifalias", "")
@@ -180,5 +192,8 @@ def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
 
 def claimed(node: DutNode) -> frozenset[str]:
     """Names of the tables that mark an interface as set up."""
-    tables = (entry["table"]["name"] for entry in node.json("nft", "-j", "list", "tables", _FAMILY)["nftables"][1:])
+    tables = (
+        entry["table"]["name"]
+        for entry in node.json("nft", "-j", "list", "tables", _FAMILY)["nftables"][1:]
+    )
     return frozenset(name for name in tables if name.startswith(table_name("")))

@@ -11,7 +11,14 @@ from lossratio.dut.base import SIDES, DestinationMacs, Dut, OptionsT_co, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.addressing import count_host_routes
-from lossratio.dut.linux.interfaces import MADE, check_interfaces, has_link, is_up, read_links, read_routes
+from lossratio.dut.linux.interfaces import (
+    MADE,
+    check_interfaces,
+    has_link,
+    is_up,
+    read_links,
+    read_routes,
+)
 from lossratio.dut.linux.nftables import check_unclaimed, table_name, take_claim
 from lossratio.dut.linux.reports import describe_node, interface_facts, linux_telemetry
 from lossratio.errors import DutError, LinkError, LossRatioError, NodeError
@@ -36,7 +43,11 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
     if missing:
         packages = " ".join(sorted({tool.package for tool in missing if tool.package}))
         install = f"Install it there: apt-get install {packages}." if packages else ""
-        sentences = (f"lacks {', '.join(tool.program for tool in missing)}.", install, *(tool.how for tool in missing))
+        sentences = (
+            f"lacks {', '.join(tool.program for tool in missing)}.",
+            install,
+            *(tool.how for tool in missing),
+        )
         raise DutError(" ".join((node.name, *filter(None, sentences))))
     return {tool.program: answer.stdout.strip() for tool, answer in answers.items()}
 
@@ -133,12 +144,17 @@ class NodeDut(Dut[OptionsT_co]):
     def own_macs(self) -> DestinationMacs:
         """MAC addresses of its own interfaces."""
         links = read_links(self.node, self.west, self.east)
-        return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
+        return DestinationMacs(
+            from_west=links[self.west]["address"], from_east=links[self.east]["address"]
+        )
 
     def packets_of_kernel(self) -> dict[str, Any]:
         """By side, the kernel's counters of its interface as ``ip`` shows them (``rx``, ``tx``)."""
         links = read_links(self.node, self.west, self.east)
-        return {side: links[name]["stats64"] for side, name in zip(SIDES, (self.west, self.east), strict=True)}
+        return {
+            side: links[name]["stats64"]
+            for side, name in zip(SIDES, (self.west, self.east), strict=True)
+        }
 
     @abstractmethod
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
@@ -151,7 +167,9 @@ class NodeDut(Dut[OptionsT_co]):
             DutError: If the topology file gives the port no name.
         """
         if port.interface.name is None:
-            raise DutError(f"{self.kind} needs a Linux interface for {port}: give its 'name' in the topology file.")
+            raise DutError(
+                f"{self.kind} needs a Linux interface for {port}: give its 'name' in the topology file."
+            )
         return port.interface.name
 
     @property
@@ -208,7 +226,9 @@ class NodeDut(Dut[OptionsT_co]):
             self.verify()
             return
         if self.west == self.east and not self.reflects:
-            raise self.node.error(f"the path goes in and out through the same interface, {self.west}.")
+            raise self.node.error(
+                f"the path goes in and out through the same interface, {self.west}."
+            )
         self._versions = check_tools(self.node, self.tools_needed)
         check_privileges(self.node)
         check_unclaimed(self.node, (self.west, self.east))
@@ -234,13 +254,17 @@ class NodeDut(Dut[OptionsT_co]):
         self._is_checked = False
         if self._present is not None:
             if self._present.neighbours != neighbours:
-                raise self.node.error(f"the {self.kind} is set up for other neighbours; tear it down first.")
+                raise self.node.error(
+                    f"the {self.kind} is set up for other neighbours; tear it down first."
+                )
             return
 
         changes = self._changes = Changes(self.node)
         try:
             links = read_links(self.node, *self.kernel_interfaces)
-            take_claim(changes, self.node, self.kind, tuple(dict.fromkeys((self.west, self.east))), links)
+            take_claim(
+                changes, self.node, self.kind, tuple(dict.fromkeys((self.west, self.east))), links
+            )
             for name in self.kernel_interfaces:
                 if not is_up(links[name]):
                     changes.set_link(name, "up", undo=("down",))
@@ -257,7 +281,9 @@ class NodeDut(Dut[OptionsT_co]):
             except LossRatioError as left:
                 # A lost connection says nothing about the DUT.
                 kind = NodeError if isinstance(cause, NodeError) else DutError
-                raise kind(f"{cause} And the changes until then could not be undone: {left}") from cause
+                raise kind(
+                    f"{cause} And the changes until then could not be undone: {left}"
+                ) from cause
             raise
 
     def depend_on_host_routes(self, interface: str, count: int) -> None:
@@ -326,12 +352,16 @@ class NodeDut(Dut[OptionsT_co]):
             return
         if present is not None and boot_id(self.node) != present.boot_id:
             self._changes = None
-            raise DutError(f"{self.node.name} was rebooted since its {self.kind} was set up; nothing is left to undo.")
+            raise DutError(
+                f"{self.node.name} was rebooted since its {self.kind} was set up; nothing is left to undo."
+            )
+
         try:
             changes.roll_back()
         except DutError:
             self._changes = None
             raise
+
         self._changes = None
 
     @property
@@ -354,7 +384,9 @@ class NodeDut(Dut[OptionsT_co]):
         deadline = time.monotonic() + LINK_TIMEOUT
         while True:
             links = read_links(self.node)
-            without = [name for name in self.interfaces if name not in links or not has_link(links[name])]
+            without = [
+                name for name in self.interfaces if name not in links or not has_link(links[name])
+            ]
             if not without:
                 return
             if time.monotonic() > deadline:
@@ -367,7 +399,11 @@ class NodeDut(Dut[OptionsT_co]):
 
 _HOST_ROUTES = "interface {0} had {1} routes to single hosts, and has {2}"
 _CHANGES: Mapping[str, tuple[str, str, str]] = {
-    "interfaces": ("interface {0} is gone, or was set down", "", "interface {0} is not in {1} any more"),
+    "interfaces": (
+        "interface {0} is gone, or was set down",
+        "",
+        "interface {0} is not in {1} any more",
+    ),
     "ports": ("", "interface {0} was put into a bridge of the DUT", ""),
     "ways": ("", "", "the {0} was {1}, and is {2}"),
     "routes": ("the route to {0} is gone", "", ""),
@@ -387,7 +423,10 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
     # Only these protocols: there may be very many host routes, which are counted instead.
     routes = read_routes(node, *_PROTOCOLS)
     present = [name for name in interfaces if name in links]
-    queues = dict(line.split(" ", 1) for line in node.run("sh", "-c", _QUEUES, "queues", *present).splitlines())
+    queues = dict(
+        line.split(" ", 1)
+        for line in node.run("sh", "-c", _QUEUES, "queues", *present).splitlines()
+    )
     up = [name for name in present if is_up(links[name])]
     ways = {
         name: {
@@ -403,18 +442,31 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
     return {
         "interfaces": {name: links[name].get("master") for name in up},
         "ports": dict.fromkeys(
-            (name for name, link in links.items() if link.get("master") in interfaces and name not in interfaces), ""
+            (
+                name
+                for name, link in links.items()
+                if link.get("master") in interfaces and name not in interfaces
+            ),
+            "",
         ),
-        "ways": {f"{what} of interface {name}": value for name in up for what, value in ways[name].items()},
+        "ways": {
+            f"{what} of interface {name}": value
+            for name in up
+            for what, value in ways[name].items()
+        },
         "routes": {
             f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}": ""
             for route in routes
             if route.get("dev") in interfaces
         },
-        "host routes": {name: count for name, count in count_host_routes(node).items() if name in interfaces},
+        "host routes": {
+            name: count for name, count in count_host_routes(node).items() if name in interfaces
+        },
         "tables": {
             f"{family} {name}": digest
-            for family, name, digest in (line.split()[:3] for line in node.run("sh", "-c", _TABLES).splitlines())
+            for family, name, digest in (
+                line.split()[:3] for line in node.run("sh", "-c", _TABLES).splitlines()
+            )
             if name in own or not name.startswith(table_name(""))
         },
         "settings": node.read_files(*paths) if paths else {},
@@ -434,13 +486,20 @@ def check_unchanged(node: DutNode, since: SetUp) -> None:
     """
     if boot_id(node) != since.boot_id:
         raise DutError(f"{node.name} was rebooted since its set-up; set it up again.")
+
     now = _read_state(node, since.interfaces, since.changes.settings)
     lost = sorted(
         sentence.format(name, values.get(name, 0), now[what].get(name, 0))
         for what, values in since.state.items()
         for name in values.keys() | now[what].keys()
-        if (sentence := _CHANGES[what][0 if name not in now[what] else 1 if name not in values else 2])
+        if (
+            sentence := _CHANGES[what][
+                0 if name not in now[what] else 1 if name not in values else 2
+            ]
+        )
         and (name in values, values.get(name)) != (name in now[what], now[what].get(name))
     )
     if lost:
-        raise DutError(f"{node.name} is not as it was set up: {'; '.join(lost)}. Tear it down and set it up again.")
+        raise DutError(
+            f"{node.name} is not as it was set up: {'; '.join(lost)}. Tear it down and set it up again."
+        )

@@ -66,7 +66,9 @@ class ProgramDut(NodeDut[OptionsT_co]):
     """Whether it can have the receive queues of each card on workers of that card's NUMA node."""
 
     @abstractmethod
-    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+    def launch(
+        self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str
+    ) -> list[Daemon]:
         """Starts and configures the program, with all its files in a directory on the node.
 
         It returns the programs that must run until the tear-down. The MAC addresses are the neighbours'.
@@ -176,10 +178,19 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     def facts(self) -> dict[str, Any]:
         """The CPUs, and the cards."""
-        cards = {address: pci_facts(self.node, address) for address, _ in self.cards} if self.uses_cards else {}
+        cards = (
+            {address: pci_facts(self.node, address) for address, _ in self.cards}
+            if self.uses_cards
+            else {}
+        )
         cores = self._choose_cores()
-        lists = {name: list(getattr(cores, name)) for name in ("workers", "far", "of_east", "beside")}
-        return {"cores": {**asdict(cores), **lists, "described": describe_cores(cores)}, "cards": cards}
+        lists = {
+            name: list(getattr(cores, name)) for name in ("workers", "far", "of_east", "beside")
+        }
+        return {
+            "cores": {**asdict(cores), **lists, "described": describe_cores(cores)},
+            "cards": cards,
+        }
 
     def own_macs(self) -> DestinationMacs:
         """MAC addresses of its own interfaces.
@@ -187,7 +198,9 @@ class ProgramDut(NodeDut[OptionsT_co]):
         Raises:
             DutError: If a card has another driver, and no ``mac_address``.
         """
-        return DestinationMacs(from_west=self._mac(self.hop.west), from_east=self._mac(self.hop.east))
+        return DestinationMacs(
+            from_west=self._mac(self.hop.west), from_east=self._mac(self.hop.east)
+        )
 
     def _mac(self, port: Port) -> str:
         if port.interface.mac_address is not None:
@@ -196,7 +209,9 @@ class ProgramDut(NodeDut[OptionsT_co]):
         if self.uses_cards:
             names = pci_interfaces(self.node, name)
             if not names:
-                raise DutError(f"{port}: give its 'mac_address' in the topology file; the kernel has no such card.")
+                raise DutError(
+                    f"{port}: give its 'mac_address' in the topology file; the kernel has no such card."
+                )
             name = names[0]
         return str(read_links(self.node, name)[name]["address"])
 
@@ -204,7 +219,10 @@ class ProgramDut(NodeDut[OptionsT_co]):
     def cards(self) -> list[tuple[str, str]]:
         """PCI address and driver of each card."""
         driver = self.hop.uio_driver
-        return [(self.port_name(port), card_driver(port.interface.driver, driver)) for port in self.hop.ports]
+        return [
+            (self.port_name(port), card_driver(port.interface.driver, driver))
+            for port in self.hop.ports
+        ]
 
     @property
     def polls(self) -> bool:
@@ -214,17 +232,30 @@ class ProgramDut(NodeDut[OptionsT_co]):
     def _choose_cores(self) -> CoreChoice:
         """Chooses cores that no DUT before it in the chain has, on the same machine."""
         before = self.chain[: self.chain.index(self)]
-        same = [dut for dut in before if isinstance(dut, ProgramDut) and boot_id(dut.node) == boot_id(self.node)]
+        same = [
+            dut
+            for dut in before
+            if isinstance(dut, ProgramDut) and boot_id(dut.node) == boot_id(self.node)
+        ]
         taken = frozenset(cpu for dut in same for cpu in dut.cpus)
+
         try:
-            return cores_of_path(self.node, self.hop, self.options.cores, halves=self.places_queues, taken=taken)
+            return cores_of_path(
+                self.node, self.hop, self.options.cores, halves=self.places_queues, taken=taken
+            )
         except NotMeasuredHereError as error:
             if not same:
                 raise
+
             names = tuple(dut.hop.node_name for dut in same)
             if self.polls:
-                raise NotMeasuredHereError(f"{error} {', '.join(names)} on the same machine has the others.") from error
-            choice = cores_of_path(self.node, self.hop, self.options.cores, halves=self.places_queues)
+                raise NotMeasuredHereError(
+                    f"{error} {', '.join(names)} on the same machine has the others."
+                ) from error
+
+            choice = cores_of_path(
+                self.node, self.hop, self.options.cores, halves=self.places_queues
+            )
             return replace(choice, beside=names)
 
     @property
@@ -279,7 +310,9 @@ def check_pci(node: DutNode, address: str, driver: str) -> None:
         DutError: If the node lacks the card or the driver, or uses an interface of the card.
     """
     if node.attempt("test", "-d", f"{_DEVICES}/{address}").exit_status != 0:
-        raise DutError(f"{node.name} has no PCI device {address}. Correct it in the topology file (see lspci -D).")
+        raise DutError(
+            f"{node.name} has no PCI device {address}. Correct it in the topology file (see lspci -D)."
+        )
     if node.attempt("test", "-d", f"/sys/bus/pci/drivers/{driver}").exit_status != 0:
         raise node.error(
             f"the kernel has not loaded the driver {driver!r} for PCI device {address}. "
@@ -325,7 +358,14 @@ def pci_interfaces(node: DutNode, address: str) -> Sequence[str]:
 
 def pci_facts(node: DutNode, address: str) -> dict[str, Any]:
     """Vendor, device, driver and NUMA node of a card, as JSON data for the test report."""
-    names = ("vendor", "device", "subsystem_vendor", "subsystem_device", "numa_node", "current_link_speed")
+    names = (
+        "vendor",
+        "device",
+        "subsystem_vendor",
+        "subsystem_device",
+        "numa_node",
+        "current_link_speed",
+    )
     texts = node.read_files(*(f"{_DEVICES}/{address}/{name}" for name in names))
     values = {path.rpartition("/")[2]: text for path, text in texts.items()}
     return {"driver": bound_driver(node, address), **values}

@@ -38,13 +38,18 @@ _INTERFACE_SETTINGS = (
 )
 
 
-def describe_node(node: DutNode, versions: Mapping[str, str], interfaces: Sequence[str]) -> dict[str, Any]:
+def describe_node(
+    node: DutNode, versions: Mapping[str, str], interfaces: Sequence[str]
+) -> dict[str, Any]:
     """Kernel, distribution, CPUs and their governors, tool versions, and the kernel settings that change a throughput.
 
     The facts that each result has are among them: `lossratio.nodes.gather_facts` gathers both.
     """
     gathered = node.facts()
-    settings = [*_NODE_SETTINGS, *(setting.format(name) for name in interfaces for setting in _INTERFACE_SETTINGS)]
+    settings = [
+        *_NODE_SETTINGS,
+        *(setting.format(name) for name in interfaces for setting in _INTERFACE_SETTINGS),
+    ]
     sysctls = node.read_files(*(f"/proc/sys/{setting}" for setting in settings))
 
     return {
@@ -74,16 +79,27 @@ def interface_facts(node: DutNode, links: Sequence[Link]) -> dict[str, dict[str,
     names = [link["ifname"] for link in links]
     *drivers, features = node.run("sh", "-c", _ASK_ETHTOOL, "ethtool", *names).split("=\n")
     queues = range(max((link.get("num_rx_queues", 1) for link in links), default=0))
-    files = ("device/numa_node", "speed", "threaded", *(f"queues/rx-{queue}/rps_cpus" for queue in queues))
+    files = (
+        "device/numa_node",
+        "speed",
+        "threaded",
+        *(f"queues/rx-{queue}/rps_cpus" for queue in queues),
+    )
     texts = node.read_files(*(f"/sys/class/net/{name}/{file}" for name in names for file in files))
     facts = {}
-    for name, link, driver, active in zip(names, links, drivers, json.loads(features), strict=False):
+
+    for name, link, driver, active in zip(
+        names, links, drivers, json.loads(features), strict=False
+    ):
         read = [texts.get(f"/sys/class/net/{name}/{file}") for file in files]
         facts[name] = _facts(link, driver, active[0], read)
+
     return facts
 
 
-def _facts(link: Link, driver: str, features: Mapping[str, Any], texts: Sequence[str | None]) -> dict[str, Any]:
+def _facts(
+    link: Link, driver: str, features: Mapping[str, Any], texts: Sequence[str | None]
+) -> dict[str, Any]:
     numa, speed, threaded, *rps = texts
     lines = (line.partition(": ") for line in driver.splitlines())
     known = {key: value for key, _, value in lines if value not in ("", "N/A")}
@@ -105,7 +121,9 @@ def _facts(link: Link, driver: str, features: Mapping[str, Any], texts: Sequence
         "receive_queues": link.get("num_rx_queues"),
         "transmit_queues": link.get("num_tx_queues"),
         "rps_cpus": {f"rx-{queue}": mask for queue, mask in enumerate(rps) if mask is not None},
-        "offloads": sorted(name for name, state in features.items() if isinstance(state, dict) and state["active"]),
+        "offloads": sorted(
+            name for name, state in features.items() if isinstance(state, dict) and state["active"]
+        ),
     }
 
 
@@ -124,7 +142,9 @@ def read_softnet(node: DutNode) -> dict[str, dict[str, int]]:
     for index, line in enumerate(node.read_files(_FILE).get(_FILE, "").splitlines()):
         row = [int(column, 16) for column in line.split()]
         cpu = row[_CPU_COLUMN] if len(row) > _CPU_COLUMN else index
-        counts[f"cpu{cpu}"] = {name: row[column] for name, column in _COLUMNS.items() if column < len(row)}
+        counts[f"cpu{cpu}"] = {
+            name: row[column] for name, column in _COLUMNS.items() if column < len(row)
+        }
     return counts
 
 
@@ -159,10 +179,15 @@ def _queues(interfaces: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, A
                 frames[number] = max(frames.get(number, 0), count)
         # A veth counts the frames of XDP programs only, and has zeros without one.
         if any(frames.values()):
-            yield from ({"interface": interface, "queue": number, "frames": count} for number, count in frames.items())
+            yield from (
+                {"interface": interface, "queue": number, "frames": count}
+                for number, count in frames.items()
+            )
 
 
-_PERF_EVENTS = "task-clock,context-switches,cpu-migrations,cycles,instructions,cache-misses,branch-misses"
+_PERF_EVENTS = (
+    "task-clock,context-switches,cpu-migrations,cycles,instructions,cache-misses,branch-misses"
+)
 _LONGEST = 600
 """Seconds after which a perf that was not stopped ends by itself."""
 
@@ -199,11 +224,16 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str]) -> Iterator[dict[s
         for name, count in counts.items()
     ]
     report["statistics"] += [
-        statistic("conntrack", f"conntrack_{name}", count, "connections") for name, count in report["conntrack"].items()
+        statistic("conntrack", f"conntrack_{name}", count, "connections")
+        for name, count in report["conntrack"].items()
     ]
     report["queues"] = list(_queues(report["interfaces"]))
     report["cpus"] = [
-        {"cpu": int(cpu[3:]), "frames": counts["processed"], "softirq": _share(report["cpu_times"].get(cpu, {}))}
+        {
+            "cpu": int(cpu[3:]),
+            "frames": counts["processed"],
+            "softirq": _share(report["cpu_times"].get(cpu, {})),
+        }
         for cpu, counts in report["softnet"].items()
     ]
 
@@ -234,13 +264,18 @@ def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:
 
 
 def _driver_counts(node: DutNode, interface: str) -> dict[str, int]:
-    lines = (line.strip().partition(": ") for line in node.attempt("ethtool", "-S", interface).stdout.splitlines())
+    lines = (
+        line.strip().partition(": ")
+        for line in node.attempt("ethtool", "-S", interface).stdout.splitlines()
+    )
     return {name: int(value) for name, _, value in lines if value.isdecimal()}
 
 
 def _difference(now: Any, before: Any) -> Any:
     if isinstance(now, dict):
-        return {name: _difference(value, before[name]) for name, value in now.items() if name in before}
+        return {
+            name: _difference(value, before[name]) for name, value in now.items() if name in before
+        }
     return now - before
 
 

@@ -21,7 +21,9 @@ _SECONDS = 0.3
 _READINGS = 3
 TOLERANCE = 1e-3
 """How far a policer's clock may be off, as a share: a fifth of the width of FD.io CSIT's goals."""
-_READING = re.compile(r"cpu time \S+ now (?P<stamp>\d+) .*?\n\s*reftime \S+ now (?P<seconds>\d+\.\d+)")
+_READING = re.compile(
+    r"cpu time \S+ now (?P<stamp>\d+) .*?\n\s*reftime \S+ now (?P<seconds>\d+\.\d+)"
+)
 _TOKENS = re.compile(r"cir (?P<tokens>\d+) tok/period,.* scale (?P<scale>\d+)")
 
 
@@ -37,13 +39,19 @@ class ClockReading:
 
 def parse_clock(text: str) -> list[ClockReading]:
     """The readings in the output of ``show clock verbose``: two or more, or none if VPP prints something else."""
-    return [ClockReading(int(found["stamp"]), float(found["seconds"])) for found in _READING.finditer(text)]
+    return [
+        ClockReading(int(found["stamp"]), float(found["seconds"]))
+        for found in _READING.finditer(text)
+    ]
 
 
 def stamps_per_second(before: Sequence[ClockReading], after: Sequence[ClockReading]) -> float:
     """Time stamps of the CPU in a second, by readings and others a while later: those whose stamps came least late."""
     rough = (after[-1].stamp - before[0].stamp) / (after[-1].seconds - before[0].seconds)
-    first, last = (min(readings, key=lambda one: one.stamp - rough * one.seconds) for readings in (before, after))
+    first, last = (
+        min(readings, key=lambda one: one.stamp - rough * one.seconds)
+        for readings in (before, after)
+    )
     return (last.stamp - first.stamp) / (last.seconds - first.seconds)
 
 
@@ -93,7 +101,9 @@ def read_clock(ask: Callable[[str], str], policer: str, kilobits: int) -> Police
     """Measures the clock of a policer, which takes a third of a second; None: this VPP does not print it."""
 
     def readings() -> list[ClockReading]:
-        return [reading for _ in range(_READINGS) for reading in parse_clock(ask("show clock verbose"))]
+        return [
+            reading for _ in range(_READINGS) for reading in parse_clock(ask("show clock verbose"))
+        ]
 
     before = readings()
     policers = policers_stamps_per_second(ask(f"show policer name {policer}"), kilobits)

@@ -35,7 +35,9 @@ class VppOptions(Feature):
     unusable: ClassVar[tuple[str, ...]] = ()
     """What is wrong with features of other packages, which cannot be used therefore."""
 
-    home: Annotated[str, Role.TESTED] = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"))
+    home: Annotated[str, Role.TESTED] = Field(
+        default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr")
+    )
     """Directory of VPP on the node, with ``bin/vpp`` and ``bin/vppctl``; where missing, the value of the environment
     variable ``VPP_HOME`` on the machine that runs the suite, or ``/usr``."""
     frame_queue: int = Field(default=1024, ge=64, le=65_536)
@@ -48,7 +50,9 @@ class VppOptions(Feature):
             return given
         unknown = [str(name) for name in given if name not in cls.model_fields]
         if unknown:
-            raise ValueError(f"there is no option {unknown[0]!r}, and features are missing: {' '.join(cls.unusable)}")
+            raise ValueError(
+                f"there is no option {unknown[0]!r}, and features are missing: {' '.join(cls.unusable)}"
+            )
         return given
 
     @model_serializer(mode="wrap")
@@ -56,7 +60,11 @@ class VppOptions(Feature):
         """Leaves out added options that are as by default: results do not depend on what else is installed."""
         written: dict[str, Any] = serialize(self)
         given = {option for feature in self.features for option in feature.model_fields}
-        return {name: value for name, value in written.items() if name in self.own_options or name in given}
+        return {
+            name: value
+            for name, value in written.items()
+            if name in self.own_options or name in given
+        }
 
     @model_validator(mode="after")
     def _goes_together(self) -> "VppOptions":
@@ -82,7 +90,10 @@ class VppOptions(Feature):
 
     def forwarding_pairs(self, ports: Ports) -> tuple[Ports, ...]:
         """The pairs of ports that forward to each other: one, or one before and one behind a process."""
-        return next((pairs for kind in self.features if (pairs := kind.pairs(self, ports)) is not None), (ports,))
+        return next(
+            (pairs for kind in self.features if (pairs := kind.pairs(self, ports)) is not None),
+            (ports,),
+        )
 
     def forwarding_commands(self, *links: VppPort) -> Iterator[Command]:
         """The commands that make VPP forward between two ports, once their interfaces exist."""
@@ -101,14 +112,19 @@ class VppOptions(Feature):
         lines = []
         if self.forwarding == "l2bd":
             interface = self.inner_ports(*ports)[0].interface
-            lines = [f"l2fib add {mac} {BRIDGE_DOMAIN} {interface} static" for mac in unused_macs(count)]
+            lines = [
+                f"l2fib add {mac} {BRIDGE_DOMAIN} {interface} static" for mac in unused_macs(count)
+            ]
         elif self.is_router:
             for port, share in zip(ports, halves(count), strict=True):
                 side = port.routed(self.ip_version)
                 first = int(side.neighbour) - share
                 if share:
                     lines.append(many_routes(side, type(side.neighbour)(first), share))
-        return Command("".join(f"{line}\n" for line in lines), answer=ROUTES_ADDED) if lines else None
+
+        return (
+            Command("".join(f"{line}\n" for line in lines), answer=ROUTES_ADDED) if lines else None
+        )
 
     def _made_upon(self, port: VppPort) -> tuple[VppPort, list[Command]]:
         made: list[Command] = []
@@ -131,18 +147,29 @@ class VppOptions(Feature):
             for port in ports:
                 yield Command(f"set interface l2 bridge {port.interface} {domain}")
                 if port.neighbour_mac:
-                    yield Command(f"l2fib add {port.neighbour_mac} {domain} {port.interface} static")
+                    yield Command(
+                        f"l2fib add {port.neighbour_mac} {domain} {port.interface} static"
+                    )
         else:
             for port in ports:
                 yield from self._routed(port)
 
     def _routed(self, port: VppPort) -> Iterator[Command]:
         side = port.routed(self.ip_version)
-        yield Command(f"set interface ip address {port.interface} {side.address}/{side.network.max_prefixlen - 2}")
-        yield Command(f"set ip neighbor {port.interface} {side.neighbour} {port.neighbour_mac} static")
+        yield Command(
+            f"set interface ip address {port.interface} {side.address}/{side.network.max_prefixlen - 2}"
+        )
+        yield Command(
+            f"set ip neighbor {port.interface} {side.neighbour} {port.neighbour_mac} static"
+        )
         table = f" table {port.table}" if port.table else ""
-        default = Command(f"ip route add {side.network}{table} via {side.neighbour} {port.interface}")
-        given = (routes for kind in self.features if (routes := kind.routed(self, port)) is not None)
+        default = Command(
+            f"ip route add {side.network}{table} via {side.neighbour} {port.interface}"
+        )
+        given = (
+            routes for kind in self.features if (routes := kind.routed(self, port)) is not None
+        )
+
         yield from next(given, [default])
 
 
@@ -189,15 +216,22 @@ def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
     entry = FEATURES.find(name)
     if not (isinstance(kind, type) and issubclass(kind, Feature)):
         raise FEATURES.broken(entry, "is not a subclass of lossratio.dut.vpp.Feature")
+
     options = kind.own_fields()
     if not options:
         raise FEATURES.broken(entry, "has no option, and so it would never be on")
+
     for option, field in options.items():
         if option in owners:
-            raise FEATURES.broken(entry, f"has the option {option!r}, as {owners[option]} has: give it another name")
+            raise FEATURES.broken(
+                entry, f"has the option {option!r}, as {owners[option]} has: give it another name"
+            )
         if field.default is PydanticUndefined:
-            problem = f"has no default for {option!r}: give it the one that means that the feature is off"
+            problem = (
+                f"has no default for {option!r}: give it the one that means that the feature is off"
+            )
             raise FEATURES.broken(entry, problem)
+
     return kind
 
 
@@ -218,14 +252,20 @@ def card_commands(driver: str, card: Card, kernels_name: str, mac: str) -> Itera
     """The commands that give VPP a card that startup.conf does not give it."""
     if driver == "rdma":
         queues = f"num-rx-queues {card.queues} rx-queue-size {card.descriptors} tx-queue-size {card.descriptors}"
-        yield Command(f"create interface rdma host-if {kernels_name} name {card.name} {queues} no-multi-seg")
+        yield Command(
+            f"create interface rdma host-if {kernels_name} name {card.name} {queues} no-multi-seg"
+        )
         # It would have an address of its own otherwise.
         yield Command(f"set interface mac address {card.name} {mac}")
     elif driver == "avf":
         # One pair of queues more, as in CSIT: the main thread may send, too.
-        yield Command(f"device attach pci/{card.address} driver iavf args request_qpairs={card.queues + 1}")
+        yield Command(
+            f"device attach pci/{card.address} driver iavf args request_qpairs={card.queues + 1}"
+        )
         queues = f"num-rx-queues {card.queues} rx-queues-size {card.descriptors} tx-queues-size {card.descriptors}"
-        yield Command(f"device create-interface pci/{card.address} port 0 if-name {card.name} {queues}")
+        yield Command(
+            f"device create-interface pci/{card.address} port 0 if-name {card.name} {queues}"
+        )
 
 
 def placement_commands(cards: Iterable[Card]) -> Iterator[Command]:

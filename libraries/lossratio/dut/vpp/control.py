@@ -69,12 +69,17 @@ class VppControl:
             timeout=seconds,
         )
         if given.exit_status != 0:
-            raise self.node.error(f"VPP did not get the commands with keys: {_KEY.sub('KEY', reason(given))}.")
+            raise self.node.error(
+                f"VPP did not get the commands with keys: {_KEY.sub('KEY', reason(given))}."
+            )
+
         answer = given.stdout.replace("\r", "").strip()
         if re.fullmatch(command.answer, answer) is None:
             said = _KEY.sub("KEY", answer)[-_LONGEST_ANSWER:] or "it gave no reason"
             raise self.node.error(f"VPP refused one of the commands with keys: {said}.")
-        changes.commands.append(f"vppctl exec FILE, which is gone: {len(command.text.splitlines())} lines with keys")
+        changes.commands.append(
+            f"vppctl exec FILE, which is gone: {len(command.text.splitlines())} lines with keys"
+        )
 
     def check(self, shown: Collection[Shown]) -> dict[str, str]:
         """Checks what VPP shows, and returns by command what it showed, in words.
@@ -89,7 +94,9 @@ class VppControl:
                     time.sleep(_POLL)
                     continue
                 said = " ".join(answer.split())
-                raise self.node.error(f"VPP's {each.command!r} does not show {each.meaning}: {said[-500:]}")
+                raise self.node.error(
+                    f"VPP's {each.command!r} does not show {each.meaning}: {said[-500:]}"
+                )
         return {each.command: each.meaning for each in shown}
 
     def _line(self, command: str) -> tuple[str, ...]:
@@ -114,10 +121,14 @@ cat > "$file" || exit
 "$@"
 exit
 """
-_PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/dev/null; "$2" --version'
+_PLUGINS = (
+    'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/dev/null; "$2" --version'
+)
 
 
-def check_installed(node: DutNode, program: str, options: VppOptions, drivers: dict[str, Needs]) -> None:
+def check_installed(
+    node: DutNode, program: str, options: VppOptions, drivers: dict[str, Needs]
+) -> None:
     """Checks that the VPP of a node has what features need, and what drives its interfaces, by what asks for it.
 
     Raises:
@@ -133,7 +144,9 @@ def check_installed(node: DutNode, program: str, options: VppOptions, drivers: d
 
     for option, needs in needed.items():
         if version < needs.version:
-            raise node.error(f"{option} needs VPP {needs.version} or later, and {program} is {version}.")
+            raise node.error(
+                f"{option} needs VPP {needs.version} or later, and {program} is {version}."
+            )
         for plugin, since in needs.plugins.items():
             if version >= since and f"/{plugin}_plugin.so" not in text:
                 raise node.error(

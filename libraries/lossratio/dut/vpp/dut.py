@@ -14,7 +14,13 @@ from lossratio.dut.dpdk import are_linked
 from lossratio.dut.linux.cores import CoreChoice, cores_of_path, read_cores
 from lossratio.dut.linux.interfaces import check_free, is_up, read_links
 from lossratio.dut.linux.node_dut import PYTHON
-from lossratio.dut.linux.program_dut import BIFURCATED, ProgramDut, bound_driver, detach_afterwards, pci_interfaces
+from lossratio.dut.linux.program_dut import (
+    BIFURCATED,
+    ProgramDut,
+    bound_driver,
+    detach_afterwards,
+    pci_interfaces,
+)
 from lossratio.dut.vpp import reports
 from lossratio.dut.vpp.clock import PolicerClock, read_clock
 from lossratio.dut.vpp.configuration import (
@@ -115,7 +121,12 @@ class Vpp(ProgramDut[VppOptions]):
                     f"device {address} has the driver {driver}. Say 'vpp: {{driver: dpdk}}' in the topology file."
                 )
 
-            virtual = self.node.attempt("test", "-e", f"/sys/bus/pci/devices/{address}/physfn").exit_status == 0
+            virtual = (
+                self.node.attempt(
+                    "test", "-e", f"/sys/bus/pci/devices/{address}/physfn"
+                ).exit_status
+                == 0
+            )
             if self.hop.vpp.driver == "avf" and not virtual:
                 raise self.node.error(
                     f"VPP's driver avf is for virtual functions, and PCI device {address} is none. "
@@ -143,7 +154,11 @@ class Vpp(ProgramDut[VppOptions]):
                     )
                 raise self.node.error(f"{problem} Set up the testbed with duts={needed}.")
 
-        by = f"driver: {self.hop.vpp.driver}" if self.uses_cards else f"sockets={self.options.sockets}"
+        by = (
+            f"driver: {self.hop.vpp.driver}"
+            if self.uses_cards
+            else f"sockets={self.options.sockets}"
+        )
         plugins = {plugin: "" for plugin in [_PLUGINS.get(by)] if plugin is not None}
         check_installed(self.node, self.program, self.options, {by: Needs(plugins=plugins)})
         ports = both_ports((self.west, self.east), ("", ""))
@@ -172,14 +187,22 @@ class Vpp(ProgramDut[VppOptions]):
         if self._clock is None:
             self._check_clock()
 
-    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+    def launch(
+        self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str
+    ) -> list[Daemon]:
         """Starts VPP and configures it command by command."""
         self._clock = None
         configuration = f"{directory}/startup.conf"
         options = self.options
         cards = self._vpp_cards(cores)
-        lines = [line for feature in options.features for line in (*feature.plugin_lines(), *feature.startup(options))]
-        text = startup_configuration(directory, cores, cards, self.hop.vpp, entries=options.entries, lines=lines)
+        lines = [
+            line
+            for feature in options.features
+            for line in (*feature.plugin_lines(), *feature.startup(options))
+        ]
+        text = startup_configuration(
+            directory, cores, cards, self.hop.vpp, entries=options.entries, lines=lines
+        )
         write_file(changes, configuration, text)
         program = (self.program, "-c", configuration)
         # A process polls, and may have to share a CPU with it.
@@ -197,7 +220,9 @@ class Vpp(ProgramDut[VppOptions]):
         for command in (*placement_commands(cards), *options.forwarding_commands(*links)):
             control.configure(changes, command)
         daemons = [daemon, *self._start_programs(changes, directory, cores)]
-        for command in (each for kind in options.features for each in kind.connected(options, links)):
+        for command in (
+            each for kind in options.features for each in kind.connected(options, links)
+        ):
             control.configure(changes, command)
         self._verified = self._check_features(control, links)
         if options.forwarding == "ip6":
@@ -205,24 +230,42 @@ class Vpp(ProgramDut[VppOptions]):
 
         return daemons
 
-    def _start_programs(self, changes: Changes, directory: str, cores: CoreChoice) -> Iterator[Daemon]:
+    def _start_programs(
+        self, changes: Changes, directory: str, cores: CoreChoice
+    ) -> Iterator[Daemon]:
         """Starts programs that belong to features, on CPUs of their own where there are enough."""
-        for arguments in (line for kind in self.options.features for line in kind.programs(self.options, directory)):
+        for arguments in (
+            line
+            for kind in self.options.features
+            for line in kind.programs(self.options, directory)
+        ):
             try:
                 taken = frozenset((cores.main, *cores.workers))
                 cores = cores_of_path(self.node, self.hop, 1, halves=False, taken=taken)
             except DutError:
                 if self.polls:
                     raise
-            threads = ",".join(f"{number}@{cpu}" for number, cpu in enumerate((cores.main, cores.workers[0])))
-            command = ("env", f"RUNTIME_DIRECTORY={directory}", PROCESS.program, "--lcores", threads, *arguments)
+
+            threads = ",".join(
+                f"{number}@{cpu}" for number, cpu in enumerate((cores.main, cores.workers[0]))
+            )
+            command = (
+                "env",
+                f"RUNTIME_DIRECTORY={directory}",
+                PROCESS.program,
+                "--lcores",
+                threads,
+                *arguments,
+            )
             daemon = Daemon(self.node, directory, "testpmd", command)
             daemon.start(changes, lambda: are_linked(self.node, directory))
             yield daemon
 
     def _check_features(self, control: VppControl, links: Ports) -> dict[str, str]:
         ports = self.options.inner_ports(*links)
-        return control.check([each for kind in self.options.features for each in kind.verified(self.options, ports)])
+        return control.check(
+            [each for kind in self.options.features for each in kind.verified(self.options, ports)]
+        )
 
     def _outlast_reports(self, control: VppControl) -> None:
         """Waits until VPP has sent its only report of multicast groups (RFC 3810), which no trial may count."""
@@ -258,7 +301,9 @@ class Vpp(ProgramDut[VppOptions]):
             **super().facts(),
             "version": control.ask("show version").strip(),
             "startup": self.node.run("cat", f"{control.directory}/startup.conf").splitlines(),
-            "clock": None if self._clock is None else {**asdict(self._clock), "starts": self._starts},
+            "clock": None
+            if self._clock is None
+            else {**asdict(self._clock), "starts": self._starts},
             "verified": self._verified,
             "shown": {command: control.lines(command) for command in shown},
         }
@@ -275,12 +320,20 @@ class Vpp(ProgramDut[VppOptions]):
         counts = reports.parse_interfaces(control.ask(f"show interface {wanted}"))
         names = zip(("west", "east"), self._vpp_names, strict=True)
         sides = {side: self.node.find("VPP's interface", name, counts) for side, name in names}
-        received = {side: count.get("rx packets", 0) + count.get("rx-miss", 0) for side, count in sides.items()}
+        received = {
+            side: count.get("rx packets", 0) + count.get("rx-miss", 0)
+            for side, count in sides.items()
+        }
         transmitted = {side: counters.get("tx packets", 0) for side, counters in sides.items()}
-        dropped = {f"VPP, frames from the {side}": counters.get("drops", 0) for side, counters in sides.items()}
+        dropped = {
+            f"VPP, frames from the {side}": counters.get("drops", 0)
+            for side, counters in sides.items()
+        }
 
         if self.uses_cards:
-            dropped |= {f"{side} card, rx-miss": count.get("rx-miss", 0) for side, count in sides.items()}
+            dropped |= {
+                f"{side} card, rx-miss": count.get("rx-miss", 0) for side, count in sides.items()
+            }
         else:
             for side, kernel in self.packets_of_kernel().items():
                 dropped[f"ring in front of VPP, {side}"] = kernel["rx"]["packets"] - received[side]
@@ -288,7 +341,9 @@ class Vpp(ProgramDut[VppOptions]):
                 received[side], transmitted[side] = kernel["rx"]["packets"], kernel["tx"]["packets"]
 
         dropped |= self._dropped_around_process(counts)
-        return DutCounters(received, transmitted, dropped, details=reports.parse_errors(control.ask("show errors")))
+        return DutCounters(
+            received, transmitted, dropped, details=reports.parse_errors(control.ask("show errors"))
+        )
 
     def _dropped_around_process(self, counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
         """Frames that VPP gave to a process and did not get back, and those that it dropped then."""
@@ -301,7 +356,10 @@ class Vpp(ProgramDut[VppOptions]):
         return {
             "process, frames from the west": sent["west"] - back["east"],
             "process, frames from the east": sent["east"] - back["west"],
-            **{f"VPP, at the process, {side}": counts[name].get("drops", 0) for side, name in inner.items()},
+            **{
+                f"VPP, at the process, {side}": counts[name].get("drops", 0)
+                for side, name in inner.items()
+            },
         }
 
     @property
@@ -337,17 +395,31 @@ class Vpp(ProgramDut[VppOptions]):
     def telemetry(self) -> Iterator[dict[str, Any]]:
         """The counters of VPP's graph nodes, besides the reports of the node, and what its features prove then."""
         control = self._control
-        for command in ("clear runtime", "clear errors", "clear interfaces", "clear hardware-interfaces"):
+        for command in (
+            "clear runtime",
+            "clear errors",
+            "clear interfaces",
+            "clear hardware-interfaces",
+        ):
             control.ask(command)
+
         with super().telemetry() as report:
             yield report
         features = self.options.features
-        for command in (*_SHOWN_ON_TRIALS, *(command for feature in features for command in feature.needs.shows)):
+        for command in (
+            *_SHOWN_ON_TRIALS,
+            *(command for feature in features for command in feature.needs.shows),
+        ):
             report[command] = control.lines(command)
+
         runtime = control.ask("show runtime")
         report["statistics"] += reports.parse_runtime(runtime)
-        report["proved"] = control.check([each for kind in features for each in kind.proved(self.options, self._ports)])
-        report["workers"] = reports.parse_workers(runtime, control.ask("show interface rx-placement"))
+        report["proved"] = control.check(
+            [each for kind in features for each in kind.proved(self.options, self._ports)]
+        )
+        report["workers"] = reports.parse_workers(
+            runtime, control.ask("show interface rx-placement")
+        )
 
     def probes(self) -> Sequence[str]:
         """Bundles of VPP's performance monitor, as far as it has them here."""
@@ -403,7 +475,9 @@ class Vpp(ProgramDut[VppOptions]):
         if not self.uses_cards:
             return ()
         options = self.options
-        return both_cards((self.west, self.east), cores, queues=options.queues, descriptors=options.frame_queue)
+        return both_cards(
+            (self.west, self.east), cores, queues=options.queues, descriptors=options.frame_queue
+        )
 
     def _take_cards(self, control: VppControl, changes: Changes, cards: Sequence[Card]) -> None:
         macs = self.own_macs()
@@ -421,7 +495,9 @@ class Vpp(ProgramDut[VppOptions]):
             if self.options.uses_af_xdp:
                 queues = f"num-rx-queues {self.options.queues or 'all'}"
                 sizes = f"rx-queue-size {self.options.frame_queue} tx-queue-size {self.options.frame_queue}"
-                command = f"create interface af_xdp host-if {name} name host-{name} {sizes} {queues}"
+                command = (
+                    f"create interface af_xdp host-if {name} name host-{name} {sizes} {queues}"
+                )
                 control.configure(changes, Command(command))
                 # It would have an address of its own otherwise.
                 control.configure(changes, Command(f"set interface mac address host-{name} {mac}"))

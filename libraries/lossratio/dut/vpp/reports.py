@@ -7,7 +7,9 @@ from typing import Any
 
 from lossratio.dut.linux.reports import statistic
 
-_COUNTER = re.compile(r"^\s*(?P<count>\d+)\s+(?P<node>\S+)\s+(?P<reason>\S.*?)\s+(?P<severity>error|warn|info)\s*$")
+_COUNTER = re.compile(
+    r"^\s*(?P<count>\d+)\s+(?P<node>\S+)\s+(?P<reason>\S.*?)\s+(?P<severity>error|warn|info)\s*$"
+)
 _NOT_DROPPED = ("info",)
 
 
@@ -54,7 +56,9 @@ def parse_runtime(text: str) -> list[dict[str, Any]]:
             place = named["name"]
         elif loops := _LOOPS.search(line):
             statistics.append(statistic(place, "loops_per_second", loops["loops"], "1/s"))
-            statistics.append(statistic(place, "vectors_per_node_call", loops["vectors"], "packets"))
+            statistics.append(
+                statistic(place, "vectors_per_node_call", loops["vectors"], "packets")
+            )
         elif (node := _NODE.match(line)) and int(node["vectors"]):
             of_thread = {f"thread_{name}": value for name, value in thread.items()}
             labels = {"node_name": node["node"], "state": node["state"], **of_thread}
@@ -103,7 +107,10 @@ def parse_workers(runtime: str, placement: str) -> list[dict[str, Any]]:
 
     if len(frames) > 1 and not frames.get(_MAIN_THREAD):
         frames.pop(_MAIN_THREAD, None)
-    return [{"worker": worker, "frames": count, "queues": queues.get(worker, [])} for worker, count in frames.items()]
+    return [
+        {"worker": worker, "frames": count, "queues": queues.get(worker, [])}
+        for worker, count in frames.items()
+    ]
 
 
 _PLACED = re.compile(r"^Thread \d+ \((?P<name>[^)]+)\)")

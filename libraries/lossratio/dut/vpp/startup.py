@@ -93,7 +93,10 @@ def startup_configuration(
         "buffers": _buffers(start, cores, with_cards=bool(cards)),
         **_drivers(start.driver, cards),
     }
-    for section, line in (*lines, *((name, line) for name, free in start.startup.items() for line in free)):
+    for section, line in (
+        *lines,
+        *((name, line) for name, free in start.startup.items() for line in free),
+    ):
         sections.setdefault(section, []).append(line)
 
     return "".join(
@@ -107,8 +110,13 @@ def hugepage_megabytes(start: VppStart, cores: CoreChoice, numa_nodes: int) -> i
     """Megabytes of hugepages that VPP needs for the buffers of cards, and its heaps where they are in hugepages."""
     size = (start.buffer_size or _BUFFER_SIZE) + _BUFFER_HEADERS
     needed = numa_nodes * _buffer_count(start, cores) * size
-    heaps = ((start.main_heap_page_size, start.main_heap_size), (start.statseg_page_size, start.statseg_size))
-    needed += sum(_size(size or _LARGE) for pages, size in heaps if pages not in (None, "default", "4K"))
+    heaps = (
+        (start.main_heap_page_size, start.main_heap_size),
+        (start.statseg_page_size, start.statseg_size),
+    )
+    needed += sum(
+        _size(size or _LARGE) for pages, size in heaps if pages not in (None, "default", "4K")
+    )
     return -(-needed // _MEBI)
 
 
@@ -125,7 +133,10 @@ def _buffers(start: VppStart, cores: CoreChoice, *, with_cards: bool) -> list[st
     if with_cards:
         lines = [f"buffers-per-numa {_buffer_count(start, cores)}"]
     else:
-        lines = ["page-size default", f"buffers-per-numa {start.buffers_per_numa or _BUFFERS_OF_SOCKETS}"]
+        lines = [
+            "page-size default",
+            f"buffers-per-numa {start.buffers_per_numa or _BUFFERS_OF_SOCKETS}",
+        ]
     if start.buffer_size is None:
         return lines
     return [*lines, f"default data-size {start.buffer_size}"]

@@ -12,7 +12,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.dut.base import EASTWARD, WESTWARD, ConnectionTable, DutCounters, DutOptions, TcpState
+from lossratio.dut.base import (
+    EASTWARD,
+    WESTWARD,
+    ConnectionTable,
+    DutCounters,
+    DutOptions,
+    TcpState,
+)
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.dut.linux import NodeDut
@@ -56,7 +63,9 @@ class XdpOptions(DutOptions):
     recently, some of them sooner than it must."""
     most_connections: int | None = Field(default=None, ge=1, le=10_000_000)
     """Entries of that table."""
-    faults: Annotated[tuple[Literal["drop", "duplicate", "delay"], ...], BeforeValidator(_listed)] = ()
+    faults: Annotated[
+        tuple[Literal["drop", "duplicate", "delay"], ...], BeforeValidator(_listed)
+    ] = ()
     """What happens to a known share of frames: ``drop``, ``duplicate``, ``delay``, e.g. ``drop,duplicate``."""
     every: int | None = Field(default=None, ge=_FEWEST, le=1_000_000_000)
     """That share: in each direction, one frame of so many has each of the faults, another frame for each fault. At
@@ -97,9 +106,15 @@ class XdpOptions(DutOptions):
         if self.rules is not None and self.forwarding != "filter":
             raise ValueError("rules need forwarding=filter")
         if (self.firewall is None) != (self.most_connections is None):
-            raise ValueError("firewall and most_connections go together: a table, and how many connections it has")
-        if bool(self.faults) != (self.every is not None) or len(set(self.faults)) != len(self.faults):
-            raise ValueError("faults and every go together: different faults, and one frame of how many has each")
+            raise ValueError(
+                "firewall and most_connections go together: a table, and how many connections it has"
+            )
+        if bool(self.faults) != (self.every is not None) or len(set(self.faults)) != len(
+            self.faults
+        ):
+            raise ValueError(
+                "faults and every go together: different faults, and one frame of how many has each"
+            )
 
         fields = type(self).model_fields
         # Options that were written down have all fields.
@@ -109,9 +124,13 @@ class XdpOptions(DutOptions):
             if getattr(self, name) != fields[name].default
         ]
         if ours and not self.is_own:
-            raise ValueError(f"{', '.join(ours)}: options of lossratio's own programs, and this one is yours")
+            raise ValueError(
+                f"{', '.join(ours)}: options of lossratio's own programs, and this one is yours"
+            )
         if self.is_own and self.map is not None:
-            raise ValueError("map is one of an object or a pinned program; give object or pinned, too")
+            raise ValueError(
+                "map is one of an object or a pinned program; give object or pinned, too"
+            )
 
         return self
 
@@ -226,7 +245,9 @@ class XdpDevice(NodeDut[XdpOptions]):
         for daemon in self.daemons:
             self.node.run(*daemon.program.stop("KILL"))
         if self.options.is_own:
-            self._start(present.changes, make_directory(present.changes, self.kind), *present.neighbours)
+            self._start(
+                present.changes, make_directory(present.changes, self.kind), *present.neighbours
+            )
         self.take_state()
 
     @property
@@ -237,12 +258,15 @@ class XdpDevice(NodeDut[XdpOptions]):
     def facts(self) -> dict[str, Any]:
         """How the programs are attached, their names and digests; of an object file its digest."""
         programs = {
-            name: {key: account[key] for key in ("id", "name", "tag")} for name, account in self.ask("report").items()
+            name: {key: account[key] for key in ("id", "name", "tag")}
+            for name, account in self.ask("report").items()
         }
         file = self.options.object
         digest = None if file is None else hashlib.sha256(self._read_object(file)).hexdigest()
         facts = {"attached": self._mode, "programs": programs, "object_sha256": digest}
-        return facts if self._not_native is None else {**facts, "not_native_because": self._not_native}
+        return (
+            facts if self._not_native is None else {**facts, "not_native_because": self._not_native}
+        )
 
     def read_counters(self) -> DutCounters:
         """Reads the counters of the interfaces and of lossratio's own programs."""
@@ -253,14 +277,22 @@ class XdpDevice(NodeDut[XdpOptions]):
         counts = {EASTWARD: accounts[self.west]["counts"], WESTWARD: accounts[self.east]["counts"]}
 
         def frames(*places: str) -> dict[str, int]:
-            return {f"{place} {way}": own[place] for way, own in counts.items() for place in places if own}
+            return {
+                f"{place} {way}": own[place]
+                for way, own in counts.items()
+                for place in places
+                if own
+            }
 
         return DutCounters(
             received={side: int(counters["rx"]["packets"]) for side, counters in stats.items()},
             transmitted={side: int(counters["tx"]["packets"]) for side, counters in stats.items()},
             dropped={
                 **frames("dropped", "filtered"),
-                **{f"{side} interface, going out": int(count["tx"]["dropped"]) for side, count in stats.items()},
+                **{
+                    f"{side} interface, going out": int(count["tx"]["dropped"])
+                    for side, count in stats.items()
+                },
             },
             details=frames("seen", "duplicated", "delayed"),
         )
@@ -285,7 +317,9 @@ class XdpDevice(NodeDut[XdpOptions]):
         before = self.ask("report")
         with super().telemetry() as report:
             yield report
-        report["xdp"] = {name: _since(account, before[name]) for name, account in self.ask("report").items()}
+        report["xdp"] = {
+            name: _since(account, before[name]) for name, account in self.ask("report").items()
+        }
 
     def _start(self, changes: Changes, directory: str, west_mac: str, east_mac: str) -> None:
         """Starts the process that attaches lossratio's own programs."""
@@ -309,11 +343,17 @@ class XdpDevice(NodeDut[XdpOptions]):
         }
         # A program in the background has no other input, and its command is shown if it dies.
         write_file(changes, f"{directory}/request", self._input(program, "serve", request))
-        write_file(changes, f"{directory}/device", f"exec {shlex.join(program.command('python3'))} < request")
+        write_file(
+            changes,
+            f"{directory}/device",
+            f"exec {shlex.join(program.command('python3'))} < request",
+        )
         daemon = Daemon(self.node, directory, _OWN_PROGRAM, ("sh", f"{directory}/device"))
 
         try:
-            daemon.start(changes, lambda: "attached" in self.node.read_files(daemon.program.log).values())
+            daemon.start(
+                changes, lambda: "attached" in self.node.read_files(daemon.program.log).values()
+            )
         except DutError as cause:
             raise self._refused(cause) from cause
 
@@ -365,7 +405,9 @@ class XdpDevice(NodeDut[XdpOptions]):
         except OSError as cause:
             raise DutError(f"The BPF object {path} cannot be read: {cause.strerror}.") from cause
         if not content.startswith(b"\x7fELF"):
-            raise DutError(f"{path} is no BPF object: compile it with clang -O2 -g -target bpf -c; give the .o file.")
+            raise DutError(
+                f"{path} is no BPF object: compile it with clang -O2 -g -target bpf -c; give the .o file."
+            )
         return content
 
     def ask(self, what: str, **request: Any) -> dict[str, Any]:
@@ -375,7 +417,9 @@ class XdpDevice(NodeDut[XdpOptions]):
             DutError: If the program failed there; with its last line.
         """
         program = _packed()
-        result = self.node.attempt(*program.command("python3"), stdin=self._input(program, what, request))
+        result = self.node.attempt(
+            *program.command("python3"), stdin=self._input(program, what, request)
+        )
         if result.exit_status != 0:
             lines = result.stderr.strip().splitlines() or [f"exit status {result.exit_status}"]
             raise self.node.error(f"{lines[-1]}")
@@ -408,4 +452,8 @@ def _since(account: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     # A program that has not run is one that the node does not count.
     times = {name: account[name] - before[name] or None for name in ("runs", "run_nanoseconds")}
     counts = {name: count - before["counts"][name] for name, count in account["counts"].items()}
-    return {**{name: account[name] for name in ("id", "name", "tag", "maps")}, **times, "counts": counts}
+    return {
+        **{name: account[name] for name in ("id", "name", "tag", "maps")},
+        **times,
+        "counts": counts,
+    }

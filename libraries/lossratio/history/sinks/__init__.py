@@ -7,12 +7,21 @@ word, and its object is a pydantic model that is a `lossratio.history.sinks.Sink
 from pydantic import BaseModel
 
 from lossratio.errors import ReportError
-from lossratio.history.sinks.sink import Message as Message, NotSentError as NotSentError, Sink as Sink
+from lossratio.history.sinks.sink import (
+    Message as Message,
+    NotSentError as NotSentError,
+    Sink as Sink,
+)
 from lossratio.plugins import PluginGroup, own_entries
 
 GROUP = "lossratio.alert_sink"
 """Group of the entry points."""
-_OWN = {"webhook": "webhook:Webhook", "email": "mail:Email", "command": "command:Command", "apprise": "service:Service"}
+_OWN = {
+    "webhook": "webhook:Webhook",
+    "email": "mail:Email",
+    "command": "command:Command",
+    "apprise": "service:Service",
+}
 SINKS = PluginGroup(
     name=GROUP,
     what="way to send alerts",
@@ -30,7 +39,9 @@ def load_sink(name: str) -> type[Sink]:
     """
     sink = SINKS.load(name)
     if not (isinstance(sink, type) and issubclass(sink, Sink) and issubclass(sink, BaseModel)):
-        raise SINKS.broken(SINKS.find(name), "is not a pydantic model that is a lossratio.history.sinks.Sink")
+        raise SINKS.broken(
+            SINKS.find(name), "is not a pydantic model that is a lossratio.history.sinks.Sink"
+        )
     if sink.__abstractmethods__:
         raise SINKS.broken(SINKS.find(name), f"lacks {', '.join(sorted(sink.__abstractmethods__))}")
     return sink

@@ -35,7 +35,9 @@ class Command(RootModel[Annotated[str | tuple[str, ...], Field(min_length=1)]], 
         """
         name = self.words[0]
         try:
-            done = callouts.run_program(self.words, stdin=message.as_input, timeout=timeout, most=_MOST_OUTPUT)
+            done = callouts.run_program(
+                self.words, stdin=message.as_input, timeout=timeout, most=_MOST_OUTPUT
+            )
         except callouts.CallError as error:
             raise NotSentError(f"{name} {error}") from error
         if done.returncode != 0:

@@ -31,7 +31,9 @@ class Service(RootModel[Annotated[str, Field(min_length=1)]], Sink):
     @classmethod
     def _has_no_password(cls, address: str) -> str:
         if not re.match(r"^([a-z0-9]+://\S*|\$\S+)$", address):
-            raise ValueError("an address is one of apprise, such as slack://..., or the $NAME of a variable")
+            raise ValueError(
+                "an address is one of apprise, such as slack://..., or the $NAME of a variable"
+            )
         if urlsplit(address).password and "$" not in address:
             raise ValueError("a password does not belong in a file; use the $NAME of a variable")
         return address
@@ -65,9 +67,12 @@ class Service(RootModel[Annotated[str, Field(min_length=1)]], Sink):
         }
         command = (sys.executable, str(_PROGRAM))
         try:
-            done = callouts.run_program(command, stdin=json.dumps(given).encode(), timeout=timeout, most=_MOST_OUTPUT)
+            done = callouts.run_program(
+                command, stdin=json.dumps(given).encode(), timeout=timeout, most=_MOST_OUTPUT
+            )
         except callouts.CallError as error:
             raise NotSentError(f"apprise {error}") from error
+
         if done.returncode != 0:
             printed = done.stdout.decode(errors="replace").strip()
             raise NotSentError(f"apprise: {printed or 'it failed'}")

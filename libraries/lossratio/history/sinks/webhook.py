@@ -33,7 +33,9 @@ class Webhook(FileModel, Sink):
         if not re.match(r"^(https?://\S+|\$\S+)$", url):
             raise ValueError("an address begins with http://, https:// or the $NAME of a variable")
         if urlsplit(url).password:
-            raise ValueError("a password does not belong in a file; use headers: {Authorization: $NAME}")
+            raise ValueError(
+                "a password does not belong in a file; use headers: {Authorization: $NAME}"
+            )
         return url
 
     def variables(self) -> Iterable[str]:
@@ -48,7 +50,9 @@ class Webhook(FileModel, Sink):
         """
         url = callouts.with_variables(self.url)
         if not _ADDRESS.match(url):
-            raise NotSentError("the address of the webhook begins with neither http:// nor https://")
+            raise NotSentError(
+                "the address of the webhook begins with neither http:// nor https://"
+            )
 
         headers = {name: callouts.with_variables(value) for name, value in self.headers.items()}
         body = message.data if self.body is None else _filled(self.body, message.data["text"])
@@ -63,7 +67,11 @@ class Webhook(FileModel, Sink):
             )
         except callouts.CallError as error:
             place = callouts.without_secrets(url).split("/")[2] or "the webhook"
-            said = f" answered with {error}" if isinstance(error, callouts.AnswerError) else f": {error}"
+            said = (
+                f" answered with {error}"
+                if isinstance(error, callouts.AnswerError)
+                else f": {error}"
+            )
             raise NotSentError(f"{place.partition(':')[0]}{said}") from error
 
 

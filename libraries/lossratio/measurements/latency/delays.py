@@ -56,7 +56,9 @@ def _above_least(direction: DirectionLatency, value: float | None) -> float | No
     return value - (direction.least_us or 0.0)
 
 
-def _of_all(values: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
+def _of_all(
+    values: Sequence[float | None], combine: Callable[[list[float]], float]
+) -> float | None:
     """What is made of all values; None: one of them is not known."""
     known = [value for value in values if value is not None]
     if known and len(known) == len(values):

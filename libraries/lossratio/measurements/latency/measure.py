@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from lossratio.errors import LossRatioError, ReportError, SearchError, TrafficError
-from lossratio.measurements import NOT_IN_FILES, Additions, Audience, Request, RequestedKind, Span, TestPlace
+from lossratio.measurements import (
+    NOT_IN_FILES,
+    Additions,
+    Audience,
+    Request,
+    RequestedKind,
+    Span,
+    TestPlace,
+)
 from lossratio.measurements.latency.result import (
     LatencyAtLoad,
     LatencyResult,
@@ -65,7 +73,10 @@ class LatencyPoint:
 
 def _points(loads: Iterable[LatencyPoint | str | float]) -> tuple[LatencyPoint, ...]:
     """The points of given loads."""
-    return tuple(load if isinstance(load, LatencyPoint) else LatencyPoint(parse_frame_rate(load)) for load in loads)
+    return tuple(
+        load if isinstance(load, LatencyPoint) else LatencyPoint(parse_frame_rate(load))
+        for load in loads
+    )
 
 
 class LatencyRequest(Request):
@@ -73,7 +84,9 @@ class LatencyRequest(Request):
 
     unused = frozenset({"max_load", "min_load", "ramp", "warm_up"})
 
-    points: Annotated[tuple[LatencyPoint, ...], BeforeValidator(_points), NOT_IN_FILES, Audience.SCRIPTS]
+    points: Annotated[
+        tuple[LatencyPoint, ...], BeforeValidator(_points), NOT_IN_FILES, Audience.SCRIPTS
+    ]
     """The loads, in the order of measuring; also read from frame rates per interface, such as ``10 kpps``."""
     duration: Annotated[Duration, Field(gt=0.0)] = LATENCY_DURATION
     """Seconds of each trial."""
@@ -87,7 +100,11 @@ class LatencyRequest(Request):
 
     def asked(self, point: LatencyPoint) -> dict[str, Any]:
         """What is asked for at a load, as JSON data."""
-        settings = {"duration_s": self.duration, "integrity": self.integrity.value, "rest_s": self.rest}
+        settings = {
+            "duration_s": self.duration,
+            "integrity": self.integrity.value,
+            "rest_s": self.rest,
+        }
         return {"goal": point.goal, "share_ratio": point.share, "load_fps": point.load, **settings}
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
@@ -137,7 +154,9 @@ class Latency(RequestedKind[LatencyRequest, LatencyResult]):
             yield f"latency: there are {len(measured)} loads and {len(trials)} trials"
             return
         for index, (at_load, trial) in enumerate(zip(measured, trials, strict=True)):
-            if at_load.loss_ratio != trial.loss_ratio or not same_value(at_load.load.per_interface_fps, trial.load):
+            if at_load.loss_ratio != trial.loss_ratio or not same_value(
+                at_load.load.per_interface_fps, trial.load
+            ):
                 yield f"latency[{index}]: load or loss ratio differ from trial {index + 1}"
             yield from latency_contradictions(at_load, f"latency[{index}]")
 
@@ -161,7 +180,9 @@ def points_of(
             "Say at which loads to measure."
         )
     if not all(0.0 < share <= 1.0 for share in shares):
-        raise SearchError(f"Shares of {report.goal.name} are above 0 and at most 1, unlike {list(shares)}.")
+        raise SearchError(
+            f"Shares of {report.goal.name} are above 0 and at most 1, unlike {list(shares)}."
+        )
 
     least = result.min_load.per_interface_fps
     return tuple(
@@ -194,13 +215,17 @@ def add_latency(
         for index, point in enumerate(request.all_points):
             at_load = additions.known(index, LatencyAtLoad)
             if at_load is None or at_load.faults:
-                at_load = _measure_point(testbed, request, point).at_load(result.conditions, request.duration)
+                at_load = _measure_point(testbed, request, point).at_load(
+                    result.conditions, request.duration
+                )
                 additions.add(index, at_load)
             latency.append(at_load)
             if on_latency is not None:
                 on_latency(at_load)
 
-    whole = result.model_copy(update={"latency": tuple(latency), "ended": span.later_than(result.ended)})
+    whole = result.model_copy(
+        update={"latency": tuple(latency), "ended": span.later_than(result.ended)}
+    )
     place.directory.write(whole)
     return whole
 
@@ -221,7 +246,9 @@ def measure_latency(
         raise SearchError("Say at which loads to measure latency; no search has found any.")
 
     offered = [point.load for point in request.points]
-    loads = load_range(load_limits(testbed, request.profile), min_load=min(offered), max_load=max(offered))
+    loads = load_range(
+        load_limits(testbed, request.profile), min_load=min(offered), max_load=max(offered)
+    )
     conditions: Conditions | None = None
     all_measured = []
 
@@ -244,7 +271,9 @@ def measure_latency(
     return result
 
 
-def measure_latency_once(testbed: Testbed, request: LatencyRequest, place: TestPlace) -> LatencyResult:
+def measure_latency_once(
+    testbed: Testbed, request: LatencyRequest, place: TestPlace
+) -> LatencyResult:
     """Measures latency, unless the run that is continued has the result: latency has no journal.
 
     Raises:
@@ -290,7 +319,9 @@ class Measured:
             load=conditions.rate(self.point.load),
             duration_s=duration,
             loss_ratio=None if self.trial is None else self.trial.loss_ratio,
-            unsent_frames=None if output is None else sum(direction.unsent_frames for direction in output.directions),
+            unsent_frames=None
+            if output is None
+            else sum(direction.unsent_frames for direction in output.directions),
             generator_drop_frames=self._generator_drops(),
             directions=() if output is None else tuple(map(direction_latency, output.latency)),
             error=self.outcome if isinstance(self.outcome, str) else None,
@@ -312,14 +343,18 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
 
     try:
         # Made ready for each load, so that an agent that failed at one load is replaced for the next one.
-        with testbed.ready_for(request.profile, rest=request.rest, integrity=request.integrity) as ready:
+        with testbed.ready_for(
+            request.profile, rest=request.rest, integrity=request.integrity
+        ) as ready:
             conditions = ready.conditions
             begun = ready.source.now()
             output = ready.source.latency(trial.load, trial.duration)
             elapsed = ready.source.now() - begun
         if request.integrity is Integrity.FAIL:
             check_integrity(output.directions, f"at {format_frame_rate(trial.load)}")
-        counted = output_from_counters(trial, output.directions, negative_loss="csit", elapsed=elapsed)
+        counted = output_from_counters(
+            trial, output.directions, negative_loss="csit", elapsed=elapsed
+        )
     except LossRatioError as error:
         if isinstance(error, AgentRefusalError) and error.kind == _UNSUPPORTED:
             # No other load would do either.

@@ -11,7 +11,15 @@ from pydantic import Field, model_validator
 
 from lossratio.errors import ReportError
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds, left_out_if_empty
-from lossratio.results import ROUNDING, LatencyPoint, MaxLoad, Outcome, TestResult, TestRun, describe_trials
+from lossratio.results import (
+    ROUNDING,
+    LatencyPoint,
+    MaxLoad,
+    Outcome,
+    TestResult,
+    TestRun,
+    describe_trials,
+)
 from lossratio.trials import JournalEntry, LatencyCounters, Microseconds, OneWayLatency, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -79,7 +87,9 @@ class LatencyAtLoad(Record):
         """The missing measurements, with the reasons."""
         if self.error is not None:
             return (self.error,)
-        return tuple(f"{one.direction}: {one.error}" for one in self.directions if one.error is not None)
+        return tuple(
+            f"{one.direction}: {one.error}" for one in self.directions if one.error is not None
+        )
 
     @property
     def is_measured(self) -> bool:
@@ -137,7 +147,9 @@ class Histogram:
     @classmethod
     def merged(cls, parts: "Iterable[Histogram]") -> "Histogram":
         """All latencies of some histograms, counted in whole microseconds."""
-        return cls.of(((value * part.unit, count) for part in parts for value, count in part._counts()), 1.0)
+        return cls.of(
+            ((value * part.unit, count) for part in parts for value, count in part._counts()), 1.0
+        )
 
     @property
     def count(self) -> int:
@@ -163,14 +175,19 @@ class Histogram:
             if self.count * (1.0 - percent / 100.0) >= 1.0 - 1e-9:
                 # The package rounds to the nearest frame, which may be one too few.
                 share = math.ceil(self.count * percent / 100.0 - 1e-9) / self.count
-                found[f"{percent:g}"] = round(self._recorded.get_value_at_percentile(100.0 * share) * self.unit, 6)
+                found[f"{percent:g}"] = round(
+                    self._recorded.get_value_at_percentile(100.0 * share) * self.unit, 6
+                )
         return found
 
     def curve(self) -> list[tuple[float, float]]:
         """Points of the distribution: a share of the frames in per cent, and their largest latency in microseconds."""
         counts = list(self._counts())
         seen = accumulate(count for _, count in counts)
-        return [(100.0 * below / self.count, value * self.unit) for below, (value, _) in zip(seen, counts, strict=True)]
+        return [
+            (100.0 * below / self.count, value * self.unit)
+            for below, (value, _) in zip(seen, counts, strict=True)
+        ]
 
     def _counts(self) -> Iterator[tuple[int, int]]:
         for item in self._recorded.get_recorded_iterator():
@@ -205,10 +222,13 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     if slow is not None and least is not None and most is not None:
         # The percentile is wrong by an interval at most, and lies between least and most.
         error = min(slow * max(counters.interval_ratio, 10.0**-_DIGITS), most - least)
-        variation = slow - least if 2.0 * error <= max(slow - least, counters.resolution_us) else None
+        variation = (
+            slow - least if 2.0 * error <= max(slow - least, counters.resolution_us) else None
+        )
 
     return DirectionLatency(
-        **{field.name: getattr(counters, field.name) for field in fields(OneWayLatency)} | {"mean_us": mean},
+        **{field.name: getattr(counters, field.name) for field in fields(OneWayLatency)}
+        | {"mean_us": mean},
         variation_us=variation,
         percentiles_us=percentiles,
         histogram=None if histogram is None else histogram.encode(),
@@ -241,7 +261,9 @@ def latency_lines(latency: Iterable[LatencyAtLoad]) -> Iterator[str]:
         yield f"latency at {name_load(at_load)}{loss}{unsent}"
         if at_load.error is not None:
             yield f"  failed: {at_load.error}"
-        yield from (f"  {direction.direction}  {_numbers(direction)}" for direction in at_load.directions)
+        yield from (
+            f"  {direction.direction}  {_numbers(direction)}" for direction in at_load.directions
+        )
 
 
 def latency_points(latency: Iterable[LatencyAtLoad]) -> Iterator[LatencyPoint]:
@@ -252,7 +274,9 @@ def latency_points(latency: Iterable[LatencyAtLoad]) -> Iterator[LatencyPoint]:
         load = name if at_load.share_ratio is None else name.partition(",")[0]
         for direction in at_load.directions:
             if direction.error is None:
-                p50, p90, p99 = (direction.percentiles_us.get(percentile) for percentile in ("50", "90", "99"))
+                p50, p90, p99 = (
+                    direction.percentiles_us.get(percentile) for percentile in ("50", "90", "99")
+                )
                 yield LatencyPoint(load, direction.direction, p50, p90, p99, direction.most_us)
 
 
@@ -279,14 +303,25 @@ def format_microseconds(value: float) -> str:
 def _numbers(direction: DirectionLatency) -> str:
     if None in (direction.least_us, direction.mean_us, direction.most_us):
         return f"not measured: {direction.error}"
-    values = {name: getattr(direction, f"{name}_us") for name in ("least", "mean", "most", "jitter")}
+
+    values = {
+        name: getattr(direction, f"{name}_us") for name in ("least", "mean", "most", "jitter")
+    }
     values |= {f"{name} %:": value for name, value in direction.percentiles_us.items()}
     values |= {"variation (99.9 % less least)": direction.variation_us}
-    parts = [f"{name} {format_microseconds(value)}" for name, value in values.items() if value is not None]
-    counts = {"out of order": direction.out_of_order_frames, "duplicates": direction.duplicate_frames}
+    parts = [
+        f"{name} {format_microseconds(value)}"
+        for name, value in values.items()
+        if value is not None
+    ]
+    counts = {
+        "out of order": direction.out_of_order_frames,
+        "duplicates": direction.duplicate_frames,
+    }
     parts += [f"{count:,} {what}" for what, count in counts.items() if count]
     if direction.resolution_us is not None:
         parts.append(f"resolution {direction.resolution_us:g} µs")
+
     return ", ".join(parts)
 
 
@@ -294,6 +329,10 @@ def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:
     """Numbers of one load that contradict each other."""
     for direction in latency.directions:
         place = f"{name} of {direction.direction}"
-        known = [value for value in [direction.least_us, direction.mean_us, direction.most_us] if value is not None]
+        known = [
+            value
+            for value in [direction.least_us, direction.mean_us, direction.most_us]
+            if value is not None
+        ]
         if any(value > larger * (1.0 + ROUNDING) for value, larger in pairwise(known)):
             yield f"{place}: least, mean and largest latency are out of order: {known}"

@@ -12,7 +12,16 @@ from operator import mul
 from statistics import fmean
 from typing import Any
 
-from lossratio.drawing import Axis, Mark, Plot, html_fragment, rates_axis, series_colour, title, trial_hint
+from lossratio.drawing import (
+    Axis,
+    Mark,
+    Plot,
+    html_fragment,
+    rates_axis,
+    series_colour,
+    title,
+    trial_hint,
+)
 from lossratio.measurements import CsitExportError
 from lossratio.measurements.latency.delays import delays_of
 from lossratio.measurements.latency.result import (
@@ -85,7 +94,9 @@ class LatencyView(View[LatencyResult]):
         Raises:
             CsitExportError: Always.
         """
-        raise CsitExportError(f"{result.test.full_name} is a latency alone; CSIT has it as a part of NDR and PDR only.")
+        raise CsitExportError(
+            f"{result.test.full_name} is a latency alone; CSIT has it as a part of NDR and PDR only."
+        )
 
 
 def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture:
@@ -94,7 +105,10 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
     table = html_fragment(__package__, "table.html.jinja", filters=filters, latency=latency)
     curves = [
         _Curve(
-            f"{name_load(at_load)}, {direction.direction}", series_colour(index), _DASHES[way % len(_DASHES)], points
+            f"{name_load(at_load)}, {direction.direction}",
+            series_colour(index),
+            _DASHES[way % len(_DASHES)],
+            points,
         )
         for index, at_load in enumerate(latency)
         for way, direction in enumerate(at_load.directions)
@@ -104,24 +118,38 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
         return Picture("Latency", "", _ABOUT, table)
 
     heights = [height for curve in curves for _, height in curve.points]
-    x = Axis(1.0, max(place for curve in curves for place, _ in curve.points), _LEFT, _RIGHT, is_logarithmic=True)
+    x = Axis(
+        1.0,
+        max(place for curve in curves for place, _ in curve.points),
+        _LEFT,
+        _RIGHT,
+        is_logarithmic=True,
+    )
     low = max(min(heights), 1e-3) / _ROOM
     high = max(heights) * _ROOM
     plot = Plot(x, Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
-    ticks = [place for place in (1.0, 2.0, *(10.0**power for power in range(1, 8))) if x.holds(place)]
-    plot.frame(ticks, plot.y.ticks(8), lambda place: f"{100.0 * (1.0 - 1.0 / place):.7g} %", "{:g}".format)
+    ticks = [
+        place for place in (1.0, 2.0, *(10.0**power for power in range(1, 8))) if x.holds(place)
+    ]
+    plot.frame(
+        ticks, plot.y.ticks(8), lambda place: f"{100.0 * (1.0 - 1.0 / place):.7g} %", "{:g}".format
+    )
     drawn = _drawn(plot, curves, "percentile", f"Latency by percentile of {test_name}.")
 
     return Picture("Latency", drawn, _ABOUT, table)
 
 
-def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str) -> Picture:
+def latency_over_load_picture(
+    latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str
+) -> Picture:
     """Percentiles of the latency over the load; the drawing is empty if there are fewer than two loads.
 
     Lines go through the mean where a load was measured several times. Trials with a latency of every frame are marks.
     """
     curves: list[_Curve] = []
-    ways = dict.fromkeys(direction.direction for at_load in latency for direction in at_load.directions)
+    ways = dict.fromkeys(
+        direction.direction for at_load in latency for direction in at_load.directions
+    )
     for (index, percent), (way, name) in product(enumerate(PERCENTILES), enumerate(ways)):
         by_load: dict[float, list[float]] = {}
         for at_load in latency:
@@ -132,16 +160,29 @@ def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence
 
         means = [(load, fmean(values)) for load, values in sorted(by_load.items())]
         if len(means) > 1:
-            curves.append(_Curve(f"{percent:g} %, {name}", series_colour(index), _DASHES[way % len(_DASHES)], means))
+            curves.append(
+                _Curve(
+                    f"{percent:g} %, {name}",
+                    series_colour(index),
+                    _DASHES[way % len(_DASHES)],
+                    means,
+                )
+            )
 
     marks: dict[Mark, list[tuple[float, float, str]]] = {}
-    for (mark, field), trial in product(((_MEDIAN, "latency_median_us"), (_OF_99, "latency_99_us")), trials):
+    for (mark, field), trial in product(
+        ((_MEDIAN, "latency_median_us"), (_OF_99, "latency_99_us")), trials
+    ):
         known = [value for one in trial.directions if (value := getattr(one, field)) is not None]
         if known and trial.is_evidence:
             # The slower direction.
-            marks.setdefault(mark, []).append((trial.load_per_interface_fps, max(known), trial_hint(trial)))
+            marks.setdefault(mark, []).append(
+                (trial.load_per_interface_fps, max(known), trial_hint(trial))
+            )
 
-    loads = {load for curve in curves for load, _ in curve.points} | {load for load, *_ in chain(*marks.values())}
+    loads = {load for curve in curves for load, _ in curve.points} | {
+        load for load, *_ in chain(*marks.values())
+    }
     if len(loads) < 2:
         return Picture("Latency over load", "", _ABOUT_LOAD)
 
@@ -150,7 +191,10 @@ def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence
     about, in_words = rates_axis("load per interface", max(loads))
     low = max(min(heights), 1e-3) / _ROOM
     high = max(heights) * _ROOM
-    plot = Plot(Axis(0.0, max(loads) * 1.02, _LEFT, _RIGHT), Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
+    plot = Plot(
+        Axis(0.0, max(loads) * 1.02, _LEFT, _RIGHT),
+        Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True),
+    )
     plot.frame(plot.x.ticks(9), plot.y.ticks(8), in_words, "{:g}".format)
     for mark, points in marks.items():
         plot.marks(mark, points)
@@ -159,14 +203,18 @@ def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence
     return Picture("Latency over load", drawn, _ABOUT_LOAD)
 
 
-def _drawn(plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Collection[Mark] = ()) -> str:
+def _drawn(
+    plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Collection[Mark] = ()
+) -> str:
     for curve in curves:
         plot.parts.append(title(curve.name))
         plot.line(curve.points, curve.colour, dash=curve.dash)
     plot.titles(x, "latency, µs")
     for number, curve in enumerate(curves):
         left = _LEFT + (number % 2) * (_RIGHT - _LEFT) / 2
-        plot.line_key(left, _BOTTOM + 56.0 + _LINE * (number // 2), curve.name, curve.colour, curve.dash)
+        plot.line_key(
+            left, _BOTTOM + 56.0 + _LINE * (number // 2), curve.name, curve.colour, curve.dash
+        )
     end = plot.legend(marks, (), _LEFT, _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2))
     return plot.svg(_WIDTH, end + _LINE * bool(marks), about)
 
@@ -199,27 +247,44 @@ def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
 def csit_latencies(latency: Sequence[LatencyAtLoad], conditions: Conditions) -> dict[str, Any]:
     """The latencies of each way at all of CSIT's loads; left out: one of them is missing, or nothing goes this way."""
     # Each link has its directions one after the other, forward first.
-    names = ("latency_forward", "latency_reverse")[: 1 + (conditions.traffic.pattern == "bidirectional")]
+    names = ("latency_forward", "latency_reverse")[
+        : 1 + (conditions.traffic.pattern == "bidirectional")
+    ]
     ways = {}
     for way, name in enumerate(names):
         directions = conditions.load.directions[way :: len(names)]
-        known = {share: at for share, ratio in _SHARES.items() if (at := _at(latency, ratio, directions)) is not None}
+        known = {
+            share: at
+            for share, ratio in _SHARES.items()
+            if (at := _at(latency, ratio, directions)) is not None
+        }
         if len(known) == len(_SHARES):
             ways[name] = known
     return ways
 
 
-def _at(latency: Sequence[LatencyAtLoad], share: float, directions: Sequence[str]) -> dict[str, Any] | None:
+def _at(
+    latency: Sequence[LatencyAtLoad], share: float, directions: Sequence[str]
+) -> dict[str, Any] | None:
     """The latency of all links together, in whole microseconds, as TRex reports it."""
     at_load = next((one for one in latency if one.share_ratio == share), None)
-    links = [] if at_load is None else [one for one in at_load.directions if one.direction in directions]
+    links = (
+        []
+        if at_load is None
+        else [one for one in at_load.directions if one.direction in directions]
+    )
     # CSIT leaves out a direction whose largest latency rounds to nothing.
     whole = [
         [round(value) for value in values if value is not None]
         for link in links
-        if None not in (values := (link.least_us, link.mean_us, link.most_us)) and round(link.most_us or 0.0)
+        if None not in (values := (link.least_us, link.mean_us, link.most_us))
+        and round(link.most_us or 0.0)
     ]
-    histograms = [Histogram.decode(one.histogram, one.histogram_unit_us) for one in links if one.histogram is not None]
+    histograms = [
+        Histogram.decode(one.histogram, one.histogram_unit_us)
+        for one in links
+        if one.histogram is not None
+    ]
     if not whole or not len(whole) == len(histograms) == len(directions):
         return None
 

@@ -66,8 +66,14 @@ def requirements_of(run: Rfc2544Run) -> tuple[Requirement, ...]:
     rows = list(_GENERAL)
     for number, (test, of_test) in enumerate(_OF_TESTS.items(), start=1):
         is_there = any(part.result is not None for part in run.of(test))
-        rows += of_test if is_there else [(f"26.{number}", _S, test.value, _always(_DIFFERENT, _LEFT_OUT))]
-    return tuple(Requirement(section, level, text, *judge(facts)) for section, level, text, judge in rows)
+        rows += (
+            of_test
+            if is_there
+            else [(f"26.{number}", _S, test.value, _always(_DIFFERENT, _LEFT_OUT))]
+        )
+    return tuple(
+        Requirement(section, level, text, *judge(facts)) for section, level, text, judge in rows
+    )
 
 
 def verdict_of(requirements: tuple[Requirement, ...]) -> str:
@@ -83,16 +89,24 @@ def verdict_of(requirements: tuple[Requirement, ...]) -> str:
 class _Facts:
     def __init__(self, run: Rfc2544Run) -> None:
         self.run = run
-        self.results: list[TestResult] = [part.result for part in run.parts if part.result is not None]
+        self.results: list[TestResult] = [
+            part.result for part in run.parts if part.result is not None
+        ]
         self.sizes = [part.frame_size for part in run.of(Rfc2544Test.THROUGHPUT)]
-        self.bytes = [int(size.removesuffix("B")) for size in self.sizes if size.removesuffix("B").isdecimal()]
+        self.bytes = [
+            int(size.removesuffix("B")) for size in self.sizes if size.removesuffix("B").isdecimal()
+        ]
         self.conditions: Conditions | None = self.results[0].conditions if self.results else None
         self.duts = {} if self.conditions is None else self.conditions.duts
         self.links = 1 if self.conditions is None else self.conditions.testbed.links
-        self.has_link_limits = all(result.max_load.theoretical_maximum is not None for result in self.results)
+        self.has_link_limits = all(
+            result.max_load.theoretical_maximum is not None for result in self.results
+        )
         self.learns_routes = any("learned_routes" in dut for dut in self.duts.values())
         self.throughputs: Sequence[ThroughputResult] = run.results_of(Rfc2544Test.THROUGHPUT)
-        self.latency = [at_load for result in run.results_of(Rfc2544Test.LATENCY) for at_load in result.latency]
+        self.latency = [
+            at_load for result in run.results_of(Rfc2544Test.LATENCY) for at_load in result.latency
+        ]
         self.stream = min((at_load.duration_s or 0.0 for at_load in self.latency), default=0.0)
         losses = [result.frame_loss for result in run.results_of(Rfc2544Test.FRAME_LOSS)]
         self.losses: list[FrameLoss] = [found for found in losses if found is not None]
@@ -131,21 +145,36 @@ def _burst(name: str, text: str) -> Judge:
 
 def _one_set_up(f: _Facts) -> Verdict:
     duts = [
-        {name: [dut.get(what) for what in ("kind", "options", "version")] for name, dut in one.conditions.duts.items()}
+        {
+            name: [dut.get(what) for what in ("kind", "options", "version")]
+            for name, dut in one.conditions.duts.items()
+        }
         for one in f.results
     ]
     same = all(one == duts[0] for one in duts)
-    return _met(duts and same, "one set-up for all", "the DUT had other options or another version meanwhile")
+    return _met(
+        duts and same,
+        "one set-up for all",
+        "the DUT had other options or another version meanwhile",
+    )
 
 
 def _configuration(f: _Facts) -> Verdict:
     unknown = [name for name, dut in f.duts.items() if not dut.keys() - {"node"}]
-    return _met(f.duts and not unknown, "with the conditions of each result", f"not known: {', '.join(unknown)}")
+    return _met(
+        f.duts and not unknown,
+        "with the conditions of each result",
+        f"not known: {', '.join(unknown)}",
+    )
 
 
 def _examined(how: str) -> Judge:
     def judge(f: _Facts) -> Verdict:
-        unseen = [one.test.name for one in f.throughputs if (seen := integrity_of(one)) is None or not seen.examined]
+        unseen = [
+            one.test.name
+            for one in f.throughputs
+            if (seen := integrity_of(one)) is None or not seen.examined
+        ]
         return _met(not unseen, how, f"no frame was examined: {', '.join(unseen)}")
 
     return judge
@@ -170,12 +199,20 @@ def _both_sides(f: _Facts) -> Verdict:
     if f.conditions is None or f.conditions.traffic.pattern != "bidirectional":
         return _NO_CASE, "traffic goes one way"
     shares = set(f.conditions.load.shares_ratio)
-    return _met(len(shares) == 1, "rates are per interface", "directions have different rates; see conditions")
+    return _met(
+        len(shares) == 1,
+        "rates are per interface",
+        "directions have different rates; see conditions",
+    )
 
 
 def _theoretical_load(f: _Facts) -> Verdict:
-    limits = [(one.max_load.theoretical_maximum, one.max_load.rate.per_interface_fps) for one in f.results]
-    is_whole = all(most is not None and load >= most.per_interface_fps * (1 - _SAME) for most, load in limits)
+    limits = [
+        (one.max_load.theoretical_maximum, one.max_load.rate.per_interface_fps) for one in f.results
+    ]
+    is_whole = all(
+        most is not None and load >= most.per_interface_fps * (1 - _SAME) for most, load in limits
+    )
     limited = "the maximum load is the limit of the tester, the NIC or the request; see the tables"
     return _met(limits and is_whole, "the links limit the load", limited)
 
@@ -192,7 +229,11 @@ def _durations(f: _Facts) -> Verdict:
         "frame loss": [at_load.duration_s for loss in f.losses for at_load in loss.loads],
         "overload": [one.settings.duration_s for one in f.recoveries],
     }
-    short = [f"{name} {min(known):g} s" for name, known in durations.items() if known and min(known) < _RUN_SECONDS]
+    short = [
+        f"{name} {min(known):g} s"
+        for name, known in durations.items()
+        if known and min(known) < _RUN_SECONDS
+    ]
     return _met(not short, "final trials", f"shorter ones: {', '.join(short)}")
 
 
@@ -213,9 +254,17 @@ def _tagged(f: _Facts) -> Verdict:
 
 
 def _single_frame(f: _Facts) -> Verdict:
-    known = [one.middle_us is not None for at_load in f.latency for one in at_load.directions if one.error is None]
+    known = [
+        one.middle_us is not None
+        for at_load in f.latency
+        for one in at_load.directions
+        if one.error is None
+    ]
     if not all(known):
-        return _met(False, "tagged frames during the whole stream; the generator does not report the one in the middle")
+        return _met(
+            False,
+            "tagged frames during the whole stream; the generator does not report the one in the middle",
+        )
     first = "the first one after the middle of each stream"
     beside = "; beside it the mean of up to 1000 tagged frames per second"
     return _met(f.stream >= _STREAM_SECONDS, first + beside, first)
@@ -223,7 +272,10 @@ def _single_frame(f: _Facts) -> Verdict:
 
 def _steps(f: _Facts) -> Verdict:
     pairs = [pair for loss in f.losses for pair in pairwise(loss.loads)]
-    largest = max((one.share_of_max_load_ratio - other.share_of_max_load_ratio for one, other in pairs), default=0.0)
+    largest = max(
+        (one.share_of_max_load_ratio - other.share_of_max_load_ratio for one, other in pairs),
+        default=0.0,
+    )
     return _met(pairs and largest <= 0.1 + _SAME, f"{largest:.4g} of the maximum load")
 
 
@@ -282,7 +334,12 @@ _S: Level = "SHOULD"
 
 _Row = tuple[str, Level, str, Judge]
 _GENERAL: tuple[_Row, ...] = (
-    ("6", _S, "one tester sends and receives", lambda f: _met(f.results, "the TG has all ports", _LEFT_OUT)),
+    (
+        "6",
+        _S,
+        "one tester sends and receives",
+        lambda f: _met(f.results, "the TG has all ports", _LEFT_OUT),
+    ),
     ("7", _M, "the DUT is set up as its user guide says, the same for all tests", _one_set_up),
     ("7", _M, "version and exact configuration are reported", _configuration),
     (
@@ -292,16 +349,45 @@ _GENERAL: tuple[_Row, ...] = (
         lambda f: (
             (_NO_CASE, "a bridge has none")
             if f.routes is False
-            else _met(f.learns_routes, "the intervals of its routing protocol", "routes and neighbours are static")
+            else _met(
+                f.learns_routes,
+                "the intervals of its routing protocol",
+                "routes and neighbours are static",
+            )
         ),
     ),
-    ("8", _M, "frame formats are reported", lambda f: _met(f.conditions, "under conditions", _LEFT_OUT)),
-    ("8", _S, "frames of Appendix C (UDP echo)", _always(_DIFFERENT, "frames of the traffic profile; see conditions")),
-    ("9", _S, "at least 5 frame sizes", lambda f: _met(len(f.sizes) >= 5, f"{len(f.sizes)}: {', '.join(f.sizes)}")),
+    (
+        "8",
+        _M,
+        "frame formats are reported",
+        lambda f: _met(f.conditions, "under conditions", _LEFT_OUT),
+    ),
+    (
+        "8",
+        _S,
+        "frames of Appendix C (UDP echo)",
+        _always(_DIFFERENT, "frames of the traffic profile; see conditions"),
+    ),
+    (
+        "9",
+        _S,
+        "at least 5 frame sizes",
+        lambda f: _met(len(f.sizes) >= 5, f"{len(f.sizes)}: {', '.join(f.sizes)}"),
+    ),
     ("9", _S, "the smallest and the largest legal frame size", lambda f: _sizes(f, {64, 1518})),
     ("9.1", _S, f"{in_words(RFC2544_FRAME_SIZES)} bytes", lambda f: _sizes(f, RFC2544_FRAME_SIZES)),
-    ("10", _S, "only test frames count, and their length is checked", _examined("frames have a tag")),
-    ("10", _S, "sequence numbers; frames out of order, duplicates and gaps are reported", _examined("in each result")),
+    (
+        "10",
+        _S,
+        "only test frames count, and their length is checked",
+        _examined("frames have a tag"),
+    ),
+    (
+        "10",
+        _S,
+        "sequence numbers; frames out of order, duplicates and gaps are reported",
+        _examined("in each result"),
+    ),
     (
         "11",
         _S,
@@ -309,7 +395,12 @@ _GENERAL: tuple[_Row, ...] = (
         lambda f: _met(f.run.modifier is None, "these are those without", _OTHER_RUNS),
     ),
     ("11.1", _S, "broadcast frames: 1 %", _modifier(Modifier.BROADCAST)),
-    ("11.2", _S, "management frames: a query as the first frame of each second", _modifier(Modifier.MANAGEMENT)),
+    (
+        "11.2",
+        _S,
+        "management frames: a query as the first frame of each second",
+        _modifier(Modifier.MANAGEMENT),
+    ),
     ("11.3", _S, "routing update frames", _modifier(Modifier.ROUTING_UPDATES)),
     ("11.4", _S, "filters: 1, then 25", _modifier(Modifier.FILTERS)),
     ("12", _S, "then random addresses of 256 networks", _modifier(Modifier.ADDRESSES)),
@@ -327,20 +418,36 @@ _GENERAL: tuple[_Row, ...] = (
         "13",
         _M,
         "a routing update before each trial",
-        lambda f: (_DIFFERENT, "routes are learned once") if f.learns_routes else (_NO_CASE, "routes are static"),
+        lambda f: (
+            (_DIFFERENT, "routes are learned once")
+            if f.learns_routes
+            else (_NO_CASE, "routes are static")
+        ),
     ),
     ("14", _S, "the same rate from both sides", _both_sides),
-    ("15", _S, "one input and one output port for the full suite", lambda f: _met(f.links == 1, f"{f.links} of each")),
+    (
+        "15",
+        _S,
+        "one input and one output port for the full suite",
+        lambda f: _met(f.links == 1, f"{f.links} of each"),
+    ),
     (
         "16",
         _M,
         "bidirectional streams of many ports address all others",
         lambda f: (
-            (_DIFFERENT, "each port addresses its opposite one") if f.links > 1 else (_NO_CASE, "one pair of ports")
+            (_DIFFERENT, "each port addresses its opposite one")
+            if f.links > 1
+            else (_NO_CASE, "one pair of ports")
         ),
     ),
     ("20", _S, "the maximum rate is the theoretical one of the medium", _theoretical_load),
-    ("21", _S, "bursts of 16, 64, 256 and 1024 frames", _always(_DIFFERENT, "back-to-back frames only")),
+    (
+        "21",
+        _S,
+        "bursts of 16, 64, 256 and 1024 frames",
+        _always(_DIFFERENT, "back-to-back frames only"),
+    ),
     ("23", _S, "waits before and after each trial: 2 s, 2 s, 5 s", _waits),
     ("24", _S, "trials of 60 s; searches may use shorter ones", _durations),
     ("25", _S, "address resolution is answered where needed", _neighbours),
@@ -365,9 +472,19 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
         ("26.2", _M, "the tester recognises tagged frames", _tagged),
         ("26.2", _M, "at least 20 repeats", _repeats),
         ("26.2", _M, "the definition of latency is reported", _always(_DONE, "with the table")),
-        ("26.2", _S, "streams of 120 s", lambda f: _met(f.stream >= _STREAM_SECONDS, f"{f.stream:g} s")),
+        (
+            "26.2",
+            _S,
+            "streams of 120 s",
+            lambda f: _met(f.stream >= _STREAM_SECONDS, f"{f.stream:g} s"),
+        ),
         ("26.2", _S, "one tagged frame after 60 s", _single_frame),
-        ("26.2", _S, "again with a new destination network each time", _always(_DIFFERENT, "one network")),
+        (
+            "26.2",
+            _S,
+            "again with a new destination network each time",
+            _always(_DIFFERENT, "one network"),
+        ),
         ("26.2", _S, "table by frame size", _TABLE),
     ),
     Rfc2544Test.FRAME_LOSS: (
@@ -378,15 +495,35 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             "from the maximum rate down to two trials without loss",
             lambda f: _met(all(loss.is_complete for loss in f.losses), "", _SMALLEST_LOAD),
         ),
-        ("26.3", _M, "axes in per cent, from 0 to 100", lambda f: _met(f.has_link_limits, "", _PER_CENT)),
+        (
+            "26.3",
+            _M,
+            "axes in per cent, from 0 to 100",
+            lambda f: _met(f.has_link_limits, "", _PER_CENT),
+        ),
         ("26.3", _S, "graph", lambda f: _met(f.losses, "", "there is nothing to draw")),
     ),
     Rfc2544Test.BACK_TO_BACK: (
         ("RFC 9004, 6.2", _M, "settle time of 2 s, or as long as the burst", _settle),
-        ("RFC 9004, 6.2", _M, "longest burst can be set, up to 30 s", _burst("longest_burst_s", "{:g} s")),
-        ("RFC 9004, 6.2", _M, "bisection, with its parameters and its step", _burst("step_frames", "step of {} frame")),
+        (
+            "RFC 9004, 6.2",
+            _M,
+            "longest burst can be set, up to 30 s",
+            _burst("longest_burst_s", "{:g} s"),
+        ),
+        (
+            "RFC 9004, 6.2",
+            _M,
+            "bisection, with its parameters and its step",
+            _burst("step_frames", "step of {} frame"),
+        ),
         ("RFC 9004, 6.3", _M, "N repeats, each independent, each kept", _burst_repeats),
-        ("RFC 9004, 6.4", _M, "rates in frames per second; average, minimum, maximum, standard deviation", _TABLE),
+        (
+            "RFC 9004, 6.4",
+            _M,
+            "rates in frames per second; average, minimum, maximum, standard deviation",
+            _TABLE,
+        ),
         ("RFC 9004, 7", _S, "table with the corrected buffer time", _TABLE),
         ("RFC 9004, 6.2", _M, "a result at the limit is repeated with a higher limit", _at_limit),
     ),
@@ -396,10 +533,35 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
         ("26.5", _S, "table by frame size", _always(_DONE, _ORDER)),
     ),
     Rfc2544Test.RESET: (
-        ("26.6", _S, "directly connected networks only", lambda f: _met(not f.learns_routes, "", "routes are learned")),
-        ("26.6", _S, "hardware, software and power resets", lambda f: (_DIFFERENT, f.resets[0].settings.reset_name)),
-        ("26.6", _S, "a statement for each reset", lambda f: _met(all(one.reset for one in f.resets), "", _LEFT_OUT)),
-        ("RFC 6201, 4", _S, "forwarding for 15 s before the reset, with the smallest frames", _lead),
-        ("RFC 6201, 3", _M, "influences on the time are reported", lambda f: (_DONE, f.resets[0].settings.reset_name)),
+        (
+            "26.6",
+            _S,
+            "directly connected networks only",
+            lambda f: _met(not f.learns_routes, "", "routes are learned"),
+        ),
+        (
+            "26.6",
+            _S,
+            "hardware, software and power resets",
+            lambda f: (_DIFFERENT, f.resets[0].settings.reset_name),
+        ),
+        (
+            "26.6",
+            _S,
+            "a statement for each reset",
+            lambda f: _met(all(one.reset for one in f.resets), "", _LEFT_OUT),
+        ),
+        (
+            "RFC 6201, 4",
+            _S,
+            "forwarding for 15 s before the reset, with the smallest frames",
+            _lead,
+        ),
+        (
+            "RFC 6201, 3",
+            _M,
+            "influences on the time are reported",
+            lambda f: (_DONE, f.resets[0].settings.reset_name),
+        ),
     ),
 }

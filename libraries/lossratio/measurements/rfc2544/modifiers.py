@@ -48,7 +48,9 @@ class _Commands(NamedTuple):
 
 
 _COMMANDS: Mapping[Modifier | None, _Commands] = {
-    Modifier.MANAGEMENT: _Commands(1, 1.0, 'modifier_commands=["snmpget -v2c -c public 192.0.2.1 sysUpTime.0"]'),
+    Modifier.MANAGEMENT: _Commands(
+        1, 1.0, 'modifier_commands=["snmpget -v2c -c public 192.0.2.1 sysUpTime.0"]'
+    ),
     Modifier.ROUTING_UPDATES: _Commands(
         2, 30.0, 'modifier_commands=["announce routes-a.txt", "announce routes-b.txt"]'
     ),
@@ -73,15 +75,23 @@ def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfi
     """
     if modifier not in (Modifier.ADDRESSES, Modifier.BROADCAST):
         return profile
-    fields = profile.model_dump(exclude={"average_frame_size", "transmitting_directions", "load_factor", "flows"})
+
+    fields = profile.model_dump(
+        exclude={"average_frame_size", "transmitting_directions", "load_factor", "flows"}
+    )
     if modifier is Modifier.BROADCAST:
         share = {"broadcast_share": BROADCAST_SHARE, "name": f"{profile.name}-broadcast"}
         return type(profile).model_validate({**fields, **share})
-    if fields["ipv4"] is None or fields["vxlan"] is not None or fields["reverse"]["headers"] is not None:
+    if (
+        fields["ipv4"] is None
+        or fields["vxlan"] is not None
+        or fields["reverse"]["headers"] is not None
+    ):
         raise SearchError(
             f"Traffic profile {profile.name}: random addresses need plain IPv4 with the same headers in both "
             "directions. Write them into a profile of your own."
         )
+
     hosts = {"first": 1, "count": _RANDOM_HOSTS, "order": "random"}
     fields["ipv4"] = {**fields["ipv4"], "source": {"first": 1}, "destination": hosts}
     return type(profile).model_validate({**fields, "name": f"{profile.name}-random"})
@@ -94,7 +104,9 @@ class ActiveModifier:
         SearchError: If the modifier needs other commands, or the DUT has no filters.
     """
 
-    def __init__(self, modifier: Modifier | None, commands: Sequence[str], testbed: Testbed) -> None:
+    def __init__(
+        self, modifier: Modifier | None, commands: Sequence[str], testbed: Testbed
+    ) -> None:
         self._modifier = modifier
         wanted = _COMMANDS.get(modifier, _Commands(0, 0.0, ""))
         if modifier is not None and wanted.number and len(commands) != wanted.number:
@@ -104,12 +116,19 @@ class ActiveModifier:
                 f"answered: e.g. {wanted.example}."
             )
         if len(commands) != wanted.number:
-            name = "A run without a modifier" if modifier is None else f"The modifier {modifier.value!r}"
+            name = (
+                "A run without a modifier"
+                if modifier is None
+                else f"The modifier {modifier.value!r}"
+            )
             raise SearchError(f"{name} has no commands; leave modifier_commands out.")
 
         self._filters = _filters(testbed) if modifier is Modifier.FILTERS else ""
         self._interval = wanted.interval
-        self._actions = [command_reset(command, COMMAND_TIMEOUT, "command of the modifier") for command in commands]
+        self._actions = [
+            command_reset(command, COMMAND_TIMEOUT, "command of the modifier")
+            for command in commands
+        ]
         self._done = 0
         self._failures: list[str] = []
         self._is_over = threading.Event()
@@ -137,6 +156,7 @@ class ActiveModifier:
         """What it did so far; None: there is no modifier."""
         if self._modifier is None:
             return None
+
         notes = {
             Modifier.BROADCAST: f"{BROADCAST_SHARE:.0%} of the frames; a part of the load; the loss is counted on all "
             "others",
@@ -145,9 +165,16 @@ class ActiveModifier:
         }
         if self._modifier in notes:
             return ModifierReport(notes[self._modifier], is_as_asked=True)
-        failed = f"; {len(self._failures)} failed, the first one: {self._failures[0]}" if self._failures else ""
+
+        failed = (
+            f"; {len(self._failures)} failed, the first one: {self._failures[0]}"
+            if self._failures
+            else ""
+        )
         done = f"{self._done} commands on the controller, one in {self._interval:g} s"
-        return ModifierReport(f"{done}, and not frames of the test stream{failed}", is_as_asked=False)
+        return ModifierReport(
+            f"{done}, and not frames of the test stream{failed}", is_as_asked=False
+        )
 
     def _repeat(self) -> None:
         due = time.monotonic()

@@ -60,7 +60,9 @@ class Chapter:
         """The cells of each row, in words."""
         for part in run.of(self.test):
             found = () if part.result is None else tuple(self.parts(part.result))
-            yield from ((part.frame_size, *(cell(one) for cell in self.cells.values())) for one in found)
+            yield from (
+                (part.frame_size, *(cell(one) for cell in self.cells.values())) for one in found
+            )
             if not found:
                 reason = part.problem or (None if part.result is None else part.result.error)
                 yield (part.frame_size, *[""] * (len(self.cells) - 1), f"no result: {reason}")
@@ -87,11 +89,15 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
         "report.html.jinja",
         filters={"words": message},
         run=run,
-        goal=next((result.goals[0].goal for result in run.results_of(Rfc2544Test.THROUGHPUT)), None),
+        goal=next(
+            (result.goals[0].goal for result in run.results_of(Rfc2544Test.THROUGHPUT)), None
+        ),
         conditions=results[0].conditions if results else None,
         took=seconds_in_words((run.ended - run.started).total_seconds()),
         forecast=seconds_in_words(run.forecast.seconds),
-        measured=seconds_in_words(sum(trial.elapsed_s for result in results for trial in result.trials)),
+        measured=seconds_in_words(
+            sum(trial.elapsed_s for result in results for trial in result.trials)
+        ),
         chapters=[chapter for chapter in _CHAPTERS if run.of(chapter.test)],
         requirements=requirements,
         verdict=verdict_of(requirements),
@@ -166,17 +172,27 @@ def draw_throughput(run: Rfc2544Run) -> str:
 
     known = all(result.max_load.theoretical_maximum is not None for result in results)
     upper = (
-        "theoretical maximum of the links" if known else "theoretical maximum, or maximum load where it is not known"
+        "theoretical maximum of the links"
+        if known
+        else "theoretical maximum, or maximum load where it is not known"
     )
     highest = max(rate for _, rate in theoretical) * 1.05
-    plot = Plot(Axis(0.0, theoretical[-1][0] * 1.02, _LEFT, _RIGHT), Axis(0.0, highest, _BOTTOM, _TOP))
+    plot = Plot(
+        Axis(0.0, theoretical[-1][0] * 1.02, _LEFT, _RIGHT), Axis(0.0, highest, _BOTTOM, _TOP)
+    )
     plot.frame([size for size, _ in theoretical], plot.y.ticks(8), in_unit(1), in_unit(1))
     plot.line(theoretical, series_colour(1), dash="6 3")
     plot.line(measured, series_colour(0))
     _dots(plot, measured, series_colour(0), "{0:g} bytes: {1:,.0f} fps")
     names = ((upper, series_colour(1), "6 3"), ("throughput", series_colour(0), None))
 
-    return _finish(plot, names, "frame rate, frames per second per interface", "frame size, bytes", "Throughput")
+    return _finish(
+        plot,
+        names,
+        "frame rate, frames per second per interface",
+        "frame size, bytes",
+        "Throughput",
+    )
 
 
 def draw_loss(run: Rfc2544Run) -> str:
@@ -207,17 +223,25 @@ def draw_loss(run: Rfc2544Run) -> str:
         _dots(plot, points, colour, f"{name}: {{1:.4g}} % lost at {{0:.4g}} % load")
         names.append((name, colour, dash))
 
-    known = all(result.max_load.theoretical_maximum is not None for result in run.results_of(Rfc2544Test.FRAME_LOSS))
+    known = all(
+        result.max_load.theoretical_maximum is not None
+        for result in run.results_of(Rfc2544Test.FRAME_LOSS)
+    )
     load = "load, % of the theoretical maximum" if known else "load, % of the maximum load"
     return _finish(plot, names, "frame loss rate, %", load, "Frame loss rate")
 
 
 def _dots(plot: Plot, points: Sequence[tuple[float, float]], colour: str, hint: str) -> None:
     """Marks measured points; the hint is a format of both values."""
-    plot.marks(Mark("measured", "measured", "circle", colour), [(x, y, hint.format(x, y)) for x, y in points])
+    plot.marks(
+        Mark("measured", "measured", "circle", colour),
+        [(x, y, hint.format(x, y)) for x, y in points],
+    )
 
 
-def _finish(plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x: str, title: str) -> str:
+def _finish(
+    plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x: str, title: str
+) -> str:
     plot.titles(x, y)
     columns = 2 if len(names) < 3 else 4
     for index, (name, colour, dash) in enumerate(names):
@@ -245,7 +269,10 @@ def _throughput_share(result: ThroughputResult) -> str:
 
 def _throughput_state(result: ThroughputResult) -> str:
     rate, outcome = result.goals[0].throughput, result.goals[0].result
-    if rate is not None and rate.per_interface_fps >= result.max_load.rate.per_interface_fps * _WHOLE:
+    if (
+        rate is not None
+        and rate.per_interface_fps >= result.max_load.rate.per_interface_fps * _WHOLE
+    ):
         return "the maximum load"
     if outcome is None or outcome.reason is None:
         return "measured"
@@ -266,7 +293,9 @@ def _times(values: Spread | None) -> str:
     return format_milliseconds(values.average_s)
 
 
-def _burst(value: Callable[[BackToBackValues], str], is_least: bool = False) -> Callable[[BackToBackResult], str]:
+def _burst(
+    value: Callable[[BackToBackValues], str], is_least: bool = False
+) -> Callable[[BackToBackResult], str]:
     """The cell for a value; empty where no buffer fills."""
 
     def cell(result: BackToBackResult) -> str:
@@ -284,12 +313,16 @@ _CHAPTERS = (
         "The highest rate of each transmitting interface at which no frame is lost.",
         Rfc2544Test.THROUGHPUT,
         {
-            "theoretical maximum, fps": lambda one: _fps(one.max_load.theoretical_maximum) or "link speed not known",
+            "theoretical maximum, fps": lambda one: (
+                _fps(one.max_load.theoretical_maximum) or "link speed not known"
+            ),
             "maximum load, fps": lambda one: _fps(one.max_load.rate),
             "throughput, fps": lambda one: _fps(one.goals[0].throughput) or "none",
             "of theoretical maximum": _throughput_share,
             "aggregate, fps": lambda one: _fps(one.goals[0].throughput, "aggregate_fps"),
-            "aggregate on the wire, bit/s": lambda one: _fps(one.goals[0].throughput, "aggregate_l1_bps"),
+            "aggregate on the wire, bit/s": lambda one: _fps(
+                one.goals[0].throughput, "aggregate_l1_bps"
+            ),
             "state": _throughput_state,
         },
         graph=draw_throughput,
@@ -332,11 +365,15 @@ _CHAPTERS = (
         "From the maximum load downwards, until two loads in a row lose nothing.",
         Rfc2544Test.FRAME_LOSS,
         {
-            "load, % of the test's maximum load": lambda one: f"{100 * one.share_of_max_load_ratio:.4g}",
+            "load, % of the test's maximum load": lambda one: (
+                f"{100 * one.share_of_max_load_ratio:.4g}"
+            ),
             "load, fps": lambda one: _fps(one.load),
             "frame loss rate, %": lambda one: f"{100 * one.frame_loss_ratio:.4g}",
             "lost frames": lambda one: "" if one.lost_frames is None else f"{one.lost_frames:,}",
-            "state": lambda one: f"{one.unsent_frames:,} frames unsent" if one.unsent_frames else "measured",
+            "state": lambda one: (
+                f"{one.unsent_frames:,} frames unsent" if one.unsent_frames else "measured"
+            ),
         },
         lambda result: () if result.frame_loss is None else result.frame_loss.loads,
         draw_loss,
@@ -348,16 +385,22 @@ _CHAPTERS = (
         Rfc2544Test.BACK_TO_BACK,
         {
             "rate of the bursts, fps": lambda one: _fps(one.max_load.rate),
-            "average burst, frames": _burst(lambda one: f"{one.average_frames:,.1f}", is_least=True),
+            "average burst, frames": _burst(
+                lambda one: f"{one.average_frames:,.1f}", is_least=True
+            ),
             "min, max, stddev": _burst(
                 lambda one: f"{one.least_frames:,}, {one.most_frames:,}, {one.stdev_frames:.4g}"
             ),
             "corrected buffer time": _burst(
                 lambda one: format_milliseconds(one.buffer_time.corrected_s), is_least=True
             ),
-            "implied buffer time": _burst(lambda one: format_milliseconds(one.buffer_time.implied_s), is_least=True),
+            "implied buffer time": _burst(
+                lambda one: format_milliseconds(one.buffer_time.implied_s), is_least=True
+            ),
             "N": _burst(lambda one: f"{len(one.searches)}"),
-            "state": lambda one: one.reason or "measured" if one.back_to_back else f"not applicable: {one.reason}",
+            "state": lambda one: (
+                one.reason or "measured" if one.back_to_back else f"not applicable: {one.reason}"
+            ),
         },
     ),
     Chapter(
@@ -432,7 +475,10 @@ def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
         "forecast_s": run.forecast.seconds,
         "modifier": None if run.modifier is None else run.modifier.value,
         "modifier_report": None if run.modifier_report is None else asdict(run.modifier_report),
-        "settings": {test.value: request.settings.model_dump(mode="json") for test, request in run.requests.items()},
+        "settings": {
+            test.value: request.settings.model_dump(mode="json")
+            for test, request in run.requests.items()
+        },
         "compliance": verdict_of(tuple(requirements)),
         "requirements": [asdict(item) for item in requirements],
         "parts": [
@@ -441,7 +487,9 @@ def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
                 "test": part.test.value,
                 "problem": part.problem,
                 "values": list(values_of(part)),
-                "result": None if part.result is None else part.result.model_dump(mode="json", exclude={"trials"}),
+                "result": None
+                if part.result is None
+                else part.result.model_dump(mode="json", exclude={"trials"}),
             }
             for part in run.parts
         ],

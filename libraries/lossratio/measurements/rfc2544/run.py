@@ -12,11 +12,21 @@ from lossratio.errors import DutError, LossRatioError, SearchError
 from lossratio.measurements import AfterThroughput, InWords, Request, Span, TestPlace
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_loss_rate
-from lossratio.measurements.latency import LatencyPoint, LatencyRequest, LatencyResult, measure_latency_once
+from lossratio.measurements.latency import (
+    LatencyPoint,
+    LatencyRequest,
+    LatencyResult,
+    measure_latency_once,
+)
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
 from lossratio.measurements.reset import DEVICES, ResetRequest, measure_reset
 from lossratio.measurements.rfc2544.modifiers import ActiveModifier, Modifier, ModifierReport
-from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput, goal_from
+from lossratio.measurements.throughput import (
+    SearchRequest,
+    ThroughputResult,
+    find_conditional_throughput,
+    goal_from,
+)
 from lossratio.mlrsearch import RFC2544, Forecast
 from lossratio.results import TestIdentity, TestResult
 from lossratio.trials import Integrity
@@ -98,10 +108,16 @@ class Rfc2544Request:
             SearchError: If the settings make no sense.
         """
         kind, _ = _KINDS[test]
-        shared: dict[str, Any] = {"profile": profile, "max_load": self.max_load, "integrity": self.integrity}
+        shared: dict[str, Any] = {
+            "profile": profile,
+            "max_load": self.max_load,
+            "integrity": self.integrity,
+        }
         shared |= {"throughput": throughput} if issubclass(kind, AfterThroughput) else {}
         shared |= {"points": (LatencyPoint(throughput),)} if kind is LatencyRequest else {}
-        shared |= {"reset": self.reset, "reset_name": self.reset_name} if kind is ResetRequest else {}
+        shared |= (
+            {"reset": self.reset, "reset_name": self.reset_name} if kind is ResetRequest else {}
+        )
         return kind(**shared, **self.settings.get(test, {}))
 
     def planned(self) -> Iterator[tuple[TrafficProfile, Rfc2544Test]]:
@@ -198,13 +214,22 @@ def run_rfc2544(
 
     with modifier:
         for profile, test in planned:
-            name = profile.frame_size if isinstance(profile.frame_size, str) else f"{profile.frame_size}B"
-            identity = place.test.model_copy(update={"name": f"{place.test.name} {name} {test.value}"})
+            name = (
+                profile.frame_size
+                if isinstance(profile.frame_size, str)
+                else f"{profile.frame_size}B"
+            )
+            identity = place.test.model_copy(
+                update={"name": f"{place.test.name} {name} {test.value}"}
+            )
             result: Any = None
             problem = None
 
             try:
-                if test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS) and throughput is None:
+                if (
+                    test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS)
+                    and throughput is None
+                ):
                     raise SearchError("the throughput is not known")
                 wanted = request.request_for(test, profile, throughput or 0.0)
                 _, measure = _KINDS[test]
@@ -221,7 +246,10 @@ def run_rfc2544(
 
     return Rfc2544Run(
         test=place.test,
-        requests={test: request.request_for(test, profile, throughput or 1.0) for profile, test in reversed(planned)},
+        requests={
+            test: request.request_for(test, profile, throughput or 1.0)
+            for profile, test in reversed(planned)
+        },
         started=span.started,
         ended=span.end(),
         forecast=forecast,
@@ -269,7 +297,9 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
     from lossratio.traffic import RFC2544_FRAME_SIZES, load_generator
 
     if not request.profiles:
-        raise SearchError(f"RFC 2544 needs a frame size at least. Its own are {in_words(RFC2544_FRAME_SIZES)}.")
+        raise SearchError(
+            f"RFC 2544 needs a frame size at least. Its own are {in_words(RFC2544_FRAME_SIZES)}."
+        )
 
     goal = request.request_for(Rfc2544Test.THROUGHPUT, request.profiles[0], 1.0).goals[0]
     if goal.loss_ratio > 0.0:
@@ -278,14 +308,21 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
     sizes = [profile.average_frame_size for profile in request.profiles]
     if sizes != sorted(set(sizes)):
         listed = ", ".join(f"{size:g}" for size in sizes)
-        raise SearchError(f"Give each frame size once, from the smallest to the largest, not {listed}.")
+        raise SearchError(
+            f"Give each frame size once, from the smallest to the largest, not {listed}."
+        )
 
     generator = testbed.request.topology.generator
     impossible = []
     if isinstance(generator, RealGenerator):
         able = load_generator(generator.kind)
-        needs = {Rfc2544Test.RECOVERY: able.runs_schedules, Rfc2544Test.RESET: able.locates_running_losses}
-        impossible = [test.value for test, is_able in needs.items() if not is_able and test in request.tests]
+        needs = {
+            Rfc2544Test.RECOVERY: able.runs_schedules,
+            Rfc2544Test.RESET: able.locates_running_losses,
+        }
+        impossible = [
+            test.value for test, is_able in needs.items() if not is_able and test in request.tests
+        ]
 
     if generator is not None and impossible:
         possible = "    ".join(test.value for test in request.tests if test.value not in impossible)
@@ -295,18 +332,27 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
         )
 
     is_simulated = testbed.request.topology.testbed == "simulated"
-    if Rfc2544Test.RESET in request.tests and request.reset is None and not testbed.duts and not is_simulated:
+    if (
+        Rfc2544Test.RESET in request.tests
+        and request.reset is None
+        and not testbed.duts
+        and not is_simulated
+    ):
         raise DutError(
             "There is no DUT of ours to reset: say which kind it is when the testbed is set up, give a command or a "
             "keyword that resets the device, or leave the test 'reset' out."
         )
 
 
-def _latency(testbed: Testbed, request: LatencyRequest, place: TestPlace, on_progress: object) -> LatencyResult:
+def _latency(
+    testbed: Testbed, request: LatencyRequest, place: TestPlace, on_progress: object
+) -> LatencyResult:
     return measure_latency_once(testbed, request, place)
 
 
-_KINDS: Mapping[Rfc2544Test, tuple[type[Any], Callable[[Testbed, Any, TestPlace, Any], TestResult]]] = {
+_KINDS: Mapping[
+    Rfc2544Test, tuple[type[Any], Callable[[Testbed, Any, TestPlace, Any], TestResult]]
+] = {
     Rfc2544Test.THROUGHPUT: (SearchRequest, find_conditional_throughput),
     Rfc2544Test.LATENCY: (LatencyRequest, _latency),
     Rfc2544Test.FRAME_LOSS: (FrameLossRequest, measure_frame_loss_rate),

@@ -21,9 +21,17 @@ _OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
 }
 """Fields of each fitting function: words, unit, format."""
 _OF_FIT: Mapping[str, tuple[str, str, str]] = {
-    "replicates_chi_squared": ("chi-squared per degree of freedom of trials at equal loads", "(by chance: 1)", ".3g"),
+    "replicates_chi_squared": (
+        "chi-squared per degree of freedom of trials at equal loads",
+        "(by chance: 1)",
+        ".3g",
+    ),
     "replicates_freedom": ("degrees of freedom of trials at equal loads", "", "d"),
-    "described_below_fps": ("trials are described below", "fps only: neither function fits all of them", ",.1f"),
+    "described_below_fps": (
+        "trials are described below",
+        "fps only: neither function fits all of them",
+        ",.1f",
+    ),
     "chi_squared_per_trial": (
         "chi-squared per trial around the best Poisson curve",
         "(about 1: counts scatter by chance only; more: the shape is another)",
@@ -39,15 +47,23 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
 
 def limit_in_words(guard: GuardStatement, stated_fps: float) -> str:
     """The verdict, the load that it is about, and what it leaves open, in a few words: they go beside the number."""
-    rare = f" losses in fewer than one of {guard.unseen_burst_trials:.2g} trials" if guard.unseen_burst_trials else ""
+    rare = (
+        f" losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
+        if guard.unseen_burst_trials
+        else ""
+    )
     if guard.verdict is Verdict.EXTRAPOLATED:
         line = "extrapolated: the frames or trials at the critical load do not verify it"
         if rare:
             return f"{line}, and{rare} are open"
         return line
+
     line = f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
     if guard.load_per_interface_fps < stated_fps:
-        line += f" ({100.0 - 100.0 * guard.load_per_interface_fps / stated_fps:.2g} % below the number)"
+        line += (
+            f" ({100.0 - 100.0 * guard.load_per_interface_fps / stated_fps:.2g} % below the number)"
+        )
+
     if guard.largest_burst_frames is None or not rare:
         return line
     return f"{line}, but for{rare}"
@@ -57,7 +73,9 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
     """What is said in words, and of what: on the console, and in the table."""
     if critical_load.guard is not None:
         yield "at and just below it", str(critical_load.guard)
-    weights = ", ".join(f"{function.name} {function.weight:.3g}" for function in critical_load.functions)
+    weights = ", ".join(
+        f"{function.name} {function.weight:.3g}" for function in critical_load.functions
+    )
     yield "functions", f"{weights} ({result.settings.get('likelihood', 'unknown')} likelihood)"
     if critical_load.csit is not None:
         yield "as CSIT computes it", str(critical_load.csit)
@@ -65,7 +83,10 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
         yield "order of the trials", str(critical_load.variation)
     heavy = critical_load.fit.heavy_tails_ratio or 0.0
     if heavy >= OPEN_TAILS:
-        yield "tails", f"heavier than a normal distribution's with probability {heavy:.2g}: the interval counts them in"
+        yield (
+            "tails",
+            f"heavier than a normal distribution's with probability {heavy:.2g}: the interval counts them in",
+        )
 
     if critical_load.ended_by is not None:
         wider = critical_load.stopping_factor

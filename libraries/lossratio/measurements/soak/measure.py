@@ -106,7 +106,9 @@ class SoakRequest(Request):
         for name in (*_OF_CSIT, *_USUAL):
             usual = SoakRequest.model_fields[name].default
             if getattr(self, name) not in (usual, _OF_CSIT.get(name, usual)):
-                raise SearchError(f"preset={preset.value} chooses {name} itself: leave out {name}, or the preset.")
+                raise SearchError(
+                    f"preset={preset.value} chooses {name} itself: leave out {name}, or the preset."
+                )
         return self.but(**_OF_CSIT)
 
 
@@ -134,7 +136,9 @@ class SoakProgress:
             _, low, high = self.latest.interval
             shown = (f"{load:,.{_digits(high - low)}f}" for load in self.latest.interval)
             # Choices rest on it: it is coarser than the estimate at the end, and of few trials by another likelihood.
-            found = "critical load about {} {unit} (roughly {} to {})".format(*shown, unit=self.unit.name)
+            found = "critical load about {} {unit} (roughly {} to {})".format(
+                *shown, unit=self.unit.name
+            )
         line = f"{trial_in_words(self.number, self.trial)}  {found}  at most {seconds_in_words(self.time_left)} left"
         if self.set_aside is None:
             return line
@@ -166,7 +170,9 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
             warm_start=request.warm_start,
         )
 
-    def inputs(self, request: SoakRequestT, loads: LoadRange, controller: PLRsearch) -> Mapping[str, Any]:
+    def inputs(
+        self, request: SoakRequestT, loads: LoadRange, controller: PLRsearch
+    ) -> Mapping[str, Any]:
         """Target, loads and settings."""
         return {
             "target_loss_ratio": request.target_loss_ratio,
@@ -175,20 +181,34 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
             **request.inputs(),
         }
 
-    def progress(self, request: SoakRequestT, controller: PLRsearch, trial: TrialResult) -> SoakProgress:
+    def progress(
+        self, request: SoakRequestT, controller: PLRsearch, trial: TrialResult
+    ) -> SoakProgress:
         """The latest estimate, and the time that is left."""
         latest = controller.history[-1] if controller.history else None
         time_left = max(0.0, request.timeout - controller.elapsed)
-        return SoakProgress(controller.trials, trial, latest, time_left, why_set_aside(trial), self.unit)
+        return SoakProgress(
+            controller.trials, trial, latest, time_left, why_set_aside(trial), self.unit
+        )
 
     def build(
-        self, measured: Measurement[Any], request: SoakRequestT, inputs: Mapping[str, Any], max_load: MaxLoad
+        self,
+        measured: Measurement[Any],
+        request: SoakRequestT,
+        inputs: Mapping[str, Any],
+        max_load: MaxLoad,
     ) -> SoakResult:
         """The critical load. A model that does not fit, or a critical load beyond the limits, is no error."""
         run = measured.run
-        found = None if run.error is not None else describe_critical_load(measured.result, run.conditions)
+        found = (
+            None
+            if run.error is not None
+            else describe_critical_load(measured.result, run.conditions)
+        )
         return self.result(
-            **measured.stated(max_load, None if found is None else found.reason, self.why_set_aside),
+            **measured.stated(
+                max_load, None if found is None else found.reason, self.why_set_aside
+            ),
             target_loss_ratio=request.target_loss_ratio,
             settings=dict(inputs["settings"]),
             min_load=run.conditions.rate(inputs["min_load_fps"]),
@@ -214,7 +234,12 @@ class Soak(SoakSearch[SoakRequest]):
     result = SoakResult
 
     def asked(
-        self, suite: Suite, fields: Mapping[str, Any], *, preset: SoakPreset | None = None, warm_start: bool = False
+        self,
+        suite: Suite,
+        fields: Mapping[str, Any],
+        *,
+        preset: SoakPreset | None = None,
+        warm_start: bool = False,
     ) -> SoakRequest:
         """The request with the settings of a preset, and with the bounds of the suite's last search."""
         request: SoakRequest = suite.request(fields)
@@ -236,15 +261,23 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     """
     bounds = kind_of(result.kind).bounds(result)
     if bounds is None:
-        raise SearchError(f"{result.test.full_name} was no search for throughput: a soak test cannot begin from it.")
+        raise SearchError(
+            f"{result.test.full_name} was no search for throughput: a soak test cannot begin from it."
+        )
+
     traffic = result.conditions.traffic
-    if (traffic.name, traffic.average_frame_size_bytes) != (profile.name, profile.average_frame_size):
+    if (traffic.name, traffic.average_frame_size_bytes) != (
+        profile.name,
+        profile.average_frame_size,
+    ):
         raise SearchError(
             f"{result.test.full_name} was measured with other traffic ({traffic.name}, "
             f"{traffic.average_frame_size_bytes:g} bytes): a soak test cannot begin from it."
         )
     if not bounds:
-        raise SearchError(f"{result.test.full_name} found no bounds: a soak test cannot begin from it.")
+        raise SearchError(
+            f"{result.test.full_name} found no bounds: a soak test cannot begin from it."
+        )
     return bounds
 
 

@@ -9,7 +9,13 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.plrsearch import CapacityVariation, CsitEstimate, FitCheck, GuardStatement, IntervalPoint
+from lossratio.plrsearch import (
+    CapacityVariation,
+    CsitEstimate,
+    FitCheck,
+    GuardStatement,
+    IntervalPoint,
+)
 from lossratio.records import Rate, Ratio, Record
 from lossratio.results import MaxLoad, Outcome, TestResult
 
@@ -167,20 +173,35 @@ class SoakResult(TestResult):
         if self.critical_load is not None:
             regular = self.critical_load.reason is None
             if (self.outcome is Outcome.MEASURED) != regular:
-                raise ValueError("a soak test is irregular if and only if its critical load has a reason to be")
+                raise ValueError(
+                    "a soak test is irregular if and only if its critical load has a reason to be"
+                )
         return self
 
 
 def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
     """Means and standard deviations that differ from those of the functions, mixed by their weights."""
-    parts = [(part.weight, part.mean.per_interface_fps, part.stdev.per_interface_fps) for part in said.functions]
+    parts = [
+        (part.weight, part.mean.per_interface_fps, part.stdev.per_interface_fps)
+        for part in said.functions
+    ]
     mean = sum(weight * own for weight, own, _ in parts)
     variance = sum(weight * (stdev**2 + (own - mean) ** 2) for weight, own, stdev in parts)
-    checked = (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance))) if parts else ()
+    checked = (
+        (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance))) if parts else ()
+    )
+
     for name, rate, made in checked:
         # Each weight is at most 1, so the digits that were cut off are no more than a rounding error of the sum.
-        if not math.isclose(rate.per_interface_fps, made, rel_tol=_MIXED_ROUNDING, abs_tol=_MIXED_ROUNDING * mean):
+        if not math.isclose(
+            rate.per_interface_fps, made, rel_tol=_MIXED_ROUNDING, abs_tol=_MIXED_ROUNDING * mean
+        ):
             yield f"critical_load.{name} is {rate.per_interface_fps!r}, and the functions make {made!r}"
-    ends = [rate.per_interface_fps for rate in (said.least_95, said.median, said.most_95) if rate is not None]
+
+    ends = [
+        rate.per_interface_fps
+        for rate in (said.least_95, said.median, said.most_95)
+        if rate is not None
+    ]
     if ends != sorted(ends):
         yield "critical_load: least_95, median and most_95 are not in order"

@@ -9,12 +9,32 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
-from lossratio.drawing import MARKS, Axis, Drawing, Plot, by_mark, in_unit, series_colour, trial_hint, unit_of
+from lossratio.drawing import (
+    MARKS,
+    Axis,
+    Drawing,
+    Plot,
+    by_mark,
+    in_unit,
+    series_colour,
+    trial_hint,
+    unit_of,
+)
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import fit_table, in_words, limit_in_words
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
 from lossratio.plrsearch import LossBounds, Verdict
-from lossratio.results import STALL, Doubt, DoubtKind, Finding, Outcome, Picture, Trial, View, value_line
+from lossratio.results import (
+    STALL,
+    Doubt,
+    DoubtKind,
+    Finding,
+    Outcome,
+    Picture,
+    Trial,
+    View,
+    value_line,
+)
 from lossratio.units import format_frame_rate, format_ratio, format_target, trials_counted
 
 CRITICAL_LOAD = "critical load"
@@ -85,8 +105,17 @@ class SoakView(View[SoakResult]):
         variation = None if critical_load is None else critical_load.variation
         if variation is not None and variation.after_overload is not None:
             yield f"of a SUT that was not overloaded just before: {variation.after_overload}"
-        guard = None if critical_load is None or critical_load.reason is not None else critical_load.guard
-        if critical_load is not None and guard is not None and guard.verdict is Verdict.EXTRAPOLATED:
+        guard = (
+            None
+            if critical_load is None or critical_load.reason is not None
+            else critical_load.guard
+        )
+
+        if (
+            critical_load is not None
+            and guard is not None
+            and guard.verdict is Verdict.EXTRAPOLATED
+        ):
             yield limit_in_words(guard, critical_load.stated.per_interface_fps)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
@@ -97,7 +126,9 @@ class SoakView(View[SoakResult]):
         else:
             rates = found.stated, found.least_95, found.most_95, found.stdev
             is_at_limit = not found.misfit and found.limit is SoakLimit.AT_LEAST
-            yield Finding(result, CRITICAL_LOAD, result.outcome, found.reason, *rates, is_at_limit=is_at_limit)
+            yield Finding(
+                result, CRITICAL_LOAD, result.outcome, found.reason, *rates, is_at_limit=is_at_limit
+            )
 
     def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The target loss ratio."""
@@ -132,14 +163,25 @@ class SoakView(View[SoakResult]):
             raise CsitExportError(
                 f"CSIT's soak tests have a target loss ratio of 1e-7; {result.test.full_name} has not."
             )
+
         irregular = critical_load.misfit or critical_load.limit is SoakLimit.BEYOND_TRIALS
         if critical_load.csit is None and irregular:
-            raise CsitExportError(f"The critical load of {result.test.full_name} is irregular: {critical_load.reason}.")
+            raise CsitExportError(
+                f"The critical load of {result.test.full_name} is irregular: {critical_load.reason}."
+            )
+
         mean, stdev = critical_load.mean.per_interface_fps, critical_load.stdev.per_interface_fps
         if critical_load.csit is not None:
-            mean, stdev = critical_load.csit.mean_per_interface_fps, critical_load.csit.stdev_per_interface_fps
+            mean, stdev = (
+                critical_load.csit.mean_per_interface_fps,
+                critical_load.csit.stdev_per_interface_fps,
+            )
+
         lower, upper = (result.conditions.rate(max(0.0, mean + sign * stdev)) for sign in (-1, 1))
-        return {"type": "soak", "critical_rate": {"lower": csit_rate(lower), "upper": csit_rate(upper)}}
+        return {
+            "type": "soak",
+            "critical_rate": {"lower": csit_rate(lower), "upper": csit_rate(upper)},
+        }
 
 
 def draw_soak(result: SoakResult) -> str:
@@ -150,21 +192,32 @@ def draw_soak(result: SoakResult) -> str:
     critical_load = result.critical_load
     if critical_load is None or not result.trials:
         return ""
+
     picture = Drawing()
     _draw_curves(picture, result, critical_load)
     _draw_curves(picture, result, critical_load, _knee_axis(result, critical_load), _KNEE)
     _draw_history(picture, critical_load)
-    curves = [(function.name, series_colour(index), 1.0) for index, function in enumerate(critical_load.functions)]
+    curves = [
+        (function.name, series_colour(index), 1.0)
+        for index, function in enumerate(critical_load.functions)
+    ]
     end = picture.legend(by_mark(result.trials), curves, _LEFT, _HEIGHT - 8.0)
-    return picture.svg(_WIDTH, end + 8.0, f"Loss over load and critical load of {result.test.name}.")
+
+    return picture.svg(
+        _WIDTH, end + 8.0, f"Loss over load and critical load of {result.test.name}."
+    )
 
 
 def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:
     """From below the critical load to above the likeliest knee."""
     best = max(critical_load.functions, key=attrgetter("weight"))
     low, stated = critical_load.least_95.per_interface_fps, critical_load.stated.per_interface_fps
-    width = 3.0 * ((best.spread_per_interface_fps or 0.0) + (best.capacity_stdev_per_interface_fps or 0.0))
-    high = max((best.mrr_per_interface_fps or stated) + width, critical_load.most_95.per_interface_fps)
+    width = 3.0 * (
+        (best.spread_per_interface_fps or 0.0) + (best.capacity_stdev_per_interface_fps or 0.0)
+    )
+    high = max(
+        (best.mrr_per_interface_fps or stated) + width, critical_load.most_95.per_interface_fps
+    )
     high = min(high, max(trial.load_per_interface_fps for trial in result.trials))
     low = max(low, min(trial.load_per_interface_fps for trial in result.trials))
     margin = _KNEE_MARGIN * (high - low) if high > low else 1e-3 * stated
@@ -184,7 +237,9 @@ def _draw_curves(
     x: Axis | None = None,
     place: tuple[float, float] = _CURVES,
 ) -> None:
-    loads = [trial.load_per_interface_fps for trial in result.trials] + [critical_load.stated.per_interface_fps]
+    loads = [trial.load_per_interface_fps for trial in result.trials] + [
+        critical_load.stated.per_interface_fps
+    ]
     label = in_unit if x is None else partial(_precise, x)
     if x is None:
         margin = _ROOM * (max(loads) - min(loads) or max(loads))
@@ -196,7 +251,11 @@ def _draw_curves(
     prefix, scale = unit_of(x.high)
     ticks = x.ticks(8 if place is _CURVES else 6), [floor, *plot.y.ticks(8)[1:]]
     plot.frame(*ticks, label(scale), lambda loss: "none" if loss == floor else format_target(loss))
-    plot.line([(x.low, result.target_loss_ratio), (x.high, result.target_loss_ratio)], "#777777", dash="6 3")
+    plot.line(
+        [(x.low, result.target_loss_ratio), (x.high, result.target_loss_ratio)],
+        "#777777",
+        dash="6 3",
+    )
 
     for index, function in enumerate(critical_load.functions):
         points = [(point.load_per_interface_fps, point.loss_ratio) for point in function.curve]
@@ -210,7 +269,10 @@ def _draw_curves(
         _draw_counts(plot, result.trials)
     else:
         for mark, trials in by_mark(result.trials).items():
-            places = [(one.load_per_interface_fps, max(one.loss_ratio, floor), trial_hint(one)) for one in trials]
+            places = [
+                (one.load_per_interface_fps, max(one.loss_ratio, floor), trial_hint(one))
+                for one in trials
+            ]
             plot.marks(mark, places)
 
     plot.titles(f"load per interface, {prefix}fps", "loss ratio")

@@ -69,7 +69,10 @@ EARLY_VERDICT = "early_verdict"
 MEMORY_REST = "memory_rest_s"
 """The setting of the rest before the trial at the end of a search, which asks whether the SUT passes more then."""
 _RATES = ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput")
-_ALSO_DUE_TO_THE_GENERATOR = (IrregularReason.MAX_LOAD_IS_LOWER_BOUND, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
+_ALSO_DUE_TO_THE_GENERATOR = (
+    IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
+    IrregularReason.MIN_LOAD_IS_UPPER_BOUND,
+)
 
 
 ResultT = TypeVar("ResultT", bound=GoalsResult)
@@ -80,7 +83,11 @@ class BoundsSoFar:
 
     def __init__(self, goals: Iterable[SearchGoal]) -> None:
         self._evidence = [
-            (goal, evidence_of(goal), Evidence(Criterion.make(goal, goal.first_duration, goal.first_duration)))
+            (
+                goal,
+                evidence_of(goal),
+                Evidence(Criterion.make(goal, goal.first_duration, goal.first_duration)),
+            )
             for goal in goals
         ]
 
@@ -90,7 +97,8 @@ class BoundsSoFar:
             proof.add(trial)
             sign.add(trial)
         return tuple(
-            GoalBounds(goal, proof.relevant_bounds(), sign.relevant_bounds()) for goal, proof, sign in self._evidence
+            GoalBounds(goal, proof.relevant_bounds(), sign.relevant_bounds())
+            for goal, proof, sign in self._evidence
         )
 
 
@@ -126,7 +134,9 @@ def search_fields(
         run = replace(run, conditions=results.with_early_verdicts(run.conditions))
     evidence = [entry.result for entry in entries[warm_ups:]]
     if run.error is None and MEMORY_REST in settings:
-        bounds = [(result.relevant_upper_bound, result.goal.loss_ratio) for result in found.values()]
+        bounds = [
+            (result.relevant_upper_bound, result.goal.loss_ratio) for result in found.values()
+        ]
         run = replace(run, remarks=(*run.remarks, *_remark_on_rest(evidence, bounds)))
 
     def rate(load: float | None) -> Rate | None:
@@ -137,8 +147,13 @@ def search_fields(
     outcomes: list[GoalOutcome | None] = []
     for result in found.values() if run.error is None else ():
         reason = judge(result, evidence, max_load_origin=max_load.origin)
-        zone = zone_in(result.goal, evidence, search["min_load_fps"], max_load.rate.per_interface_fps)
-        shares = tuple(LossyShare(**vars(one) | {"load": rate(one.load)}) for one in (zone.shares if zone else ()))
+        zone = zone_in(
+            result.goal, evidence, search["min_load_fps"], max_load.rate.per_interface_fps
+        )
+        shares = tuple(
+            LossyShare(**vars(one) | {"load": rate(one.load)})
+            for one in (zone.shares if zone else ())
+        )
         outcomes.append(
             GoalOutcome(
                 regular=reason is None,
@@ -156,7 +171,8 @@ def search_fields(
         "min_load": run.conditions.rate(search["min_load_fps"]),
         "max_load": max_load,
         "goals": tuple(
-            GoalReport(goal=describe_goal(goal), result=outcome) for goal, outcome in zip_longest(found, outcomes)
+            GoalReport(goal=describe_goal(goal), result=outcome)
+            for goal, outcome in zip_longest(found, outcomes)
         ),
     }
 
@@ -165,13 +181,17 @@ def rest_answers_in(
     evidence: Sequence[TrialResult], bounds: Iterable[tuple[float | None, float]]
 ) -> dict[float, RestAnswer]:
     """What the trials after a rest say, by each goal's upper bound (None: it has none) and loss ratio."""
-    upper, allowed = max(((upper, allowed) for upper, allowed in bounds if upper is not None), default=(None, 0.0))
+    upper, allowed = max(
+        ((upper, allowed) for upper, allowed in bounds if upper is not None), default=(None, 0.0)
+    )
     if upper is None:
         return {}
     return rest_answers(evidence, upper, allowed)
 
 
-def _remark_on_rest(evidence: Sequence[TrialResult], bounds: Iterable[tuple[float | None, float]]) -> Iterator[str]:
+def _remark_on_rest(
+    evidence: Sequence[TrialResult], bounds: Iterable[tuple[float | None, float]]
+) -> Iterator[str]:
     """What the trials after a rest at the end of a search looked for, unless they make a doubt."""
     asked = [trial for trial in evidence if trial.input.rest]
     if not asked:
@@ -275,7 +295,9 @@ class _About(BaseModel):
     max_load: results.MaxLoad
 
 
-def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: results.LoadOrigin) -> str | None:
+def judge(
+    result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: results.LoadOrigin
+) -> str | None:
     """Decides why a goal result is irregular; None: it is regular.
 
     A goal result is the generator's limit in two cases. Either its relevant upper bound is no upper bound without the
@@ -296,19 +318,27 @@ def is_generators_limit(reason: str | None) -> bool:
     return reason is not None and reason.startswith(GENERATOR_LIMIT)
 
 
-def _is_generator_limit(result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin) -> bool:
+def _is_generator_limit(
+    result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin
+) -> bool:
     if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
         return max_load_origin is results.LoadOrigin.GENERATOR
+
     upper = result.relevant_upper_bound
     if upper is None:
         return False
-    faultless = [_without_generators_faults(trial) if trial.load == upper else trial for trial in trials]
+
+    faultless = [
+        _without_generators_faults(trial) if trial.load == upper else trial for trial in trials
+    ]
     if all(one is other for one, other in zip(trials, faultless, strict=True)):
         return False
+
     measured, without_faults = evidence_of(result.goal), evidence_of(result.goal)
     for trial, without in zip(trials, faultless, strict=True):
         measured.add(trial)
         without_faults.add(without)
+
     return measured.bound(upper) is Bound.UPPER and without_faults.bound(upper) is not Bound.UPPER
 
 
@@ -317,10 +347,15 @@ def _without_generators_faults(trial: TrialResult) -> TrialResult:
     missing = missing_frames(trial.output)
     if missing is None or not missing.by_tester:
         return trial
-    return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio_without_tester(trial), sent_frames=None))
+    return replace(
+        trial,
+        output=replace(trial.output, loss_ratio=loss_ratio_without_tester(trial), sent_frames=None),
+    )
 
 
-def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_enough: bool) -> None:
+def check_generator(
+    trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_enough: bool
+) -> None:
     """Makes sure that the generator is not the reason why a trial at the smallest load of a search fails.
 
     Raises:
@@ -338,7 +373,9 @@ def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_e
     dropped = missing.generator_drops
     late = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
     faults = (
-        f"it could not send {unsent:,} of {(output.sent_frames or 0) + unsent:,} frames" if unsent else "",
+        f"it could not send {unsent:,} of {(output.sent_frames or 0) + unsent:,} frames"
+        if unsent
+        else "",
         f"it dropped {dropped:,} frames that came back" if dropped else "",
         f"it was late by up to {late * 1e3:.3g} ms" if late else "",
     )
@@ -361,12 +398,17 @@ class SearchKind(results.Kind[ResultT]):
         least = result.min_load.per_interface_fps
         most = result.max_load.rate.per_interface_fps
         for place, trial in enumerate(trials, start=1):
-            if not least * (1.0 - results.ROUNDING) <= trial.load <= most * (1.0 + results.ROUNDING):
+            if (
+                not least * (1.0 - results.ROUNDING)
+                <= trial.load
+                <= most * (1.0 + results.ROUNDING)
+            ):
                 yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
 
         evidence = trials[warm_ups_in(result.settings) :]
         uncounted = [
-            replace(trial, output=replace(trial.output, lost_frames=None, directions=())) for trial in evidence
+            replace(trial, output=replace(trial.output, lost_frames=None, directions=()))
+            for trial in evidence
         ]
         for report in result.goals if result.algorithm == ALGORITHM else ():
             said = report.result
@@ -384,8 +426,14 @@ class SearchKind(results.Kind[ResultT]):
 
             # Earlier versions called a trial lossy that lacked frames which were not sent.
             counts, *made_counts = (
-                [(share.trials, share.lossy, share.longest_run) for share in (zone.shares if zone else ())]
-                for zone in (said.zone, *(zone_in(searched, trials, least, most) for trials in (evidence, uncounted)))
+                [
+                    (share.trials, share.lossy, share.longest_run)
+                    for share in (zone.shares if zone else ())
+                ]
+                for zone in (
+                    said.zone,
+                    *(zone_in(searched, trials, least, most) for trials in (evidence, uncounted)),
+                )
             )
             if said.zone is not None and counts not in made_counts:
                 yield f"goal {name}: its zone of chance does not follow from the trials"
@@ -397,7 +445,10 @@ class SearchKind(results.Kind[ResultT]):
                 yield f"goal {name}: reason is {said.reason!r}, and the trials make {reason!r}"
 
         for spread in result.spread:
-            throughput = next((report.throughput for report in result.goals if report.goal.name == spread.goal), None)
+            throughput = next(
+                (report.throughput for report in result.goals if report.goal.name == spread.goal),
+                None,
+            )
             if not results.same_value(
                 spread.values_fps[-1], None if throughput is None else throughput.per_interface_fps
             ):
@@ -423,13 +474,20 @@ class SearchKind(results.Kind[ResultT]):
                 text = json.dumps(addition.found)
                 if addition.part == "latency":
                     at_load = LatencyAtLoad.model_validate_json(text, strict=True)
-                    latency.setdefault(addition.measurement, {})[addition.request["number"]] = at_load
+                    latency.setdefault(addition.measurement, {})[addition.request["number"]] = (
+                        at_load
+                    )
                 elif addition.part == "telemetry":
-                    telemetry[addition.measurement] = TelemetryTrial.model_validate_json(text, strict=True)
+                    telemetry[addition.measurement] = TelemetryTrial.model_validate_json(
+                        text, strict=True
+                    )
         except (ValueError, KeyError):
             return None
 
-        measured = [tuple(latency[number][place] for place in sorted(latency[number])) for number in sorted(latency)]
+        measured = [
+            tuple(latency[number][place] for place in sorted(latency[number]))
+            for number in sorted(latency)
+        ]
         trials = tuple(telemetry[number] for number in sorted(telemetry))
         is_known = not result.latency or result.latency in measured
         if not is_known or result.telemetry != trials[: len(result.telemetry)]:
@@ -458,18 +516,27 @@ class SearchKind(results.Kind[ResultT]):
 
         ended = created + timedelta(seconds=sum(trial.elapsed for trial in journal.results))
         run = results.TestRun(about.test, created, ended, about.conditions, about.remarks)
-        fields = search_fields(run, about.max_load, journal.search, controller.result(), journal.entries)
+        fields = search_fields(
+            run, about.max_load, journal.search, controller.result(), journal.entries
+        )
         return self.with_additions(self.result(**fields), journal.additions)
 
     def search_of(self, result: ResultT) -> Mapping[str, Any]:
         """Goals, settings and minimum load."""
         goals = [report.goal.model_dump(mode="json") for report in result.goals]
-        return {"goals": goals, "settings": result.settings, "min_load_fps": result.min_load.per_interface_fps}
+        return {
+            "goals": goals,
+            "settings": result.settings,
+            "min_load_fps": result.min_load.per_interface_fps,
+        }
 
     def known_so_far(self, journal: JournalContents) -> Iterator[str]:
         """The bounds of each goal."""
         try:
-            goals = [search_goal(Goal.model_validate(fields)) for fields in journal.search.get("goals", ())]
+            goals = [
+                search_goal(Goal.model_validate(fields))
+                for fields in journal.search.get("goals", ())
+            ]
         except (ValidationError, SearchError):
             return
         so_far = BoundsSoFar(goals)

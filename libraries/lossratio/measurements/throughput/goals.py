@@ -12,7 +12,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from lossratio.errors import SearchError
-from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning, SequentialGoal
+from lossratio.mlrsearch import (
+    NDR,
+    PDR,
+    RFC2544,
+    TST009,
+    SearchGoal,
+    SearchGoalWarning,
+    SequentialGoal,
+)
 from lossratio.records import FileModel
 from lossratio.shipped import did_you_mean
 from lossratio.units import parse_duration, parse_ratio
@@ -33,7 +41,8 @@ SEQUENTIAL_PDR = SequentialGoal(0.005, 0.5, name="SEQUENTIAL_PDR")
 """As PDR, likewise."""
 
 PRESETS: Mapping[str, SearchGoal] = {
-    str(goal): goal for goal in (NDR, PDR, RFC2544, TST009, QUICK_NDR, QUICK_PDR, SEQUENTIAL_NDR, SEQUENTIAL_PDR)
+    str(goal): goal
+    for goal in (NDR, PDR, RFC2544, TST009, QUICK_NDR, QUICK_PDR, SEQUENTIAL_NDR, SEQUENTIAL_PDR)
 }
 """The goals that have a name."""
 
@@ -189,7 +198,9 @@ def load_goals(path: str | Path) -> GoalSet:
         # The result's remarks have the warnings about a goal, where the goal is used.
         warnings.simplefilter("ignore", SearchGoalWarning)
         file = load_yaml_file(path, GoalFile, SearchError, _problems)
-        return GoalSet(tuple(fields.goal(name) for name, fields in file.goals.items()), file.early_verdict)
+        return GoalSet(
+            tuple(fields.goal(name) for name, fields in file.goals.items()), file.early_verdict
+        )
 
 
 def _problems(file: GoalFile) -> Iterator[Problem]:

@@ -45,15 +45,23 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
             intended = _intended(at_load.load, at_load.duration_s)
             missing = at_load.unsent_frames or 0
             offered = Offered(at_load.load.per_interface_fps, max(0, intended - missing), missing)
-            lost = max(0, round(at_load.loss_ratio * intended) - missing - at_load.generator_drop_frames)
-            trials.append(_LaterTrial(f"latency trial at {name_load(at_load)},", offered, lost, at_load.duration_s))
+            lost = max(
+                0, round(at_load.loss_ratio * intended) - missing - at_load.generator_drop_frames
+            )
+            trials.append(
+                _LaterTrial(
+                    f"latency trial at {name_load(at_load)},", offered, lost, at_load.duration_s
+                )
+            )
 
     for one in result.telemetry:
         load = one.load.per_interface_fps
         missing = max(0, _intended(one.load, one.duration_s) - one.sent_frames)
         what = f"telemetry's trial at {format_frame_rate(load)} per interface"
         lost = one.lost_frames - one.generator_drop_frames
-        trials.append(_LaterTrial(what, Offered(load, one.sent_frames, missing), lost, one.duration_s))
+        trials.append(
+            _LaterTrial(what, Offered(load, one.sent_frames, missing), lost, one.duration_s)
+        )
 
     unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")
     if unsent is not None:
@@ -61,7 +69,8 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
     excesses = [
         (excess, trial, goal)
         for trial in trials
-        if trial.lost >= LEAST_LOST and (goal := _strictest_met(result, trial.offered.load)) is not None
+        if trial.lost >= LEAST_LOST
+        and (goal := _strictest_met(result, trial.offered.load)) is not None
         # The most that a bucket adds to the loss ratio of a trial that is longer than the goal's.
         for longer in [max(0.0, trial.duration - goal.final_trial_duration_s)]
         for bucket in [USUAL_BUCKET * longer / (trial.duration * goal.final_trial_duration_s)]
@@ -82,7 +91,8 @@ def _strictest_met(result: GoalsResult, load: float) -> Goal | None:
     met = [
         report.goal
         for report in result.goals
-        if (bound := report.bounds[0]) is not None and load <= bound.per_interface_fps * (1.0 + ROUNDING)
+        if (bound := report.bounds[0]) is not None
+        and load <= bound.per_interface_fps * (1.0 + ROUNDING)
     ]
     return min(met, key=attrgetter("loss_ratio"), default=None)
 

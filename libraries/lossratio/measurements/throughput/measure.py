@@ -78,7 +78,9 @@ DEFAULT_TIMEOUT = 1200.0
 class SearchRequest(Request):
     """Searches for the non-drop rate and the partial drop rate at once, or for any goals."""
 
-    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = NdrPdrGoals.csit.value
+    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = (
+        NdrPdrGoals.csit.value
+    )
     """The search goals; also read from the name of a set (``csit``), from presets by name, or from a file of goals."""
     timeout: Duration | None = DEFAULT_TIMEOUT
     """Seconds of trials after which the search ends with the results so far; None: no limit."""
@@ -103,7 +105,9 @@ class SearchRequest(Request):
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
         """The time that the search is expected to take, with waits for each full-length trial."""
-        search = MLRsearch([replace(goal) for goal in self.goals], loads.min_load, loads.max_load, timeout=None)
+        search = MLRsearch(
+            [replace(goal) for goal in self.goals], loads.min_load, loads.max_load, timeout=None
+        )
         longer = 1.0 + waits / self.goals[0].final_trial_duration
         expected = search.forecast()
         return Forecast(expected.seconds * longer, expected.low * longer, expected.high * longer)
@@ -113,7 +117,11 @@ ResultT = TypeVar("ResultT", bound=GoalsResult)
 RequestT = TypeVar("RequestT", bound=SearchRequest)
 
 
-class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[RequestT, ResultT]):
+class GoalSearch(
+    SearchKind[ResultT],
+    MeasuredKind[RequestT, MLRsearch, Progress, ResultT],
+    Generic[RequestT, ResultT],
+):
     """Searches with MLRsearch; each search has an object of its own, with its hints."""
 
     search: type[MLRsearch] = MLRsearch
@@ -131,10 +139,17 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
         dut = testbed.request.dut
         self._is_black_box = dut is not None and dut.kind == BLACK_BOX
         if request.hints is not None:
-            own = [directory.path for directory in (place.directory, place.resume) if directory is not None]
+            own = [
+                directory.path
+                for directory in (place.directory, place.resume)
+                if directory is not None
+            ]
             traffic = request.profile.described()
             device = testbed.request.device
-            self._earlier = earlier_searches(request.hints, place.test, traffic, device, besides=own)
+            self._earlier = earlier_searches(
+                request.hints, place.test, traffic, device, besides=own
+            )
+
         if request.early_verdict:
             check_early_verdicts(testbed.request.topology.generator)
 
@@ -167,15 +182,20 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
 
         return controller
 
-    def inputs(self, request: RequestT, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
+    def inputs(
+        self, request: RequestT, loads: LoadRange, controller: MLRsearch
+    ) -> Mapping[str, Any]:
         """Goals, loads and settings."""
         stated = request.inputs()
         stated["settings"][MEMORY_REST] = request.last_rest(is_black_box=self._is_black_box)
         if request.hints is not None:
             stated["settings"]["hints"] = {
-                "searches": [{"file": str(search.file), "began": search.began} for search in self._earlier],
+                "searches": [
+                    {"file": str(search.file), "began": search.began} for search in self._earlier
+                ],
                 "start_fps": {str(goal): load for goal, load in controller.hinted_loads.items()},
             }
+
         return {
             "goals": [describe_goal(goal).model_dump(mode="json") for goal in controller.goals],
             "min_load_fps": loads.min_load,
@@ -185,7 +205,9 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
 
     def remarks(self, request: RequestT, controller: MLRsearch) -> Iterator[str]:
         """The loads where the search started because of hints."""
-        starts = ", ".join(f"{goal} at {format_frame_rate(load)}" for goal, load in controller.hinted_loads.items())
+        starts = ", ".join(
+            f"{goal} at {format_frame_rate(load)}" for goal, load in controller.hinted_loads.items()
+        )
         if starts:
             yield (
                 f"hints from earlier searches ({len(self._earlier)} in {request.hints}) chose where this search "
@@ -209,10 +231,16 @@ class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress
         return check
 
     def build(
-        self, measured: Measurement[Any], request: RequestT, inputs: Mapping[str, Any], max_load: MaxLoad
+        self,
+        measured: Measurement[Any],
+        request: RequestT,
+        inputs: Mapping[str, Any],
+        max_load: MaxLoad,
     ) -> ResultT:
         """The result of each goal."""
-        return self.result(**search_fields(measured.run, max_load, inputs, measured.result, measured.entries))
+        return self.result(
+            **search_fields(measured.run, max_load, inputs, measured.result, measured.entries)
+        )
 
 
 class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
@@ -233,7 +261,9 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
         outcomes = [report.result for report in result.goals if report.result is not None]
         lower = [outcome.relevant_lower_bound for outcome in outcomes]
         upper = [outcome.relevant_upper_bound for outcome in outcomes]
-        return tuple(sorted({bound.per_interface_fps for bound in (*lower, *upper) if bound is not None}))
+        return tuple(
+            sorted({bound.per_interface_fps for bound in (*lower, *upper) if bound is not None})
+        )
 
     def rates_below(self, result: ThroughputResult) -> Iterator[tuple[str, float]]:
         """The conditional throughput of each goal that has one."""
@@ -243,7 +273,10 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
 
 
 def find_conditional_throughput(
-    testbed: Testbed, request: SearchRequest, place: TestPlace, on_progress: OnProgress | None = None
+    testbed: Testbed,
+    request: SearchRequest,
+    place: TestPlace,
+    on_progress: OnProgress | None = None,
 ) -> ThroughputResult:
     """Searches for the conditional throughput of all goals at once; see `lossratio.measurements.measure`.
 
@@ -279,8 +312,13 @@ def repeat_search(
             spread = tuple(
                 GoalSpread(
                     goal=reports[0].goal.name,
-                    values_fps=tuple(report.throughput and report.throughput.per_interface_fps for report in reports),
-                    regular=sum(report.result is not None and report.result.regular for report in reports),
+                    values_fps=tuple(
+                        report.throughput and report.throughput.per_interface_fps
+                        for report in reports
+                    ),
+                    regular=sum(
+                        report.result is not None and report.result.regular for report in reports
+                    ),
                 )
                 for reports in zip(*(one.goals for one in results), strict=True)
             )
@@ -309,7 +347,9 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
 
     report = result.goals[0] if goal is None else result.goal_named(goal)
     is_frames = result.unit is FRAMES_PER_SECOND
-    written, per_interface = (format_frames_per_second, " per interface") if is_frames else (result.unit.format, "")
+    written, per_interface = (
+        (format_frames_per_second, " per interface") if is_frames else (result.unit.format, "")
+    )
     found = None if report.throughput is None else report.throughput.per_interface_fps
     if found is not None and found >= least:
         return
@@ -347,9 +387,16 @@ def _about_smaller_loads(result: GoalsResult) -> str:
     evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
     level = level_loss_in(evidence)
     if level is not None:
-        share = "would lose as large a share" if level.unit is not LossUnit.FRAMES else "would lose a larger share"
+        share = (
+            "would lose as large a share"
+            if level.unit is not LossUnit.FRAMES
+            else "would lose a larger share"
+        )
         words = level_in_words(level)
-        return f"{words[0].upper()}{words[1:]}. The load is not the cause, and a smaller one {share}. "
+        return (
+            f"{words[0].upper()}{words[1:]}. The load is not the cause, and a smaller one {share}. "
+        )
+
     if loss_falls_with_load(evidence):
         least = result.min_load.per_interface_fps
         return f"If the device may be slower, search from a smaller load, e.g. min_load={least / 10.0:.3g} fps. "
@@ -359,7 +406,11 @@ def _about_smaller_loads(result: GoalsResult) -> str:
 
 
 def _refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
-    limited = [report for report in reports if report.result is not None and is_generators_limit(report.result.reason)]
+    limited = [
+        report
+        for report in reports
+        if report.result is not None and is_generators_limit(report.result.reason)
+    ]
     if limited:
         goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in limited)
         raise TesterError(
@@ -382,7 +433,12 @@ class EarlierSearch:
 
 
 def earlier_searches(
-    path: Path, test: TestIdentity, traffic: Traffic, device: Device | None = None, *, besides: Iterable[Path] = ()
+    path: Path,
+    test: TestIdentity,
+    traffic: Traffic,
+    device: Device | None = None,
+    *,
+    besides: Iterable[Path] = (),
 ) -> tuple[EarlierSearch, ...]:
     """Finds earlier searches of a test with the same traffic, oldest first, besides those in some runs' directories.
 
@@ -403,10 +459,14 @@ def earlier_searches(
     for run in (path, *sorted(path.iterdir())) if path.is_dir() else ():
         if run.is_dir() and run.resolve() not in left_out:
             searches.append(_from_run(RunDirectory(run), test, traffic, device))
-    return tuple(sorted((search for search in searches if search is not None), key=attrgetter("began")))
+    return tuple(
+        sorted((search for search in searches if search is not None), key=attrgetter("began"))
+    )
 
 
-def _from_run(run: RunDirectory, test: TestIdentity, traffic: Traffic, device: Device | None) -> EarlierSearch | None:
+def _from_run(
+    run: RunDirectory, test: TestIdentity, traffic: Traffic, device: Device | None
+) -> EarlierSearch | None:
     file, journal = run.result_of(test), run.journal_of(test)
     if not file.is_file():
         return _from_journal(journal, traffic, device) if journal.is_file() else None
@@ -420,14 +480,23 @@ def _from_run(run: RunDirectory, test: TestIdentity, traffic: Traffic, device: D
     return EarlierSearch(file, result.started.isoformat(), trials)
 
 
-def _from_journal(file: Path, traffic: Traffic, device: Device | None = None) -> EarlierSearch | None:
+def _from_journal(
+    file: Path, traffic: Traffic, device: Device | None = None
+) -> EarlierSearch | None:
     contents = read_journal(file)
     if contents.search.get("traffic") != traffic.model_dump(mode="json"):
         return None
     conditions = (contents.about or {}).get("conditions") or {}
-    if device is not None and conditions.get("device") not in (None, device.model_dump(mode="json")):
+    if device is not None and conditions.get("device") not in (
+        None,
+        device.model_dump(mode="json"),
+    ):
         return None
-    return EarlierSearch(file, contents.created, contents.results[warm_ups_in(contents.search.get("settings") or {}) :])
+    return EarlierSearch(
+        file,
+        contents.created,
+        contents.results[warm_ups_in(contents.search.get("settings") or {}) :],
+    )
 
 
 def add_telemetry(
@@ -442,7 +511,10 @@ def add_telemetry(
         LossRatioError: If the telemetry cannot be measured; see `measure_telemetry`.
     """
     if not testbed.duts:
-        raise DutError("There is no DUT of ours to ask: say which kind it is when the testbed is set up.")
+        raise DutError(
+            "There is no DUT of ours to ask: say which kind it is when the testbed is set up."
+        )
+
     span = Span()
     asked = {"goal": request.goal, "load_fps": request.load, "duration_s": request.duration}
     with Additions(place, "telemetry", [asked], len(result.telemetry) + 1) as additions:
@@ -450,6 +522,7 @@ def add_telemetry(
         if trial is None:
             trial = measure_telemetry(testbed, request)
             additions.add(0, trial)
+
     ended = span.later_than(result.ended)
     whole = result.model_copy(update={"telemetry": (*result.telemetry, trial), "ended": ended})
     place.directory.write(whole)

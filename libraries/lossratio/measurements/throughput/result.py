@@ -103,7 +103,9 @@ class GoalOutcome(Record):
         if self.regular and None in (self.relevant_lower_bound, self.relevant_upper_bound):
             raise ValueError("a regular goal result has both bounds")
         if (self.conditional_throughput is None) != (self.relevant_lower_bound is None):
-            raise ValueError("there is a conditional throughput if and only if there is a relevant lower bound")
+            raise ValueError(
+                "there is a conditional throughput if and only if there is a relevant lower bound"
+            )
         return self
 
 
@@ -200,7 +202,9 @@ class GoalsResult(TestResult):
             if any(result is not None for result in results):
                 raise ValueError("a failed measurement has no goal results")
         elif outcome_of(results) is not self.outcome:
-            raise ValueError(f"the outcome must be {outcome_of(results).value!r}, as the goal results are")
+            raise ValueError(
+                f"the outcome must be {outcome_of(results).value!r}, as the goal results are"
+            )
         return self
 
     def goal_named(self, name: str) -> GoalReport:
@@ -226,7 +230,9 @@ class GoalsResult(TestResult):
         if outcome is None:
             raise SearchError(f"{report.goal.name} failed, so there is no throughput: {self.error}")
         if not outcome.regular or outcome.conditional_throughput is None:
-            raise SearchError(f"{report.goal.name} is irregular, so there is no throughput to quote: {outcome.reason}.")
+            raise SearchError(
+                f"{report.goal.name} is irregular, so there is no throughput to quote: {outcome.reason}."
+            )
         return outcome.conditional_throughput.per_interface_fps
 
     def goal_to_follow(self, name: str | None) -> GoalReport:
@@ -237,7 +243,10 @@ class GoalsResult(TestResult):
         """
         if name is not None:
             return self.goal_named(name)
-        return next((report for report in self.goals if report.goal.name.upper().endswith(_PDR)), self.goals[-1])
+        return next(
+            (report for report in self.goals if report.goal.name.upper().endswith(_PDR)),
+            self.goals[-1],
+        )
 
     def relevant_load(self, goal: str | None) -> tuple[str, float]:
         """The name and the load of a measurement after the search: a goal's relevant lower bound, per interface.
@@ -248,7 +257,9 @@ class GoalsResult(TestResult):
         chosen = self.goal_to_follow(goal)
         bound, _ = chosen.bounds
         if bound is None:
-            raise SearchError(f"{chosen.goal.name} has no relevant lower bound that a trial could be made at.")
+            raise SearchError(
+                f"{chosen.goal.name} has no relevant lower bound that a trial could be made at."
+            )
         return chosen.goal.name, bound.per_interface_fps
 
 
@@ -293,9 +304,14 @@ def search_goal(goal: Goal) -> SearchGoal:
             "name": goal.name,
         }
         if goal.sequential is None:
-            return SearchGoal(goal.loss_ratio, goal.exceed_ratio, duration_sum=goal.duration_sum_s, **stated)
+            return SearchGoal(
+                goal.loss_ratio, goal.exceed_ratio, duration_sum=goal.duration_sum_s, **stated
+            )
+
         indifference, error = goal.sequential.indifference_ratio, goal.sequential.error_ratio
-        return SequentialGoal(goal.loss_ratio, goal.exceed_ratio, indifference=indifference, error=error, **stated)
+        return SequentialGoal(
+            goal.loss_ratio, goal.exceed_ratio, indifference=indifference, error=error, **stated
+        )
 
 
 def format_regularity(report: GoalReport) -> str:

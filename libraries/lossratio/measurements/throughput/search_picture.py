@@ -21,7 +21,12 @@ from typing import Any
 from pydantic import JsonValue
 
 from lossratio import drawing
-from lossratio.measurements.throughput.result import Goal, GoalReport, GoalsResult, format_regularity
+from lossratio.measurements.throughput.result import (
+    Goal,
+    GoalReport,
+    GoalsResult,
+    format_regularity,
+)
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
 from lossratio.records import Rate
 from lossratio.results import Trial, format_interval
@@ -69,7 +74,9 @@ class Window:
 def draw_search(result: GoalsResult, history: History) -> str:
     """Draws a search, with its bounds after each trial: all of it, and close-ups around the goals' last bounds."""
     windows = windows_of(result, history)
-    about, in_words = drawing.rates_axis("load per interface", max(window.high for window in windows))
+    about, in_words = drawing.rates_axis(
+        "load per interface", max(window.high for window in windows)
+    )
     picture = drawing.Drawing()
     picture.text(4.0, 14.0, about)
     marked = drawing.by_mark(result.trials)
@@ -79,18 +86,31 @@ def draw_search(result: GoalsResult, history: History) -> str:
 
     for window in windows:
         bottom = top + (_CLOSE_UP if window.goals else _OVERVIEW)
-        plot = drawing.Plot(x, drawing.Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture)
-        plot.frame(x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), "{:.0f}".format, in_words)
+        plot = drawing.Plot(
+            x, drawing.Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture
+        )
+        plot.frame(
+            x.ticks(10, whole=True),
+            plot.y.ticks(6 if window.goals else 4),
+            "{:.0f}".format,
+            in_words,
+        )
 
         for index in range(len(result.goals)):
             _draw_bounds(
-                plot, {number: bounds[index] for number, bounds in history.items()}, drawing.series_colour(index)
+                plot,
+                {number: bounds[index] for number, bounds in history.items()},
+                drawing.series_colour(index),
             )
 
         for mark, trials in marked.items():
             shown = [trial for trial in trials if window.holds(trial.load_per_interface_fps)]
             plot.marks(
-                mark, [(trial.number, trial.load_per_interface_fps, drawing.trial_hint(trial)) for trial in shown]
+                mark,
+                [
+                    (trial.number, trial.load_per_interface_fps, drawing.trial_hint(trial))
+                    for trial in shown
+                ],
             )
 
         _draw_goal_labels(plot, result.goals, history[max(history)] if history else (), window)
@@ -132,18 +152,25 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
         "lasted": [durations.setdefault(trial.duration_s, len(durations)) for trial in trials],
         "chosen": [rules.setdefault(trial.rule or "", len(rules)) for trial in trials],
         "unsent": {trial.number: trial.unsent_frames for trial in trials if trial.unsent_frames},
-        "early": {trial.number: trial.decided_after_s for trial in trials if trial.decided_after_s is not None},
+        "early": {
+            trial.number: trial.decided_after_s
+            for trial in trials
+            if trial.decided_after_s is not None
+        },
         "durations": list(durations),
         "rules": list(rules),
     }
     if history is not None:
         chart["windows"] = [
-            [one.low, one.high, one.is_logarithmic, list(one.goals)] for one in windows_of(result, history)
+            [one.low, one.high, one.is_logarithmic, list(one.goals)]
+            for one in windows_of(result, history)
         ]
         chart["history"] = [
             [
                 [start, *(place(load) for load in (*bounds.proved, *bounds.leaning))]
-                for start, _, bounds in _steps({number: of_goals[index] for number, of_goals in history.items()})
+                for start, _, bounds in _steps(
+                    {number: of_goals[index] for number, of_goals in history.items()}
+                )
             ]
             for index in range(len(result.goals))
         ]
@@ -185,10 +212,14 @@ def _draw_bounds(plot: drawing.Plot, history: Mapping[int, GoalBounds], colour: 
     proved = [(start, end, bounds.proved) for start, end, bounds in steps]
     leaning = [(start, end, bounds.leaning) for start, end, bounds in steps]
     plot.bands(_filled(plot, leaning), colour, BANDS["bounds so far"])
-    plot.bands(_filled(plot, [step for step in proved if None not in step[2]]), colour, BANDS["proved"])
+    plot.bands(
+        _filled(plot, [step for step in proved if None not in step[2]]), colour, BANDS["proved"]
+    )
     for edge in ("lower", "upper"):
         known = [(start, end, getattr(interval, edge)) for start, end, interval in proved]
-        plot.steps([step for step in known if step[2] is not None and plot.y.holds(step[2])], colour)
+        plot.steps(
+            [step for step in known if step[2] is not None and plot.y.holds(step[2])], colour
+        )
 
 
 def _filled(
@@ -205,8 +236,14 @@ def _filled(
 def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, GoalBounds]]:
     """Ranges of trials with the same bounds: number of the first trial, the range's end, and the bounds."""
     numbers = list(history)
-    changes = [number for at, number in enumerate(numbers) if at == 0 or history[numbers[at - 1]] != history[number]]
-    for start, end in zip(changes, [*changes[1:], numbers[-1] + 0.7] if numbers else [], strict=True):
+    changes = [
+        number
+        for at, number in enumerate(numbers)
+        if at == 0 or history[numbers[at - 1]] != history[number]
+    ]
+    for start, end in zip(
+        changes, [*changes[1:], numbers[-1] + 0.7] if numbers else [], strict=True
+    ):
         yield start, end, history[start]
 
 
@@ -215,14 +252,21 @@ def _draw_goal_labels(
 ) -> None:
     places = {}
     for index in window.goals:
-        edges = [load for load in (last[index].shown if last else (window.low, window.high)) if load is not None]
+        edges = [
+            load
+            for load in (last[index].shown if last else (window.low, window.high))
+            if load is not None
+        ]
         places[index] = plot.y.place(fmean(edges or [window.low]))
+
     free = plot.y.end - 16.0
     for index in sorted(window.goals, key=places.__getitem__):
         lines = [*_bounds_in_words(goals[index])]
         height = drawing.LINE_HEIGHT * (len(lines) + 1)
         top = max(free, places[index] - height / 2)
-        plot.add("rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=drawing.series_colour(index))
+        plot.add(
+            "rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=drawing.series_colour(index)
+        )
         plot.text(_RIGHT + 18.0, top + 11.0, goals[index].goal.name, font_weight="bold")
         for number, line in enumerate(lines, start=1):
             plot.text(_RIGHT + 18.0, top + 11.0 + drawing.LINE_HEIGHT * number, line)
@@ -238,7 +282,9 @@ def _bounds_in_words(report: GoalReport) -> Iterator[str]:
 
 
 def _description(result: GoalsResult) -> str:
-    outcomes = "; ".join(f"{report.goal.name} {format_regularity(report)}" for report in result.goals)
+    outcomes = "; ".join(
+        f"{report.goal.name} {format_regularity(report)}" for report in result.goals
+    )
     return f"Search of {result.test.name}: load per interface over {len(result.trials)} trials. {outcomes}."
 
 
@@ -272,9 +318,17 @@ def _close_ups(result: GoalsResult, last: tuple[GoalBounds, ...]) -> list[Window
 
         room = _ROOM_IN_WIDTHS * result.goals[index].goal.width_ratio * max(edges)
         merged = Window(max(0.0, min(edges) - room), max(edges) + room, (index,))
-        for other in [window for window in close_ups if window.low <= merged.high and merged.low <= window.high]:
+        for other in [
+            window
+            for window in close_ups
+            if window.low <= merged.high and merged.low <= window.high
+        ]:
             close_ups.remove(other)
-            merged = Window(min(other.low, merged.low), max(other.high, merged.high), (*other.goals, *merged.goals))
+            merged = Window(
+                min(other.low, merged.low),
+                max(other.high, merged.high),
+                (*other.goals, *merged.goals),
+            )
 
         close_ups.append(merged)
 
@@ -289,8 +343,12 @@ def _close_ups(result: GoalsResult, last: tuple[GoalBounds, ...]) -> list[Window
 def draw_loss(result: GoalsResult, history: History) -> str:
     """Draws loss over load: of all trials, and close-ups of the loads around the goals' last bounds."""
     windows = windows_of(result, history)
-    about, in_words = drawing.rates_axis("load per interface", max(window.high for window in windows))
-    losses = [trial.loss_ratio for trial in result.trials] + [report.goal.loss_ratio for report in result.goals]
+    about, in_words = drawing.rates_axis(
+        "load per interface", max(window.high for window in windows)
+    )
+    losses = [trial.loss_ratio for trial in result.trials] + [
+        report.goal.loss_ratio for report in result.goals
+    ]
     smallest = min((loss for loss in losses if loss > 0.0), default=0.01)
     # The place of a loss ratio of zero on the axis.
     floor = float(10.0 ** (math.floor(math.log10(min(smallest, 0.01))) - _DECADES_BELOW))
@@ -302,10 +360,15 @@ def draw_loss(result: GoalsResult, history: History) -> str:
     for index, window in enumerate(windows):
         left = _LEFT + index * (width + _LOSS_GAP)
         x = drawing.Axis(window.low, window.high, left, left + width, window.is_logarithmic)
-        plot = drawing.Plot(x, drawing.Axis(floor, 1.0, _LOSS_BOTTOM - 8.0, _LOSS_TOP, is_logarithmic=True), picture)
+        plot = drawing.Plot(
+            x, drawing.Axis(floor, 1.0, _LOSS_BOTTOM - 8.0, _LOSS_TOP, is_logarithmic=True), picture
+        )
         ticks = [floor, *plot.y.ticks(7)[1:]]
         plot.frame(
-            x.ticks(int(width / 70)), ticks, in_words, lambda loss: "none" if loss == floor else format_ratio(loss)
+            x.ticks(int(width / 70)),
+            ticks,
+            in_words,
+            lambda loss: "none" if loss == floor else format_ratio(loss),
         )
         for goal, report in enumerate(result.goals):
             _draw_allowed_loss(plot, report, drawing.series_colour(goal))
@@ -313,10 +376,13 @@ def draw_loss(result: GoalsResult, history: History) -> str:
 
     picture.text((_LEFT + _LOSS_RIGHT) / 2, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
     goals = [
-        (f"{one.goal.name}: allowed loss, bounds", drawing.series_colour(i), 1.0) for i, one in enumerate(result.goals)
+        (f"{one.goal.name}: allowed loss, bounds", drawing.series_colour(i), 1.0)
+        for i, one in enumerate(result.goals)
     ]
     end = picture.legend(marked, goals, _LEFT, _LOSS_BOTTOM + 60.0)
-    return picture.svg(_WIDTH, end + 10.0, f"Loss ratio over load per interface, {result.test.name}.")
+    return picture.svg(
+        _WIDTH, end + 10.0, f"Loss ratio over load per interface, {result.test.name}."
+    )
 
 
 def _draw_losses(plot: drawing.Plot, marked: Mapping[drawing.Mark, Sequence[Trial]]) -> None:
@@ -327,7 +393,10 @@ def _draw_losses(plot: drawing.Plot, marked: Mapping[drawing.Mark, Sequence[Tria
             if plot.x.holds(trial.load_per_interface_fps):
                 place = (trial.load_per_interface_fps, max(trial.loss_ratio, plot.y.low))
                 hints.setdefault(place, []).append(drawing.trial_hint(trial))
-        alike = {place: "" if len(texts) == 1 else f"{len(texts)} trials like " for place, texts in hints.items()}
+        alike = {
+            place: "" if len(texts) == 1 else f"{len(texts)} trials like "
+            for place, texts in hints.items()
+        }
         plot.marks(mark, [(*place, f"{alike[place]}{texts[0]}") for place, texts in hints.items()])
 
 
@@ -341,7 +410,11 @@ def _draw_allowed_loss(plot: drawing.Plot, report: GoalReport, colour: str) -> N
         plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
     for bound in report.bounds:
         if bound is not None and plot.x.holds(bound.per_interface_fps):
-            plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)
+            plot.line(
+                [(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)],
+                colour,
+                width=1.2,
+            )
 
 
 _COLUMNS = 4
@@ -403,7 +476,11 @@ def spectra_of(result: GoalsResult) -> list[Spectrum]:
     spectra = []
     for index, report in enumerate(result.goals):
         for name, load in zip(("lower bound", "upper bound"), report.bounds, strict=True):
-            levels = () if load is None else spectrum_at(result.trials, load.per_interface_fps, report.goal)
+            levels = (
+                ()
+                if load is None
+                else spectrum_at(result.trials, load.per_interface_fps, report.goal)
+            )
             if load is not None and levels:
                 spectra.append(Spectrum(index, report, name, load, levels))
     return spectra
@@ -417,9 +494,16 @@ def draw_spectra(result: GoalsResult) -> str:
         row, column = divmod(index, _COLUMNS)
         left = _CELL_LEFT + column * _CELL
         top = row * _ROW
-        rates = [level.forwarding_rate for level in spectrum.levels] + [spectrum.load.per_interface_fps]
+        rates = [level.forwarding_rate for level in spectrum.levels] + [
+            spectrum.load.per_interface_fps
+        ]
         room = 0.1 * (max(rates) - min(rates)) or 0.01 * max(rates)
-        y = drawing.Axis(max(0.0, min(rates) - room), max(rates) + room, top + _ROW - _CELL_BOTTOM, top + _CELL_TOP)
+        y = drawing.Axis(
+            max(0.0, min(rates) - room),
+            max(rates) + room,
+            top + _ROW - _CELL_BOTTOM,
+            top + _CELL_TOP,
+        )
         plot = drawing.Plot(drawing.Axis(0.0, 1.0, left, left + _CELL_WIDTH), y, picture)
         prefix, scale = drawing.unit_of(max(rates))
         plot.frame([0.0, 0.5, 1.0], y.ticks(4), format_ratio, drawing.in_unit(scale))
@@ -439,8 +523,16 @@ def draw_spectra(result: GoalsResult) -> str:
         name = spectrum.report.goal.name
         short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
         plot.text(left - 50, top + 14, short, font_weight="bold")
-        plot.text(left - 50, top + 29, f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}")
-        plot.text(left - 50, top + 43, f"{sum(level.trials for level in spectrum.levels)} trials; {prefix}fps")
+        plot.text(
+            left - 50,
+            top + 29,
+            f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}",
+        )
+        plot.text(
+            left - 50,
+            top + 43,
+            f"{sum(level.trials for level in spectrum.levels)} trials; {prefix}fps",
+        )
 
     rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
     description = f"Forwarding rates at the relevant bounds, {result.test.name}."
@@ -457,7 +549,10 @@ def spectra_chart(result: GoalsResult) -> list[JsonValue]:
             spectrum.bound,
             _digits(spectrum.load.per_interface_fps, 7),
             1.0 - spectrum.report.goal.exceed_ratio,
-            [[_digits(level.forwarding_rate, 7), round(level.share, 4), level.trials] for level in spectrum.levels],
+            [
+                [_digits(level.forwarding_rate, 7), round(level.share, 4), level.trials]
+                for level in spectrum.levels
+            ],
         ]
         for spectrum in spectra_of(result)
     ]

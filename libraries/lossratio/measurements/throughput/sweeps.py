@@ -68,7 +68,9 @@ class Sweep:
 
 def size_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
     """Sweeps over frame size: tests whose names differ in one part only, such as ``64B`` or ``IMIX_v4_1``."""
-    return _sweeps(results, _SIZE, lambda result, _: result.conditions.traffic.average_frame_size_bytes)
+    return _sweeps(
+        results, _SIZE, lambda result, _: result.conditions.traffic.average_frame_size_bytes
+    )
 
 
 def core_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
@@ -77,7 +79,9 @@ def core_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
 
 
 def _sweeps(
-    results: Iterable[GoalsResult], pattern: re.Pattern[str], value: Callable[[GoalsResult, str], float]
+    results: Iterable[GoalsResult],
+    pattern: re.Pattern[str],
+    value: Callable[[GoalsResult, str], float],
 ) -> list[list[Sweep]]:
     """The sweeps with at least two values; sweeps of the same tests together, one for each goal.
 
@@ -120,7 +124,9 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
     rows = [row for sweep in sweeps for row in sweep.rows]
     sizes = [row.at for row in rows]
     room = 0.04 * (max(sizes) - min(sizes))
-    limits = {row.at: row.theoretical_maximum.per_interface_fps for row in rows if row.theoretical_maximum}
+    limits = {
+        row.at: row.theoretical_maximum.per_interface_fps for row in rows if row.theoretical_maximum
+    }
     highest = max((*_rates(sweeps), *limits.values()), default=1.0)
     x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, _RIGHT)
     plot = _framed(x, x.ticks(8), "frame size, bytes (a mix is at its average)", highest, 1.08)
@@ -153,7 +159,9 @@ def draw_cores(sweeps: Sequence[Sweep]) -> str:
 
 
 def _rates(sweeps: Iterable[Sweep]) -> list[float]:
-    return [row.throughput.per_interface_fps for sweep in sweeps for row in sweep.rows if row.throughput]
+    return [
+        row.throughput.per_interface_fps for sweep in sweeps for row in sweep.rows if row.throughput
+    ]
 
 
 def _framed(x: Axis, x_ticks: Sequence[float], x_label: str, highest: float, room: float) -> Plot:
@@ -168,13 +176,24 @@ def _goals(sweeps: Sequence[Sweep]) -> list[tuple[str, str, float]]:
     return [(sweep.goal, series_colour(index), 1.0) for index, sweep in enumerate(sweeps)]
 
 
-def _finish(plot: Plot, sweeps: Sequence[Sweep], unit: str, keys: Sequence[tuple[str, str, float]], about: str) -> str:
+def _finish(
+    plot: Plot,
+    sweeps: Sequence[Sweep],
+    unit: str,
+    keys: Sequence[tuple[str, str, float]],
+    about: str,
+) -> str:
     for index, sweep in enumerate(sweeps):
         colour = series_colour(index)
-        points = [(row.at, row.throughput.per_interface_fps) for row in sweep.rows if row.throughput]
+        points = [
+            (row.at, row.throughput.per_interface_fps) for row in sweep.rows if row.throughput
+        ]
         if points:
             plot.line(points, colour)
-        hints = [(at, rate, f"{sweep.goal}, {at:g} {unit}: {format_frame_rate(rate)}") for at, rate in points]
+        hints = [
+            (at, rate, f"{sweep.goal}, {at:g} {unit}: {format_frame_rate(rate)}")
+            for at, rate in points
+        ]
         plot.marks(Mark(sweep.goal, sweep.goal, "circle", colour), hints)
     end = plot.legend((), keys, _LEFT, _HEIGHT - 10.0)
     return plot.svg(_WIDTH, end + 10.0, f"Rate over {about}, {sweeps[0].name}.")

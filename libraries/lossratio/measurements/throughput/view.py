@@ -13,7 +13,11 @@ from lossratio import mlrsearch
 from lossratio.drawing import html_fragment
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.latency.result import format_microseconds, latency_lines, latency_points
-from lossratio.measurements.latency.view import csit_latencies, latency_over_load_picture, latency_picture
+from lossratio.measurements.latency.view import (
+    csit_latencies,
+    latency_over_load_picture,
+    latency_picture,
+)
 from lossratio.measurements.telemetry import telemetry_doubts
 from lossratio.measurements.throughput.evidence import (
     EARLY_VERDICT,
@@ -30,8 +34,18 @@ from lossratio.measurements.throughput.result import (
     format_regularity,
     search_goal,
 )
-from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, draw_spectra, search_chart
-from lossratio.measurements.throughput.sweeps import core_sweeps, draw_cores, draw_frame_sizes, size_sweeps
+from lossratio.measurements.throughput.search_picture import (
+    draw_loss,
+    draw_search,
+    draw_spectra,
+    search_chart,
+)
+from lossratio.measurements.throughput.sweeps import (
+    core_sweeps,
+    draw_cores,
+    draw_frame_sizes,
+    size_sweeps,
+)
 from lossratio.records import Rate, Record
 from lossratio.results import (
     Charts,
@@ -114,7 +128,9 @@ class ThroughputView(View[GoalsResult]):
             if report.goal.sequential is not None:
                 yield f"  {sequential_rule(report.goal.sequential)}"
             if report.result is not None:
-                for label, bound in zip(("relevant lower bound", "relevant upper bound"), report.bounds, strict=True):
+                for label, bound in zip(
+                    ("relevant lower bound", "relevant upper bound"), report.bounds, strict=True
+                ):
                     yield _bound_line(label, bound, result)
                 yield value_line("conditional throughput", report.result.conditional_throughput)
                 for share in () if report.result.zone is None else report.result.zone.shares:
@@ -165,14 +181,22 @@ class ThroughputView(View[GoalsResult]):
             (core_sweeps(results), "core_counts.html.jinja", draw_cores),
         ):
             for tests in sweeps:
-                yield html_fragment(__package__, template, filters=filters, tests=tests, picture=draw(tests))
+                yield html_fragment(
+                    __package__, template, filters=filters, tests=tests, picture=draw(tests)
+                )
 
     def conditions(self, result: GoalsResult) -> str:
         """The goals, and their compliance with RFC 2544."""
         goals = [report.goal for report in result.goals]
-        rules = {goal.name: sequential_rule(goal.sequential) for goal in goals if goal.sequential is not None}
+        rules = {
+            goal.name: sequential_rule(goal.sequential)
+            for goal in goals
+            if goal.sequential is not None
+        }
         compliance = compliance_of(result)
-        return html_fragment(__package__, "goals.html.jinja", result=result, compliance=compliance, rules=rules)
+        return html_fragment(
+            __package__, "goals.html.jinja", result=result, compliance=compliance, rules=rules
+        )
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal."""
@@ -180,7 +204,9 @@ class ThroughputView(View[GoalsResult]):
             found = report.result
             name = report.goal.name
             if found is None:
-                yield Finding(result, name, Outcome.FAILED, result.error, resolution=report.goal.width_ratio)
+                yield Finding(
+                    result, name, Outcome.FAILED, result.error, resolution=report.goal.width_ratio
+                )
             else:
                 reason = found.reason
                 limits = mlrsearch.IrregularReason
@@ -192,7 +218,8 @@ class ThroughputView(View[GoalsResult]):
                     reason,
                     value,
                     *report.bounds,
-                    is_at_limit=reason == limits.MAX_LOAD_IS_LOWER_BOUND.value or is_generators_limit(reason),
+                    is_at_limit=reason == limits.MAX_LOAD_IS_LOWER_BOUND.value
+                    or is_generators_limit(reason),
                     is_too_slow=value is None and reason == limits.MIN_LOAD_IS_UPPER_BOUND.value,
                     resolution=report.goal.width_ratio,
                 )
@@ -209,7 +236,9 @@ class ThroughputView(View[GoalsResult]):
         if not (isinstance(bound, Rate) and is_generators_limit(finding.reason)):
             return ()
         load = bound.per_interface_fps
-        return offered_in(one for one in result.trials if one.is_evidence and one.load_per_interface_fps == load)
+        return offered_in(
+            one for one in result.trials if one.is_evidence and one.load_per_interface_fps == load
+        )
 
     def stalls(self, result: GoalsResult, trials: Sequence[Trial]) -> Doubt | None:
         """Stalls that may have decided whether a load meets a goal."""
@@ -218,7 +247,11 @@ class ThroughputView(View[GoalsResult]):
     def doubts(self, result: GoalsResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """The doubts that the SUT stayed the same, that the load is the cause of loss, and that it is one SUT."""
         rested = _rested(result)
-        yield from (doubt for doubt in _constancy_doubts(result.trials) if not rested or doubt.kind is not rested.kind)
+        yield from (
+            doubt
+            for doubt in _constancy_doubts(result.trials)
+            if not rested or doubt.kind is not rested.kind
+        )
         if rested:
             yield rested
 
@@ -255,7 +288,10 @@ class ThroughputView(View[GoalsResult]):
             raise CsitExportError(
                 f"{result.test.full_name} was measured with early verdicts; CSIT's trials take their whole duration."
             )
-        bounds = {"ndr": _csit_bounds(result, mlrsearch.NDR), "pdr": _csit_bounds(result, mlrsearch.PDR)}
+        bounds = {
+            "ndr": _csit_bounds(result, mlrsearch.NDR),
+            "pdr": _csit_bounds(result, mlrsearch.PDR),
+        }
         return {"type": "ndrpdr", **bounds, **csit_latencies(result.latency, result.conditions)}
 
     def _of_search(self, result: GoalsResult) -> Iterator[Picture]:
@@ -273,16 +309,21 @@ class ThroughputView(View[GoalsResult]):
 def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     evidence = [trial for trial in trials if trial.is_evidence]
     results = [trial.as_result() for trial in trials]
-    found = mlrsearch.inconstancy_in(results, {number for number, trial in enumerate(trials) if not trial.is_evidence})
+    found = mlrsearch.inconstancy_in(
+        results, {number for number, trial in enumerate(trials) if not trial.is_evidence}
+    )
     if found is not None and found.change is mlrsearch.Change.REMEMBERS_LOSS:
         yield Doubt(DoubtKind.MEMORY, _memory(found))
     elif found is not None and time_dependence_in(evidence) is None:
         yield Doubt(DoubtKind.DRIFT, _trend(found, sum(result.elapsed for result in results)))
+
     level = mlrsearch.level_loss_in(
         [result for result, trial in zip(results, trials, strict=True) if trial.is_evidence]
     )
     if level is not None:
-        yield Doubt(DoubtKind.LOSS_AT_ANY_LOAD, f"{level_in_words(level)}; the load is not the cause")
+        yield Doubt(
+            DoubtKind.LOSS_AT_ANY_LOAD, f"{level_in_words(level)}; the load is not the cause"
+        )
 
 
 def _rested(result: GoalsResult) -> Doubt | None:
@@ -295,7 +336,9 @@ def _rested(result: GoalsResult) -> Doubt | None:
     ]
     answers = rest_answers_in(evidence, bounds)
     # Earlier versions asked for no controls.
-    has_control = bool({mlrsearch.RestAnswer.EASY, mlrsearch.RestAnswer.REMEMBERED} & {*answers.values()})
+    has_control = bool(
+        {mlrsearch.RestAnswer.EASY, mlrsearch.RestAnswer.REMEMBERED} & {*answers.values()}
+    )
     wanted = mlrsearch.RestAnswer.REMEMBERED if has_control else mlrsearch.RestAnswer.PASSED
     passed = [load for load, answer in answers.items() if answer is wanted]
     if len(passed) < mlrsearch.ENOUGH:
@@ -362,8 +405,15 @@ def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
         compliance = Compliance.NONE
 
         if not reasons:
-            durations = {"final trial": goal.final_trial_duration_s, "duration sum": goal.duration_sum_s}
-            short = {name: seconds for name, seconds in durations.items() if seconds < _RFC2544_DURATION_S}
+            durations = {
+                "final trial": goal.final_trial_duration_s,
+                "duration sum": goal.duration_sum_s,
+            }
+            short = {
+                name: seconds
+                for name, seconds in durations.items()
+                if seconds < _RFC2544_DURATION_S
+            }
             reasons += [f"the {name} is {seconds:g} s" for name, seconds in short.items()]
             compliance = Compliance.CONDITIONAL if short or early else Compliance.UNCONDITIONAL
 
@@ -374,9 +424,8 @@ def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
 
 def sequential_rule(rule: SequentialRule) -> str:
     """A sequential goal's promise, in words."""
-    promise = (
-        f"if trials are independent, a bound is wrong with a probability of {format_ratio(rule.error_ratio)} at most"
-    )
+    error = format_ratio(rule.error_ratio)
+    promise = f"if trials are independent, a bound is wrong with a probability of {error} at most"
     return f"sequential tests, not RFC 9971: {promise} (indifference {format_ratio(rule.indifference_ratio)})"
 
 
@@ -394,8 +443,12 @@ def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
     known = [
         direction
         for trial in trials
-        if load is not None and trial.is_evidence and trial.load_per_interface_fps == load.per_interface_fps
-        for direction in [max(trial.directions, key=lambda one: one.latency_99_us or 0.0, default=None)]
+        if load is not None
+        and trial.is_evidence
+        and trial.load_per_interface_fps == load.per_interface_fps
+        for direction in [
+            max(trial.directions, key=lambda one: one.latency_99_us or 0.0, default=None)
+        ]
         if direction is not None and direction.latency_99_us is not None
     ]
     if known:
@@ -417,28 +470,50 @@ def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
             yield value_line("mean", f"{goal_spread.mean:>12,.0f} fps per interface")
         if goal_spread.stdev is not None and goal_spread.mean:
             share = format_ratio(goal_spread.stdev / goal_spread.mean)
-            yield value_line("standard deviation", f"{goal_spread.stdev:>12,.1f} fps per interface, {share}")
+            yield value_line(
+                "standard deviation", f"{goal_spread.stdev:>12,.1f} fps per interface, {share}"
+            )
+
         if goal_spread.relative_range is not None:
-            yield value_line("largest to smallest", f"{format_ratio(goal_spread.relative_range)} of the mean")
-        values = " ".join("none" if value is None else f"{value:,.0f}" for value in goal_spread.values_fps)
+            yield value_line(
+                "largest to smallest", f"{format_ratio(goal_spread.relative_range)} of the mean"
+            )
+
+        values = " ".join(
+            "none" if value is None else f"{value:,.0f}" for value in goal_spread.values_fps
+        )
         yield value_line("values", f"{values} fps per interface")
 
 
 def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str, Any]:
     """The result of the goal that is the same as one of CSIT's; lower is the conditional throughput."""
     names = ("loss_ratio", "exceed_ratio", "final_trial_duration", "duration_sum", "width")
-    goals = ((report, search_goal(report.goal)) for report in result.goals if report.goal.sequential is None)
-    same = (one for one, goal in goals if all(getattr(goal, name) == getattr(wanted, name) for name in names))
+    goals = (
+        (report, search_goal(report.goal))
+        for report in result.goals
+        if report.goal.sequential is None
+    )
+    same = (
+        one
+        for one, goal in goals
+        if all(getattr(goal, name) == getattr(wanted, name) for name in names)
+    )
     report = next(same, None)
     if report is None or report.result is None:
-        raise CsitExportError(f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}.")
+        raise CsitExportError(
+            f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}."
+        )
 
     outcome = report.result
     # CSIT publishes the maximum load of links and cards all the same. The generator's limit says nothing about the SUT,
     # and CSIT's files have no field that would mark it.
-    is_of_sut = outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND
+    is_of_sut = (
+        outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND
+    )
     if outcome.conditional_throughput is None or not is_of_sut:
-        raise CsitExportError(f"{wanted.name} of {result.test.full_name} is irregular: {outcome.reason}.")
+        raise CsitExportError(
+            f"{wanted.name} of {result.test.full_name} is irregular: {outcome.reason}."
+        )
 
     upper = outcome.relevant_upper_bound if outcome.regular else None
     bounds = {"lower": outcome.conditional_throughput, "upper": upper}

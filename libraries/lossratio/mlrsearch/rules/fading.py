@@ -49,7 +49,12 @@ def fading(view: GoalView) -> Choice | None:
     grid = view.grid
     upper = view.intervals[0].upper
     promised_in_vain = any(stage.failed for stage in stages)
-    if view.goal.loss_ratio > 0.0 or upper is None or not promised_in_vain or not view.intervals[-1].open:
+    if (
+        view.goal.loss_ratio > 0.0
+        or upper is None
+        or not promised_in_vain
+        or not view.intervals[-1].open
+    ):
         return None
     if curve.lost_at_verdict(upper) > ONE_BY_ONE:
         return None
@@ -71,7 +76,9 @@ def fading(view: GoalView) -> Choice | None:
         return None
 
     position = grid.position(upper)
-    slope = math.log(curve.loss_ratio(far) / curve.loss_ratio(upper)) / (grid.position(far) - position)
+    slope = math.log(curve.loss_ratio(far) / curve.loss_ratio(upper)) / (
+        grid.position(far) - position
+    )
     has_passed = grid.position(max(stages[0].passed, default=upper)) - position
     if math.log(lost_per_second * shortest) + slope * has_passed > math.log(LOSSLESS):
         return None
@@ -96,10 +103,17 @@ def _long_trial(view: GoalView, expected: int) -> Choice:
     grid = view.grid
     interval = view.intervals[-1]
     if interval.lower is None:
-        return Choice("fading", view.final, grid.load(max(interval.first, min(interval.last, expected))), Bound.LOWER)
+        return Choice(
+            "fading",
+            view.final,
+            grid.load(max(interval.first, min(interval.last, expected))),
+            Bound.LOWER,
+        )
+
     # Loss may fade faster than it did above: steps up double, and are no larger than to the middle.
     lowest = min(view.stages[-1].passed, default=interval.lower)
     rise = round(grid.position(interval.lower) - grid.position(lowest))
     step = max(view.width, min(rise, interval.steps // 2))
     index = min(interval.last, max(interval.first - 1 + step, expected))
+
     return Choice("fading", view.final, grid.load(index), Bound.UPPER)

@@ -83,7 +83,10 @@ def _proof_of_jump(view: GoalView, index: int) -> Choice | None:
     is_far = view.intervals[0].last - index > FAR_STEPS * view.width
     if upper is None or not is_far or view.curve.loss_ratio(upper) > UNLUCKY:
         return None
-    number = max((place for place, stage in enumerate(view.stages) if stage.target.duration_sum <= most), default=0)
+    number = max(
+        (place for place, stage in enumerate(view.stages) if stage.target.duration_sum <= most),
+        default=0,
+    )
     is_proved = view.stages[number].evidence.bound(upper) is Bound.UPPER
     if is_proved:
         return None
@@ -124,7 +127,9 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     if expectation.missed_hint is Bound.UPPER:
         return max(lowest, below, last + 1 - width * NOISE_STEPS), Bound.LOWER
     if expectation.surprises < 0:
-        return max(lowest, min(below, last + 1 - width * _steps_down(expectation, last + 1, width))), Bound.LOWER
+        return max(
+            lowest, min(below, last + 1 - width * _steps_down(expectation, last + 1, width))
+        ), Bound.LOWER
     if expectation.surprises > 0:
         leap = max(width, int(LEAP * interval.steps**LEAP)) * 2 ** (expectation.surprises - 1)
         return max(below, min(middle, first - 1 + leap)), Bound.UPPER

@@ -87,7 +87,12 @@ def plan(view: GoalView) -> Choice | None:
     """The next trial; None for goals with shorter trials, while short looks lead on, and where plans do not end."""
     facts = view.plan
     interval = view.intervals[0]
-    if facts is None or not (facts.begun or facts.posterior.earlier) or facts.may_drift or facts.contested > MOST_LOADS:
+    if (
+        facts is None
+        or not (facts.begun or facts.posterior.earlier)
+        or facts.may_drift
+        or facts.contested > MOST_LOADS
+    ):
         return None
 
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
@@ -122,7 +127,12 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
     one passes, or PDR is lower. For NDR such a trial says little: it may lose a few frames by chance.
     """
     facts = view.plan
-    if facts is None or view.goal.loss_ratio == 0.0 or facts.may_drift or facts.contested > MOST_LOADS:
+    if (
+        facts is None
+        or view.goal.loss_ratio == 0.0
+        or facts.may_drift
+        or facts.contested > MOST_LOADS
+    ):
         return None
 
     grid = view.grid
@@ -133,15 +143,25 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
         low, high = facts.posterior.counts(position)
         again = grid.load(round(position))
         is_open = position == round(position) and evidence.bound(again) is Bound.UNDECIDED
-        if is_open and grid.min_load <= again < most and high > view.goal.exceed_ratio * (low + high):
+        if (
+            is_open
+            and grid.min_load <= again < most
+            and high > view.goal.exceed_ratio * (low + high)
+        ):
             return Choice(NAME, view.final, again, Bound.UPPER)
 
     first, look, last = (round(grid.position(share * load)) for share in BELOW)
     is_seen = first < 0 or any(first <= position <= last for position in measured)
     highest = max(facts.passed, default=-math.inf)
-    is_chance = any(last < position <= highest and facts.posterior.counts(position)[1] for position in measured)
+    is_chance = any(
+        last < position <= highest and facts.posterior.counts(position)[1] for position in measured
+    )
 
-    return Choice(NAME, view.final, grid.load(look), Bound.LOWER) if is_chance and not is_seen else None
+    return (
+        Choice(NAME, view.final, grid.load(look), Bound.LOWER)
+        if is_chance and not is_seen
+        else None
+    )
 
 
 def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int, Bound]:
@@ -159,13 +179,22 @@ def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int
     }
     smallest = round(view.grid.position(upper))
     is_far = smallest - index > FAR * view.width and smallest <= interval.last
-    if is_far and smallest in lossy and sum(lossy[smallest]) < 3 * CHECKS and _margin(lossy, smallest) < CHECKS:
+    if (
+        is_far
+        and smallest in lossy
+        and sum(lossy[smallest]) < 3 * CHECKS
+        and _margin(lossy, smallest) < CHECKS
+    ):
         return smallest, Bound.UPPER
 
     low, high = facts.posterior.counts(index)
     needed = _trials(view, view.grid.load(index))[1]
-    above = [round(place) for place in lossy if index + 2 * FAR * view.width < place <= interval.last]
-    is_narrow = needed == 1 and high + 1 - low <= NARROW and index in lossy and low + high + 1 < 2 * fresh
+    above = [
+        round(place) for place in lossy if index + 2 * FAR * view.width < place <= interval.last
+    ]
+    is_narrow = (
+        needed == 1 and high + 1 - low <= NARROW and index in lossy and low + high + 1 < 2 * fresh
+    )
     if is_narrow and above and _margin(lossy, index + 1) < ABOVE:
         return max(above), Bound.UPPER
 
@@ -184,18 +213,30 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     first, last = interval.first, interval.last
     coarse = np.linspace(first, max(first, last), COARSE).round().tolist()
     near = [] if facts.expected.overload is None else [math.floor(facts.expected.overload[0])]
-    around = [index + step for index in near for step in range(-AROUND_EXPECTED, AROUND_EXPECTED + 1)]
+    around = [
+        index + step for index in near for step in range(-AROUND_EXPECTED, AROUND_EXPECTED + 1)
+    ]
     known = _known(facts)
     looked_at = facts.posterior.curves(facts.expected, ascending(coarse, around), known)
     middle = int(np.searchsorted(-(looked_at.chances @ race(*fresh).lower[fresh]), -0.5))
-    between = looked_at.positions[[max(0, middle - 1), min(len(looked_at.positions) - 1, middle)]].mean()
+    between = looked_at.positions[
+        [max(0, middle - 1), min(len(looked_at.positions) - 1, middle)]
+    ].mean()
     measured = [round(position) for position in known if position == round(position)]
     below = [index - view.width for index in measured]
-    candidates = chain(range(round(between) - AROUND, round(between) + AROUND), around, measured, below, [first - 1])
+    candidates = chain(
+        range(round(between) - AROUND, round(between) + AROUND),
+        around,
+        measured,
+        below,
+        [first - 1],
+    )
     lowers = ascending(min(last, max(first - 1, index)) for index in candidates).astype(np.intp)
     uppers = np.where(lowers < 0, 0, np.minimum(lowers + view.width, last + 1))
     lowers, uppers = lowers[lowers < uppers], uppers[lowers < uppers]
-    curves = facts.posterior.curves(facts.expected, ascending(lowers.tolist(), uppers.tolist(), coarse), known)
+    curves = facts.posterior.curves(
+        facts.expected, ascending(lowers.tolist(), uppers.tolist(), coarse), known
+    )
     needed = _needed(view, curves.positions)
     best = best_pair(curves, needed, lowers, uppers)
     failures = min(best.low_first, best.high_first) * (1.0 / max(best.success, LEAST_SUCCESS) - 1.0)
@@ -243,7 +284,9 @@ class Pair(NamedTuple):
     """The same for the upper load."""
 
 
-def best_pair(curves: Curves, needed: Needed, lowers: NDArray[np.intp], uppers: NDArray[np.intp]) -> Pair:
+def best_pair(
+    curves: Curves, needed: Needed, lowers: NDArray[np.intp], uppers: NDArray[np.intp]
+) -> Pair:
     """The pair with the least time per success; of several ones, the first.
 
     Args:
@@ -289,8 +332,12 @@ def information(curves: Curves, needed: Needed) -> Floats:
     (lows, highs) = needed.T
     is_lossy = curves.chances @ LOSSY
     after_loss = (curves.chances * LOSSY * lower[lows, np.maximum(0, highs - 1)]).sum(axis=1)
-    after_none = (curves.chances * (1.0 - LOSSY) * lower[np.maximum(0, lows - 1), highs]).sum(axis=1)
-    left = is_lossy * _entropy(after_loss / is_lossy) + (1.0 - is_lossy) * _entropy(after_none / (1.0 - is_lossy))
+    after_none = (curves.chances * (1.0 - LOSSY) * lower[np.maximum(0, lows - 1), highs]).sum(
+        axis=1
+    )
+    left = is_lossy * _entropy(after_loss / is_lossy) + (1.0 - is_lossy) * _entropy(
+        after_none / (1.0 - is_lossy)
+    )
     return np.asarray(np.maximum(0.0, _entropy(after_loss + after_none) - left))
 
 

@@ -21,7 +21,11 @@ def hint(view: GoalView) -> Choice | None:
     The trials are for the goal itself: the earlier searches showed already what trials of middle length would. Where
     all trials have one length, the search starts at the hint, and needs no rule.
     """
-    if view.hinted is None or view.hinted_pair is None or view.goal.first_duration == view.goal.final_trial_duration:
+    if (
+        view.hinted is None
+        or view.hinted_pair is None
+        or view.goal.first_duration == view.goal.final_trial_duration
+    ):
         return None
 
     stages = view.stages
@@ -32,7 +36,9 @@ def hint(view: GoalView) -> Choice | None:
 
     is_upper_inside = interval.first <= upper_index <= interval.last
     seen = [stage.evidence.bound(upper) for stage in stages]
-    longer = next((number for number in range(1, view.final) if seen[number] is Bound.UNDECIDED), None)
+    longer = next(
+        (number for number in range(1, view.final) if seen[number] is Bound.UNDECIDED), None
+    )
     if is_upper_inside and seen[0] is Bound.UNDECIDED:
         # A short trial costs little, and right after lossy ones it sees the SUT in the state that loses.
         return Choice("hint", 0, upper, Bound.UPPER)
@@ -71,7 +77,9 @@ def descent(view: GoalView) -> Choice | None:
     below, then two, then four, because the short trial shows little of what the long one sees.
     """
     numbers = range(view.final, 0, -1)
-    return next((choice for number in numbers if (choice := _descend(view, number)) is not None), None)
+    return next(
+        (choice for number in numbers if (choice := _descend(view, number)) is not None), None
+    )
 
 
 def _descend(view: GoalView, number: int) -> Choice | None:
@@ -80,7 +88,9 @@ def _descend(view: GoalView, number: int) -> Choice | None:
     if not interval.open or interval.upper not in stage.failed:
         return None
 
-    step = max(view.width, view.fall(number), _steps_to_rate(view, stage.target.trial_duration, interval))
+    step = max(
+        view.width, view.fall(number), _steps_to_rate(view, stage.target.trial_duration, interval)
+    )
     if interval.lower is not None:
         step = min(step, interval.steps // 2)
     load = view.grid.load(max(interval.first, interval.last + 1 - step))

@@ -41,12 +41,20 @@ def level(view: GoalView) -> Choice | None:
     for number in range(view.final, 0, -1):
         stage, interval = view.stages[number], view.intervals[number]
         is_long = stage.target.trial_duration > view.goal.first_duration
-        if not is_long or not interval.open or interval.lower is not None or interval.upper not in stage.failed:
+        if (
+            not is_long
+            or not interval.open
+            or interval.lower is not None
+            or interval.upper not in stage.failed
+        ):
             continue
         if len(stage.failed) < FAILURES or view.fall(number) < FALL * view.width:
             continue
-        if view.curve.loss_ratio(interval.upper) >= ALIKE * view.curve.loss_ratio(max(stage.failed)):
+        if view.curve.loss_ratio(interval.upper) >= ALIKE * view.curve.loss_ratio(
+            max(stage.failed)
+        ):
             return Choice("level", number, view.grid.min_load, Bound.UPPER)
+
     return None
 
 
@@ -65,15 +73,18 @@ def _secure_lower(view: GoalView) -> Choice | None:
     full_length = view.goal.final_trial_duration
     has_gone_down = any(
         view.fall(number)
-        >= view.width * (LANDSLIDE if stage.target.trial_duration >= full_length else LANDSLIDE_OF_SHORT_TRIALS)
+        >= view.width
+        * (LANDSLIDE if stage.target.trial_duration >= full_length else LANDSLIDE_OF_SHORT_TRIALS)
         for number, stage in enumerate(view.stages)
     )
     if intervals[-1].lower is not None or not has_gone_down:
         return None
+
     for finer in range(view.final, 0, -1):
         load = intervals[finer - 1].lower
         if load is not None and load != intervals[finer].lower:
             return Choice("landslide", finer, load, Bound.LOWER)
+
     return None
 
 
@@ -95,7 +106,9 @@ def _secure_upper(view: GoalView) -> Choice | None:
         index = min(highest, base + rise)
         load = view.grid.load(index)
         seen = [stage.evidence.bound(load) for stage in view.stages]
-        coarser = next((coarser for coarser, bound in enumerate(seen) if bound is not Bound.UPPER), None)
+        coarser = next(
+            (coarser for coarser, bound in enumerate(seen) if bound is not Bound.UPPER), None
+        )
         if coarser is None:
             return None
         if seen[coarser] is Bound.UNDECIDED:
@@ -118,7 +131,10 @@ def halving(view: GoalView) -> Choice | None:
         return None
     inside = [load for load in picked if interval.first <= grid.position(load) <= interval.last]
     load = inside[0] if inside else grid.load(_next(interval, view.width * 4 ** len(picked)))
-    if view.stages[-1].evidence.short_trials_refute and view.stages[0].evidence.bound(load) is Bound.UNDECIDED:
+    if (
+        view.stages[-1].evidence.short_trials_refute
+        and view.stages[0].evidence.bound(load) is Bound.UNDECIDED
+    ):
         return Choice("halving", 0, load, Bound.UNDECIDED)
     return Choice("halving", view.final, load, Bound.UNDECIDED)
 

@@ -47,12 +47,21 @@ class GoalView(Stages):
         self.plan = Plan(goal, grid, Posterior(grid.top, rise)) if is_planned else None
         self.hinted: int | None = None
         self._hint = hint
-        self._earlier = None if hint is None or self.plan is None else EarlierCurve(goal, grid, rise, hint.trials)
+
+        self._earlier = (
+            None
+            if hint is None or self.plan is None
+            else EarlierCurve(goal, grid, rise, hint.trials)
+        )
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial; to be called after the loss curve has counted it."""
         before = self.intervals[0]
-        if self._hint is not None and before.upper is None and (overload := overload_of(self.grid, result)) is not None:
+        if (
+            self._hint is not None
+            and before.upper is None
+            and (overload := overload_of(self.grid, result)) is not None
+        ):
             if self._earlier is not None:
                 self._earlier.shifts = self._hint.shifts(overload)
             self._hint = self._hint.moved(overload, self.grid.top)
@@ -60,7 +69,9 @@ class GoalView(Stages):
 
         super().add(result)
         after = self.intervals[0]
-        next_upper = None if after.upper is None else self.stages[0].evidence.upper_above(after.upper)
+        next_upper = (
+            None if after.upper is None else self.stages[0].evidence.upper_above(after.upper)
+        )
         if self.plan is not None:
             self.plan.add(result)
         self.expectation.update(before, after, next_upper)
@@ -94,7 +105,9 @@ class GoalView(Stages):
     @property
     def first_open(self) -> int | None:
         """Number of the coarsest stage in whose interval something has to be measured; None: the search is over."""
-        return next((number for number, interval in enumerate(self.intervals) if interval.open), None)
+        return next(
+            (number for number, interval in enumerate(self.intervals) if interval.open), None
+        )
 
     @property
     def hinted_pair(self) -> tuple[float, float] | None:

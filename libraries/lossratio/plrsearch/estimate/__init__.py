@@ -7,7 +7,13 @@
 """
 
 from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, LossBounds, Verdict
-from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, FitCheck, Misfit, rare_stalls, tails_of
+from lossratio.plrsearch.estimate.misfit import (
+    TRIALS_FOR_TAILS,
+    FitCheck,
+    Misfit,
+    rare_stalls,
+    tails_of,
+)
 from lossratio.plrsearch.estimate.result import (
     CriticalLoadEstimate,
     CsitEstimate,

@@ -91,15 +91,26 @@ class LossBounds:
         if len(frames) > 1 and all_lost:
             expected = frames * (all_lost / total)
             burst = max(1.0, float(np.sum((lost - expected) ** 2 / expected)) / (len(frames) - 1.0))
+
         least, _ = _clopper_pearson(all_lost / burst, total / burst, _TAIL / looks)
-        return cls(len(frames), lossy, total, all_lost, burst, least, _most(len(frames), lossy, total, all_lost, burst))
+        return cls(
+            len(frames),
+            lossy,
+            total,
+            all_lost,
+            burst,
+            least,
+            _most(len(frames), lossy, total, all_lost, burst),
+        )
 
     def largest_burst(self, target: float) -> float | None:
         """The upper bound is at most the target if no more frames than that are lost at a time; None: it is not."""
         if self.most > target:
             return None
         counts = self.trials, self.lossy, self.frames, self.lost
-        return _turning_point(lambda burst: _most(*counts, burst) > target, self.burst, max(self.frames, 1.0))[0]
+        return _turning_point(
+            lambda burst: _most(*counts, burst) > target, self.burst, max(self.frames, 1.0)
+        )[0]
 
     def missing_frames(self, target: float) -> float | None:
         """How many frames more, with loss as so far, would show that the loss ratio is below the target.
@@ -190,7 +201,12 @@ class GuardStatement(Observed):
 
     @classmethod
     def of(
-        cls, verdict: Verdict, target: float, loads: tuple[float, float], bounds: LossBounds, share: float = 1.0
+        cls,
+        verdict: Verdict,
+        target: float,
+        loads: tuple[float, float],
+        bounds: LossBounds,
+        share: float = 1.0,
     ) -> GuardStatement:
         """The statement that trials with these bounds make.
 
@@ -221,7 +237,9 @@ class GuardStatement(Observed):
             most_loss_ratio=bounds.most,
             extrapolation_factor=bounds.most / target,
             lossy_trials=bounds.lossy,
-            largest_burst_frames=bounds.largest_burst(target) if verdict is Verdict.VERIFIED else None,
+            largest_burst_frames=bounds.largest_burst(target)
+            if verdict is Verdict.VERIFIED
+            else None,
             unseen_burst_trials=unseen,
             missing_frames=None if missing is None else math.ceil(missing),
             missing_trials=missing_trials,
@@ -253,7 +271,9 @@ class GuardStatement(Observed):
             line += f"; losses that come in {rare} may be in none of these"
 
         if self.missing_frames is not None:
-            trials = f" in {trials_counted(self.missing_trials)} or more" if self.missing_trials else ""
+            trials = (
+                f" in {trials_counted(self.missing_trials)} or more" if self.missing_trials else ""
+            )
             hours = "" if self.missing_s is None else f", {self.missing_s / 3600.0:.2g} h,"
             line += f"; {self.missing_frames:.2g} frames more{trials}{hours} would verify it"
 
@@ -261,7 +281,11 @@ class GuardStatement(Observed):
 
 
 def guard(
-    counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float, share: float = 1.0
+    counts: TrialCounts,
+    question: CriticalLoadQuestion,
+    reported: float,
+    lowest: float,
+    share: float = 1.0,
 ) -> GuardStatement:
     """The statement about a reported load.
 
@@ -295,7 +319,9 @@ def guard(
         if refuting.least > target:
             at_min = highest <= question.min_load * (1.0 + _ROUNDING)
             verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
-            return GuardStatement.of(verdict, target, (start, min(lowest, highest)), refuting, share)
+            return GuardStatement.of(
+                verdict, target, (start, min(lowest, highest)), refuting, share
+            )
     load = float(loads.min(initial=highest))
     bounds = _between(counts, load, highest)
     if not verifies(bounds):

@@ -22,7 +22,14 @@ import scipy
 from lossratio.plrsearch.estimate.tails import Tails
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Posterior, posteriors
-from lossratio.plrsearch.variation import ENOUGH, FEW_CYCLES, Capacities, Description, LackOfFit, Replicates
+from lossratio.plrsearch.variation import (
+    ENOUGH,
+    FEW_CYCLES,
+    Capacities,
+    Description,
+    LackOfFit,
+    Replicates,
+)
 from lossratio.trials import Observed
 
 _ENOUGH = 4
@@ -144,16 +151,24 @@ def check(description: Description, trials: int, tails: Tails | None = None) -> 
 
     one, other = description.posteriors
     stdev = max(float(np.hypot(one.stdev, other.stdev)), 1e-300 * one.mean)
-    provisional = _provisional(description, trials) if varies or description.lack_of_fit is not None else None
+    provisional = (
+        _provisional(description, trials) if varies or description.lack_of_fit is not None else None
+    )
     if description.lack_of_fit is not None:
         reasons = _of_constant_capacity(description, description.lack_of_fit)
     else:
-        reasons = _of_varying_capacity(description, tails) if varies else _of_counts(best, counts, chi_squared)
+        reasons = (
+            _of_varying_capacity(description, tails)
+            if varies
+            else _of_counts(best, counts, chi_squared)
+        )
 
     return Misfit(
         reasons=(*reasons,) if provisional is None else (*reasons, provisional),
         fit=FitCheck(
-            chi_squared_per_trial=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
+            chi_squared_per_trial=float(chi_squared.mean())
+            if len(chi_squared) >= _ENOUGH
+            else None,
             function_distance_stdevs=abs(one.mean - other.mean) / stdev,
             drift_ratio=order.change if order.drift else None,
             drift_stdev_ratio=order.change_stdev if order.drift else None,
@@ -174,7 +189,11 @@ def _of_constant_capacity(description: Description, lack: LackOfFit) -> Iterator
             "as known."
         )
     elif lack.is_certain:
-        near = "" if description.below is None else f", not even at the loads below {description.below:,.10g} frames/s"
+        near = (
+            ""
+            if description.below is None
+            else f", not even at the loads below {description.below:,.10g} frames/s"
+        )
         yield (
             f"Neither function has the shape of the SUT's loss{near}: chi-squared is "
             f"{lack.deviance / lack.freedom:.3g} per load around the likeliest curve, where it should be about 1."
@@ -202,7 +221,11 @@ def _provisional(description: Description, trials: int) -> str | None:
     """Few trials do not show losses that come in few of them: a stall, or a capacity that is rarely low."""
     if trials >= TRIALS_FOR_TAILS:
         return rare_stalls(description)
-    cause = "Trials at equal loads differ by more than chance. " if description.replicates.differ else ""
+    cause = (
+        "Trials at equal loads differ by more than chance. "
+        if description.replicates.differ
+        else ""
+    )
     return (
         f"{cause}{trials} trials are too few to show how often the SUT loses more: as many as "
         f"{min(1.0, _NONE_SEEN / max(trials, 1)):.2g} of all trials may be unusually slow, or stall, without a single "
@@ -213,7 +236,10 @@ def _provisional(description: Description, trials: int) -> str | None:
 def _of_counts(best: Posterior, counts: TrialCounts, chi_squared: Array) -> Iterator[str]:
     """Whether counts scatter by chance only, and lose nothing where the curve does not."""
     freedom = len(chi_squared) - _PARAMETERS
-    if len(chi_squared) >= _ENOUGH and scipy.special.chdtrc(freedom, chi_squared.sum()) <= _IMPROBABLE:
+    if (
+        len(chi_squared) >= _ENOUGH
+        and scipy.special.chdtrc(freedom, chi_squared.sum()) <= _IMPROBABLE
+    ):
         yield (
             f"Counts of lost frames scatter more than chance alone would have it: chi-squared is "
             f"{chi_squared.mean():.3g} per trial around the best curve, where it should be about 1. The SUT's capacity "
@@ -230,7 +256,10 @@ def _of_varying_capacity(description: Description, tails: Tails | None) -> Itera
     independent = description.independent_trials
 
     for posterior in description.posteriors:
-        if posterior.error > _LARGEST_ERROR and posterior.log_evidence > best.log_evidence - _MATTERS:
+        if (
+            posterior.error > _LARGEST_ERROR
+            and posterior.log_evidence > best.log_evidence - _MATTERS
+        ):
             yield (
                 f"The posterior of the {posterior.name} function is too rough for the integral: its mass may be wrong "
                 f"by a share of {posterior.error:.2g}."
@@ -291,7 +320,9 @@ def _narrow(description: Description) -> Iterator[str]:
     best = description.best
     capacities = Capacities.of(best, description.counts)
     deviation = best.mode.deviation / best.mode.mrr
-    shown = capacities.place[capacities.certain & (capacities.blur < _STEADY * deviation)] / deviation
+    shown = (
+        capacities.place[capacities.certain & (capacities.blur < _STEADY * deviation)] / deviation
+    )
     if len(shown) < ENOUGH or description.order.correlation or np.std(shown) > _NARROW:
         return
     if scipy.special.chdtr(len(shown) - 1.0, len(shown) * np.var(shown)) <= _IMPROBABLE:

@@ -160,10 +160,18 @@ class CriticalLoadEstimate:
         misfit = check(self.description, len(self._evidence), self.tails)
         if self.is_surely_at_most_min_load:
             return replace(misfit, reasons=(), provisional=None)
+
         if self.guard.verdict is Verdict.CONTRADICTED:
-            misfit = replace(misfit, reasons=(f"The reported load is {self.guard}.", *misfit.reasons))
+            misfit = replace(
+                misfit, reasons=(f"The reported load is {self.guard}.", *misfit.reasons)
+            )
+
         low = self._interval(0.95)[0]
-        if low < _WIDE * self.median and misfit.fits and not (self.is_beyond_trials or self.is_at_most_min_load):
+        if (
+            low < _WIDE * self.median
+            and misfit.fits
+            and not (self.is_beyond_trials or self.is_at_most_min_load)
+        ):
             wide = (
                 f"The 95 % interval reaches down to {low / self.median:.2g} of the number: the trials leave open how "
                 "low the critical load is."
@@ -221,7 +229,9 @@ class CriticalLoadEstimate:
             low = middle - factor * (middle - low)
             high = middle + factor * (high - middle)
         resolution = 1.0 / self.counts.exposure.max() if len(self.counts) else 0.0
-        return max(low - resolution, self.question.min_load), min(high + resolution, self.question.max_load)
+        return max(low - resolution, self.question.min_load), min(
+            high + resolution, self.question.max_load
+        )
 
     @property
     def is_beyond_trials(self) -> bool:
@@ -231,7 +241,11 @@ class CriticalLoadEstimate:
         maximum load verify that the loss ratio is below the target there.
         """
         unseen = self.combined.p_at_max > _LIMIT_SHARE or not self.counts.lost.any()
-        return unseen and self.guard.verdict is Verdict.EXTRAPOLATED and self.guard.extrapolation_factor > 1.0
+        return (
+            unseen
+            and self.guard.verdict is Verdict.EXTRAPOLATED
+            and self.guard.extrapolation_factor > 1.0
+        )
 
     @property
     def is_at_least_max_load(self) -> bool:
@@ -246,7 +260,10 @@ class CriticalLoadEstimate:
     @property
     def is_surely_at_most_min_load(self) -> bool:
         """Whether the trials show without any model that more than the target is lost at the minimum load."""
-        if self.combined.p_at_min <= 1.0 - _LIMIT_SHARE or self.guard.verdict is not Verdict.VERIFIED:
+        if (
+            self.combined.p_at_min <= 1.0 - _LIMIT_SHARE
+            or self.guard.verdict is not Verdict.VERIFIED
+        ):
             return False
         return self.guard.least_loss_ratio > self.question.target_loss_ratio
 
@@ -256,11 +273,24 @@ class CriticalLoadEstimate:
         if self.is_beyond_trials:
             target = format_target(self.question.target_loss_ratio)
             return f"The target loss ratio {target} is beyond the trials: {self.guard}."
+
         sentences = [
             f"The critical load is {relation} the {name} load, {load:,.10g} frames/s, with probability {share:.3g}."
             for applies, relation, name, load, share in (
-                (self.is_at_least_max_load, "at least", "maximum", self.question.max_load, self.combined.p_at_max),
-                (self.is_at_most_min_load, "at most", "minimum", self.question.min_load, self.combined.p_at_min),
+                (
+                    self.is_at_least_max_load,
+                    "at least",
+                    "maximum",
+                    self.question.max_load,
+                    self.combined.p_at_max,
+                ),
+                (
+                    self.is_at_most_min_load,
+                    "at most",
+                    "minimum",
+                    self.question.min_load,
+                    self.combined.p_at_min,
+                ),
             )
             if applies
         ]
@@ -300,7 +330,12 @@ def estimate(
 
 
 def estimate_from_counts(
-    counts: TrialCounts, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting
+    counts: TrialCounts,
+    question: CriticalLoadQuestion,
+    likelihood: LikelihoodName,
+    weighting: Weighting,
 ) -> CriticalLoadEstimate:
     """`estimate` from counts and options that are already checked."""
-    return CriticalLoadEstimate(question, likelihood, weighting, counts, described(counts, question, likelihood))
+    return CriticalLoadEstimate(
+        question, likelihood, weighting, counts, described(counts, question, likelihood)
+    )

@@ -54,7 +54,12 @@ class Tails:
         return self.probability > _SEEN
 
     def widened(
-        self, low: float, stated: float, high: float, question: CriticalLoadQuestion, probability: float = 0.95
+        self,
+        low: float,
+        stated: float,
+        high: float,
+        question: CriticalLoadQuestion,
+        probability: float = 0.95,
     ) -> tuple[float, float]:
         """The ends of an interval around the stated load, within the limits, with these tails, too.
 
@@ -77,7 +82,9 @@ class Tails:
         for _ in range(_ROUNDS):
             # The likeliest by expectation and maximization: what is far from the middle counts less.
             weight = (_FREEDOM + 1.0) / (_FREEDOM + ((residuals - middle) / width) ** 2)
-            middle = np.sum(weight * residuals, axis=-1, keepdims=True) / weight.sum(axis=-1, keepdims=True)
+            middle = np.sum(weight * residuals, axis=-1, keepdims=True) / weight.sum(
+                axis=-1, keepdims=True
+            )
             width = np.sqrt(np.mean(weight * (residuals - middle) ** 2, axis=-1, keepdims=True))
 
         # Evidence beside the normal distribution's, both by Laplace's method over middle and width.
@@ -97,7 +104,9 @@ def _log_density(values: Array, middle: Array, width: Array) -> Array:
     half = 0.5 * (_FREEDOM + 1.0)
     gammaln = scipy.special.gammaln
     constant = gammaln(half) - gammaln(half - 0.5) - 0.5 * np.log(_FREEDOM * np.pi)
-    return np.asarray(constant - np.log(width) - half * np.log1p(((values - middle) / width) ** 2 / _FREEDOM))
+    return np.asarray(
+        constant - np.log(width) - half * np.log1p(((values - middle) / width) ** 2 / _FREEDOM)
+    )
 
 
 def _shares(posterior: Posterior, weights: Array) -> tuple[Array, float]:
@@ -113,9 +122,14 @@ def _shares(posterior: Posterior, weights: Array) -> tuple[Array, float]:
     normal = critical_load(curve, question)
     constant = critical_load(replace(curve, deviation=0.0 * deviation), question)
     loads = normal - _LOWER * (normal - question.min_load)
-    rates = np.exp(curve.function.log_loss_rate(loads, np.maximum(mrr + deviation * _PLACES, spread)[:, None], spread))
+    rates = np.exp(
+        curve.function.log_loss_rate(
+            loads, np.maximum(mrr + deviation * _PLACES, spread)[:, None], spread
+        )
+    )
     ratios = weights / weights.sum(axis=-1, keepdims=True) @ np.minimum(rates / loads, 1.0)
     target = np.log(question.target_loss_ratio)
     lower = [np.interp(target, row, np.log(_LOWER)) for row in np.log(np.maximum(ratios, 1e-300))]
     shares = 1.0 - np.exp(lower) * (1.0 - question.min_load / normal)
+
     return shares, 0.5 * float((1.0 - normal / constant).item() ** 2)

@@ -5,6 +5,16 @@
 - `density`: the prior, and the posterior density, prior times likelihood, at many points at once.
 """
 
-from lossratio.plrsearch.likelihood.constant_capacity import GeometricLikelihood, Likelihood, PoissonLikelihood, Score
+from lossratio.plrsearch.likelihood.constant_capacity import (
+    GeometricLikelihood,
+    Likelihood,
+    PoissonLikelihood,
+    Score,
+)
 from lossratio.plrsearch.likelihood.density import Model, Prior, RowDensity
-from lossratio.plrsearch.likelihood.varying_capacity import GRID, Bumps, VaryingCapacityLikelihood, wright_omega
+from lossratio.plrsearch.likelihood.varying_capacity import (
+    GRID,
+    Bumps,
+    VaryingCapacityLikelihood,
+    wright_omega,
+)

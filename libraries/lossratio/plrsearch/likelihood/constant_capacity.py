@@ -149,6 +149,13 @@ def _log_probability_at_group_means(counts: TrialCounts) -> float:
 
 def log_poisson_at_mean(lost: Array) -> Array:
     """Log probability of a positive count whose mean it is, by Stirling's series where the terms would cancel."""
-    stirling = -0.5 * np.log(2 * np.pi * lost) - 1 / (12 * lost) + 1 / (360 * lost**3) - 1 / (1260 * lost**5)
+    stirling = (
+        -0.5 * np.log(2 * np.pi * lost)
+        - 1 / (12 * lost)
+        + 1 / (360 * lost**3)
+        - 1 / (1260 * lost**5)
+    )
     few = np.minimum(lost, 20.0)
-    return np.where(lost > 20.0, stirling, few * np.log(few) - few - scipy.special.gammaln(few + 1.0))
+    return np.where(
+        lost > 20.0, stirling, few * np.log(few) - few - scipy.special.gammaln(few + 1.0)
+    )

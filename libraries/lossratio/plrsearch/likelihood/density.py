@@ -11,7 +11,14 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from lossratio.plrsearch.likelihood.constant_capacity import Likelihood, Score
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, FittingFunction, Indices, critical_load
+from lossratio.plrsearch.model import (
+    Array,
+    CriticalLoadQuestion,
+    Curves,
+    FittingFunction,
+    Indices,
+    critical_load,
+)
 
 _FLOOR = 0.01
 """Below this log m the density's factor 1 / log m is constant, to have no pole: mrrs under 1.01 frames per second."""
@@ -37,7 +44,9 @@ class Prior:
     def log_density(self, log_mrr: Array) -> Array:
         """Logarithm of the density per unit of log a and of log m."""
         reach = self._log_reach(log_mrr)
-        return np.asarray(np.log(self.scale) + log_mrr - 2.0 * reach - np.log(np.maximum(log_mrr, _FLOOR)))
+        return np.asarray(
+            np.log(self.scale) + log_mrr - 2.0 * reach - np.log(np.maximum(log_mrr, _FLOOR))
+        )
 
     def slope(self, log_mrr: Array) -> Array:
         """Derivative of `log_density` with respect to log m."""
@@ -80,9 +89,9 @@ class RowDensity:
 
     def log_density(self, log_mrr: Array) -> Array:
         """Logarithm of the density per unit of log a and log m, without the likelihood's constant."""
-        return np.concatenate(self._in_pieces(self.model.likelihood.value, log_mrr)) + self.model.prior.log_density(
-            log_mrr
-        )
+        return np.concatenate(
+            self._in_pieces(self.model.likelihood.value, log_mrr)
+        ) + self.model.prior.log_density(log_mrr)
 
     def score(self, log_mrr: Array, which: Indices | None = None) -> Score:
         """`log_density`, its derivative with respect to log m, and about its negative second derivative."""
@@ -101,11 +110,16 @@ class RowDensity:
         return critical_load(curves, question).reshape(log_mrr.shape)
 
     def _in_pieces(
-        self, evaluate: Callable[[FittingFunction, Array, Array], T], log_mrr: Array, which: Indices | None = None
+        self,
+        evaluate: Callable[[FittingFunction, Array, Array], T],
+        log_mrr: Array,
+        which: Indices | None = None,
     ) -> list[T]:
         """Evaluates some rows at a time."""
         spread = (self.spread if which is None else self.spread[which])[:, None, None]
         mrr = np.exp(log_mrr)[:, :, None]
-        size = max(1, _POINTS_AT_ONCE // max(1, log_mrr.shape[1] * len(self.model.likelihood.groups)))
+        size = max(
+            1, _POINTS_AT_ONCE // max(1, log_mrr.shape[1] * len(self.model.likelihood.groups))
+        )
         pieces = (slice(at, at + size) for at in range(0, max(1, len(mrr)), size))
         return [evaluate(self.model.function, mrr[piece], spread[piece]) for piece in pieces]

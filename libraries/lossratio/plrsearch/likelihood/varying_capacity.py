@@ -105,21 +105,31 @@ class VaryingCapacityLikelihood:
             -t * (t + 1) * (t - 2) / 2,
             t * (t * t - 1) / 6,
         )
-        rows = (np.stack(cubics, axis=1).ravel(), np.searchsorted(grid, around).ravel(), 4 * np.arange(len(at) + 1))
+        rows = (
+            np.stack(cubics, axis=1).ravel(),
+            np.searchsorted(grid, around).ravel(),
+            4 * np.arange(len(at) + 1),
+        )
         weights = scipy.sparse.csr_array(rows, shape=(len(at), len(grid)))
-        place, width = (weights @ np.stack(column) for column in zip(*map(known.__getitem__, grid), strict=True))
+        place, width = (
+            weights @ np.stack(column) for column in zip(*map(known.__getitem__, grid), strict=True)
+        )
 
         return Bumps(place, width)
 
     def _bumps(self, function: FittingFunction, spread: Array) -> Bumps:
         """The bumps at widths of the knee of shape (rows, 1)."""
         size = max(1, _CELLS_AT_ONCE // max(1, len(self.groups)))
-        parts = [self._piece(function, spread[at : at + size]) for at in range(0, len(spread), size)]
+        parts = [
+            self._piece(function, spread[at : at + size]) for at in range(0, len(spread), size)
+        ]
         place, width = (np.concatenate(part) for part in zip(*parts, strict=True))
         return Bumps(place, width)
 
     def _piece(self, function: FittingFunction, spread: Array) -> tuple[Array, Array]:
-        place = np.maximum(function.explaining_mrr(self.groups.load, self._log_own_rate, spread), spread)
+        place = np.maximum(
+            function.explaining_mrr(self.groups.load, self._log_own_rate, spread), spread
+        )
         loss = function.log_loss(self.groups.load, place, spread)
         place = np.maximum(place - (loss.log_rate - self._log_own_rate) / loss.slope, spread)
         slope = np.broadcast_to(loss.slope, place.shape).copy()
@@ -139,10 +149,15 @@ class VaryingCapacityLikelihood:
         parts = np.empty(narrow.shape)
         rows, trials = np.nonzero(~narrow)
         parts[rows, trials] = _integrals(self._cells(at, bumps, rows, trials), at.function)
-        for first, last, compute in ((0, self._lossless, self._steps), (self._lossless, self._few, self._skewed)):
+
+        for first, last, compute in (
+            (0, self._lossless, self._steps),
+            (self._lossless, self._few, self._skewed),
+        ):
             rows, trials = np.nonzero(narrow[:, first:last])
             if len(rows):
                 parts[rows, trials + first] = compute(at, rows, trials + first)
+
         # Those of trials with very many losses are Gaussians.
         place, width = bumps.place[:, self._many :], bumps.width[:, self._many :]
         variance = width**2 + at.deviation**2
@@ -164,7 +179,9 @@ class VaryingCapacityLikelihood:
 
         if quiet.any():
             mean, wide = mrr[quiet], width[quiet]
-            log_mean = at.function.log_loss_rate(load[quiet], mean, spread[quiet]) + log_exposure[quiet]
+            log_mean = (
+                at.function.log_loss_rate(load[quiet], mean, spread[quiet]) + log_exposure[quiet]
+            )
             lift = wright_omega(log_mean + 2.0 * np.log(deviation[quiet] / wide))
             low[quiet] = mean
             high[quiet] += 12.0 * wide
@@ -180,7 +197,9 @@ class VaryingCapacityLikelihood:
         log_tail = np.log(np.maximum(tail, _TINY))
         tiny = tail < _TINY
         if tiny.any():
-            log_tail[tiny] = _log_sum(scipy.special.log_ndtr(distance[tiny]) + np.log(_rules()[1][0]))
+            log_tail[tiny] = _log_sum(
+                scipy.special.log_ndtr(distance[tiny]) + np.log(_rules()[1][0])
+            )
         return np.asarray(log_tail)
 
     def _skewed(self, at: Curves, rows: Indices, trials: Indices) -> Array:
@@ -188,7 +207,9 @@ class VaryingCapacityLikelihood:
         counts = self.groups.lost[trials].astype(int)
         deviation = at.deviation[rows]
         capacity = self._nodes(at, rows, trials, counts)
-        steepness = -at.function.log_loss(self.groups.load[trials][:, None], capacity, at.spread[rows]).slope
+        steepness = -at.function.log_loss(
+            self.groups.load[trials][:, None], capacity, at.spread[rows]
+        ).slope
         distance = (capacity - at.mrr[rows]) / deviation
         weights = _rules()[1][counts]
         log_factor = np.log(weights / (steepness * deviation * counts[:, None])) - _LOG_ROOT_TAU
@@ -198,7 +219,9 @@ class VaryingCapacityLikelihood:
         """Capacities at which the mean is one of the bump's nodes, shape (pairs, nodes)."""
         log_rate = _rules()[0][counts] - self._log_exposure[trials][:, None]
         spread = at.spread[rows]
-        return np.maximum(at.function.explaining_mrr(self.groups.load[trials][:, None], log_rate, spread), spread)
+        return np.maximum(
+            at.function.explaining_mrr(self.groups.load[trials][:, None], log_rate, spread), spread
+        )
 
 
 def _log_sum(log_terms: Array) -> Array:
@@ -281,10 +304,14 @@ def _moved(cells: _Cells, step: Array, *, bisect: bool) -> _Cells:
 
 def _rule(shape: int) -> tuple[Array, Array]:
     """Nodes and weights for the logarithm of a gamma distributed variable, by polynomials on a fine grid."""
-    x = np.linspace(np.log(shape) - 45.0 / shape - 3.0, np.log(shape + 12.0 * np.sqrt(shape) + 30.0), 4001)
+    x = np.linspace(
+        np.log(shape) - 45.0 / shape - 3.0, np.log(shape + 12.0 * np.sqrt(shape) + 30.0), 4001
+    )
     root = np.exp(0.5 * (shape * x - np.exp(x) - shape * np.log(shape) + shape))
     # Orthonormal polynomials, the first of which is a constant; multiplying by x is a matrix in terms of them.
-    polynomials, _ = np.linalg.qr(root[:, None] * legvander(np.linspace(-1.0, 1.0, len(x)), _ORDER - 1))
+    polynomials, _ = np.linalg.qr(
+        root[:, None] * legvander(np.linspace(-1.0, 1.0, len(x)), _ORDER - 1)
+    )
     nodes, vectors = np.linalg.eigh(polynomials.T @ (x[:, None] * polynomials))
     return nodes, vectors[0] ** 2
 

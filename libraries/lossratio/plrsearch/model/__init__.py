@@ -7,7 +7,16 @@
 - `options`: the names of likelihoods, weightings and selections.
 """
 
-from lossratio.plrsearch.model.counts import Columns, Row, TrialCounts, collect, count, from_rows, merged, why_set_aside
+from lossratio.plrsearch.model.counts import (
+    Columns,
+    Row,
+    TrialCounts,
+    collect,
+    count,
+    from_rows,
+    merged,
+    why_set_aside,
+)
 from lossratio.plrsearch.model.critical_loads import (
     CriticalLoadQuestion,
     Curves,
@@ -17,4 +26,10 @@ from lossratio.plrsearch.model.critical_loads import (
     root,
 )
 from lossratio.plrsearch.model.functions import FUNCTIONS, Array, FittingFunction
-from lossratio.plrsearch.model.options import LikelihoodName, SelectionName, StopReason, Weighting, chosen
+from lossratio.plrsearch.model.options import (
+    LikelihoodName,
+    SelectionName,
+    StopReason,
+    Weighting,
+    chosen,
+)

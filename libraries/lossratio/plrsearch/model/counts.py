@@ -82,7 +82,9 @@ def why_set_aside(result: TrialResult) -> str | None:
     stall = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
     allowed = max(USUAL_STALL, MAX_STALL * result.duration)
     if stall > allowed:
-        return f"the generator was stalled for {stall * 1e3:.3g} ms, more than {allowed * 1e3:.3g} ms"
+        return (
+            f"the generator was stalled for {stall * 1e3:.3g} ms, more than {allowed * 1e3:.3g} ms"
+        )
     return None
 
 
@@ -107,9 +109,18 @@ def count(result: TrialResult, begun: float) -> Row:
             f"Use a measurer that reports `sent_frames` and `lost_frames`."
         )
     if not (sent > 0 and 0 <= lost <= sent and unsent >= 0):
-        raise SearchError(f"In {where}, {sent} frames sent, {lost} lost and {unsent} not sent make no sense.")
+        raise SearchError(
+            f"In {where}, {sent} frames sent, {lost} lost and {unsent} not sent make no sense."
+        )
+
     dropped = 0 if (missing := missing_frames(output)) is None else missing.generator_drops
-    return result.load, sent / result.load, float(lost - dropped), begun + 0.5 * result.duration, result.duration
+    return (
+        result.load,
+        sent / result.load,
+        float(lost - dropped),
+        begun + 0.5 * result.duration,
+        result.duration,
+    )
 
 
 def collect(results: Iterable[TrialResult]) -> TrialCounts:

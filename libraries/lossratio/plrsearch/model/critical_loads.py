@@ -60,7 +60,9 @@ class Curves:
         parts = np.empty((3, len(load)))
         for chosen, compute in ((narrow, _narrow_stretch), (~narrow, _wide_stretch)):
             if chosen.any():
-                parts[:, chosen] = compute(load[chosen], self.mrr[chosen], self.spread[chosen], self.deviation[chosen])
+                parts[:, chosen] = compute(
+                    load[chosen], self.mrr[chosen], self.spread[chosen], self.deviation[chosen]
+                )
         return CurvePoint(*parts)
 
     def log_loss_rate(self, load: Array) -> Array:
@@ -74,7 +76,9 @@ class Curves:
             return plain
         lifted = log_loss_rate - 0.5 * (self.deviation / self.spread) ** 2
         steep = self.function.explaining_mrr(load, lifted, self.spread)
-        like_erf = ERF.explaining_mrr(load, log_loss_rate, np.hypot(2.5 * self.spread, np.sqrt(2.0) * self.deviation))
+        like_erf = ERF.explaining_mrr(
+            load, log_loss_rate, np.hypot(2.5 * self.spread, np.sqrt(2.0) * self.deviation)
+        )
         return np.where(self.deviation < _NARROW * self.spread, steep, like_erf)
 
     @property
@@ -143,13 +147,17 @@ class CriticalLoadQuestion:
             )
 
 
-def critical_load(curves: Curves, question: CriticalLoadQuestion, targets: Array | None = None) -> Array:
+def critical_load(
+    curves: Curves, question: CriticalLoadQuestion, targets: Array | None = None
+) -> Array:
     """The load in frames per second at which the mean loss ratio is the target, clamped to the limits.
 
     The excess of log r - log b over log t increases with the load. With `targets`, each curve has its own.
     """
     mrr = curves.mrr
-    log_target = np.log(np.full(mrr.shape, question.target_loss_ratio) if targets is None else targets)
+    log_target = np.log(
+        np.full(mrr.shape, question.target_loss_ratio) if targets is None else targets
+    )
 
     def excess(load: Array, which: Indices) -> tuple[Array, Array]:
         point = curves.at(which).loss(load)
@@ -163,7 +171,9 @@ def critical_load(curves: Curves, question: CriticalLoadQuestion, targets: Array
     return root(excess, start, low, high, np.minimum(curves.spread, question.min_load))
 
 
-def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: Array, ceiling: float) -> Array:
+def mrr_of_critical_load(
+    curves: Curves, question: CriticalLoadQuestion, load: Array, ceiling: float
+) -> Array:
     """The mrr, between that of the curves and `ceiling`, with the given critical load, or the nearer end."""
     wanted = np.log(question.target_loss_ratio) + np.log(load)
 
@@ -176,7 +186,11 @@ def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: A
 
 
 def root(
-    function: Callable[[Array, Indices], tuple[Array, Array]], start: Array, low: Array, high: Array, scale: Array
+    function: Callable[[Array, Indices], tuple[Array, Array]],
+    start: Array,
+    low: Array,
+    high: Array,
+    scale: Array,
 ) -> Array:
     """Roots of increasing functions, or the nearer end, by Newton's method within brackets.
 

@@ -56,7 +56,8 @@ class Stretch:
         softplus = _softplus(exponent)
         steepness = _softplus_steepness(softplus)
         return LogLoss(
-            np.log(spread) + log1p_q + _log_softplus(exponent, softplus), -(q + steepness) / ((1.0 + q) * spread)
+            np.log(spread) + log1p_q + _log_softplus(exponent, softplus),
+            -(q + steepness) / ((1.0 + q) * spread),
         )
 
     def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
@@ -78,7 +79,11 @@ class Stretch:
         Never positive; exact where m is far above a.
         """
         steepness = -spread * loss.slope
-        return steepness * np.minimum(np.exp(-np.exp(loss.log_rate) / spread) - steepness, 0.0) / spread**2
+        return (
+            steepness
+            * np.minimum(np.exp(-np.exp(loss.log_rate) / spread) - steepness, 0.0)
+            / spread**2
+        )
 
     def _exponent(self, load: Array, mrr: Array, spread: Array, log1p_q: Array) -> Array:
         return (load - mrr) / spread + (np.log(-np.expm1(-load / spread)) - log1p_q)
@@ -176,7 +181,9 @@ def _log_erfc(x: Array, scaled: Array | None = None) -> Array:
     if not below.any():
         return np.asarray(np.log(scaled) - x * x)
     square = x * x
-    return np.log(np.where(below, 2.0 - np.exp(-square) * scaled, scaled)) - np.where(below, 0.0, square)
+    return np.log(np.where(below, 2.0 - np.exp(-square) * scaled, scaled)) - np.where(
+        below, 0.0, square
+    )
 
 
 def _log_g(z: Array, scaled: Array | None = None) -> Array:
@@ -185,15 +192,19 @@ def _log_g(z: Array, scaled: Array | None = None) -> Array:
     scaled = scipy.special.erfcx(size) if scaled is None else scaled
     head = 1.0 / _SQRT_PI - size * scaled
     far = size >= 40.0
+
     if far.any():
         q = 0.25 / np.where(far, size * size, 1600.0)
         series = 1.0 - q * (6.0 - q * (60.0 - q * (840.0 - q * 15120.0)))
         head = np.where(far, 2.0 * q * series / _SQRT_PI, head)
+
     below = z < 0.0
     square = z * z
     if not below.any():
         return np.asarray(np.log(head) - square)
-    return np.log(np.where(below, np.exp(-square) * head + 2.0 * size, head)) - np.where(below, 0.0, square)
+    return np.log(np.where(below, np.exp(-square) * head + 2.0 * size, head)) - np.where(
+        below, 0.0, square
+    )
 
 
 _NODES, _WEIGHTS = leggauss(8)

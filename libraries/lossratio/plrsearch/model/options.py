@@ -60,4 +60,6 @@ def chosen(options: type[Choice], given: Choice | str, what: str) -> Choice:
     try:
         return options(given)
     except ValueError as error:
-        raise SearchError(f"No {what} {given!r}: choose one of {[option.value for option in options]}.") from error
+        raise SearchError(
+            f"No {what} {given!r}: choose one of {[option.value for option in options]}."
+        ) from error

@@ -14,9 +14,18 @@ from lossratio.plrsearch.likelihood import (
     Prior,
     VaryingCapacityLikelihood,
 )
-from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, FittingFunction, LikelihoodName, TrialCounts
+from lossratio.plrsearch.model import (
+    FUNCTIONS,
+    CriticalLoadQuestion,
+    FittingFunction,
+    LikelihoodName,
+    TrialCounts,
+)
 from lossratio.plrsearch.quadrature import constant_capacity, sampling
-from lossratio.plrsearch.quadrature.posterior import Distribution as Distribution, Posterior as Posterior
+from lossratio.plrsearch.quadrature.posterior import (
+    Distribution as Distribution,
+    Posterior as Posterior,
+)
 from lossratio.plrsearch.quadrature.sampling import even_points as even_points
 
 
@@ -34,9 +43,17 @@ def posteriors(
     if likelihood is LikelihoodName.VARYING:
         varying = VaryingCapacityLikelihood(counts, share)
         models = [Model(function, varying, prior) for function in functions]
-        return sampling.sampled(models, question, *(sampling.ROUGH if for_selection else sampling.EXACT))
-    bound = PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
+        return sampling.sampled(
+            models, question, *(sampling.ROUGH if for_selection else sampling.EXACT)
+        )
+
+    bound = (
+        PoissonLikelihood(counts)
+        if likelihood is LikelihoodName.POISSON
+        else GeometricLikelihood(counts)
+    )
     tolerance = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
     return tuple(
-        constant_capacity.integrate(Model(function, bound, prior), question, tolerance) for function in functions
+        constant_capacity.integrate(Model(function, bound, prior), question, tolerance)
+        for function in functions
     )

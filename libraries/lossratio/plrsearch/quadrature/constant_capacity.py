@@ -49,7 +49,9 @@ _QUANTILE_ERROR = 1e-7
 _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 
 
-def integrate(model: Model[Likelihood], question: CriticalLoadQuestion, tolerance: float = EXACT) -> Posterior:
+def integrate(
+    model: Model[Likelihood], question: CriticalLoadQuestion, tolerance: float = EXACT
+) -> Posterior:
     """The posterior, by panels that integrate it, its moments and its quantiles.
 
     Raises:
@@ -81,7 +83,9 @@ def _outer_support(model: Model[Likelihood]) -> tuple[Modes, float, float]:
         if len(inside) >= _ENOUGH_ROWS or high - low < 1e-9:
             break
         positions = np.linspace(low, high, _ZOOM_ROWS)[1:-1]
-        known = known.merged(find_modes(RowDensity(model, positions), neighbouring_starts(known, positions)))
+        known = known.merged(
+            find_modes(RowDensity(model, positions), neighbouring_starts(known, positions))
+        )
 
     return known, low, high
 
@@ -89,7 +93,9 @@ def _outer_support(model: Model[Likelihood]) -> tuple[Modes, float, float]:
 class _Quadrature:
     """Blocks of log a with ORDER rows each, whose panels in log m are `panels`; row r belongs to block r // ORDER."""
 
-    def __init__(self, model: Model[Likelihood], question: CriticalLoadQuestion, tolerance: float) -> None:
+    def __init__(
+        self, model: Model[Likelihood], question: CriticalLoadQuestion, tolerance: float
+    ) -> None:
         self.model = model
         self.question = question
         self.tolerance = tolerance
@@ -111,8 +117,12 @@ class _Quadrature:
         if self._halve_panels(self._rough_panels()):
             return True
         masses, _ = masses_of(self.panels)
-        moments = self._per_row(np.stack([(masses * share).sum(axis=1) for share in self._shares(masses)]))
-        return self._halve_blocks(self._rough_blocks(moments)) or (self.tolerance < ROUGH and self._refine_quantiles())
+        moments = self._per_row(
+            np.stack([(masses * share).sum(axis=1) for share in self._shares(masses)])
+        )
+        return self._halve_blocks(self._rough_blocks(moments)) or (
+            self.tolerance < ROUGH and self._refine_quantiles()
+        )
 
     def posterior(self) -> Posterior:
         """What the panels so far make of it."""
@@ -138,9 +148,9 @@ class _Quadrature:
         shares, density = posterior.shares_and_density(loads)
         harmless = np.minimum(_QUANTILE_ERROR * loads, 1e-3 * posterior.stdev) * density
         importance = self.tolerance / np.maximum(harmless, self.tolerance)
-        return self._halve_panels(self._rough_for_quantiles(shares, importance)) or self._halve_blocks(
-            self._rough_blocks(self._per_row(shares) * importance[:, None])
-        )
+        return self._halve_panels(
+            self._rough_for_quantiles(shares, importance)
+        ) or self._halve_blocks(self._rough_blocks(self._per_row(shares) * importance[:, None]))
 
     def _halve_panels(self, rough: NDArray[np.bool_]) -> bool:
         if not rough.any():
@@ -148,7 +158,10 @@ class _Quadrature:
         split = self.panels.at(rough)
         middle = 0.5 * (split.low + split.high)
         common = (split.row, split.log_spread, split.log_weight)
-        halves = (self._evaluated(*common, split.low, middle), self._evaluated(*common, middle, split.high))
+        halves = (
+            self._evaluated(*common, split.low, middle),
+            self._evaluated(*common, middle, split.high),
+        )
         self.panels = self.panels.at(~rough).joined(*halves)
         return True
 
@@ -156,7 +169,11 @@ class _Quadrature:
         if not blocks:
             return False
         bounds = [self._bounds[block] for block in blocks]
-        halves = [half for low, high in bounds for half in ((low, 0.5 * (low + high)), (0.5 * (low + high), high))]
+        halves = [
+            half
+            for low, high in bounds
+            for half in ((low, 0.5 * (low + high)), (0.5 * (low + high), high))
+        ]
         kept = self.panels.at(~np.isin(self.panels.row // ORDER, blocks))
         self.panels = kept.joined(self._blocks(halves))
         return True
@@ -173,7 +190,9 @@ class _Quadrature:
         ends = cuts[which, piece], cuts[which, piece + 1]
         return self._evaluated(row[which], log_spread[which], log_weight[which], *ends)
 
-    def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
+    def _evaluated(
+        self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array
+    ) -> Panels:
         log_mrr = node_positions(low, high)
         rows = RowDensity(self.model, log_spread)
         log_density = rows.log_density(log_mrr)
@@ -204,12 +223,17 @@ class _Quadrature:
     def _shares(self, masses: Array) -> tuple[Array, ...]:
         """Factors of the nodes' masses in the sums that have to be accurate: one, and the shares of both variances."""
         loads = self.panels.critical_load
-        return (np.ones_like(masses), *(_shares_of_variance(values, masses) for values in (loads, np.log(loads))))
+        return (
+            np.ones_like(masses),
+            *(_shares_of_variance(values, masses) for values in (loads, np.log(loads))),
+        )
 
     def _per_row(self, columns: Array) -> Array:
         """Adds up panels of the same row; shape (quantities, rows)."""
         rows = len(self._bounds) * ORDER
-        return np.stack([np.bincount(self.panels.row, column, minlength=rows) for column in columns])
+        return np.stack(
+            [np.bincount(self.panels.row, column, minlength=rows) for column in columns]
+        )
 
     def _rough_blocks(self, quantities: Array) -> list[int]:
         """Blocks in which a quantity is not smooth in log a, if the error is more than the tolerance of the whole."""
@@ -217,7 +241,9 @@ class _Quadrature:
         error = blocks.sum(axis=2) * roughness(blocks / WEIGHTS)
         present = np.zeros(len(self._bounds), dtype=bool)
         present[np.unique(self.panels.row // ORDER)] = True
-        return [int(block) for block in np.flatnonzero((error > self.tolerance).any(axis=0) & present)]
+        return [
+            int(block) for block in np.flatnonzero((error > self.tolerance).any(axis=0) & present)
+        ]
 
 
 def _shares_of_variance(values: Array, masses: Array) -> Array:
@@ -226,7 +252,9 @@ def _shares_of_variance(values: Array, masses: Array) -> Array:
     return np.asarray((values - mean) ** 2 / max(variance, 1e-30 * mean * mean))
 
 
-def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float) -> Array:
+def cut_rows(
+    density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float
+) -> Array:
     """Log m at which to cut rows, shape (rows, cuts); sorted, and several may be at one place.
 
     Rows are cut at their modes, where the critical load meets its limits, and at the loads of trials.
@@ -243,5 +271,9 @@ def _knees(density: RowDensity) -> Array:
     loads = groups.load if len(groups) <= FEW_LOADS else groups.load[groups.lost == 0][-1:]
     reach = 20.0 * np.exp(density.log_spread)[:, None]
     return np.asarray(
-        np.log(np.maximum(np.concatenate([loads - reach, loads + 0.0 * reach, loads + reach], axis=1), 1.0))
+        np.log(
+            np.maximum(
+                np.concatenate([loads - reach, loads + 0.0 * reach, loads + reach], axis=1), 1.0
+            )
+        )
     )

@@ -94,11 +94,19 @@ class Panels(Columns):
 
     def log_masses(self) -> Array:
         """Logarithm of the unnormalized posterior mass of each node."""
-        return self.log_density + (np.log(0.5 * (self.high - self.low)) + self.log_weight)[:, None] + np.log(WEIGHTS)
+        return (
+            self.log_density
+            + (np.log(0.5 * (self.high - self.low)) + self.log_weight)[:, None]
+            + np.log(WEIGHTS)
+        )
 
     def joined(self, *others: Panels) -> Panels:
         """These and other panels."""
-        return Panels(*map(np.concatenate, zip(*(vars(part).values() for part in (self, *others)), strict=True)))
+        return Panels(
+            *map(
+                np.concatenate, zip(*(vars(part).values() for part in (self, *others)), strict=True)
+            )
+        )
 
 
 def node_positions(low: Array, high: Array) -> Array:

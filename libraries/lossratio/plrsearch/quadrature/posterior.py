@@ -10,7 +10,12 @@ import numpy as np
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, root
-from lossratio.plrsearch.quadrature.panels import WEIGHTS, crossings, mean_and_variance, partial_integrals
+from lossratio.plrsearch.quadrature.panels import (
+    WEIGHTS,
+    crossings,
+    mean_and_variance,
+    partial_integrals,
+)
 
 _EXACT = 1e-5
 """The least scale of steps towards a quantile, as a share of it; see `root`."""
@@ -34,7 +39,9 @@ class Distribution:
         """Distributions of the same order together, with these weights."""
         masses = [weight * part.mass for weight, part in zip(weights, parts, strict=True)]
         loads = [part.critical_load for part in parts]
-        return Distribution(parts[0].question, np.concatenate(loads), np.concatenate(masses), parts[0].order)
+        return Distribution(
+            parts[0].question, np.concatenate(loads), np.concatenate(masses), parts[0].order
+        )
 
     @cached_property
     def mean(self) -> float:
@@ -102,7 +109,9 @@ class Distribution:
             SearchError: If a probability is not between 0 and 1.
         """
         if not all(0.0 < probability < 1.0 for probability in probabilities):
-            raise SearchError(f"A probability must be between 0 and 1, exclusive, not {probabilities!r}.")
+            raise SearchError(
+                f"A probability must be between 0 and 1, exclusive, not {probabilities!r}."
+            )
         wanted = np.asarray(probabilities, dtype=float)
         (least, most) = (self.question.min_load, self.question.max_load)
         loads = np.where(wanted <= self.p_at_min, least, most)
@@ -119,7 +128,9 @@ class Distribution:
 
         start = self.rough_quantiles(wanted.tolist())
         scale = np.maximum(self.stdev, _EXACT * start)
-        loads[between] = root(excess, start, np.full_like(start, least), np.full_like(start, most), scale)
+        loads[between] = root(
+            excess, start, np.full_like(start, least), np.full_like(start, most), scale
+        )
         return loads
 
     def quantile(self, probability: float) -> float:

@@ -37,7 +37,9 @@ class Modes:
 
     def merged(self, other: Modes) -> Modes:
         """Both together, sorted."""
-        log_spread, order = np.unique(np.concatenate([self.log_spread, other.log_spread]), return_index=True)
+        log_spread, order = np.unique(
+            np.concatenate([self.log_spread, other.log_spread]), return_index=True
+        )
         mode, log_mass = (
             np.concatenate([mine, others])[order]
             for mine, others in ((self.mode, other.mode), (self.log_mass, other.log_mass))
@@ -49,13 +51,19 @@ def find_modes(density: RowDensity, starts: Array) -> Modes:
     """Finds each row's maximum and about its integral: with many trials, that of the Gaussian of the same curvature."""
     if len(density.model.likelihood.groups) <= FEW_LOADS:
         mode, peak, low, high = supports(density, starts)
-        return Modes(density.log_spread, mode, peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(DROP))
+        return Modes(
+            density.log_spread,
+            mode,
+            peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(DROP),
+        )
     ceiling, starts = _domain(density, starts, DROP)
     mode, peak, information = _maximum(density, starts, ceiling, _HOPELESS)
     return Modes(density.log_spread, mode, peak - 0.5 * np.log(information))
 
 
-def supports(density: RowDensity, starts: Array, drop: float = DROP) -> tuple[Array, Array, Array, Array]:
+def supports(
+    density: RowDensity, starts: Array, drop: float = DROP
+) -> tuple[Array, Array, Array, Array]:
     """Log m of each row's highest density, its logarithm there, and log m where its support begins and ends."""
     ceiling, starts = _domain(density, starts, drop)
     mode, peak, _ = maximum = _maximum(density, starts, ceiling)
@@ -64,7 +72,9 @@ def supports(density: RowDensity, starts: Array, drop: float = DROP) -> tuple[Ar
 
 def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Array]:
     """The largest log m of each row, and the starts in order and below it."""
-    ceiling = np.maximum(density.model.prior.highest_log_mrr(drop + 5.0), density.log_spread + drop + 5.0)
+    ceiling = np.maximum(
+        density.model.prior.highest_log_mrr(drop + 5.0), density.log_spread + drop + 5.0
+    )
     return ceiling, np.sort(np.clip(starts, density.log_spread[:, None], ceiling[:, None]), axis=1)
 
 
@@ -85,7 +95,9 @@ def explaining_starts(density: RowDensity) -> Array:
 
 def neighbouring_starts(known: Modes, log_spread: Array) -> Array:
     """Starts from known rows: the interpolated mode, and the modes of the nearest rows on both sides."""
-    above = np.clip(np.searchsorted(known.log_spread, log_spread), 1, max(1, len(known.log_spread) - 1))
+    above = np.clip(
+        np.searchsorted(known.log_spread, log_spread), 1, max(1, len(known.log_spread) - 1)
+    )
     above = np.minimum(above, len(known.log_spread) - 1)
     below = np.maximum(above - 1, 0)
     between = np.interp(log_spread, known.log_spread, known.mode)
@@ -101,7 +113,9 @@ def steps_of(density: RowDensity, question: CriticalLoadQuestion) -> Array:
     return np.log(mrr_of_critical_load(curves, question, loads, ceiling)).reshape(-1, 2)
 
 
-def _maximum(density: RowDensity, starts: Array, ceiling: Array, depth: float = np.inf) -> tuple[Array, Array, Array]:
+def _maximum(
+    density: RowDensity, starts: Array, ceiling: Array, depth: float = np.inf
+) -> tuple[Array, Array, Array]:
     """Climbs from each row's best candidate: position, height and information of the maximum.
 
     A density that is concave between x and the bracket's end gains at most slope times distance there. When that is
@@ -127,7 +141,11 @@ def _maximum(density: RowDensity, starts: Array, ceiling: Array, depth: float = 
         end = np.where(slope > 0, high, low)
         gain = np.abs(slope * (end - x))
         promising = peak + gain > top_peak.max() - depth
-        active = active[promising[active] & (gain[active] > _GAIN) & ((high - low)[active] > 1e-14 * np.abs(x[active]))]
+        active = active[
+            promising[active]
+            & (gain[active] > _GAIN)
+            & ((high - low)[active] > 1e-14 * np.abs(x[active]))
+        ]
         if not len(active):
             break
 

@@ -18,8 +18,21 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.likelihood import GRID, Bumps, Model, VaryingCapacityLikelihood, wright_omega
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, TrialCounts, critical_load
+from lossratio.plrsearch.likelihood import (
+    GRID,
+    Bumps,
+    Model,
+    VaryingCapacityLikelihood,
+    wright_omega,
+)
+from lossratio.plrsearch.model import (
+    Array,
+    CriticalLoadQuestion,
+    Curves,
+    Indices,
+    TrialCounts,
+    critical_load,
+)
 from lossratio.plrsearch.quadrature.posterior import Posterior
 
 _SLICES, _SPREADS = 11, 17
@@ -90,14 +103,19 @@ def sampled(
     found = []
     for model, ridge in zip(models, ridges, strict=True):
         own_points, own_error = (points, error) if ridge.height > least else ROUGH
-        number = round(own_points * min(max(_MANY / max(len(model.likelihood.groups), 1), 1.0), _MOST_OF_FEW))
+        number = round(
+            own_points * min(max(_MANY / max(len(model.likelihood.groups), 1), 1.0), _MOST_OF_FEW)
+        )
         one = _summed(model, question, ridge, number)
         found.append(one if one.error <= own_error else _summed(model, question, ridge, 4 * number))
     return tuple(found)
 
 
 def _summed(
-    model: Model[VaryingCapacityLikelihood], question: CriticalLoadQuestion, ridge: _Ridge, number: int
+    model: Model[VaryingCapacityLikelihood],
+    question: CriticalLoadQuestion,
+    ridge: _Ridge,
+    number: int,
 ) -> Posterior:
     """The posterior by a number of points."""
     likelihood = model.likelihood
@@ -119,7 +137,9 @@ def _summed(
         log_mrr[piece], log_density = _placed(log_spread[piece], even[piece, 2], mode, width)
         log_area[piece] -= log_density
         near = np.abs(log_mrr[piece] - mode) < _HOPELESS * width
-        columns = (np.exp(column[piece][near, None]) for column in (log_mrr, log_spread, log_deviation))
+        columns = (
+            np.exp(column[piece][near, None]) for column in (log_mrr, log_spread, log_deviation)
+        )
         bumps = Bumps(bumps.place[near], bumps.width[near])
         exact = likelihood.log_probability(Curves(model.function, *columns), bumps)
         log_mass[piece.start + np.flatnonzero(near)] = exact
@@ -129,7 +149,9 @@ def _summed(
     log_mass += log_area - np.log(number * (ridge.bounds[1] - ridge.bounds[0]))
     log_mass[log_mrr <= log_spread] = -np.inf
     kept = np.flatnonzero((log_mass > log_mass.max() - _NO_MASS) | (np.arange(number) == likeliest))
-    curves = Curves(model.function, *(np.exp(values[kept]) for values in (log_mrr, log_spread, log_deviation)))
+    curves = Curves(
+        model.function, *(np.exp(values[kept]) for values in (log_mrr, log_spread, log_deviation))
+    )
     loads = critical_load(curves, question)
     log_total = float(scipy.special.logsumexp(log_mass))
     masses = np.exp(log_mass[kept] - log_total)
@@ -171,10 +193,17 @@ def _placed(log_spread: Array, even: Array, mode: Array, width: Array) -> tuple[
     log_mrr = np.maximum(log_mrr, log_spread)
     z = (log_mrr - mode) / width
     half = 0.5 * _FREEDOM
-    log_student = scipy.special.gammaln(half + 0.5) - scipy.special.gammaln(half) - 0.5 * np.log(np.pi * _FREEDOM)
+    log_student = (
+        scipy.special.gammaln(half + 0.5)
+        - scipy.special.gammaln(half)
+        - 0.5 * np.log(np.pi * _FREEDOM)
+    )
     log_student = log_student - (half + 0.5) * np.log1p(z * z / _FREEDOM) - np.log(width)
     log_anywhere = -(log_mrr - log_spread) / _REACH - np.log(_REACH)
-    return log_mrr, np.logaddexp(np.log(1.0 - _ANYWHERE) + log_student, np.log(_ANYWHERE) + log_anywhere)
+
+    return log_mrr, np.logaddexp(
+        np.log(1.0 - _ANYWHERE) + log_student, np.log(_ANYWHERE) + log_anywhere
+    )
 
 
 @dataclass(frozen=True)
@@ -206,7 +235,9 @@ class _Ridge:
             new = np.setdiff1d(np.linspace(low, high, slices), [one.log_deviation for one in found])
             # A peak of few trials is so narrow at small log s that it is found only from the next larger one.
             for some in new[::-1, None] if few else [new]:
-                found = sorted([*found, *_slices(model, some, found, ceiling)], key=attrgetter("log_deviation"))
+                found = sorted(
+                    [*found, *_slices(model, some, found, ceiling)], key=attrgetter("log_deviation")
+                )
             places, heights = np.array([(one.log_deviation, one.log_mass) for one in found]).T
             first, last, number = _extent(heights, _DEPTH)
             if number >= _FINE * slices:
@@ -219,12 +250,17 @@ class _Ridge:
     def at(self, deviation: Array, spread: Array) -> tuple[Array, Array, Array]:
         """Log s and log a of points in the unit square, and the logarithm of the area that each stands for."""
         log_deviation, log_area = _between(deviation, lambda at: self.deviations[at])
-        above = np.clip(np.searchsorted(self.log_deviation, log_deviation), 1, len(self.log_deviation) - 1)
+        above = np.clip(
+            np.searchsorted(self.log_deviation, log_deviation), 1, len(self.log_deviation) - 1
+        )
         low = self.log_deviation[above - 1]
         high = self.log_deviation[above]
         share = (log_deviation - low) / (high - low)
         log_spread, more = _between(
-            spread, lambda at: (1.0 - share) * self.spreads[above - 1, at] + share * self.spreads[above, at]
+            spread,
+            lambda at: (
+                (1.0 - share) * self.spreads[above - 1, at] + share * self.spreads[above, at]
+            ),
         )
         return log_deviation, log_spread, log_area + more
 
@@ -254,14 +290,20 @@ class _Slice:
 
 
 def _slices(
-    model: Model[VaryingCapacityLikelihood], log_deviation: Array, known: Sequence[_Slice], ceiling: float
+    model: Model[VaryingCapacityLikelihood],
+    log_deviation: Array,
+    known: Sequence[_Slice],
+    ceiling: float,
 ) -> list[_Slice]:
     """The slices at each log s, looked at closer and closer: first everywhere, or around the tops of known slices."""
     everywhere = GRID * np.round(np.linspace(0.0, ceiling, _SPREADS) / GRID)
     places = np.tile(everywhere, (len(log_deviation), 1))
     if known:
         ends = np.array([one.top for one in known])
-        low, high = (np.interp(log_deviation, [one.log_deviation for one in known], column) for column in ends.T)
+        low, high = (
+            np.interp(log_deviation, [one.log_deviation for one in known], column)
+            for column in ends.T
+        )
         inner = low[:, None] + (high - low)[:, None] * np.linspace(-0.6, 1.6, _SPREADS)
         places = np.column_stack([places, np.clip(inner, 0.0, ceiling)])
 
@@ -272,14 +314,20 @@ def _slices(
         heights = np.empty(places.shape)
         for piece in _pieces(places.size, model):
             bumps = model.likelihood.bumps(model.function, places.ravel()[piece])
-            heights.ravel()[piece] = rough_rows(model, places.ravel()[piece], deviations[piece], bumps)[2]
+            heights.ravel()[piece] = rough_rows(
+                model, places.ravel()[piece], deviations[piece], bumps
+            )[2]
 
         for index, place, height in zip(which, places, heights, strict=True):
-            place, order = np.unique(np.concatenate([found[index].log_spread, place]), return_index=True)
+            place, order = np.unique(
+                np.concatenate([found[index].log_spread, place]), return_index=True
+            )
             height = np.concatenate([found[index].height, height])[order]
             found[index] = _Slice(found[index].log_deviation, place, height)
 
-        which = [index for index in which if _extent(found[index].height, _TOP)[2] < _FINE * _SPREADS]
+        which = [
+            index for index in which if _extent(found[index].height, _TOP)[2] < _FINE * _SPREADS
+        ]
         if not which:
             break
 
@@ -385,7 +433,11 @@ class _SkewedBumps:
         lift = wright_omega(below + self.constant)
         move = lift - self.pull
         share = 1.0 / (1.0 + lift)
-        value = self.lost * (1.0 + below - move) - self.stiffness * (0.5 * move * move + lift) + 0.5 * np.log(share)
+        value = (
+            self.lost * (1.0 + below - move)
+            - self.stiffness * (0.5 * move * move + lift)
+            + 0.5 * np.log(share)
+        )
         half = 0.5 * share * share
         slope = (self.stiffness * move + lift * half) * self.reach
         curvature = lift * share * self.reach**2 * (self.stiffness + (1.0 - lift) * share * half)

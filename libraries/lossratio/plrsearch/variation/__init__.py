@@ -6,5 +6,11 @@
 """
 
 from lossratio.plrsearch.variation.inference import Description, described
-from lossratio.plrsearch.variation.order import ENOUGH, FEW_CYCLES, Capacities, CapacityVariation, Order
+from lossratio.plrsearch.variation.order import (
+    ENOUGH,
+    FEW_CYCLES,
+    Capacities,
+    CapacityVariation,
+    Order,
+)
 from lossratio.plrsearch.variation.replicates import AfterOverload, LackOfFit, Replicates

@@ -52,7 +52,9 @@ class Bursts:
     """Whether the largest ratios that are considered are among them, so that it may be more."""
 
     @classmethod
-    def of(cls, posterior: Posterior, counts: TrialCounts, below: float | None = None) -> Bursts | None:
+    def of(
+        cls, posterior: Posterior, counts: TrialCounts, below: float | None = None
+    ) -> Bursts | None:
         """What the counts (below a load) show beside a posterior's likeliest curve; None: chance explains them."""
         rate = posterior.mode.log_loss_rate(counts.load)
         target = posterior.question.target_loss_ratio
@@ -66,7 +68,9 @@ class Bursts:
         least = max(_LEAST_RATIO * target * sent / _MOST_TRIALS, 1.0)
         size = np.geomspace(least, max(_MOST_RATIO * target * sent / share[0], 2.0 * least), _SIZES)
         likelier = _likelier(counts.lost[near], mean, size)
-        gains = np.logaddexp(np.log1p(-share)[:, None, None], np.log(share)[:, None, None] + likelier).sum(axis=-1)
+        gains = np.logaddexp(
+            np.log1p(-share)[:, None, None], np.log(share)[:, None, None] + likelier
+        ).sum(axis=-1)
         ratio = share[:, None] * size / sent
         gains[(ratio < _LEAST_RATIO * target) | (ratio > _MOST_RATIO * target)] = -np.inf
         best = np.unravel_index(int(np.argmax(gains)), gains.shape)
@@ -85,7 +89,9 @@ class Bursts:
         known_ratio = ratio.ravel()[order][parts]
         more = bool(known_ratio[-1] > 0.5 * _MOST_RATIO * target)
 
-        return cls(float(gains[best]), float(share[best[0]]), float(size[best[1]]), seen, known_ratio, more)
+        return cls(
+            float(gains[best]), float(share[best[0]]), float(size[best[1]]), seen, known_ratio, more
+        )
 
     def added(self, posterior: Posterior) -> Posterior:
         """The posterior of the critical load at which curve and bursts together lose the target.
@@ -97,7 +103,9 @@ class Bursts:
         left = question.target_loss_ratio - np.append(self.ratio, 0.0)
         some = left > 0.0
         share = np.zeros(len(left))
-        share[some] = critical_load(curves.at(np.full(some.sum(), posterior.likeliest)), beyond, left[some])
+        share[some] = critical_load(
+            curves.at(np.full(some.sum(), posterior.likeliest)), beyond, left[some]
+        )
         loads = np.outer(share[:-1] / share[-1], critical_load(curves, beyond)).ravel()
         loads = np.clip(loads, question.min_load, question.max_load)
         mass = np.tile(posterior.mass / _PARTS, _PARTS)
@@ -118,6 +126,11 @@ def _likelier(lost: Array, mean: Array, size: Array) -> Array:
     size = size[:, None]
     without = lost * np.log(mean) - mean - scipy.special.gammaln(lost + 1.0)
     beyond = scipy.special.gammaincc(lost + 1.0, mean * (1.0 + 1.0 / size))
-    burst = mean / size - np.log(size) - (lost + 1.0) * np.log1p(1.0 / size) + np.log(np.maximum(beyond, _TINY))
+    burst = (
+        mean / size
+        - np.log(size)
+        - (lost + 1.0) * np.log1p(1.0 / size)
+        + np.log(np.maximum(beyond, _TINY))
+    )
     # A burst that is far smaller than chance's scatter changes no count.
     return np.asarray(np.where(beyond > _TINY, burst - without, 0.0))

@@ -91,7 +91,9 @@ class Description:
         """
         if weighting is Weighting.EQUAL or self.below is not None:
             return tuple(1.0 / len(self.posteriors) for _ in self.posteriors)
-        shares = np.exp([posterior.log_evidence - self.best.log_evidence for posterior in self.posteriors])
+        shares = np.exp(
+            [posterior.log_evidence - self.best.log_evidence for posterior in self.posteriors]
+        )
         return tuple(float(share) for share in shares / shares.sum())
 
     def mixed(self, weighting: Weighting) -> Distribution:
@@ -105,7 +107,11 @@ class Description:
 
 
 def described(
-    counts: TrialCounts, question: CriticalLoadQuestion, likelihood: LikelihoodName, *, for_selection: bool = False
+    counts: TrialCounts,
+    question: CriticalLoadQuestion,
+    likelihood: LikelihoodName,
+    *,
+    for_selection: bool = False,
 ) -> Description:
     """The description of trials in the order of measurement; by rough posteriors to choose a load by."""
     replicates = Replicates.of(counts)
@@ -121,7 +127,11 @@ def described(
 
 
 def _of_varying(
-    counts: TrialCounts, question: CriticalLoadQuestion, replicates: Replicates, *, for_selection: bool
+    counts: TrialCounts,
+    question: CriticalLoadQuestion,
+    replicates: Replicates,
+    *,
+    for_selection: bool,
 ) -> Description:
     """The description of trials whose capacity varies, unless those at equal loads are alike."""
     likelihood = LikelihoodName.VARYING
@@ -142,15 +152,23 @@ def _of_varying(
         order, rates = _likeliest_drift(order, counts, question)
     steady = _steadied(counts, order)
     if order != NO_ORDER:
-        known = posteriors(steady, question, likelihood, for_selection=for_selection, share=order.share)
+        known = posteriors(
+            steady, question, likelihood, for_selection=for_selection, share=order.share
+        )
     if order.drift or order.swing:
-        known = tuple(_at_end(posterior, order, rate) for posterior, rate in zip(known, rates, strict=True))
+        known = tuple(
+            _at_end(posterior, order, rate) for posterior, rate in zip(known, rates, strict=True)
+        )
 
     return Description(known, steady, likelihood, replicates, order=order)
 
 
 def _of_constant_capacity(
-    counts: TrialCounts, question: CriticalLoadQuestion, replicates: Replicates, *, for_selection: bool
+    counts: TrialCounts,
+    question: CriticalLoadQuestion,
+    replicates: Replicates,
+    *,
+    for_selection: bool,
 ) -> Description:
     """All trials if one of the functions fits; else those near the target, if they are enough."""
 
@@ -163,27 +181,47 @@ def _of_constant_capacity(
         """Without the trials that have bursts, if a function fits the others."""
         every = found = of(near, below)
         # Where trials at equal loads are alike, it is the curve that does not fit.
-        curved = replicates.are_alike and found.lack_of_fit is not None and found.lack_of_fit.is_certain
+        curved = (
+            replicates.are_alike and found.lack_of_fit is not None and found.lack_of_fit.is_certain
+        )
         for _ in range(0 if curved else _ROUNDS):
             bursts = Bursts.of(found.best, near, below)
-            if bursts is None or (found.bursts is not None and np.array_equal(bursts.seen, found.bursts.seen)):
+            if bursts is None or (
+                found.bursts is not None and np.array_equal(bursts.seen, found.bursts.seen)
+            ):
                 break
+
             rested = near.at(~bursts.seen)
             found = replace(of(rested, below), bursts=bursts, replicates=Replicates.of(rested))
-            if found.lack_of_fit is None or found.lack_of_fit.is_certain or not found.replicates.are_alike:
+            if (
+                found.lack_of_fit is None
+                or found.lack_of_fit.is_certain
+                or not found.replicates.are_alike
+            ):
                 return every
+
         return found
 
-    found, (sums, trials), target = without_bursts(counts, None), merged(counts), question.target_loss_ratio
+    found, (sums, trials), target = (
+        without_bursts(counts, None),
+        merged(counts),
+        question.target_loss_ratio,
+    )
     sent = sums.load * sums.exposure
     # Near are the loads below the first that loses far more than the target.
-    below = float(sums.load[sums.lost > np.maximum(_NEAR * target * sent, _LEAST_LOST * trials)].min(initial=np.inf))
+    below = float(
+        sums.load[sums.lost > np.maximum(_NEAR * target * sent, _LEAST_LOST * trials)].min(
+            initial=np.inf
+        )
+    )
     if found.lack_of_fit is None or not found.lack_of_fit.is_certain or not np.isfinite(below):
         return found
     near = _below(counts, below)
     if len(np.unique(near.load[near.lost > 0.0])) < _LEAST_LOADS:
         quiet = (sums.lost <= target * sent) & (sums.load < below)
-        return replace(found, unexplored=(float(sums.load[quiet].max(initial=question.min_load)), below))
+        return replace(
+            found, unexplored=(float(sums.load[quiet].max(initial=question.min_load)), below)
+        )
     return without_bursts(near, below)
 
 
@@ -202,14 +240,18 @@ def _best(known: Sequence[Posterior]) -> Posterior:
     return max(known, key=attrgetter("log_evidence"))
 
 
-def _settled(order: Order, counts: TrialCounts, question: CriticalLoadQuestion, function: FittingFunction) -> Order:
+def _settled(
+    order: Order, counts: TrialCounts, question: CriticalLoadQuestion, function: FittingFunction
+) -> Order:
     """Drift or sine by the knee of a function that is seen without it, until it changes no more.
 
     Without it, also more trials are certain to lose.
     """
     for _ in range(_ROUNDS):
         steady = _steadied(counts, order)
-        known = posteriors(steady, question, LikelihoodName.VARYING, for_selection=True, functions=(function,))
+        known = posteriors(
+            steady, question, LikelihoodName.VARYING, for_selection=True, functions=(function,)
+        )
         left = Capacities.of(known[0], steady)
         again = order_of(replace(left, place=(1.0 + left.place) * order.scale(left.time) - 1.0))
         if not (again.drift or again.swing):
@@ -221,7 +263,9 @@ def _settled(order: Order, counts: TrialCounts, question: CriticalLoadQuestion, 
     return order
 
 
-def _likeliest_drift(order: Order, counts: TrialCounts, question: CriticalLoadQuestion) -> tuple[Order, list[float]]:
+def _likeliest_drift(
+    order: Order, counts: TrialCounts, question: CriticalLoadQuestion
+) -> tuple[Order, list[float]]:
     """The drift that all trials show, and by function how the critical load at the end changes with it, as a share.
 
     A wrong drift widens the knee, so the critical load changes more than the capacity does. The order of the trials
@@ -238,7 +282,9 @@ def _likeliest_drift(order: Order, counts: TrialCounts, question: CriticalLoadQu
     precision = max(2.0 * middle - less - more, 0.0) + _PRIOR_PRECISION
     shift = float(np.clip(0.5 * (more - less) / precision, -_LARGEST_SHIFT, _LARGEST_SHIFT))
     rates = (np.array(at_end[2]) - np.array(at_end[0])) / (2.0 * stdev)
-    return replace(order, drift=order.drift + shift * stdev, drift_stdev=stdev / precision**0.5), rates.tolist()
+    return replace(
+        order, drift=order.drift + shift * stdev, drift_stdev=stdev / precision**0.5
+    ), rates.tolist()
 
 
 def _steadied(counts: TrialCounts, order: Order) -> TrialCounts:

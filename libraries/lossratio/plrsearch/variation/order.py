@@ -98,7 +98,9 @@ class Capacities:
 
         unlucky = function.log_loss_rate(counts.load, mode.mrr + _CERTAIN * usual, spread)
         certain = (np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS) & (counts.lost > 0.0)
-        return cls(place / mode.mrr - 1.0, blur / mode.mrr, certain, counts.share_of_time, counts.load)
+        return cls(
+            place / mode.mrr - 1.0, blur / mode.mrr, certain, counts.share_of_time, counts.load
+        )
 
     def residuals(self, deviation: float, correlation: float = 0.0) -> Array:
         """Residuals of trials in which loss was certain, in standard deviations: normal if the model is right."""
@@ -245,12 +247,20 @@ def order_of(capacities: Capacities) -> Order:
         candidates.append((gain, trend, left))
         if _width(left) > _LEAST_DRIFT:
             correlation, likelier, share = _likeliest(left, capacities.gaps)
-            candidates.append((gain + likelier - penalty, replace(trend, correlation=correlation, share=share), left))
+            candidates.append(
+                (
+                    gain + likelier - penalty,
+                    replace(trend, correlation=correlation, share=share),
+                    left,
+                )
+            )
 
     _, found, left = max(candidates, key=itemgetter(0))
     if found.swing:
         # The amplitude's by least squares.
-        return replace(found, swing_stdev=float(np.sqrt(2.0 / (len(which) * found.share)) * _width(left)))
+        return replace(
+            found, swing_stdev=float(np.sqrt(2.0 / (len(which) * found.share)) * _width(left))
+        )
     if not found.drift:
         return found
 
@@ -277,7 +287,9 @@ def _sine(capacities: Capacities, values: Array) -> Order:
         angle = 2.0 * np.pi * np.outer(cycles, time)
         columns = np.stack([np.sin(angle), np.cos(angle), np.ones_like(angle)], axis=1)
         products = columns @ values
-        weights = (np.linalg.pinv(columns @ columns.swapaxes(1, 2), hermitian=True) @ products[..., None])[..., 0]
+        weights = (
+            np.linalg.pinv(columns @ columns.swapaxes(1, 2), hermitian=True) @ products[..., None]
+        )[..., 0]
         best = int(np.argmax(np.sum(weights * products, axis=1)))
         sine, cosine, _ = weights[best].tolist()
         found = replace(NO_ORDER, swing=float(np.hypot(sine, cosine)), cycles=float(cycles[best]))
@@ -304,7 +316,9 @@ def _log_probability(values: Array) -> float:
     variance = _width(values) ** 2
     for _ in range(50):
         variance = max(float(np.mean(5.0 * squares / (4.0 + squares / variance))), _LEAST_WIDTH**2)
-    return float(-0.5 * len(values) * np.log(variance) - 2.5 * np.sum(np.log1p(squares / (4.0 * variance))))
+    return float(
+        -0.5 * len(values) * np.log(variance) - 2.5 * np.sum(np.log1p(squares / (4.0 * variance)))
+    )
 
 
 def _width(values: Array) -> float:

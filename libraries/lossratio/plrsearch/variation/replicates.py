@@ -109,17 +109,21 @@ class AfterOverload:
         Of several numbers of trials it is the least after which the others are alike; else the one that is clearest.
         """
         _, group = np.unique(counts.load, return_inverse=True)
-        ratio = (np.bincount(group, counts.lost) / np.bincount(group, counts.load * counts.exposure))[group]
+        ratio = (
+            np.bincount(group, counts.lost) / np.bincount(group, counts.load * counts.exposure)
+        )[group]
         much = ratio > max(_OVERLOAD, 10.0 * target)
         usual = np.median(ratio[much]) if much.any() else 0.0
         overloads = np.append(0, np.cumsum(much & (ratio > _OF_USUAL * usual)))
         found: list[tuple[float, AfterOverload]] = []
+
         for trials in _AFTER:
             follows = overloads[:-1] > overloads[np.maximum(np.arange(len(counts)) - trials, 0)]
             pairs = _pairs(group, counts, follows)
             chance = float(2.0 * scipy.special.bdtr(min(pairs), sum(pairs), 0.5))
             if chance < _BY_CHANCE:
                 found.append((chance, cls(trials, follows, *pairs)))
+
         alike = (after for _, after in found if not Replicates.of(after.rested(counts)).differ)
         return next(alike, min(found, key=itemgetter(0))[1] if found else None)
 
@@ -137,7 +141,9 @@ class AfterOverload:
         )
 
 
-def _pairs(group: NDArray[np.int_], counts: TrialCounts, follows: NDArray[np.bool_]) -> tuple[int, int]:
+def _pairs(
+    group: NDArray[np.int_], counts: TrialCounts, follows: NDArray[np.bool_]
+) -> tuple[int, int]:
     """In how many pairs of neighbours at a load the trial that follows lost more, and less.
 
     They count only if it mostly lost more, or less, both as the later one of two and as the earlier one: by a drift it
@@ -177,15 +183,22 @@ class LackOfFit:
     def of(cls, posterior: Posterior, counts: TrialCounts) -> LackOfFit:
         """The distance from a posterior's likeliest curve."""
         loads = np.unique(counts.load, return_inverse=True)
-        lost, exposure = (np.bincount(loads[1], column) for column in (counts.lost, counts.exposure))
+        lost, exposure = (
+            np.bincount(loads[1], column) for column in (counts.lost, counts.exposure)
+        )
         near = loads[0] + _BLUR / counts.exposure.max() * np.array([[-1.0], [0.0], [1.0]])
-        least, expected, most = np.exp(posterior.mode.log_loss_rate(np.maximum(near, 1e-9))) * exposure
+        least, expected, most = (
+            np.exp(posterior.mode.log_loss_rate(np.maximum(near, 1e-9))) * exposure
+        )
         few = expected < _LEAST_EXPECTED
         few &= scipy.special.gammainc(np.maximum(lost, 1e-9), most) > _IMPROBABLE
         seen = np.append(lost[~few], lost[few].sum())
-        least, most = (np.maximum(np.append(column[~few], column[few].sum()), 1e-9) for column in (least, most))
+        least, most = (
+            np.maximum(np.append(column[~few], column[few].sum()), 1e-9) for column in (least, most)
+        )
         mean = np.clip(seen, least, most)
         deviance = 2.0 * float(np.sum(scipy.special.xlogy(seen, seen / mean) - seen + mean))
+
         return cls(deviance, max(int(np.sum(~few)) + bool(few.any()) - _PARAMETERS, 1))
 
     @property

@@ -9,8 +9,14 @@ from pathlib import Path
 from lossratio.errors import TopologyError
 from lossratio.holder import Tools
 
-_PATH = os.pathsep.join(("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"))
-_SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
+_PATH = os.pathsep.join(
+    ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
+)
+_SFTP_SERVERS = (
+    "/usr/lib/openssh/sftp-server",
+    "/usr/libexec/openssh/sftp-server",
+    "/usr/lib/ssh/sftp-server",
+)
 _PACKAGES = {
     "sshd": "openssh-server",
     "ssh-keygen": "openssh-client",
@@ -18,7 +24,13 @@ _PACKAGES = {
     "nsenter": "util-linux",
     "unshare": "util-linux",
 }
-_CAPABILITIES = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_NET_ADMIN": 12, "CAP_SYS_CHROOT": 18, "CAP_SYS_ADMIN": 21}
+_CAPABILITIES = {
+    "CAP_SETGID": 6,
+    "CAP_SETUID": 7,
+    "CAP_NET_ADMIN": 12,
+    "CAP_SYS_CHROOT": 18,
+    "CAP_SYS_ADMIN": 21,
+}
 _TRIAL = """
 mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /run || exit 1
 "$1" link add name a type veth peer name b || exit 2
@@ -59,7 +71,9 @@ def find_tools() -> Tools:
     Raises:
         TestbedUnavailableError: If one is missing.
     """
-    sshd, ssh_keygen, ip, nsenter = (_find(name) for name in ("sshd", "ssh-keygen", "ip", "nsenter"))
+    sshd, ssh_keygen, ip, nsenter = (
+        _find(name) for name in ("sshd", "ssh-keygen", "ip", "nsenter")
+    )
     if sshd is None or ssh_keygen is None or ip is None or nsenter is None:
         raise TestbedUnavailableError(f"No local testbed can be built: {why_unavailable()}.")
     sftp_server = next((path for path in _SFTP_SERVERS if os.access(path, os.X_OK)), None)
@@ -70,7 +84,9 @@ def is_privileged() -> bool:
     """Whether this process can build namespaces, and sshd can change its user, without a new user namespace."""
     if os.geteuid() != 0:
         return False
-    status = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    status = dict(
+        line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines()
+    )
     effective = int(status["CapEff"], 16)
     may_change_groups = Path("/proc/self/setgroups").read_text().strip() == "allow"
     return may_change_groups and all(effective >> bit & 1 for bit in _CAPABILITIES.values())

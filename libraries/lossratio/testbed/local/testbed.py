@@ -16,7 +16,12 @@ from typing import Any
 from lossratio.errors import NodeError, TopologyError
 from lossratio.holder import ADDRESS, LinkEnd, Plan
 from lossratio.testbed.local import state
-from lossratio.testbed.local.requirements import TestbedUnavailableError, find_tools, is_privileged, why_unavailable
+from lossratio.testbed.local.requirements import (
+    TestbedUnavailableError,
+    find_tools,
+    is_privileged,
+    why_unavailable,
+)
 from lossratio.topology import Node, Port, RealGenerator, Topology, XdpGenerator
 
 _OWN = "lossratio-"
@@ -48,7 +53,9 @@ def join(topology: Topology) -> list[str]:
     for name, namespace, peer in links:
         if _ip("-n", own, "link", "show", name).returncode == 0:
             continue
-        _must("-n", own, "link", "add", name, "type", "veth", "peer", "name", peer, "netns", namespace)
+        _must(
+            "-n", own, "link", "add", name, "type", "veth", "peer", "name", peer, "netns", namespace
+        )
         for where, interface in ((own, name), (namespace, peer)):
             _must("-n", where, "link", "set", interface, "up")
             _must("netns", "exec", where, "ethtool", "-K", interface, "tx", "off")
@@ -101,13 +108,17 @@ def _ip(*arguments: str) -> subprocess.CompletedProcess[str]:
 def _must(*arguments: str) -> None:
     result = _ip(*arguments)
     if result.returncode != 0:
-        raise NodeError(f"ip {' '.join(arguments)} failed: {result.stderr.strip() or 'no reason given'}.")
+        raise NodeError(
+            f"ip {' '.join(arguments)} failed: {result.stderr.strip() or 'no reason given'}."
+        )
 
 
 _BUILD_TIMEOUT = 30.0
 _END_TIMEOUT = 30.0
 _SOURCE_ROOT = Path(__file__).parents[3]
-_START = "import sys; sys.path.insert(0, sys.argv[1]); from lossratio.holder.main import main; main()"
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from lossratio.holder.main import main; main()"
+)
 
 
 class Holder:
@@ -134,7 +145,9 @@ class Holder:
             with self._control.makefile() as lines:
                 line = lines.readline()
         except TimeoutError as cause:
-            raise TopologyError(f"Testbed {name} was not up within {_BUILD_TIMEOUT:g} s.") from cause
+            raise TopologyError(
+                f"Testbed {name} was not up within {_BUILD_TIMEOUT:g} s."
+            ) from cause
 
         message: dict[str, Any] = json.loads(line) if line else {"error": "its holder was killed"}
         if "error" in message:
@@ -236,7 +249,9 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
         """
         _check(topology)
         if keep and find(topology.name) is not None:
-            raise TopologyError(f"Testbed {topology.name} is up already; take it down first: lossratio testbed down.")
+            raise TopologyError(
+                f"Testbed {topology.name} is up already; take it down first: lossratio testbed down."
+            )
 
         tools = find_tools()
         directory, lock = state.create_directory(topology.name)
@@ -253,11 +268,15 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
             privileged=is_privileged(),
             keep=keep,
             **({} if topology.mtu is None else {"mtu": topology.mtu}),
-            take_xdp_frames=tuple(name for name in topology.nodes if name != topology.tg_name and _has_xdp(topology)),
+            take_xdp_frames=tuple(
+                name for name in topology.nodes if name != topology.tg_name and _has_xdp(topology)
+            ),
         )
 
         with launch(plan, topology.name) as holder:
-            known = state.State(topology=topology, pid=holder.pid, keep=keep, username=username, nodes=holder.nodes)
+            known = state.State(
+                topology=topology, pid=holder.pid, keep=keep, username=username, nodes=holder.nodes
+            )
             state.write_state(directory, known)
             testbed = cls(directory, known, holder)
             _write_ssh_config(testbed)
@@ -317,7 +336,9 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
                     return
         finally:
             os.close(holder)
-        raise TopologyError(f"Testbed {self.name} does not end: process {self.pid} could not be killed.")
+        raise TopologyError(
+            f"Testbed {self.name} does not end: process {self.pid} could not be killed."
+        )
 
 
 def find(name: str) -> LocalTestbed | None:
@@ -332,19 +353,27 @@ def status() -> list[LocalTestbed]:
 
 def describe(testbed: LocalTestbed) -> str:
     """Describes in a few lines a testbed that is up, and how to log in on its nodes."""
-    stays = "stays until it is taken down" if testbed.keep else "ends with the run that it belongs to"
+    stays = (
+        "stays until it is taken down" if testbed.keep else "ends with the run that it belongs to"
+    )
     lines = [f"Testbed {testbed.name} is up and {stays}; its holder is process {testbed.pid}."]
-    lines += [f"  {name}: ssh -F {testbed.directory}/ssh_config {name}" for name in testbed.topology.nodes]
+    lines += [
+        f"  {name}: ssh -F {testbed.directory}/ssh_config {name}" for name in testbed.topology.nodes
+    ]
     return "\n".join(lines)
 
 
 def _check(topology: Topology) -> None:
     if topology.testbed != "local":
-        raise TopologyError(f"Topology {topology.name} is no local testbed, but 'testbed: {topology.testbed}'.")
+        raise TopologyError(
+            f"Topology {topology.name} is no local testbed, but 'testbed: {topology.testbed}'."
+        )
     for ports in topology.links().values():
         for port in ports:
             if port.interface.name is None:
-                raise TopologyError(f"Topology {topology.name}: interface {port} of a local testbed has no name.")
+                raise TopologyError(
+                    f"Topology {topology.name}: interface {port} of a local testbed has no name."
+                )
 
 
 def _has_xdp(topology: Topology) -> bool:
@@ -374,18 +403,29 @@ def _resolved(directory: Path, known: state.State) -> Topology:
     topology = known.topology
     # DUTs that are programs have the last processors, and never the first one; senders keep off these.
     _, *others = sorted(os.sched_getaffinity(0))
-    device_cpus = tuple(others[max(0, len(others) - len(topology.dut_names)) :]) if _has_xdp(topology) else ()
+    device_cpus = (
+        tuple(others[max(0, len(others) - len(topology.dut_names)) :]) if _has_xdp(topology) else ()
+    )
     nodes: dict[str, Node] = {}
 
     for name, node in topology.nodes.items():
         generator = node.generator
         if isinstance(generator, XdpGenerator):
             generator = generator.model_copy(update={"device_cpus": device_cpus})
-        if isinstance(generator, RealGenerator) and generator.any_python and "python" not in generator.model_fields_set:
+        if (
+            isinstance(generator, RealGenerator)
+            and generator.any_python
+            and "python" not in generator.model_fields_set
+        ):
             # The nodes are this machine, and of its Pythons this one is known to have numpy.
             generator = generator.model_copy(update={"python": sys.executable})
 
-        as_user = {"host": ADDRESS, "username": known.username, "key_file": directory / "id_ed25519", "sudo": False}
+        as_user = {
+            "host": ADDRESS,
+            "username": known.username,
+            "key_file": directory / "id_ed25519",
+            "sudo": False,
+        }
         reached = {**as_user, **known.nodes[name].model_dump(), "known_hosts": None}
         nodes[name] = node.model_copy(update={**reached, "generator": generator})
 
@@ -395,7 +435,9 @@ def _resolved(directory: Path, known: state.State) -> Topology:
 def _write_ssh_config(testbed: LocalTestbed) -> None:
     known_hosts = testbed.directory / "known_hosts"
     nodes = testbed.topology.nodes
-    known_hosts.write_text("".join(f"[{node.host}]:{node.port} {node.host_key}\n" for node in nodes.values()))
+    known_hosts.write_text(
+        "".join(f"[{node.host}]:{node.port} {node.host_key}\n" for node in nodes.values())
+    )
     blocks = [
         f"Host {name}\n HostName {node.host}\n Port {node.port}\n User {node.username}\n IdentityFile {node.key_file}\n"
         f" IdentitiesOnly yes\n UserKnownHostsFile {known_hosts}\n"

@@ -62,17 +62,27 @@ class Claim:
             "owner": self.owner,
             "process": os.getpid(),
             "purpose": self.purpose,
-            "started": datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "started": datetime.now(timezone.utc)
+            .isoformat(timespec="seconds")
+            .replace("+00:00", "Z"),
         }
         tokens = {"token": self.token, "succeeds": self.succeeds}
-        return {**self.request("take"), **tokens, "seconds": self.seconds, "wait": wait, "lease": lease}
+        return {
+            **self.request("take"),
+            **tokens,
+            "seconds": self.seconds,
+            "wait": wait,
+            "lease": lease,
+        }
 
     def request(self, operation: str, **fields: Any) -> dict[str, Any]:
         """The request for an operation of the keeper."""
         return {"op": operation, "directory": self.directory, "name": self.name, **fields}
 
 
-def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None = None) -> Claim | None:
+def make_claim(
+    topology: Topology, *, purpose: str = "", seconds: float | None = None
+) -> Claim | None:
     """The claim to a testbed, with the token from the environment; None: the topology has no reservation.
 
     The lease lasts so many seconds unless it is renewed; None: as the topology says.
@@ -86,7 +96,9 @@ def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None =
     # All namespaces of a machine share its directory of reservations.
     place = tg.netns or tg.container
     return Claim(
-        name=reservation.name if place is None else re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100],
+        name=reservation.name
+        if place is None
+        else re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100],
         directory=reservation.directory or default,
         python=getattr(tg.generator, "python", "python3"),
         seconds=seconds or reservation.lease,
@@ -132,7 +144,11 @@ class Holder:
 
     def __str__(self) -> str:
         purpose = f" for {self.purpose}" if self.purpose else ""
-        held = ", before the TG was booted" if self.held is None else f", for {format_duration(self.held)}"
+        held = (
+            ", before the TG was booted"
+            if self.held is None
+            else f", for {format_duration(self.held)}"
+        )
         return f"{self.owner} (process {self.process}){purpose}, since {self.started}{held}"
 
 
@@ -146,7 +162,9 @@ class Conversation:
         """The event in which the keeper reported that the lease is lost, with the reason; None: no such event."""
         self._answers: SimpleQueue[Mapping[str, Any] | NodeError] = SimpleQueue()
         program = pack_program(_FOLDER, _PROGRAM, _MAIN)
-        self._process: NodeProcess = program.start(partial(session.start, plain=True), python, "-I", "-S")
+        self._process: NodeProcess = program.start(
+            partial(session.start, plain=True), python, "-I", "-S"
+        )
         threading.Thread(target=self._listen, daemon=True).start()
         try:
             self.send(request)
@@ -186,7 +204,9 @@ class Conversation:
     def _explained(self, error: NodeError) -> NodeError:
         """What the end or the silence of the keeper means: often there is no such Python."""
         words = self._process.stderr_tail().strip().splitlines()
-        if self._process.exit_status in _NOT_STARTED or (words and words[-1].endswith("command not found")):
+        if self._process.exit_status in _NOT_STARTED or (
+            words and words[-1].endswith("command not found")
+        ):
             said = f" ({words[-1]})" if words else ""
             return NodeError(
                 f"Node {self._node_name}: there is no Python {self._python!r} to keep the reservation{said}. Set the "
@@ -234,7 +254,12 @@ class Lease(AbstractContextManager["Lease"]):
     """A lease that this process holds; take it with `Lease.take`, and release it in the end."""
 
     def __init__(
-        self, session: NodeSession, claim: Claim, keeper: Conversation, granted: Mapping[str, Any], restores: bool
+        self,
+        session: NodeSession,
+        claim: Claim,
+        keeper: Conversation,
+        granted: Mapping[str, Any],
+        restores: bool,
     ) -> None:
         self.node_name = session.name
         self.token: str = granted["lease"]["token"]
@@ -251,7 +276,9 @@ class Lease(AbstractContextManager["Lease"]):
         self._pulse = Pulse(claim.seconds / BEATS, self._beat)
 
     @classmethod
-    def take(cls, session: NodeSession, claim: Claim, *, wait: float = 0.0, restores: bool = False) -> "Lease":
+    def take(
+        cls, session: NodeSession, claim: Claim, *, wait: float = 0.0, restores: bool = False
+    ) -> "Lease":
         """Waits for the testbed in a fair queue, at most so many seconds, and takes it.
 
         Processes that are started over the TG's session from now on end with the lease. If it `restores`, the heartbeat
@@ -265,7 +292,11 @@ class Lease(AbstractContextManager["Lease"]):
         keeper, event = _ask(session, claim, wait)
         if event["event"] != "granted":
             holder = Holder.from_json(event["holder"])
-            whose = "others are waiting for it who came earlier" if holder is None else f"it is reserved for {holder}"
+            whose = (
+                "others are waiting for it who came earlier"
+                if holder is None
+                else f"it is reserved for {holder}"
+            )
             waited = f" {wait:g} s were not enough." if wait else ""
             raise TestbedReservedError(
                 f"Node {session.name}: the testbed is not available: {whose}.{waited} Wait for it (--wait 2h), take "
@@ -275,7 +306,11 @@ class Lease(AbstractContextManager["Lease"]):
 
         before = Holder.from_json(event["taken_over"])
         if before is not None:
-            _LOG.warning("The reservation of %s has run out and is taken over. Its holder: %s.", session.name, before)
+            _LOG.warning(
+                "The reservation of %s has run out and is taken over. Its holder: %s.",
+                session.name,
+                before,
+            )
         lease = cls(session, claim, keeper, event, restores)
         # The lease began on the TG at an unknown moment of the wait, so the first renewal shows when it ends.
         lease.confirm()

@@ -19,11 +19,15 @@ def load_generator(kind: str) -> type[Generator[Any]]:
     """
     loaded = GENERATORS.load(kind)
     if not (isinstance(loaded, type) and issubclass(loaded, Generator)):
-        raise GENERATORS.broken(GENERATORS.find(kind), "is not a subclass of lossratio.traffic.Generator")
+        raise GENERATORS.broken(
+            GENERATORS.find(kind), "is not a subclass of lossratio.traffic.Generator"
+        )
     return loaded
 
 
-def open_generator(settings: RealGenerator, node: GeneratorNode, ports: Sequence[Port]) -> Generator[RealGenerator]:
+def open_generator(
+    settings: RealGenerator, node: GeneratorNode, ports: Sequence[Port]
+) -> Generator[RealGenerator]:
     """Makes the controller's side of a TG's generator; see `Generator` for errors."""
     generator: Generator[RealGenerator] = load_generator(settings.kind)(settings, node, ports)
     entry = GENERATORS.find(settings.kind)
@@ -31,7 +35,9 @@ def open_generator(settings: RealGenerator, node: GeneratorNode, ports: Sequence
     return generator
 
 
-def start_agent(settings: RealGenerator, session: NodeSession, *, patience: float = ANSWER_SECONDS) -> AgentClient:
+def start_agent(
+    settings: RealGenerator, session: NodeSession, *, patience: float = ANSWER_SECONDS
+) -> AgentClient:
     """Starts the agent on a TG, with the Python that the topology file says.
 
     See `AgentClient.start` for its patience and errors, and `Generator.check_python`.
@@ -46,7 +52,9 @@ def check_early_verdicts(settings: object) -> None:
     Raises:
         TrafficError: If it cannot.
     """
-    if isinstance(settings, RealGenerator) and not load_generator(settings.kind).can_end_trials_early(settings):
+    if isinstance(settings, RealGenerator) and not load_generator(
+        settings.kind
+    ).can_end_trials_early(settings):
         raise TrafficError(
             f"The generator {settings.kind} cannot end a trial early, as nobody watches its counters while traffic "
             "flows. Measure with early_verdict=off, or with the generator afpacket or xdp (or trex in software mode)."

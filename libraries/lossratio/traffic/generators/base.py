@@ -78,7 +78,9 @@ class Generator(ABC, Generic[SettingsT]):
         """Checks the Python of its program before the agent is started by it. Without this method, none is refused."""
 
     @classmethod
-    def choices(cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
+    def choices(
+        cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int
+    ) -> Iterator[str]:
         """What it would choose by itself on a TG of so many CPUs, and why, a sentence each; nothing is changed."""
         yield from ()
 
@@ -98,7 +100,9 @@ class Generator(ABC, Generic[SettingsT]):
             TopologyError: If the topology file does not say it.
         """
         if port.interface.name is None:
-            raise TopologyError(f"{port}: the generator needs the 'name' of its Linux interface in the topology file.")
+            raise TopologyError(
+                f"{port}: the generator needs the 'name' of its Linux interface in the topology file."
+            )
         return port.interface.name
 
     def mac_address(self, port: Port) -> str:
@@ -150,7 +154,9 @@ class Generator(ABC, Generic[SettingsT]):
         """
         options = self.ready()
         program = None if self.program is None else self._program_sources(self.program)
-        facts = agent.configure(configuration, generator=self.settings.kind, options=options, program=program)
+        facts = agent.configure(
+            configuration, generator=self.settings.kind, options=options, program=program
+        )
         if self.distribution is None:
             return facts
         return {"version": self.distribution, **facts}

@@ -29,7 +29,12 @@ print(json.dumps([str(answer.get(name) or "unknown") for name in ("app_version",
 
 def _address(text: str) -> str:
     address = urlsplit(text)
-    if address.scheme not in ("http", "https") or not address.hostname or address.path.strip("/") or address.query:
+    if (
+        address.scheme not in ("http", "https")
+        or not address.hostname
+        or address.path.strip("/")
+        or address.query
+    ):
         raise ValueError("it must be an address such as https://10.0.0.5:8443")
     if address.username is not None:
         raise ValueError("a user or password does not belong in a file")
@@ -63,10 +68,18 @@ class OtgTester(RealGenerator):
             if name not in self.ports:
                 yield ("generator", "ports"), f"the tester's location of port {name!r} is missing"
             if interface.mac_address is None:
-                yield where, "the port's 'mac_address' is needed: the source of its frames, e.g. 02:00:00:00:00:01"
+                yield (
+                    where,
+                    "the port's 'mac_address' is needed: the source of its frames, e.g. 02:00:00:00:00:01",
+                )
+
             for field in ("address", "gateway", "lldp"):
                 if getattr(interface, field):
-                    yield (*where, field), "a tester's flows answer nothing: give the DUT static neighbours"
+                    yield (
+                        (*where, field),
+                        "a tester's flows answer nothing: give the DUT static neighbours",
+                    )
+
         if len(set(self.ports.values())) < len(self.ports):
             yield ("generator", "ports"), "two ports have the same location"
 
@@ -87,7 +100,9 @@ class Otg(Generator[OtgTester]):
             yield str(error)
 
     @classmethod
-    def choices(cls, settings: OtgTester, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
+    def choices(
+        cls, settings: OtgTester, session: NodeSession, ports: Sequence[Port], cpus: int
+    ) -> Iterator[str]:
         """The tester's version, and what OTG cannot say."""
         try:
             app, models = _versions(settings, session)
@@ -125,7 +140,9 @@ class Otg(Generator[OtgTester]):
             TopologyError: If it is not there.
         """
         if port.interface.mac_address is None:
-            raise TopologyError(f"{port}: the tester needs the port's 'mac_address' in the topology file.")
+            raise TopologyError(
+                f"{port}: the tester needs the port's 'mac_address' in the topology file."
+            )
         return port.interface.mac_address.lower()
 
     def _config(self, configuration: Configuration, ports: Mapping[str, str]) -> dict[str, Any]:
@@ -142,7 +159,10 @@ class Otg(Generator[OtgTester]):
             size: dict[str, Any] = {"choice": "fixed", "fixed": frames.max_size}
             if len(frames.sizes) > 1:
                 pairs = [{"size": each, "weight": float(weight)} for each, weight in frames.sizes]
-                size = {"choice": "weight_pairs", "weight_pairs": {"choice": "custom", "custom": pairs}}
+                size = {
+                    "choice": "weight_pairs",
+                    "weight_pairs": {"choice": "custom", "custom": pairs},
+                }
 
             flows.append(
                 {
@@ -151,18 +171,24 @@ class Otg(Generator[OtgTester]):
                         "choice": "port",
                         "port": {"tx_name": ports[direction.transmit], "rx_names": [ports[sink]]},
                     },
-                    "packet": write_packet(frames, macs[direction.transmit], direction.destination_mac or macs[sink]),
+                    "packet": write_packet(
+                        frames, macs[direction.transmit], direction.destination_mac or macs[sink]
+                    ),
                     "size": size,
                 }
             )
 
-        located = [{"name": own, "location": self.settings.ports[name]} for name, own in ports.items()]
+        located = [
+            {"name": own, "location": self.settings.ports[name]} for name, own in ports.items()
+        ]
         return {"ports": located, "flows": flows}
 
 
 def _versions(settings: OtgTester, session: NodeSession) -> tuple[str, str]:
     timeout = f"{settings.timeout:g}"
-    asked = session.run(settings.python, "-c", _ASK, settings.api, str(settings.verify), timeout, check=False)
+    asked = session.run(
+        settings.python, "-c", _ASK, settings.api, str(settings.verify), timeout, check=False
+    )
     try:
         app, models = json.loads(asked.stdout)
     except ValueError as error:

@@ -60,7 +60,10 @@ class _InKernel(_OfAgent[SettingsT]):
 
     def _embedded(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         options = {name: value for name, value in self.ready().items() if name not in _OF_SENDERS}
-        return {"kind": "afpacket", **agent.configure(configuration, generator="afpacket", options=options)}
+        return {
+            "kind": "afpacket",
+            **agent.configure(configuration, generator="afpacket", options=options),
+        }
 
 
 class Xdp(_InKernel[XdpGenerator]):
@@ -74,7 +77,12 @@ class Xdp(_InKernel[XdpGenerator]):
         if session.run(settings.python, "-c", _PYTHON, check=False).exit_status != 0:
             yield f"{settings.python} is no Python 3.8 or later"
             return
-        if session.run(settings.python, "-c", _KERNEL.format(*LEAST_KERNEL), check=False).exit_status != 0:
+        if (
+            session.run(
+                settings.python, "-c", _KERNEL.format(*LEAST_KERNEL), check=False
+            ).exit_status
+            != 0
+        ):
             least = ".".join(map(str, LEAST_KERNEL))
             yield f"its kernel is older than Linux {least}, the first that sends live frames: use 'kind: afpacket'"
         if session.run(settings.python, "-c", _RIGHTS, check=False).exit_status != 0:
@@ -104,21 +112,30 @@ class Auto(_InKernel[AutoGenerator]):
     def needs(cls, settings: AutoGenerator, session: NodeSession) -> Iterator[str]:
         """Python; with numpy if there can be no XDP programs."""
         if any(Xdp.needs(XdpGenerator(kind="xdp", python=settings.python), session)):
-            yield from AfPacket.needs(AfPacketGenerator(kind="afpacket", python=settings.python), session)
+            yield from AfPacket.needs(
+                AfPacketGenerator(kind="afpacket", python=settings.python), session
+            )
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`. ``instead_of_xdp_because`` in the answer says why it is the embedded generator."""
         if configuration.connects:
             return super().configure(agent, configuration)
+
         if configuration.watches:
             reason = "frames that arrive inside the kernel leave no times, which locate losses of running traffic"
-        elif any(direction.growth or direction.tag_growth for direction in configuration.directions):
+        elif any(
+            direction.growth or direction.tag_growth for direction in configuration.directions
+        ):
             reason = "frames that come back longer or shorter are not recognized inside the kernel"
         else:
             try:
-                return {"kind": "xdp", **agent.configure(configuration, generator="xdp", options=self.ready())}
+                return {
+                    "kind": "xdp",
+                    **agent.configure(configuration, generator="xdp", options=self.ready()),
+                }
             except AgentRefusalError as error:
                 if error.kind not in IMPOSSIBLE:
                     raise
                 reason = str(error)
+
         return {**self._embedded(agent, configuration), "instead_of_xdp_because": reason}

@@ -15,7 +15,13 @@ from lossratio.traffic.agent.trex.connection import SERVER_LOST, TrexSettings
 from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.configuration import questions_of_ports
 from lossratio.traffic.generators.base import Generator, GeneratorNode
-from lossratio.traffic.trex_server import STATES, ServerPlan, TrexServer, configuration_path, installation_problem
+from lossratio.traffic.trex_server import (
+    STATES,
+    ServerPlan,
+    TrexServer,
+    configuration_path,
+    installation_problem,
+)
 
 MBUF_FACTOR_ARGUMENT = "--mbuf-factor"
 """The argument of TRex's program for the factor of its numbers of packet buffers."""
@@ -59,13 +65,23 @@ def choose_server(
         TopologyError: If ``pin_cores`` is set, and each pair of ports has one core only.
     """
     _check_cores(generator, len(ports), cpus)
-    low_end = generator.low_end if generator.low_end is not None else not generator.cores and cpus < _FEW_CPUS
+    low_end = (
+        generator.low_end
+        if generator.low_end is not None
+        else not generator.cores and cpus < _FEW_CPUS
+    )
     reasons = []
     if low_end and generator.low_end is None:
-        without = f"; {' and '.join(generator.wishes_for_cores)}: without effect" if generator.wishes_for_cores else ""
+        without = (
+            f"; {' and '.join(generator.wishes_for_cores)}: without effect"
+            if generator.wishes_for_cores
+            else ""
+        )
         reasons.append(f"{cpus} CPUs: all threads of TRex share one{without}")
 
-    choice = ServerChoice(low_end, limit_memory=generator.limit_memory, mbuf_factor=generator.mbuf_factor)
+    choice = ServerChoice(
+        low_end, limit_memory=generator.limit_memory, mbuf_factor=generator.mbuf_factor
+    )
     if generator.cores:
         choice = replace(
             choice,
@@ -75,7 +91,10 @@ def choose_server(
         )
         reasons.append("CPUs as the topology file names them")
     elif hardware is not None and not low_end:
-        numa_nodes = [_numa_node(hardware, pair, reasons) for pair in zip(ports[::2], ports[1::2], strict=True)]
+        numa_nodes = [
+            _numa_node(hardware, pair, reasons)
+            for pair in zip(ports[::2], ports[1::2], strict=True)
+        ]
         choice = _with_cores(choice, generator, numa_nodes, hardware.cores, reasons)
 
     if hardware is not None and not low_end:
@@ -86,7 +105,11 @@ def choose_server(
             "The generator's 'pin_cores' needs two or more cores for each pair of ports: TRex refuses to send with one."
         )
 
-    pinned = generator.pin_cores if generator.pin_cores is not None else several and not generator.software
+    pinned = (
+        generator.pin_cores
+        if generator.pin_cores is not None
+        else several and not generator.software
+    )
     return replace(choice, pin_cores=pinned, because=tuple(reasons))
 
 
@@ -102,10 +125,16 @@ def _numa_node(hardware: Hardware, pair: tuple[Port, Port], reasons: list[str]) 
 
 
 def _with_cores(
-    choice: ServerChoice, generator: TrexGenerator, numa_nodes: Sequence[int], cores: Sequence[Core], reasons: list[str]
+    choice: ServerChoice,
+    generator: TrexGenerator,
+    numa_nodes: Sequence[int],
+    cores: Sequence[Core],
+    reasons: list[str],
 ) -> ServerChoice:
     """Gives the first core of the first pair's NUMA node to the master, and the next one to latency."""
-    most = generator.cores_per_pair or (_CORES_OF_PAIR if len(numa_nodes) == 1 else _CORES_OF_EACH_PAIR)
+    most = generator.cores_per_pair or (
+        _CORES_OF_PAIR if len(numa_nodes) == 1 else _CORES_OF_EACH_PAIR
+    )
     free = {}
     for node in numa_nodes:
         free[node] = [core for core in cores if core.numa_node == node]
@@ -147,12 +176,18 @@ def _with_cores(
 
 
 def _with_memory(
-    choice: ServerChoice, generator: TrexGenerator, pairs: int, hardware: Hardware, reasons: list[str]
+    choice: ServerChoice,
+    generator: TrexGenerator,
+    pairs: int,
+    hardware: Hardware,
+    reasons: list[str],
 ) -> ServerChoice:
     usual = _MEMORY if pairs == 1 else _MEMORY_OF_SEVERAL
     numa_nodes = {node for node, _ in choice.pairs} or {0}
     # All hugepages, and not those that are free: a server that runs already is adopted if it was started like this.
-    there = max(min(hardware.hugepages.get(node, 0) for node in numa_nodes), generator.hugepages or 0)
+    there = max(
+        min(hardware.hugepages.get(node, 0) for node in numa_nodes), generator.hugepages or 0
+    )
     limit = choice.limit_memory
 
     if limit is None and there:
@@ -164,7 +199,9 @@ def _with_memory(
     if factor is None and limit is not None and MBUF_FACTOR_ARGUMENT not in generator.arguments:
         # CSIT's factor goes with CSIT's memory.
         factor = max(1.0, float(_MBUF_FACTOR * min(limit, usual) // usual))
-        reasons.append(f"{factor:g} times as many packet buffers as TRex has by itself, as memory allows")
+        reasons.append(
+            f"{factor:g} times as many packet buffers as TRex has by itself, as memory allows"
+        )
 
     return replace(choice, limit_memory=limit, mbuf_factor=factor)
 
@@ -185,7 +222,9 @@ def _check_cores(generator: TrexGenerator, ports: int, cpus: int) -> None:
         )
 
 
-_SAME_SETTINGS = frozenset({"rpc_port", "publisher_port", "promiscuous", "multicast", "force", "flow_statistics"})
+_SAME_SETTINGS = frozenset(
+    {"rpc_port", "publisher_port", "promiscuous", "multicast", "force", "flow_statistics"}
+)
 _VERSION = "import sys; print(*sys.version_info[:3], sep='.')"
 _OLDEST_PYTHON, _TOO_NEW_PYTHON = (3, 8), (3, 13)
 _RING = "blocksz=65536,framesz=2048,framecnt=16384"
@@ -258,12 +297,17 @@ class Trex(Generator[TrexGenerator]):
         return settings.software and not settings.flow_statistics
 
     @classmethod
-    def choices(cls, settings: TrexGenerator, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
+    def choices(
+        cls, settings: TrexGenerator, session: NodeSession, ports: Sequence[Port], cpus: int
+    ) -> Iterator[str]:
         """Cores and memory of the server, and the reasons."""
         hardware = _read_hardware(settings, session, ports)
         choice = choose_server(settings, ports, cpus, hardware)
         if choice.master is not None:
-            pairs = "; ".join(f"{', '.join(map(str, threads))} (NUMA node {node})" for node, threads in choice.pairs)
+            pairs = "; ".join(
+                f"{', '.join(map(str, threads))} (NUMA node {node})"
+                for node, threads in choice.pairs
+            )
             yield f"TRex's CPUs: main thread {choice.master}, latency {choice.latency}, ports {pairs}"
 
         yield from choice.because
@@ -356,7 +400,9 @@ class Trex(Generator[TrexGenerator]):
         if self.settings.software:
             return super().mac_address(port)
         if port.interface.mac_address is None:
-            raise TopologyError(f"{port}: TRex needs the port's 'mac_address' in the topology file.")
+            raise TopologyError(
+                f"{port}: TRex needs the port's 'mac_address' in the topology file."
+            )
         return port.interface.mac_address.lower()
 
     def explain(self, error: TrafficError) -> None:
@@ -372,7 +418,9 @@ class Trex(Generator[TrexGenerator]):
         except LossRatioError:
             # Without a connection to the node the cause stays unknown.
             return
-        raise TrafficError(f"{error} The TRex server has ended; its last words: {last_words}") from error
+        raise TrafficError(
+            f"{error} The TRex server has ended; its last words: {last_words}"
+        ) from error
 
     def close(self) -> None:
         """Stops the server, unless it ran before; logs in again for that if the connection was lost."""
@@ -385,7 +433,9 @@ class Trex(Generator[TrexGenerator]):
         if mode not in self._plan.arguments:
             self.close()
             state = configuration_path(self._plan.state)
-            self._plan = replace(self._plan, arguments=server_arguments(self.settings, state, self._choice, mode))
+            self._plan = replace(
+                self._plan, arguments=server_arguments(self.settings, state, self._choice, mode)
+            )
             self._server = TrexServer(self.node.session, self._plan)
 
 
@@ -420,7 +470,9 @@ def port_name(generator: TrexGenerator, port: Port) -> str:
     return name
 
 
-def _read_hardware(generator: TrexGenerator, session: NodeSession, ports: Sequence[Port]) -> Hardware | None:
+def _read_hardware(
+    generator: TrexGenerator, session: NodeSession, ports: Sequence[Port]
+) -> Hardware | None:
     """The TG's hardware with the cards of the ports; None in software mode."""
     if generator.software:
         return None
@@ -443,13 +495,17 @@ def server_configuration(
     if generator.software:
         # With the interface's name alone TRex takes rings of 256 frames, and drops from 50,000 frames/s.
         ring = _JUMBO_RING if generator.jumbo else _RING
-        names = [f"--vdev=net_af_packet{number},iface={name},{ring}" for number, name in enumerate(names)]
+        names = [
+            f"--vdev=net_af_packet{number},iface={name},{ring}" for number, name in enumerate(names)
+        ]
 
     fields: dict[str, Any] = {
         "version": 2,
         "interfaces": names,
         # The other port of a pair has the number that differs in the last bit; streams may say otherwise.
-        "port_info": [{"src_mac": mac, "dest_mac": macs[number ^ 1]} for number, mac in enumerate(macs)],
+        "port_info": [
+            {"src_mac": mac, "dest_mac": macs[number ^ 1]} for number, mac in enumerate(macs)
+        ],
         "zmq_rpc_port": generator.rpc_port,
         "zmq_pub_port": generator.publisher_port,
     }
@@ -465,7 +521,9 @@ def server_configuration(
         fields["platform"] = {
             "master_thread_id": choice.master,
             "latency_thread_id": choice.latency,
-            "dual_if": [{"socket": node, "threads": list(threads)} for node, threads in choice.pairs],
+            "dual_if": [
+                {"socket": node, "threads": list(threads)} for node, threads in choice.pairs
+            ],
         }
     elif choice.low_end:
         fields["low_end"] = True
@@ -473,11 +531,15 @@ def server_configuration(
     return yaml.safe_dump([fields], sort_keys=False)
 
 
-def server_arguments(generator: TrexGenerator, configuration: str, choice: ServerChoice, mode: str) -> tuple[str, ...]:
+def server_arguments(
+    generator: TrexGenerator, configuration: str, choice: ServerChoice, mode: str
+) -> tuple[str, ...]:
     """The server's command line behind its program: its mode, and the path of the configuration file on the node."""
     no_scapy = () if generator.scapy_server else ("--no-scapy-server",)
     software = ("--software",) if generator.software else ()
-    buffers = () if choice.mbuf_factor is None else (MBUF_FACTOR_ARGUMENT, f"{choice.mbuf_factor:g}")
+    buffers = (
+        () if choice.mbuf_factor is None else (MBUF_FACTOR_ARGUMENT, f"{choice.mbuf_factor:g}")
+    )
     fixed = ("-i", mode, "--cfg", configuration, *no_scapy, "--hdrh", "--iom", "0")
     return (*fixed, *software, *buffers, *generator.arguments)
 

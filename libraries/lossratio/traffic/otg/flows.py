@@ -9,8 +9,21 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES, Configuration, Direction
-from lossratio.traffic.otg.packets import HEADERS, MAC, MOST_LISTED, FieldError, HeaderField, Packet, read_packet
+from lossratio.traffic.agent.core.configuration import (
+    FCS_BYTES,
+    TAG_BYTES,
+    Configuration,
+    Direction,
+)
+from lossratio.traffic.otg.packets import (
+    HEADERS,
+    MAC,
+    MOST_LISTED,
+    FieldError,
+    HeaderField,
+    Packet,
+    read_packet,
+)
 from lossratio.traffic.profile import SMALLEST_FRAME
 from lossratio.units import L1_OVERHEAD
 
@@ -29,14 +42,31 @@ _MOST_DEPTH = 32
 _ENTRIES = {"flows": MOST_FLOWS, "values": MOST_LISTED}
 ANY, IGNORED = object(), object()
 """Words of the table: any value that the models allow; a field that is accepted with a warning."""
-_LAYER1 = ("media", "promiscuous", "mtu", "ieee_media_defaults", "auto_negotiate", "auto_negotiation", "flow_control")
+_LAYER1 = (
+    "media",
+    "promiscuous",
+    "mtu",
+    "ieee_media_defaults",
+    "auto_negotiate",
+    "auto_negotiation",
+    "flow_control",
+)
 _SPEED = re.compile(r"speed_(\d+)_(?:[fh]d_)?([mg])bps")
 _COUNTER = {"start": ANY, "step": ANY, "count": ANY}
-_PATTERN = {"choice": ANY, "value": ANY, "values": ANY, "increment": _COUNTER, "decrement": _COUNTER}
+_PATTERN = {
+    "choice": ANY,
+    "value": ANY,
+    "values": ANY,
+    "increment": _COUNTER,
+    "decrement": _COUNTER,
+}
 _ADDRESS = {"choice": {"value", "auto"}, "value": ANY, "auto": ANY}
 _COMPUTED = {"choice": {"auto", "generated"}, "auto": ANY, "generated": {"good"}}
 _NEXT = {"choice": {"auto", "value"}, "auto": ANY, "value": ANY}
-_GAPS = {"gap": {12}, "delay": {"choice": ANY, "bytes": {0}, "nanoseconds": {0}, "microseconds": {0}}}
+_GAPS = {
+    "gap": {12},
+    "delay": {"choice": ANY, "bytes": {0}, "nanoseconds": {0}, "microseconds": {0}},
+}
 
 
 def _header(fields: Sequence[HeaderField]) -> dict[str, Any]:
@@ -56,8 +86,16 @@ CONFIG: Mapping[str, Any] = {
     "flows": [
         {
             "name": ANY,
-            "tx_rx": {"choice": {"port"}, "port": {"tx_name": ANY, "rx_name": ANY, "rx_names": ANY}},
-            "packet": [{"choice": ANY, **{kind: _header(header.fields) for kind, header in HEADERS.items()}}],
+            "tx_rx": {
+                "choice": {"port"},
+                "port": {"tx_name": ANY, "rx_name": ANY, "rx_names": ANY},
+            },
+            "packet": [
+                {
+                    "choice": ANY,
+                    **{kind: _header(header.fields) for kind, header in HEADERS.items()},
+                }
+            ],
             "size": {
                 "choice": {"fixed", "weight_pairs"},
                 "fixed": ANY,
@@ -82,7 +120,10 @@ CONFIG: Mapping[str, Any] = {
 """The fields of a configuration."""
 CONTROL_STATE: Mapping[str, Any] = {
     "choice": {"traffic"},
-    "traffic": {"choice": {"flow_transmit"}, "flow_transmit": {"state": {"start", "stop"}, "flow_names": ANY}},
+    "traffic": {
+        "choice": {"flow_transmit"},
+        "flow_transmit": {"state": {"start", "stop"}, "flow_names": ANY},
+    },
 }
 """The fields of a request that starts or stops flows."""
 METRICS: Mapping[str, Any] = {
@@ -109,13 +150,18 @@ def check_counts(data: Any) -> None:
             raise FieldError(where or "the request", f"there are {len(part)}; {most} are possible")
         if parts > _MOST_PARTS or depth > _MOST_DEPTH:
             raise FieldError(
-                where, f"a request has {_MOST_PARTS} objects and lists at most, {_MOST_DEPTH} in each other"
+                where,
+                f"a request has {_MOST_PARTS} objects and lists at most, {_MOST_DEPTH} in each other",
             )
 
         entries = part.items() if isinstance(part, dict) else enumerate(part)
         for key, entry in entries:
             if isinstance(entry, dict | list):
-                place = f"{where}[{key}]" if isinstance(part, list) else f"{where}.{str(key)[:100]}".lstrip(".")
+                place = (
+                    f"{where}[{key}]"
+                    if isinstance(part, list)
+                    else f"{where}.{str(key)[:100]}".lstrip(".")
+                )
                 todo.append((place, depth + 1, entry))
 
 
@@ -132,10 +178,14 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
     elif isinstance(table, set):
         if data not in table:
             raise FieldError(
-                where, f"{str(data)[:100]!r} is not supported; possible: {', '.join(sorted(map(str, table)))}"
+                where,
+                f"{str(data)[:100]!r} is not supported; possible: {', '.join(sorted(map(str, table)))}",
             )
     elif not isinstance(data, type(table)):
-        raise FieldError(where or "the request", f"it must be {'a list' if isinstance(table, list) else 'an object'}")
+        raise FieldError(
+            where or "the request",
+            f"it must be {'a list' if isinstance(table, list) else 'an object'}",
+        )
     elif isinstance(table, list):
         for number, part in enumerate(data):
             yield from check_fields(part, table[0], f"{where}[{number}]")
@@ -185,29 +235,49 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
         if len(set(names)) < len(names):
             raise FieldError(what, "two of them have the same name")
 
-    speeds = {name: layer1.get("speed", "") for layer1 in config.get("layer1", ()) for name in layer1["port_names"]}
-    flows = tuple(_flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models))
-    if sum(len(field.values) for flow in flows for field in flow.packet.headers.fields) > _MOST_VALUES:
-        raise FieldError("flows", f"their fields list more than {_MOST_VALUES:,} values; take some that count up by 1")
+    speeds = {
+        name: layer1.get("speed", "")
+        for layer1 in config.get("layer1", ())
+        for name in layer1["port_names"]
+    }
+    flows = tuple(
+        _flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models)
+    )
+    if (
+        sum(len(field.values) for flow in flows for field in flow.packet.headers.fields)
+        > _MOST_VALUES
+    ):
+        raise FieldError(
+            "flows",
+            f"their fields list more than {_MOST_VALUES:,} values; take some that count up by 1",
+        )
 
     for number, flow in enumerate(flows):
         where = f"flows[{number}].duration"
         kinds = {(each.packets is None, each.duration is None) for each in (flow, flows[0])}
         if len(kinds) > 1 or abs((flow.duration or 0.0) - (flows[0].duration or 0.0)) > 1e-9:
             raise FieldError(where, "all flows must last equally long: they start and end together")
-        if flow.wants_latency != flows[0].wants_latency or (flow.wants_latency and flow.duration is None):
+        if flow.wants_latency != flows[0].wants_latency or (
+            flow.wants_latency and flow.duration is None
+        ):
             raise FieldError(
-                f"flows[{number}].metrics.latency", "it is measured of all flows or of none, and of none without an end"
+                f"flows[{number}].metrics.latency",
+                "it is measured of all flows or of none, and of none without an end",
             )
 
     return flows
 
 
-def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, str], where: str) -> Flow:
+def _flow(
+    model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, str], where: str
+) -> Flow:
     tx_rx = model["tx_rx"].get("port", {})
     receivers = [*tx_rx.get("rx_names", ()), *([tx_rx["rx_name"]] if "rx_name" in tx_rx else ())]
     if len(receivers) != 1:
-        raise FieldError(f"{where}.tx_rx.port.rx_names", f"one port receives a flow, and there are {len(receivers)}")
+        raise FieldError(
+            f"{where}.tx_rx.port.rx_names",
+            f"one port receives a flow, and there are {len(receivers)}",
+        )
 
     for name, port in (("tx_name", tx_rx.get("tx_name")), ("rx_names", receivers[0])):
         if port not in ports:
@@ -244,11 +314,15 @@ def _duration(model: Mapping[str, Any], rate: float, where: str) -> tuple[int | 
         seconds = model.get("fixed_seconds", {}).get("seconds", 1.0)
     if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:
         field = "fixed_seconds.seconds" if packets is None else "fixed_packets.packets"
-        raise FieldError(f"{where}.{field}", f"they must last longer than 0 s, and {MOST_SECONDS:,.0f} s at most")
+        raise FieldError(
+            f"{where}.{field}", f"they must last longer than 0 s, and {MOST_SECONDS:,.0f} s at most"
+        )
     return packets, seconds
 
 
-def _rate(model: Mapping[str, Any], sizes: Sequence[tuple[int, int]], speed: str, where: str) -> float:
+def _rate(
+    model: Mapping[str, Any], sizes: Sequence[tuple[int, int]], speed: str, where: str
+) -> float:
     choice = model.get("choice", "pps")
     if choice == "pps":
         # Numbers of 64 bits are text, as in all JSON of Protocol Buffers.
@@ -272,24 +346,36 @@ def _sizes(model: Mapping[str, Any], least: int, where: str) -> Iterator[tuple[i
     if model.get("choice", "fixed") == "fixed":
         yield _size(model.get("fixed", 64), least, f"{where}.fixed"), 1
         return
+
     pairs = model.get("weight_pairs", {}).get("custom", ())
     for number, pair in enumerate(pairs):
         place = f"{where}.weight_pairs.custom[{number}]"
         weight = pair.get("weight", 1.0)
         if weight not in range(1, _LARGEST_WEIGHT + 1):
-            raise FieldError(f"{place}.weight", f"it must be a whole number from 1 to {_LARGEST_WEIGHT}")
+            raise FieldError(
+                f"{place}.weight", f"it must be a whole number from 1 to {_LARGEST_WEIGHT}"
+            )
         yield _size(pair.get("size", 64), least, f"{place}.size"), int(weight)
+
     if not 1 <= len(pairs) <= _MOST_SIZES:
-        raise FieldError(f"{where}.weight_pairs.custom", f"there are {len(pairs)}; possible are 1 to {_MOST_SIZES}")
+        raise FieldError(
+            f"{where}.weight_pairs.custom",
+            f"there are {len(pairs)}; possible are 1 to {_MOST_SIZES}",
+        )
 
 
 def _size(size: int, least: int, where: str) -> int:
     if not least <= size <= LARGEST_FRAME:
-        raise FieldError(where, f"it must be {least} to {LARGEST_FRAME:,} bytes: headers, {TAG_BYTES} of ours, and FCS")
+        raise FieldError(
+            where,
+            f"it must be {least} to {LARGEST_FRAME:,} bytes: headers, {TAG_BYTES} of ours, and FCS",
+        )
     return size
 
 
-def configuration_of(flows: Sequence[Flow], interfaces: Mapping[str, str], settle_time: float) -> Configuration:
+def configuration_of(
+    flows: Sequence[Flow], interfaces: Mapping[str, str], settle_time: float
+) -> Configuration:
     """The configuration of a generator for flows that are sent together."""
     fastest = max(flow.rate for flow in flows)
     return Configuration(

@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from lossratio.errors import TopologyError, TrafficError
-from lossratio.traffic.agent.core.configuration import ChecksumField, FramesSpec, LengthField, SteppingField
+from lossratio.traffic.agent.core.configuration import (
+    ChecksumField,
+    FramesSpec,
+    LengthField,
+    SteppingField,
+)
 from lossratio.traffic.configuration import FrameHeaders
 
 MOST_LISTED = 1 << 16
@@ -120,7 +125,9 @@ class Header:
     """Where the addresses begin that are in checksums of the header behind; they end with the header."""
 
 
-_LAYOUT = re.compile(r"(?P<path>[\w.]*):(?P<bits>-?\d+)(=(?P<default>\w+))?(!(?P<computed>\w+))?(@(?P<notation>\w+))?")
+_LAYOUT = re.compile(
+    r"(?P<path>[\w.]*):(?P<bits>-?\d+)(=(?P<default>\w+))?(!(?P<computed>\w+))?(@(?P<notation>\w+))?"
+)
 _NOTATIONS = {None: _NUMBER, "mac": MAC, "ipv4": _IPV4, "ipv6": _IPV6}
 
 
@@ -133,7 +140,11 @@ def _fields(layout: str) -> tuple[HeaderField, ...]:
         default = int(found["default"] or "0", 0)
         computed = found["computed"]
         if found["path"]:
-            fields.append(HeaderField(found["path"], start, bits, default, _NOTATIONS[found["notation"]], computed))
+            fields.append(
+                HeaderField(
+                    found["path"], start, bits, default, _NOTATIONS[found["notation"]], computed
+                )
+            )
         start += bits
     return tuple(fields)
 
@@ -142,8 +153,15 @@ _BEHIND_ETHERNET = ("vlan", "ipv4", "ipv6")
 _BEHIND_IP = ("tcp", "udp")
 
 HEADERS: Mapping[str, Header] = {
-    "ethernet": Header(14, _fields("dst:48@mac src:48@mac ether_type:16=0xFFFF!next"), followers=_BEHIND_ETHERNET),
-    "vlan": Header(4, _fields("priority:3 cfi:1 id:12 tpid:16=0xFFFF!next"), number=0x8100, followers=_BEHIND_ETHERNET),
+    "ethernet": Header(
+        14, _fields("dst:48@mac src:48@mac ether_type:16=0xFFFF!next"), followers=_BEHIND_ETHERNET
+    ),
+    "vlan": Header(
+        4,
+        _fields("priority:3 cfi:1 id:12 tpid:16=0xFFFF!next"),
+        number=0x8100,
+        followers=_BEHIND_ETHERNET,
+    ),
     "ipv4": Header(
         20,
         _fields(
@@ -167,7 +185,9 @@ HEADERS: Mapping[str, Header] = {
         counts_from=40,
         addresses=8,
     ),
-    "udp": Header(8, _fields("src_port:16 dst_port:16 length:16!length checksum:16!checksum"), number=17),
+    "udp": Header(
+        8, _fields("src_port:16 dst_port:16 length:16!length checksum:16!checksum"), number=17
+    ),
     "tcp": Header(
         20,
         _fields(
@@ -207,16 +227,22 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
     """
     if not packet:
         raise FieldError(where, "a flow needs headers; the first one is 'ethernet'")
+
     reader = _PacketReader()
     kinds = [part["choice"] for part in packet]
     allowed: tuple[str, ...] = ("ethernet",)
+
     for number, kind in enumerate(kinds):
         if kind not in allowed:
             possible = ", ".join(allowed) or "no header"
             raise FieldError(f"{where}[{number}]", f"{kind!r} cannot be here; possible: {possible}")
         allowed = HEADERS[kind].followers
+
     for number, (part, behind) in enumerate(zip(packet, [*kinds[1:], None], strict=True)):
-        reader.add(kinds[number], part.get(kinds[number], {}), behind, f"{where}[{number}].{kinds[number]}")
+        reader.add(
+            kinds[number], part.get(kinds[number], {}), behind, f"{where}[{number}].{kinds[number]}"
+        )
+
     ethernet = packet[0].get("ethernet", {})
     return Packet(reader.headers, *(ethernet.get(name, {}).get("value") for name in ("src", "dst")))
 
@@ -253,7 +279,9 @@ class _PacketReader:
         data = bytearray(bits.to_bytes(header.length, "big"))
         for field, values, place in stepping:
             try:
-                self.headers.fields.append(_stepping(field, values, data, start, self.headers.fields))
+                self.headers.fields.append(
+                    _stepping(field, values, data, start, self.headers.fields)
+                )
             except ValueError as error:
                 raise FieldError(place, str(error)) from error
 
@@ -291,7 +319,9 @@ def _at(model: Mapping[str, Any], path: str) -> Any:
 def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Sequence[int]:
     choice = pattern["choice"]
     # What the models leave out has their default, which is ours, too.
-    chosen = pattern.get(choice, [] if choice == "values" else {} if choice != "value" else field.default)
+    chosen = pattern.get(
+        choice, [] if choice == "values" else {} if choice != "value" else field.default
+    )
     read = field.notation.read
     most = 1 << field.bits
 
@@ -301,7 +331,9 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
         elif choice == "values":
             values = tuple(map(read, chosen)) or (field.default,)
         elif choice not in ("increment", "decrement"):
-            raise FieldError(where, f"{choice!r} is not supported; possible: value, values, increment, decrement")
+            raise FieldError(
+                where, f"{choice!r} is not supported; possible: value, values, increment, decrement"
+            )
         else:
             first = read(chosen.get("start", 0))
             step = read(chosen.get("step", 1))
@@ -327,7 +359,11 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
 
 
 def _stepping(
-    field: HeaderField, values: Sequence[int], constant: bytearray, start: int, others: Sequence[SteppingField]
+    field: HeaderField,
+    values: Sequence[int],
+    constant: bytearray,
+    start: int,
+    others: Sequence[SteppingField],
 ) -> SteppingField:
     """The field in whole bytes, together with constant bits that are in the same bytes."""
     first, end = field.bytes_in()
@@ -361,7 +397,13 @@ def _stepping(
 
     whole = [value & mask for value in whole]
     is_counting = whole == list(range(whole[0], whole[0] + len(whole)))
-    return SteppingField(start + first, end - first, min(whole), len(whole), values=() if is_counting else tuple(whole))
+    return SteppingField(
+        start + first,
+        end - first,
+        min(whole),
+        len(whole),
+        values=() if is_counting else tuple(whole),
+    )
 
 
 def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> list[dict[str, Any]]:
@@ -375,11 +417,18 @@ def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> lis
             "Frames have one pair of MAC addresses with the Open Traffic Generator here, and this profile has more "
             "('ethernet'). Take another profile, or another generator."
         )
+
     data = bytes(_MAC_BYTES * 2) + bytes.fromhex(spec.header)[_MAC_BYTES * 2 :]
     macs = {"src": source_mac, "dst": destination_mac}
     ethernet, *packet = _written(data, spec.fields)
     return [
-        {**ethernet, "ethernet": {**ethernet["ethernet"], **{name: _value(mac) for name, mac in macs.items()}}},
+        {
+            **ethernet,
+            "ethernet": {
+                **ethernet["ethernet"],
+                **{name: _value(mac) for name, mac in macs.items()},
+            },
+        },
         *packet,
     ]
 
@@ -398,11 +447,13 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
         behind = None
 
         for field in header.fields:
-            number = int.from_bytes(own, "big") >> (8 * header.length - field.start - field.bits) & (
-                (1 << field.bits) - 1
-            )
+            number = int.from_bytes(own, "big") >> (
+                8 * header.length - field.start - field.bits
+            ) & ((1 << field.bits) - 1)
             if field.computed == "next":
-                behind = next((name for name in header.followers if HEADERS[name].number == number), None)
+                behind = next(
+                    (name for name in header.followers if HEADERS[name].number == number), None
+                )
                 if number == _SERVICE_TAG:
                     behind = "vlan"
                     model[field.path] = _value(number)
@@ -410,7 +461,11 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
                     model[field.path] = _value(number)
             elif field.computed is None and field.notation is not MAC and "." not in field.path:
                 first, end = (start + byte for byte in field.bytes_in())
-                changing = [each for each in fields if first <= each.offset and each.offset + each.width == end]
+                changing = [
+                    each
+                    for each in fields
+                    if first <= each.offset and each.offset + each.width == end
+                ]
                 if changing:
                     base = number >> 8 * changing[0].width << 8 * changing[0].width
                     model[field.path] = _pattern(field, changing[0], base)
@@ -433,13 +488,21 @@ def _pattern(field: HeaderField, stepping: SteppingField, base: int) -> dict[str
     if stepping.seed is None and not stepping.values:
         start = write(base + stepping.first)
         step = write(1)
-        return {"choice": "increment", "increment": {"start": start, "step": step, "count": stepping.count}}
+        return {
+            "choice": "increment",
+            "increment": {"start": start, "step": step, "count": stepping.count},
+        }
+
     if stepping.count > MOST_LISTED:
         raise TrafficError(
             f"An Open Traffic Generator takes {MOST_LISTED:,} values of a field in random order, and the profile has "
             f"{stepping.count:,}. Use 'order: increment', or fewer of them."
         )
+
     offsets: Sequence[int] = stepping.offsets
     if stepping.seed is not None:
         offsets = np.random.RandomState(stepping.seed).permutation(stepping.count).tolist()
-    return {"choice": "values", "values": [write(base + stepping.first + offset) for offset in offsets]}
+    return {
+        "choice": "values",
+        "values": [write(base + stepping.first + offset) for offset in offsets],
+    }

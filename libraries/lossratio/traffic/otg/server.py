@@ -26,7 +26,11 @@ def _version(_tester: Tester, _model: Any, _sent: Any) -> dict[str, Any]:
 ROUTES: Mapping[tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str, str | None]] = {
     ("GET", "/capabilities/version"): (_version, "Version", None),
     ("GET", "/config"): (lambda tester, _, __: tester.config, "Config", None),
-    ("POST", "/config"): (lambda tester, *sent: {"warnings": tester.set_config(*sent)}, "Warning", "Config"),
+    ("POST", "/config"): (
+        lambda tester, *sent: {"warnings": tester.set_config(*sent)},
+        "Warning",
+        "Config",
+    ),
     ("POST", "/control/state"): (
         lambda tester, *sent: {"warnings": tester.set_state(*sent)},
         "Warning",
@@ -75,7 +79,9 @@ class _Handler(LocalHandler):
         self.discard_contents()
 
     def _refuse(self, status: HTTPStatus, error: object, kind: str = "validation") -> None:
-        self._send(status, checked("Error", {"code": int(status), "kind": kind, "errors": [str(error)]}))
+        self._send(
+            status, checked("Error", {"code": int(status), "kind": kind, "errors": [str(error)]})
+        )
 
     def _send(self, status: HTTPStatus, answer: Mapping[str, Any]) -> None:
         data = json.dumps(answer).encode()
@@ -93,7 +99,8 @@ class _Handler(LocalHandler):
         if (self.command, path) not in ROUTES:
             there = ", ".join(" ".join(each) for each in ROUTES)
             raise _RefusalError(
-                HTTPStatus.NOT_FOUND, f"{self.command} {path[:100]} is not supported; possible: {there}"
+                HTTPStatus.NOT_FOUND,
+                f"{self.command} {path[:100]} is not supported; possible: {there}",
             )
         answer, returns, takes = ROUTES[self.command, path]
         sent = None if takes is None else self._contents()
@@ -105,7 +112,9 @@ class _Handler(LocalHandler):
     def _contents(self) -> Any:
         # Pages in a browser cannot send this type to another server without asking it.
         if self.headers.get_content_type() != "application/json":
-            raise _RefusalError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "requests have the Content-Type application/json")
+            raise _RefusalError(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "requests have the Content-Type application/json"
+            )
 
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdecimal()):
@@ -118,7 +127,9 @@ class _Handler(LocalHandler):
         if len(data) < int(length):
             if self.server.is_late(self.connection):
                 raise _RefusalError(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW)
-            raise _RefusalError(HTTPStatus.BAD_REQUEST, "its contents are shorter than its Content-Length")
+            raise _RefusalError(
+                HTTPStatus.BAD_REQUEST, "its contents are shorter than its Content-Length"
+            )
         try:
             return parse_json(data)
         except ValueError as error:

@@ -15,11 +15,23 @@ from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.generators import open_generator, start_agent
 from lossratio.traffic.generators.base import Generator, GeneratorNode
-from lossratio.traffic.otg.flows import CONFIG, CONTROL_STATE, METRICS, Flow, check_fields, configuration_of, read_flows
+from lossratio.traffic.otg.flows import (
+    CONFIG,
+    CONTROL_STATE,
+    METRICS,
+    Flow,
+    check_fields,
+    configuration_of,
+    read_flows,
+)
 from lossratio.traffic.otg.packets import FieldError
 from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput
 
-KINDS: Mapping[str, type[RealGenerator]] = {"auto": AutoGenerator, "afpacket": AfPacketGenerator, "xdp": XdpGenerator}
+KINDS: Mapping[str, type[RealGenerator]] = {
+    "auto": AutoGenerator,
+    "afpacket": AfPacketGenerator,
+    "xdp": XdpGenerator,
+}
 """Its generators, and their settings."""
 SILENT_SECONDS = 600.0
 """Seconds without a request after which flows without an end are stopped: their client has gone."""
@@ -51,7 +63,9 @@ class Tester:
 
     __test__ = False
 
-    def __init__(self, ports: Mapping[str, str], kind: str, settle_time: float, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, ports: Mapping[str, str], kind: str, settle_time: float, report: Callable[[str], None]
+    ) -> None:
         self._ports = ports
         self._kind = kind
         self._settle_time = settle_time
@@ -121,7 +135,10 @@ class Tester:
 
         if run is not None:
             if {flow.name for flow in flows} != {flow.name for flow in run.flows}:
-                raise FieldError("traffic.flow_transmit.flow_names", "flows that were started together stop together")
+                raise FieldError(
+                    "traffic.flow_transmit.flow_names",
+                    "flows that were started together stop together",
+                )
             run.stop()
 
         with self._lock:
@@ -145,7 +162,10 @@ class Tester:
                 wanted = request.get("flow", {})
                 flows = self._named(wanted.get("flow_names"), "flow.flow_names")
                 made = [self._flow_metric(flow) for flow in flows]
-                return {"choice": "flow_metrics", "flow_metrics": _columns(made, wanted.get("metric_names"))}
+                return {
+                    "choice": "flow_metrics",
+                    "flow_metrics": _columns(made, wanted.get("metric_names")),
+                }
 
             wanted = request.get("port", {})
             ports = {port["name"]: port["location"] for port in self.config.get("ports", ())}
@@ -154,7 +174,10 @@ class Tester:
                 raise FieldError("port.port_names", f"there are {', '.join(ports) or 'none'}")
 
             made = [self._port_metric(name, ports[name]) for name in names]
-            return {"choice": "port_metrics", "port_metrics": _columns(made, wanted.get("column_names"))}
+            return {
+                "choice": "port_metrics",
+                "port_metrics": _columns(made, wanted.get("column_names")),
+            }
 
     def close(self) -> None:
         """Ends all traffic at once, and the generator."""
@@ -173,7 +196,9 @@ class Tester:
         self._untold = []
         return told
 
-    def _named(self, names: Sequence[str] | None, where: str = "traffic.flow_transmit.flow_names") -> tuple[Flow, ...]:
+    def _named(
+        self, names: Sequence[str] | None, where: str = "traffic.flow_transmit.flow_names"
+    ) -> tuple[Flow, ...]:
         unknown = set(names or ()) - {flow.name for flow in self._flows}
         if unknown:
             raise FieldError(where, f"there is no flow {sorted(unknown)[0][:100]!r}")
@@ -181,7 +206,9 @@ class Tester:
 
     def _check_idle(self) -> None:
         if self._run is not None:
-            raise BusyError("Flows are being sent. Stop them first (traffic.flow_transmit.state: stop).")
+            raise BusyError(
+                "Flows are being sent. Stop them first (traffic.flow_transmit.state: stop)."
+            )
 
     def _ready(self, flows: Sequence[Flow], config: Mapping[str, Any]) -> "_OwnGenerator":
         interfaces = {port["name"]: self._ports[port["location"]] for port in config["ports"]}
@@ -202,7 +229,10 @@ class Tester:
     def _start(self, flows: tuple[Flow, ...]) -> None:
         self._check_idle()
         if not flows:
-            raise FieldError("traffic.flow_transmit.state", "there are no flows to start; send a configuration first")
+            raise FieldError(
+                "traffic.flow_transmit.state",
+                "there are no flows to start; send a configuration first",
+            )
         self._problem = None
         generator = self._generator
         if generator is None or generator.flows != flows:
@@ -235,7 +265,9 @@ class Tester:
             "name": flow.name,
             "port_tx": flow.ports[0],
             "port_rx": flow.ports[1],
-            "transmit": "started" if self._run is not None and flow in self._run.flows else "stopped",
+            "transmit": "started"
+            if self._run is not None and flow in self._run.flows
+            else "stopped",
             "frames_tx": sent,
             "frames_rx": received,
             "frames_tx_rate": 0.0,
@@ -248,8 +280,14 @@ class Tester:
         if flow.wants_loss:
             metric["loss"] = 100.0 * (sent - received) / sent if sent else 0.0
         if latency is not None:
-            found = {"minimum_ns": latency.least_us, "average_ns": latency.mean_us, "maximum_ns": latency.most_us}
-            metric["latency"] = {name: _NANOSECONDS * value for name, value in found.items() if value is not None}
+            found = {
+                "minimum_ns": latency.least_us,
+                "average_ns": latency.mean_us,
+                "maximum_ns": latency.most_us,
+            }
+            metric["latency"] = {
+                name: _NANOSECONDS * value for name, value in found.items() if value is not None
+            }
 
         return metric
 
@@ -259,14 +297,18 @@ class Tester:
         metric: dict[str, Any] = {
             "name": name,
             "location": location,
-            "transmit": "started" if any(flow["transmit"] == "started" for flow in sent) else "stopped",
+            "transmit": "started"
+            if any(flow["transmit"] == "started" for flow in sent)
+            else "stopped",
             **{f"{what}_{way}_rate": 0.0 for what in ("frames", "bytes") for way in ("tx", "rx")},
         }
+
         for column, flows in (("_tx", sent), ("_rx", received)):
             metric[f"frames{column}"] = sum(flow[f"frames{column}"] for flow in flows)
             # Of a mix of sizes nobody counts the bytes.
             if all(f"bytes{column}" in flow for flow in flows):
                 metric[f"bytes{column}"] = sum(flow[f"bytes{column}"] for flow in flows)
+
         return metric
 
 
@@ -329,11 +371,16 @@ class _Run:
     """Flows that are being sent, in a thread."""
 
     def __init__(
-        self, generator: _OwnGenerator, flows: tuple[Flow, ...], ended: "Callable[[_Run, Sequence[Counted]], None]"
+        self,
+        generator: _OwnGenerator,
+        flows: tuple[Flow, ...],
+        ended: "Callable[[_Run, Sequence[Counted]], None]",
     ) -> None:
         self.flows = flows
         self.heard = time.monotonic()
-        self.problem: LossRatioError | None = TrafficError("The flows ended for a reason that is not known.")
+        self.problem: LossRatioError | None = TrafficError(
+            "The flows ended for a reason that is not known."
+        )
         self._started = self.heard
         self._generator = generator
         self._ended = ended
@@ -369,16 +416,22 @@ class _Run:
             self._ended(self, counted)
 
     def _send(self) -> list[Counted]:
-        flow, agent, load = self.flows[0], self._generator.agent, float(max(flow.rate for flow in self.flows))
+        flow, agent, load = (
+            self.flows[0],
+            self._generator.agent,
+            float(max(flow.rate for flow in self.flows)),
+        )
         if flow.duration is None:
             agent.start_traffic(load)
             while not self._stopping.wait(1.0) and time.monotonic() - self.heard < SILENT_SECONDS:
                 pass
             return [(counters, None) for counters in agent.stop_traffic().directions]
+
         if flow.wants_latency:
             output = agent.latency(load, flow.duration)
             return list(zip(output.directions, output.latency, strict=True))
         if flow.packets is None:
             return [(counters, None) for counters in agent.trial(load, flow.duration)]
+
         burst = replace(TrialInput(flow.duration, load), frames=round(load * flow.duration))
         return [(counters, None) for counters in agent.timed(burst)[0]]

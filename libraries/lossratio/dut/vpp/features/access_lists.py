@@ -37,7 +37,9 @@ class AccessLists(Feature):
         rules = ", ".join((*others, f"{permit} src {any_network} dst {any_network}"))
         yield Command(f"set acl-plugin acl {rules} tag lossratio", answer=r"ACL index:\d+")
         for port in ports:
-            yield Command(f"set acl-plugin interface {port.link} {'output' if self.acl_output else 'input'} acl 0")
+            yield Command(
+                f"set acl-plugin interface {port.link} {'output' if self.acl_output else 'input'} acl 0"
+            )
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The number of rules, and two interfaces that have them."""
@@ -51,7 +53,11 @@ class AccessLists(Feature):
     def proved(self, ports: Ports) -> Iterator[Shown]:
         """Sessions, if there are to be any."""
         if self.acl_stateful:
-            yield Shown("show acl-plugin sessions", r"Sessions active: add \d+ - deact \d+ = [1-9]", "active sessions")
+            yield Shown(
+                "show acl-plugin sessions",
+                r"Sessions active: add \d+ - deact \d+ = [1-9]",
+                "active sessions",
+            )
 
 
 class Classifier(Feature):
@@ -75,7 +81,9 @@ class Classifier(Feature):
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The table."""
-        yield Shown("show classify tables", r"active elements 2|\n\s+0\s+2\s", "a table of two destinations")
+        yield Shown(
+            "show classify tables", r"active elements 2|\n\s+0\s+2\s", "a table of two destinations"
+        )
 
 
 class AllowList(Feature):

@@ -74,7 +74,9 @@ class VppPort:
     @property
     def tunnel(self) -> Tunnel:
         """Its end of the tunnel on this link."""
-        return Tunnel(self.link, f"vxlan_tunnel{self.vni}", self.side.ipv4, self.opposite.ipv4, self.vni)
+        return Tunnel(
+            self.link, f"vxlan_tunnel{self.vni}", self.side.ipv4, self.opposite.ipv4, self.vni
+        )
 
 
 Ports = tuple[VppPort, VppPort]
@@ -151,12 +153,20 @@ class Feature(SocketOptions):
     @classmethod
     def own_fields(cls) -> dict[str, FieldInfo]:
         """Its own options."""
-        return {name: field for name, field in cls.model_fields.items() if name not in Feature.model_fields}
+        return {
+            name: field
+            for name, field in cls.model_fields.items()
+            if name not in Feature.model_fields
+        }
 
     @classmethod
     def given(cls, options: "Feature") -> list[str]:
         """Its own options that are not as by default."""
-        return [name for name, field in cls.own_fields().items() if getattr(options, name) != field.default]
+        return [
+            name
+            for name, field in cls.own_fields().items()
+            if getattr(options, name) != field.default
+        ]
 
     @classmethod
     def mismatch(cls, options: "Feature") -> str | None:

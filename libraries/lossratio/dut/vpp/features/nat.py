@@ -9,7 +9,15 @@ from typing import Literal
 from pydantic import Field
 
 from lossratio.dut.base import ConnectionTable, DurationOption, Established, TcpState
-from lossratio.dut.vpp.features.feature import IDLE_SECONDS, Command, Feature, Needs, Ports, Table, VppPort
+from lossratio.dut.vpp.features.feature import (
+    IDLE_SECONDS,
+    Command,
+    Feature,
+    Needs,
+    Ports,
+    Table,
+    VppPort,
+)
 from lossratio.dut.vpp.reports import parse_errors
 from lossratio.errors import DutError
 from lossratio.topology import EAST, WEST
@@ -122,7 +130,10 @@ class Det44(_Stateful):
         hosts, addresses = self.det44_hosts, self.det44_addresses
         if hosts is None:
             return "det44_addresses are those of det44_hosts; give that, too"
-        if any(number & (number - 1) for number in (hosts, addresses)) or not addresses <= hosts <= addresses * _PORTS:
+        if (
+            any(number & (number - 1) for number in (hosts, addresses))
+            or not addresses <= hosts <= addresses * _PORTS
+        ):
             return "det44 divides ports evenly: det44_hosts and det44_addresses are powers of two, and hosts are more"
         if getattr(self, "nat", None):
             return "a VPP has one NAT: nat or det44_hosts"
@@ -159,7 +170,9 @@ class Sfdp(_Stateful):
         ends = ("kill sfdp session all",)
         idle = _LONG_TIMEOUT
         ended = 0.0 if self.sfdp == "l4ip4" else _LONG_TIMEOUT
-        return Table(ends, shows, pattern, self.sfdp_sessions, timeout=idle, of_tcp=(idle, idle, ended))
+        return Table(
+            ends, shows, pattern, self.sfdp_sessions, timeout=idle, of_tcp=(idle, idle, ended)
+        )
 
     def problem(self) -> str | None:
         """Sessions of nothing, and a NAT."""
@@ -173,7 +186,9 @@ class Sfdp(_Stateful):
     @property
     def entries(self) -> int:
         """Room for the sessions, and for those that each thread has ready: a power of two."""
-        return max(0 if self.sfdp is None else 2 << self.sfdp_sessions.bit_length(), super().entries)
+        return max(
+            0 if self.sfdp is None else 2 << self.sfdp_sessions.bit_length(), super().entries
+        )
 
     def startup(self) -> Iterable[tuple[str, str]]:
         """That room."""
@@ -221,9 +236,8 @@ class Sessions(ConnectionTable):
             which = "nat_sessions or det44_addresses" if self.translates else "sfdp_sessions"
             reason = f"{self.node_name} has room for {nat.room:,} sessions; raise {which}"
         elif nat.ports is not None and to_one > nat.ports:
-            reason = (
-                f"{to_one:,} need a port each, and the NAT of {self.node_name} has {nat.ports:,}; raise nat_addresses"
-            )
+            there_are = f"the NAT of {self.node_name} has {nat.ports:,}"
+            reason = f"{to_one:,} need a port each, and {there_are}; raise nat_addresses"
         if reason is not None:
             raise DutError(f"{wanted.text}: {reason}.")
         super().check(wanted)
@@ -261,4 +275,8 @@ class Sessions(ConnectionTable):
     def counters(self) -> Mapping[str, int]:
         """VPP's counters of errors of its sessions."""
         errors = parse_errors(self._ask("show errors"))
-        return {place: count for place, count in errors.items() if place.startswith(("nat44", "det44", "sfdp"))}
+        return {
+            place: count
+            for place, count in errors.items()
+            if place.startswith(("nat44", "det44", "sfdp"))
+        }

@@ -9,7 +9,15 @@ from typing import Literal
 from pydantic import Field
 
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
-from lossratio.dut.vpp.features.process import MACS, MEMIF, MEMIFS, forwarder, is_connected, memif_commands, sleeping
+from lossratio.dut.vpp.features.process import (
+    MACS,
+    MEMIF,
+    MEMIFS,
+    forwarder,
+    is_connected,
+    memif_commands,
+    sleeping,
+)
 from lossratio.dut.vpp.features.secure_tunnels import both_sides, first_ends, reach_ends, through
 
 
@@ -24,13 +32,17 @@ class Vlan(Feature):
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
         """The interface of the VLAN."""
         name = f"{port.interface}.{self.vlan}"
-        made = Command(f"create sub-interfaces {port.interface} {self.vlan}", answer=re.escape(name))
+        made = Command(
+            f"create sub-interfaces {port.interface} {self.vlan}", answer=re.escape(name)
+        )
         return replace(port, interface=name), (made, Command(f"set interface state {name} up"))
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """Tags are taken off, and written again."""
         if not self.is_router:
-            yield from (Command(f"set interface l2 tag-rewrite {port.interface} pop 1") for port in ports)
+            yield from (
+                Command(f"set interface l2 tag-rewrite {port.interface} pop 1") for port in ports
+            )
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The interfaces."""
@@ -151,12 +163,18 @@ class Srv6(_Segments):
             yield Command(f"sr localsid address {_sid(clear, 1)} behavior end")
         if self.srv6_decapsulation:
             way_out = f"{clear.interface} {clear.routed(6).neighbour}"
-            yield Command(f"sr localsid address {_sid(clear, self.segments[0])} behavior end.dx6 {way_out}")
+            yield Command(
+                f"sr localsid address {_sid(clear, self.segments[0])} behavior end.dx6 {way_out}"
+            )
 
     def proved(self, ports: Ports) -> Iterator[Shown]:
         """Packets reached each segment."""
         count = self.srv6 if self.srv6_decapsulation else 1
-        yield Shown("show sr localsids", rf"(?s)\A(.*Good traffic:\s+\[[1-9]){{{count}}}", "packets at each segment")
+        yield Shown(
+            "show sr localsids",
+            rf"(?s)\A(.*Good traffic:\s+\[[1-9]){{{count}}}",
+            "packets at each segment",
+        )
 
 
 class Srv6Proxy(_Segments):
@@ -168,7 +186,9 @@ class Srv6Proxy(_Segments):
     header."""
 
     needs = replace(
-        _Segments.needs, plugins=dict.fromkeys(("memif", "srv6ad", "srv6am", "srv6as"), ""), tags=("srv6_proxy",)
+        _Segments.needs,
+        plugins=dict.fromkeys(("memif", "srv6ad", "srv6am", "srv6as"), ""),
+        tags=("srv6_proxy",),
     )
 
     @property
@@ -214,7 +234,9 @@ class Srv6Proxy(_Segments):
 
     def proved(self, ports: Ports) -> Iterator[Shown]:
         """Packets went through the service."""
-        yield Shown(f"show interface {MEMIFS[1]}", r"rx packets\s+[1-9]", "packets from the service")
+        yield Shown(
+            f"show interface {MEMIFS[1]}", r"rx packets\s+[1-9]", "packets from the service"
+        )
 
 
 class Gtpu(Feature):
@@ -280,7 +302,12 @@ class Bond(Feature):
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The other end takes part, which the second VPP can know."""
         if ports[0].faces_dut:
-            yield Shown("show bond", r"BondEthernet0\s+\d+\s+lacp\s+l34\s+1\s+1\s", "an active link", _LACP_SECONDS)
+            yield Shown(
+                "show bond",
+                r"BondEthernet0\s+\d+\s+lacp\s+l34\s+1\s+1\s",
+                "an active link",
+                _LACP_SECONDS,
+            )
 
 
 class Geneve(Feature):
@@ -301,7 +328,10 @@ class Geneve(Feature):
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
-        yield Command("".join(f"{line}\n" for line in Geneve._lines(self, ports[1])), r"(geneve_tunnel\d+\s*)*")
+        yield Command(
+            "".join(f"{line}\n" for line in Geneve._lines(self, ports[1])),
+            r"(geneve_tunnel\d+\s*)*",
+        )
 
     def _lines(self, port: VppPort) -> Iterator[str]:
         (local, remote), neighbour = first_ends(port), port.routed(4).neighbour

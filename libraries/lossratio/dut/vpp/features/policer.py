@@ -22,7 +22,9 @@ def _whole_kilobits(value: Any) -> int | None:
         return None
     rate = parse_bit_rate(value)
     if rate < _KILO or rate % _KILO:
-        raise ValueError(f"{value!r} is not a rate that VPP can police: whole kbit/s, e.g. '50 Mbps'")
+        raise ValueError(
+            f"{value!r} is not a rate that VPP can police: whole kbit/s, e.g. '50 Mbps'"
+        )
     return int(rate)
 
 
@@ -69,7 +71,9 @@ class Policer(Feature):
         bucket = f"rate kbps cir {self.police_kilobits} cb {self.bucket} type 1r2c"
         actions = "conform-action transmit exceed-action drop violate-action drop"
         for port in ports:
-            yield Command(f"policer add name {policer_name(port)} {bucket} {actions}", answer=r"(\d+)?")
+            yield Command(
+                f"policer add name {policer_name(port)} {bucket} {actions}", answer=r"(\d+)?"
+            )
             yield Command(f"policer input name {policer_name(port)} {port.link}")
 
     def reset_commands(self, ports: Ports) -> Iterator[str]:
@@ -94,14 +98,20 @@ class Marker(Feature):
         yield Command("classify table mask l3 ip4 dst buckets 64")
         for port in ports:
             match = f"match l3 ip4 dst {port.side.ipv4[1]}"
-            yield Command(f"classify session policer-hit-next mark exceed-color table-index 0 {match}")
+            yield Command(
+                f"classify session policer-hit-next mark exceed-color table-index 0 {match}"
+            )
         for port in ports:
             yield Command(f"set policer classify interface {port.link} ip4-table 0")
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The policer on both interfaces."""
         for port in ports:
-            yield Shown(f"show interface features {port.link}", "ip4-policer-classify", "ip4-policer-classify")
+            yield Shown(
+                f"show interface features {port.link}",
+                "ip4-policer-classify",
+                "ip4-policer-classify",
+            )
 
 
 def policer_name(port: VppPort) -> str:

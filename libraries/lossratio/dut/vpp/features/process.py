@@ -30,12 +30,21 @@ class Process(Feature):
             made = list(memif_commands(port.directory, number))
         else:
             path = f"{port.directory}/vhost{number}.sock"
-            made = [Command(f"create vhost-user socket {path} server hwaddr {MACS[number]}", answer=name)]
+            made = [
+                Command(
+                    f"create vhost-user socket {path} server hwaddr {MACS[number]}", answer=name
+                )
+            ]
             made.append(Command(f"set interface state {name} up"))
+
         if not self.is_router:
             return port, made
+
         made.append(Command(f"ip table add {number + 1}"))
-        made += [Command(f"set interface ip table {interface} {number + 1}") for interface in (port.link, name)]
+        made += [
+            Command(f"set interface ip table {interface} {number + 1}")
+            for interface in (port.link, name)
+        ]
         return replace(port, table=number + 1), made
 
     def pairs(self, ports: Ports) -> tuple[Ports, ...]:
@@ -43,9 +52,20 @@ class Process(Feature):
         west, east = ports
         names = Process._names(self)
         macs = MACS[::-1] if self.is_router else (east.neighbour_mac, west.neighbour_mac)
+
         return (
-            (west, replace(east, link=names[0], interface=names[0], neighbour_mac=macs[0], table=west.table)),
-            (replace(west, link=names[1], interface=names[1], neighbour_mac=macs[1], table=east.table), east),
+            (
+                west,
+                replace(
+                    east, link=names[0], interface=names[0], neighbour_mac=macs[0], table=west.table
+                ),
+            ),
+            (
+                replace(
+                    west, link=names[1], interface=names[1], neighbour_mac=macs[1], table=east.table
+                ),
+                east,
+            ),
         )
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
@@ -66,14 +86,20 @@ class Process(Feature):
         return ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
 
 
-MEMIF = "--vdev=net_memif{number},role=client,socket-abstract=no,socket={directory}/memif{number}.sock"
-_VIRTIO = "--vdev=net_virtio_user{number},path={directory}/vhost{number}.sock,queues=1,queue_size=1024"
+MEMIF = (
+    "--vdev=net_memif{number},role=client,socket-abstract=no,socket={directory}/memif{number}.sock"
+)
+_VIRTIO = (
+    "--vdev=net_virtio_user{number},path={directory}/vhost{number}.sock,queues=1,queue_size=1024"
+)
 
 
 def memif_commands(directory: str, number: int) -> Iterator[Command]:
     """The commands that make one of the two interfaces, with its socket in a directory."""
     yield Command(f"create memif socket id {number + 1} filename {directory}/memif{number}.sock")
-    yield Command(f"create interface memif id 0 socket-id {number + 1} hw-addr {MACS[number]} master")
+    yield Command(
+        f"create interface memif id 0 socket-id {number + 1} hw-addr {MACS[number]} master"
+    )
     yield Command(f"set interface state {MEMIFS[number]} up")
 
 
@@ -81,7 +107,12 @@ def forwarder(device: str, directory: str) -> tuple[str, ...]:
     """Arguments of a testpmd that forwards between two devices, with their sockets in a directory."""
     devices = (device.format(number=number, directory=directory) for number in (0, 1))
     environment = ("--file-prefix", "lossratio", "--no-huge", "-m", "512", "--no-pci", *devices)
-    mode = ("--forward-mode=io", "--no-lsc-interrupt", "--total-num-mbufs=16384", "--stats-period=86400")
+    mode = (
+        "--forward-mode=io",
+        "--no-lsc-interrupt",
+        "--total-num-mbufs=16384",
+        "--stats-period=86400",
+    )
     return (*environment, "--", *mode)
 
 

@@ -68,7 +68,9 @@ class LearnedMacs(Feature):
     def proved(self, ports: Ports) -> Iterator[Shown]:
         """The addresses in the table of the bridge."""
         yield Shown(
-            "show l2fib", rf"total/learned entries:\s*{_at_least(self.macs or 0)}/", f"{self.macs} MAC addresses"
+            "show l2fib",
+            rf"total/learned entries:\s*{_at_least(self.macs or 0)}/",
+            f"{self.macs} MAC addresses",
         )
 
 

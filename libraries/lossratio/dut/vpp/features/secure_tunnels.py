@@ -82,12 +82,19 @@ def through(name: str, port: VppPort, destination: object, neighbour: str = "") 
 
 
 _STARTUP = {"policy-flow-cache": "spd-flow-cache", "policy-fastpath": "spd-fast-path"}
-_ALGORITHMS = re.compile(r"aes(128|256)(gcm|nullgmac)|(none|aes(128|256)(cbc|ctr))-hmac(96|256|512)sha")
+_ALGORITHMS = re.compile(
+    r"aes(128|256)(gcm|nullgmac)|(none|aes(128|256)(cbc|ctr))-hmac(96|256|512)sha"
+)
 _MODES = (("gcm", 24, True), ("null-gmac", 24, True), ("cbc", 16, False), ("ctr", 8, True))
 _PARTS = {
     "none": ("", 0, 0, False),
     **{
-        f"aes{bits}{mode.replace('-', '')}": (f"crypto-alg aes-{mode}-{bits} crypto-key", bits // 8, added, is_salted)
+        f"aes{bits}{mode.replace('-', '')}": (
+            f"crypto-alg aes-{mode}-{bits} crypto-key",
+            bits // 8,
+            added,
+            is_salted,
+        )
         for mode, added, is_salted in _MODES
         for bits in (128, 256)
     },
@@ -101,7 +108,9 @@ integrity value), and whether there is a salt."""
 
 def _algorithms(text: str) -> str:
     if _ALGORITHMS.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is none of CSIT's names of algorithms, such as aes256gcm or aes128cbc-hmac512sha")
+        raise ValueError(
+            f"{text!r} is none of CSIT's names of algorithms, such as aes256gcm or aes128cbc-hmac512sha"
+        )
     return text
 
 
@@ -112,7 +121,9 @@ class Ipsec(Feature):
     """IPsec tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with ``ip4``."""
     ipsec_algorithms: Annotated[str, AfterValidator(_algorithms)] = "aes256gcm"
     """Their algorithms by CSIT's names: ``aes256gcm`` (the default), ``aes128cbc-hmac512sha`` ..."""
-    ipsec_lookup: Literal["interfaces", "policy", "policy-flow-cache", "policy-fastpath"] = "interfaces"
+    ipsec_lookup: Literal["interfaces", "policy", "policy-flow-cache", "policy-fastpath"] = (
+        "interfaces"
+    )
     """How the tunnel of a packet is found: by routes to ``interfaces`` (the default), by each ``policy`` in turn, with
     a cache in front (``policy-flow-cache``), or in a hash table (``policy-fastpath``)."""
     ipsec_udp: bool = False
@@ -138,7 +149,11 @@ class Ipsec(Feature):
     @property
     def encapsulation_overhead(self) -> int:
         """Headers, trailer and integrity value of a packet, without padding, as FD.io CSIT counts them."""
-        added = _ESP_BYTES + sum(_PARTS[name][2] for name in self.ipsec_algorithms.split("-")) + 8 * self.ipsec_udp
+        added = (
+            _ESP_BYTES
+            + sum(_PARTS[name][2] for name in self.ipsec_algorithms.split("-"))
+            + 8 * self.ipsec_udp
+        )
         return super().encapsulation_overhead + (added if self.ipsec else 0)
 
     def startup(self) -> Iterator[tuple[str, str]]:
@@ -150,7 +165,9 @@ class Ipsec(Feature):
         """Towards the other VPP the ends of tunnels; with policies also all hosts, as policies drop the others."""
         if not port.faces_dut:
             return None
-        all_hosts = Command(f"ip route add {port.side.ipv4} via {port.routed(4).neighbour} {port.interface}")
+        all_hosts = Command(
+            f"ip route add {port.side.ipv4} via {port.routed(4).neighbour} {port.interface}"
+        )
         return [*reach_ends(port), *([] if self.ipsec_lookup == "interfaces" else [all_hosts])]
 
     def commands(self, ports: Ports) -> Iterator[Command]:
@@ -159,7 +176,11 @@ class Ipsec(Feature):
         if self.ipsec_mtu is not None:
             yield Command(f"set interface mtu packet {self.ipsec_mtu} {wire.link}")
         lines = Ipsec._tunnels(self, clear.side.ipv4, wire)
-        yield Command("".join(f"{line}\n" for line in lines), r"((ipip\d+|policy-index:\d+)\s*)*", is_secret=True)
+        yield Command(
+            "".join(f"{line}\n" for line in lines),
+            r"((ipip\d+|policy-index:\d+)\s*)*",
+            is_secret=True,
+        )
 
     def _tunnels(self, sources: IPv4Network, wire: VppPort) -> Iterator[str]:
         by_policy = self.ipsec_lookup != "interfaces"
@@ -173,16 +194,23 @@ class Ipsec(Feature):
 
         for number, (host, local, remote) in enumerate(_hosts(wire, self.ipsec or 0)):
             first = _SPI + 2 * number
-            ways = (("outbound", first + (wire.side is WEST)), ("inbound", first + (wire.side is EAST)))
+            ways = (
+                ("outbound", first + (wire.side is WEST)),
+                ("inbound", first + (wire.side is EAST)),
+            )
             (_, leaving), (_, coming) = ways
             out, back = (
-                (f"tunnel src {local} dst {remote}", f"tunnel src {remote} dst {local}") if by_policy else ("", "")
+                (f"tunnel src {local} dst {remote}", f"tunnel src {remote} dst {local}")
+                if by_policy
+                else ("", "")
             )
             yield f"ipsec sa add {leaving} {out} {Ipsec._association(self, wire, leaving)}"
             yield f"ipsec sa add {coming} inbound {back} {Ipsec._association(self, wire, coming)}"
 
             if by_policy:
-                packets = f"local-ip-range {sources[0]} - {sources[-1]} remote-ip-range {host} - {host}"
+                packets = (
+                    f"local-ip-range {sources[0]} - {sources[-1]} remote-ip-range {host} - {host}"
+                )
                 for way, association in ways:
                     yield f"ipsec policy add spd 1 priority 10 {way} action protect sa {association} {packets}"
             else:
@@ -197,18 +225,26 @@ class Ipsec(Feature):
             text, size, _, is_salted = _PARTS[part]
             words += [text, _key(wire.secret, f"{part} {number}", size).hex()]
             words += [f"salt 0x{_key(wire.secret, f'salt {number}', 4).hex()}"] * is_salted
-        return " ".join([*words, *["udp-encap"] * self.ipsec_udp, *["use-anti-replay"] * self.ipsec_anti_replay])
+        return " ".join(
+            [*words, *["udp-encap"] * self.ipsec_udp, *["use-anti-replay"] * self.ipsec_anti_replay]
+        )
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The last association is in use."""
         yield ENGINE
         last = 2 * (self.ipsec or 0) - 1
-        yield Shown(f"show ipsec sa {last}", r"\[\d+\] sa .*\n\s+locks [2-9]", f"{last + 1} security associations")
+        yield Shown(
+            f"show ipsec sa {last}",
+            r"\[\d+\] sa .*\n\s+locks [2-9]",
+            f"{last + 1} security associations",
+        )
 
     def proved(self, ports: Ports) -> Iterator[Shown]:
         """Packets were encrypted or decrypted, and none failed its check."""
         yield Shown(
-            "show errors", r"(?si)\A(?=.*esp4-)(?!.*(decryption|check) failed)", "that every packet had the right key"
+            "show errors",
+            r"(?si)\A(?=.*esp4-)(?!.*(decryption|check) failed)",
+            "that every packet had the right key",
         )
 
 
@@ -233,11 +269,17 @@ class IpsecAsync(Feature):
         """The first worker has both queues, and encrypts nothing."""
         yield Command("set ipsec async mode on")
         yield Command("set sw_scheduler worker 0 crypto off")
-        yield from (Command(f"set interface rx-placement {port.link} queue 0 worker 0") for port in ports)
+        yield from (
+            Command(f"set interface rx-placement {port.link} queue 0 worker 0") for port in ports
+        )
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """Which workers encrypt."""
-        yield Shown("show sw_scheduler workers", r"(?s)\b0\s+\S+\s+off\b.*\son\b", "that other workers encrypt")
+        yield Shown(
+            "show sw_scheduler workers",
+            r"(?s)\b0\s+\S+\s+off\b.*\son\b",
+            "that other workers encrypt",
+        )
 
 
 class WireGuard(Feature):
@@ -283,10 +325,12 @@ class WireGuard(Feature):
         hosts = next(iter(wire.side.ipv4.subnets(1)))
         for number, (host, local, remote) in enumerate(_hosts(wire, self.wireguard or 0)):
             here, there = (
-                X25519PrivateKey.from_private_bytes(_key(wire.secret, str(end), 32)) for end in (local, remote)
+                X25519PrivateKey.from_private_bytes(_key(wire.secret, str(end), 32))
+                for end in (local, remote)
             )
             private, public = (
-                b64encode(raw).decode() for raw in (here.private_bytes_raw(), there.public_key().public_bytes_raw())
+                b64encode(raw).decode()
+                for raw in (here.private_bytes_raw(), there.public_key().public_bytes_raw())
             )
             yield f"wireguard create listen-port {_WIREGUARD_PORT} private-key {private} src {local} instance {number}"
             yield (
@@ -301,4 +345,6 @@ class WireGuard(Feature):
         if ports[0].faces_dut:
             meaning = f"handshakes of all {self.wireguard} tunnels"
             within = _HANDSHAKES_SECONDS + _HANDSHAKE_SECONDS * (self.wireguard or 0)
-            yield Shown("show wireguard peer", r"(?s)\A(?=.*flags: )(?!.*flags: [^2])", meaning, within)
+            yield Shown(
+                "show wireguard peer", r"(?s)\A(?=.*flags: )(?!.*flags: [^2])", meaning, within
+            )
