@@ -34,10 +34,10 @@ def methods():
     return [pytest.param(name, id=name) for name in sorted(measured_kinds())]
 
 
-def ask(testbed, method):
-    """Measures a kind; a method that is new here takes no arguments."""
+def ask(testbed, method, **more):
+    """Measures a kind; a method that is new here takes no arguments but these."""
     connects = measured_kinds()[method].request.connects
     settings = _ASKED.get(method, {})
     if connects:
         settings = {"stateless": True, **settings}
-    return getattr(testbed, method)("100B" if connects else "64B", **settings)
+    return getattr(testbed, method)("100B" if connects else "64B", **settings, **more)

@@ -118,6 +118,8 @@ TRUE = (
     r"wait for the DUT to restabili[sz]e",
     r"software reset of the devices",
     r"SUT configuration",
+    r'^lossratio_\w+\{device="',
+    r'^<property name="device" value="',
     r"^\W*DUT\d*(\.port\d)?\W*$",
     r"A SUT that forwards every frame",
 )

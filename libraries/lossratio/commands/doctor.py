@@ -14,6 +14,7 @@ from lossratio.commands.parameters import command
 from lossratio.errors import DutError
 
 _EXTRAS = {
+    "alerts": ("apprise",),
     "bench": ("joblib", "pyarrow", "duckdb", "jumpavg"),
     "history": ("pyarrow", "duckdb", "fsspec"),
     "otg": ("snappi",),

@@ -50,9 +50,9 @@ def test_the_other_measurements_take_one_line(testbed):
 def test_every_kind_of_measurement_is_a_method(testbed, method):
     if method in REFUSED:
         with pytest.raises(LossRatioError, match=REFUSED[method]):
-            ask(testbed, method)
+            ask(testbed, method, name=f"{method} as a method")
         return
-    result = ask(testbed, method)
+    result = ask(testbed, method, name=f"{method} as a method")
     kind = measured_kinds()[method]
     assert result.kind == kind.name
     assert testbed.results[-1] == result
