@@ -128,4 +128,6 @@ def _opened_at_once(path: str, flags: int) -> int:
 def shown_name(path: object) -> str:
     """A user's name of something as errors show it: on one line, without characters that move a terminal's cursor."""
     text = str(path)
-    return text if text.isprintable() else repr(text)
+    if text.isprintable():
+        return text
+    return repr(text)

@@ -42,7 +42,9 @@ class Unit:
         """Writes a value with five digits at least, e.g. ``50.250 kfps``, ``0.0125 s`` or ``12,345 frames``."""
         if self.name == FRAMES_PER_SECOND.name:
             return format_frame_rate(value)
-        return f"{value:,.0f} {self.name}" if value >= 10_000 else f"{value:.5g} {self.name}"
+        if value >= 10_000:
+            return f"{value:,.0f} {self.name}"
+        return f"{value:.5g} {self.name}"
 
 
 FRAMES_PER_SECOND = Unit("fps")
@@ -152,17 +154,23 @@ def format_most(most: float) -> str:
 
 def trials_counted(number: int) -> str:
     """A number of trials in words."""
-    return "1 trial" if number == 1 else f"{number:,} trials"
+    if number == 1:
+        return "1 trial"
+    return f"{number:,} trials"
 
 
 def results_counted(number: int) -> str:
     """A number of results in words."""
-    return "1 result" if number == 1 else f"{number:,} results"
+    if number == 1:
+        return "1 result"
+    return f"{number:,} results"
 
 
 def tests_counted(number: int) -> str:
     """A number of tests in words."""
-    return "1 test" if number == 1 else f"{number:,} tests"
+    if number == 1:
+        return "1 test"
+    return f"{number:,} tests"
 
 
 def format_duration(seconds: float) -> str:

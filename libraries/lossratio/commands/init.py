@@ -245,7 +245,9 @@ def _mac(value: str | tuple[int, ...] | None) -> str | None:
 def _next_hop(port: _PortInfo, opposite: _PortInfo) -> str | None:
     """The destination of frames of a port, unless it is the opposite port, as it is behind a bridge."""
     mac = _mac(port.dest_mac)
-    return None if mac == _mac(opposite.src_mac) else mac
+    if mac == _mac(opposite.src_mac):
+        return None
+    return mac
 
 
 def _reach(what: str, *, needs_one: bool) -> dict[str, Any]:

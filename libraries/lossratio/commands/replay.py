@@ -176,7 +176,9 @@ def _option_or_journal(
 
 
 def _rate(rate: float | None) -> str:
-    return "none" if rate is None else f"{rate:,.1f} fps"
+    if rate is None:
+        return "none"
+    return f"{rate:,.1f} fps"
 
 
 def _numbers(mean: float, stdev: float, interval: tuple[float, float]) -> str:

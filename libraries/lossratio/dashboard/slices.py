@@ -108,7 +108,9 @@ class Results:
     def latency(self) -> list[Any]:
         """The latencies of each result; empty if no result has any."""
         column = self.table.column("latency")
-        return column.to_pylist() if column.null_count < len(column) else []
+        if column.null_count < len(column):
+            return column.to_pylist()
+        return []
 
     @cached_property
     def jobs(self) -> list[Job]:
@@ -456,9 +458,13 @@ def _microsecond(time: datetime) -> int:
 
 
 def _number(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    if value is not None and math.isfinite(value):
+        return value
+    return None
 
 
 def _short(value: float) -> float | None:
     """A value as exact as a small picture needs it."""
-    return float(f"{value:.5g}") if math.isfinite(value) else None
+    if math.isfinite(value):
+        return float(f"{value:.5g}")
+    return None

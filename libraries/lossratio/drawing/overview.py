@@ -172,7 +172,9 @@ def number_column(
 
     def text(row: RowT) -> str:
         value = number(row)
-        return NOTHING if value is None else words(value)
+        if value is None:
+            return NOTHING
+        return words(value)
 
     return Column(head, text, number, style="number")
 
@@ -184,4 +186,6 @@ def verdict(kind: str, words: str, notes: Iterable[str] = ()) -> str:
 
 
 def _class(style: str) -> str:
-    return f' class="{style}"' if style else ""
+    if style:
+        return f' class="{style}"'
+    return ""

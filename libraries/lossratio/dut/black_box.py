@@ -337,7 +337,9 @@ def _count(value: Any) -> int | None:
         if len(text) > _MOST_DIGITS or not (text.isascii() and text.isdecimal()):
             return None
         value = int(text)
-    return value if 0 <= value < 1 << 64 else None
+    if 0 <= value < 1 << 64:
+        return value
+    return None
 
 
 BLACK_BOX = "black_box"

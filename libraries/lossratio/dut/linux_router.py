@@ -138,7 +138,9 @@ class LinuxRouter(LinuxDut[RouterOptions]):
     @property
     def made_interfaces(self) -> tuple[str, ...]:
         """The ends of the second stage."""
-        return self._stage if self.options.rules else ()
+        if self.options.rules:
+            return self._stage
+        return ()
 
     @property
     def settle_time(self) -> float:

@@ -144,4 +144,6 @@ def _problem(item: Any) -> str:
     if item["type"] == "extra_forbidden":
         return f"it has no option {option!r}"
     message = str(item["msg"]).removeprefix("Value error, ").rstrip(".")
-    return f"{option}: {message}" if option else message
+    if option:
+        return f"{option}: {message}"
+    return message

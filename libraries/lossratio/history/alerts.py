@@ -224,7 +224,9 @@ def _keys(trend: Trend, verdict: TrendVerdict | None = None) -> tuple[str, ...]:
     key, said = trend.series.key, (verdict or trend.verdict).value
     now = json.dumps([*vars(key).values(), said])
     earlier = json.dumps([key.testbed, key.test, key.quantity, said])
-    return (now,) if trend.series.mark or trend.left_out else (now, earlier)
+    if trend.series.mark or trend.left_out:
+        return (now,)
+    return (now, earlier)
 
 
 def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:

@@ -170,7 +170,9 @@ def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...
     """
     default = history.path / ANNOTATIONS_NAME
     chosen = file or (default if default.exists() else None)
-    return () if chosen is None else load_known_changes(chosen)
+    if chosen is None:
+        return ()
+    return load_known_changes(chosen)
 
 
 def explain_alarms(
@@ -396,4 +398,6 @@ def _trend(trend: Trend) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    if np.isfinite(value):
+        return float(value)
+    return None

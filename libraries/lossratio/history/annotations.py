@@ -48,7 +48,9 @@ class KnownChange(FileModel):
         return cls(date=began.date(), note=note, by=by, keeps_open=keeps_open, **names)
 
     def __str__(self) -> str:
-        return self.note if self.by is None else f"{self.note} ({self.by})"
+        if self.by is None:
+            return self.note
+        return f"{self.note} ({self.by})"
 
     def concerns(self, key: SeriesKey) -> bool:
         """Whether the change concerns a series."""

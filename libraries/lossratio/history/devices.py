@@ -79,7 +79,9 @@ class _Group:
     @property
     def usual_gap(self) -> timedelta:
         gaps = [(after - before).total_seconds() for before, after in pairwise(self.times)]
-        return timedelta(seconds=median(gaps)) if gaps else timedelta()
+        if gaps:
+            return timedelta(seconds=median(gaps))
+        return timedelta()
 
     def was_replaced_by(self, other: "_Group") -> bool:
         """Whether the other one began when this one had ended."""

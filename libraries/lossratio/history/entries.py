@@ -397,14 +397,18 @@ class Series:
     @property
     def quantity(self) -> str:
         """Its quantity; if its test has several series of it, with what distinguishes them."""
-        return f"{self.key.quantity} ({self.mark})" if self.mark else self.key.quantity
+        if self.mark:
+            return f"{self.key.quantity} ({self.mark})"
+        return self.key.quantity
 
     def __str__(self) -> str:
         return self.key.called(self.quantity)
 
     def __getitem__(self, field: str) -> Sequence[Any]:
         """A field of all results; None: not known."""
-        return self.columns[field] if field in self.columns else (None,) * len(self.times)
+        if field in self.columns:
+            return self.columns[field]
+        return (None,) * len(self.times)
 
     @property
     def times(self) -> Sequence[datetime]:
@@ -430,7 +434,9 @@ class Series:
         """The unit of the newest result."""
         # Earlier versions had one unit only, and did not write it.
         unit = self["unit"][-1]
-        return FRAMES_PER_SECOND if unit is None else Unit(unit, bool(self["lower_is_better"][-1]))
+        if unit is None:
+            return FRAMES_PER_SECOND
+        return Unit(unit, bool(self["lower_is_better"][-1]))
 
     @property
     def tags(self) -> Sequence[str]:
@@ -441,7 +447,9 @@ class Series:
     def has_no_device(self) -> bool:
         """Whether it is of the tester alone. Entries of earlier versions say so by the names of their tests only."""
         known = [has_device for has_device in self["has_device"] if has_device is not None]
-        return not known[-1] if known else results.has_no_device(self.key.test)
+        if known:
+            return not known[-1]
+        return results.has_no_device(self.key.test)
 
     def bounds_of(self, index: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""

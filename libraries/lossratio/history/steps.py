@@ -307,7 +307,9 @@ def _grid_in(logs: Values) -> float:
     if len(different) < 2 or len(different) == len(logs):
         return 0.0
     step = float(np.diff(different).min())
-    return step if step <= _WIDEST_GRID else 0.0
+    if step <= _WIDEST_GRID:
+        return step
+    return 0.0
 
 
 def _looks_split(logs: Values, least: float) -> bool:

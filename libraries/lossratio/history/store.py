@@ -247,4 +247,6 @@ def _type(hint: Any) -> Any:
     if is_dataclass(kind):
         return arrow.struct([(name, _type(each)) for name, each in get_type_hints(kind).items()])
     types = {str: arrow.string(), float: arrow.float64(), bool: arrow.bool_()}
-    return arrow.timestamp("us", tz="UTC") if kind is datetime else types[kind]
+    if kind is datetime:
+        return arrow.timestamp("us", tz="UTC")
+    return types[kind]

@@ -71,7 +71,9 @@ class Step:
     @property
     def levels(self) -> tuple[float, ...]:
         """Its mean; with bands both levels."""
-        return (self.mean,) if self.upper is None else (self.mean, self.upper)
+        if self.upper is None:
+            return (self.mean,)
+        return (self.mean, self.upper)
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,9 @@ class Trend:
         """The builds of the last result before its newest change, and of the first one since; None: not known."""
         builds = self.series["build"]
         index = self.series.times.index(self.began)
-        return (builds[index - 1], builds[index]) if index else (None, None)
+        if index:
+            return (builds[index - 1], builds[index])
+        return (None, None)
 
     @property
     def last_change(self) -> Change | None:
@@ -267,7 +271,9 @@ class _Judged:
             at_most = replace(at_most, p_value=plain.p_value)
         ratio = agreed_change(change.ratio, real_change(at_most, least_change))
         if ratio is None or ratio == change.ratio:
-            return None if ratio is None else change
+            if ratio is None:
+                return None
+            return change
         return replace(change, ratio=ratio, measured_ratio=change.ratio)
 
     def _ends(self, step: Step) -> list[Ends]:
@@ -430,10 +436,14 @@ def _verdict(change: Change | None, series: Series, least_change: float) -> Tren
     if change is None or abs(change.ratio) < least_change:
         return TrendVerdict.STEADY
     if series.is_reading:
-        return TrendVerdict.CHANGED if change.known is None else TrendVerdict.EXPLAINED
+        if change.known is None:
+            return TrendVerdict.CHANGED
+        return TrendVerdict.EXPLAINED
     if series.unit.is_better(change.ratio):
         return TrendVerdict.PROGRESSION
-    return TrendVerdict.REGRESSION if change.known is None else TrendVerdict.EXPLAINED
+    if change.known is None:
+        return TrendVerdict.REGRESSION
+    return TrendVerdict.EXPLAINED
 
 
 def describe_trend(trend: Trend) -> str:

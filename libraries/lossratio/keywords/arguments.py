@@ -168,7 +168,9 @@ def with_option_values(method: FunctionT) -> FunctionT:
 
 def seconds(duration: timedelta | None) -> float | None:
     """A duration in seconds."""
-    return None if duration is None else duration.total_seconds()
+    if duration is None:
+        return None
+    return duration.total_seconds()
 
 
 def credentials(password: Secret | None, passphrase: Secret | None) -> Credentials:

@@ -90,7 +90,9 @@ class BackToBackValues(Record):
     @property
     def prefix(self) -> str:
         """The words before each value: ``at least`` at the longest burst of the tester."""
-        return "at least " if self.is_at_limit else ""
+        if self.is_at_limit:
+            return "at least "
+        return ""
 
 
 class BackToBackRequest(measurements.AfterThroughput):
@@ -229,7 +231,9 @@ class BurstSearch(RepeatedSearch[BurstFound]):
         lossless = is_lossless(result)
         is_first = self._loss_verification and not self._lost_once and lossless is False
         self._lost_once = is_first
-        return None if is_first else lossless
+        if is_first:
+            return None
+        return lossless
 
     def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> BurstFound:
         return BurstFound(longest_frames=lossless, shortest_lossy_frames=lossy, trials=trials)

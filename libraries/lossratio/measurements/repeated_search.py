@@ -22,7 +22,9 @@ def is_lossless(result: TrialResult) -> bool | None:
         return result.loss_ratio == 0.0
     if missing.lost_by_sut or missing.late:
         return False
-    return None if missing.by_tester else True
+    if missing.by_tester:
+        return None
+    return True
 
 
 def ending_where_unknown(reason: Callable[[TrialResult], str]) -> Callable[[TrialResult], None]:

@@ -361,4 +361,6 @@ def _parsed(line: str) -> paramiko.PKey | None:
         entry = HostKeyEntry.from_line(" ".join(line.split()))
     except _NO_KEY:
         return None
-    return None if entry is None else entry.key
+    if entry is None:
+        return None
+    return entry.key

@@ -224,7 +224,9 @@ def _json(text: str) -> Mapping[str, Any]:
         listing = json.loads(text)
     except ValueError:
         return {}
-    return listing if isinstance(listing, dict) else {}
+    if isinstance(listing, dict):
+        return listing
+    return {}
 
 
 def _hugepages(text: str) -> dict[int, int]:
@@ -272,4 +274,6 @@ def _assignments(text: str, sign: str) -> dict[str, str]:
 
 def _number(value: object) -> int | None:
     text = str(value)
-    return int(text) if text.isdecimal() else None
+    if text.isdecimal():
+        return int(text)
+    return None

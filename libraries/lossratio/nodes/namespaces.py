@@ -211,7 +211,9 @@ class Client:
 
     def get_transport(self) -> "Client | None":
         """Itself; None if it is closed."""
-        return self if self._is_open else None
+        if self._is_open:
+            return self
+        return None
 
     def is_active(self) -> bool:
         """Whether it is open."""

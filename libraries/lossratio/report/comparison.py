@@ -35,12 +35,16 @@ class Sample:
     @property
     def mean(self) -> float:
         """Mean of the values; NaN if there are no values."""
-        return statistics.fmean(self.values) if self.values else math.nan
+        if self.values:
+            return statistics.fmean(self.values)
+        return math.nan
 
     @property
     def stdev(self) -> float | None:
         """Sample standard deviation; None: fewer than two values."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
+        if len(self.values) > 1:
+            return statistics.stdev(self.values)
+        return None
 
 
 @dataclass(frozen=True)
@@ -98,19 +102,25 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
     """
     from scipy import stats
 
-    return [float(value) for value in stats.false_discovery_control(p_values)] if p_values else []
+    if p_values:
+        return [float(value) for value in stats.false_discovery_control(p_values)]
+    return []
 
 
 def _relative(change: float, before: float) -> float:
     if before == 0.0:
-        return 0.0 if change == 0.0 else math.copysign(math.inf, change)
+        if change == 0.0:
+            return 0.0
+        return math.copysign(math.inf, change)
     return change / abs(before)
 
 
 def _t_test(before: Sample, after: Sample, *, equal_variances: bool) -> float:
     if not _have_spread(before, after):
         # Without spread, every difference is significant, and the t statistic would divide by zero.
-        return 1.0 if before.mean == after.mean else 0.0
+        if before.mean == after.mean:
+            return 1.0
+        return 0.0
     return float(_tested(before, after, equal_variances).pvalue)
 
 

@@ -173,7 +173,9 @@ def csit_names(result: TestResult) -> CsitNames:
 
 def _nodes(conditions: Conditions) -> Mapping[str, Any]:
     nodes = conditions.testbed.topology.get("nodes")
-    return nodes if isinstance(nodes, dict) else {}
+    if isinstance(nodes, dict):
+        return nodes
+    return {}
 
 
 def _interfaces(conditions: Conditions) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:

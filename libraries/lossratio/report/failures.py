@@ -78,7 +78,9 @@ class Skipped:
 
 def what_a_skip_is(*, is_misfit: bool) -> str:
     """What became of a test that was skipped, in words: only a misfit was not measured *here*."""
-    return NOT_HERE if is_misfit else "skipped"
+    if is_misfit:
+        return NOT_HERE
+    return "skipped"
 
 
 NOT_HERE = "not measured here"

@@ -86,7 +86,9 @@ class Run:
 
     def failure_in_spite_of(self, result: TestResult) -> str | None:
         """Why the test of a result failed although it has one; None: it did not, or nothing was measured."""
-        return None if result.outcome is Outcome.FAILED else self.failure_of(result)
+        if result.outcome is Outcome.FAILED:
+            return None
+        return self.failure_of(result)
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -103,7 +105,9 @@ class Run:
         names = {result.conditions.testbed.name for result in self.results}
         if not names:
             return self.recorded_testbed
-        return names.pop() if len(names) == 1 else None
+        if len(names) == 1:
+            return names.pop()
+        return None
 
     @cached_property
     def doubts(self) -> tuple[tuple[Doubt, ...], ...]:
@@ -154,7 +158,9 @@ def read_run(path: Path) -> Run:
         raise ReportError(
             f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it."
         )
-    return _read(path) if parts == [path] else _joined(path, [_read(part) for part in parts])
+    if parts == [path]:
+        return _read(path)
+    return _joined(path, [_read(part) for part in parts])
 
 
 def _joined(path: Path, parts: Sequence[Run]) -> Run:

@@ -110,7 +110,9 @@ class FindingRow:
     @property
     def rate(self) -> Rate | None:
         """The value as a rate; None: it has another unit, or there is none."""
-        return self.finding.value if isinstance(self.finding.value, Rate) else None
+        if isinstance(self.finding.value, Rate):
+            return self.finding.value
+        return None
 
     @property
     def value(self) -> str:
@@ -122,32 +124,38 @@ class FindingRow:
     @property
     def quoted_in_words(self) -> str:
         """The number to quote; `NOTHING` if it may not be quoted."""
-        return self.value if self.is_quotable else NOTHING
+        if self.is_quotable:
+            return self.value
+        return NOTHING
 
     @property
     def quoted_number(self) -> float | None:
         """The number to quote, in the finding's unit; None: it may not be quoted."""
-        return number_of(self.finding.value) if self.is_quotable else None
+        if self.is_quotable:
+            return number_of(self.finding.value)
+        return None
 
     @property
     def aggregate_fps(self) -> float | None:
         """The rate of all directions together, in frames per second; None: the value is no rate."""
-        return None if self.rate is None else self.rate.aggregate_fps
+        if self.rate is None:
+            return None
+        return self.rate.aggregate_fps
 
     @property
     def aggregate_l1_bps(self) -> float | None:
         """The same on the wire, in bits per second."""
-        return None if self.rate is None else self.rate.aggregate_l1_bps
+        if self.rate is None:
+            return None
+        return self.rate.aggregate_l1_bps
 
     @property
     def aggregate(self) -> str:
         """The rate as an aggregate, with the factor between both."""
         factor = self.result.conditions.load.aggregate_factor
-        return (
-            NOTHING
-            if self.rate is None
-            else f"{format_frames_per_second(self.rate.aggregate_fps)} (x {factor:g})"
-        )
+        if self.rate is None:
+            return NOTHING
+        return f"{format_frames_per_second(self.rate.aggregate_fps)} (x {factor:g})"
 
     @property
     def state_of_test(self) -> str:
@@ -169,9 +177,9 @@ class FindingRow:
         if self.finding.outcome is Outcome.FAILED:
             return "failed: no result"
         if self.finding.outcome is Outcome.IRREGULAR:
-            return (
-                "irregular" if self.finding.reason is None else f"irregular: {self.finding.reason}"
-            )
+            if self.finding.reason is None:
+                return "irregular"
+            return f"irregular: {self.finding.reason}"
         return view_of(self.result).in_order
 
     @property
@@ -262,7 +270,9 @@ class FindingRow:
     @property
     def unit(self) -> str | None:
         """Name of the value's unit; None: the finding has no value."""
-        return self.finding.unit.name if self.finding.has_value else None
+        if self.finding.has_value:
+            return self.finding.unit.name
+        return None
 
     @property
     def trials(self) -> int:
@@ -349,14 +359,18 @@ def bounds_in_words(lower: str, upper: str, *, is_at_limit: bool) -> str:
         return ""
     if upper == NOTHING or (is_at_limit and lower != NOTHING):
         return f"at least {lower}"
-    return f"at most {upper}" if lower == NOTHING else f"{lower} to {upper}"
+    if lower == NOTHING:
+        return f"at most {upper}"
+    return f"{lower} to {upper}"
 
 
 def _in_words(value: Rate | float | None, unit: Unit) -> str:
     """A value with its unit; of a rate the value per interface."""
     if isinstance(value, Rate):
         return format_frames_per_second(value.per_interface_fps)
-    return NOTHING if value is None else unit.format(value)
+    if value is None:
+        return NOTHING
+    return unit.format(value)
 
 
 def json_report(runs: Sequence[Run]) -> str:
@@ -393,7 +407,9 @@ def _plain(cell: object) -> object:
     if not isinstance(cell, str):
         return cell
     text = cell.replace("\0", "\N{REPLACEMENT CHARACTER}").replace("\r", "\n")
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    if text.startswith(("=", "+", "-", "@")):
+        return f"'{text}"
+    return text
 
 
 def csv_report(runs: Sequence[Run]) -> str:
@@ -482,7 +498,9 @@ def _per_interface(path: str) -> Callable[[FindingRow], float | None]:
 
     def read(row: FindingRow) -> float | None:
         value = attrgetter(path)(row)
-        return value.per_interface_fps if isinstance(value, Rate) else None
+        if isinstance(value, Rate):
+            return value.per_interface_fps
+        return None
 
     return read
 
@@ -579,7 +597,9 @@ def _markdown_lines(run: Run) -> Iterator[str]:
 def value_names(results: Sequence[TestResult]) -> str:
     """What the value of each kind of result is."""
     names = sorted({name for result in results if (name := view_of(result).value_name) is not None})
-    return f"the {' or the '.join(names)}" if names else "the value of the kind of measurement"
+    if names:
+        return f"the {' or the '.join(names)}"
+    return "the value of the kind of measurement"
 
 
 def methods_in_words(results: Sequence[TestResult]) -> str:
@@ -587,7 +607,9 @@ def methods_in_words(results: Sequence[TestResult]) -> str:
     methods = sorted(
         {method for result in results if (method := view_of(result).method) is not None}
     )
-    return f" Method: {', '.join(methods)}." if methods else ""
+    if methods:
+        return f" Method: {', '.join(methods)}."
+    return ""
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

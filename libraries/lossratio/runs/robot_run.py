@@ -90,7 +90,9 @@ class Watchdog:
 
     def _suite_left(self) -> float:
         end = self._suite_ends[-1]
-        return math.inf if end is None else end - time.monotonic()
+        if end is None:
+            return math.inf
+        return end - time.monotonic()
 
     def _shorten(self, tests: Iterable[Any], seconds: float | None) -> None:
         """Gives tests a timeout, unless they have shorter ones."""
@@ -295,4 +297,6 @@ class _Files:
 def _listed(value: Any) -> list[Any]:
     if value is None:
         return []
-    return [value] if isinstance(value, str) else list(value)
+    if isinstance(value, str):
+        return [value]
+    return list(value)

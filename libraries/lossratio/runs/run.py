@@ -425,7 +425,9 @@ def _lease_left_behind(directory: Path) -> str | None:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             kept = json.load(file)
             # A lock of another machine may be invisible here.
-            return kept["token"] if kept["boot"] == _boot() else None
+            if kept["boot"] == _boot():
+                return kept["token"]
+            return None
     return None
 
 

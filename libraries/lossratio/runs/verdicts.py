@@ -60,7 +60,9 @@ class TestVerdict:
     @property
     def skip(self) -> str | None:
         """What became of a test that was skipped, in words; None: it was not."""
-        return what_a_skip_is(is_misfit=self.is_misfit) if self.status == "SKIP" else None
+        if self.status == "SKIP":
+            return what_a_skip_is(is_misfit=self.is_misfit)
+        return None
 
     @property
     def is_final(self) -> bool:

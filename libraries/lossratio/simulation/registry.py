@@ -69,7 +69,9 @@ def _fault(location: tuple[int | str, ...], kind: str, message: str, known: Iter
     if kind == "missing":
         return f"{where} is missing"
     problem = message.removeprefix("Value error, ").rstrip(".")
-    return f"{where}: {problem}" if where else problem
+    if where:
+        return f"{where}: {problem}"
+    return problem
 
 
 def _list(names: Iterable[str]) -> str:

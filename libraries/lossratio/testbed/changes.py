@@ -211,7 +211,9 @@ class Way:
 
     def side(self, node: str) -> Side:
         """Whether a node is the TG or a DUT."""
-        return "TG" if node == self.tg_name else "DUT"
+        if node == self.tg_name:
+            return "TG"
+        return "DUT"
 
 
 def error_of(changes: Sequence[Change]) -> LossRatioError:

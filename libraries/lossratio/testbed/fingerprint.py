@@ -280,7 +280,9 @@ def _port_print(fields: Sequence[str]) -> PortPrint:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
+    if text.isdecimal():
+        return int(text)
+    return None
 
 
 def _seconds(fields: Sequence[str], unit: float) -> float | None:

@@ -217,7 +217,9 @@ class LiveLink:
     @property
     def settle_time(self) -> float:
         """Seconds for which frames may be in flight on the whole path."""
-        return sum(dut.settle_time for dut in self.duts) if self.duts else UNKNOWN_SETTLE_TIME
+        if self.duts:
+            return sum(dut.settle_time for dut in self.duts)
+        return UNKNOWN_SETTLE_TIME
 
 
 def traffic_port(port: Port, interface: str, destination: str | None) -> TrafficPort:

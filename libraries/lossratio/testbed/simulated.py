@@ -200,7 +200,9 @@ class SimulatedTestbed(Testbed):
         if self._has_known_truth:
             return None
         truth = self._sut.truth(loss_ratio=0.0, duration=1.0, exceed_ratio=0.5)
-        return truth if truth is not None and 0.0 < truth < math.inf else None
+        if truth is not None and 0.0 < truth < math.inf:
+            return truth
+        return None
 
     def _conditions(self, profile: TrafficProfile) -> Conditions:
         topology = self.request.topology

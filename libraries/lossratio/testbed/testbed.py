@@ -123,17 +123,23 @@ class TestbedRequest:
     @property
     def device(self) -> Device:
         """The device of the series of results; without a kind, others set it up."""
-        return Device(kind="") if self.dut is None else self.dut.device
+        if self.dut is None:
+            return Device(kind="")
+        return self.dut.device
 
     @property
     def encapsulation_overhead(self) -> int:
         """Bytes that encapsulation adds to each frame between two DUTs."""
-        return 0 if self.dut is None else self.dut.options.encapsulation_overhead
+        if self.dut is None:
+            return 0
+        return self.dut.options.encapsulation_overhead
 
     @property
     def growth(self) -> tuple[int, int]:
         """Bytes by which the DUTs make frames longer that come back, eastward and westward."""
-        return (0, 0) if self.dut is None else self.dut.options.growth
+        if self.dut is None:
+            return (0, 0)
+        return self.dut.options.growth
 
     def growth_of(self, profile: TrafficProfile) -> tuple[int, int]:
         """Bytes by which a profile's frames are longer when they come back, also for tags of the other port's VLANs."""

@@ -159,11 +159,15 @@ def _value(match: re.Match[str]) -> str:
     word = match["word"] or ""
     is_set = bool(known) if how.startswith(":") else known is not None
     if how.endswith("+"):
-        return word.strip('"') if is_set else ""
+        if is_set:
+            return word.strip('"')
+        return ""
     if is_set:
         return known or ""
     # Most variables are parts of images and licences: one that is not set does no harm as a text.
-    return word.strip('"') if how else match[0]
+    if how:
+        return word.strip('"')
+    return match[0]
 
 
 def _problems(file: _File) -> Iterator[Problem]:

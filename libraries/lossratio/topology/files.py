@@ -236,7 +236,9 @@ def _known_fields(data: Mapping[str, Any], model: type[Node] | type[Interface]) 
         for name, value in data.items()
         if name not in {*known, *_SECRETS}
     }
-    return {**known, "other": other} if other else known
+    if other:
+        return {**known, "other": other}
+    return known
 
 
 def _without_dangling_links(nodes: Any) -> Any:

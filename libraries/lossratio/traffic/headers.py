@@ -114,7 +114,9 @@ class Ipv4(Addresses):
 
     def on(self, side: Side) -> Side:
         """A side as these headers address it."""
-        return side.wide if self.is_wide else side
+        if self.is_wide:
+            return side.wide
+        return side
 
 
 class Ipv6(Addresses):

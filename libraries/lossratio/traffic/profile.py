@@ -521,7 +521,9 @@ def modifiers(profile: TrafficProfile) -> str:
 
 def _arriving_tags(sent: Headers, own: Headers) -> bytes | None:
     """Tags that frames have at a port that sends in VLANs of its own; None: in the same ones."""
-    return None if sent.vlans == own.vlans else own.tags
+    if sent.vlans == own.vlans:
+        return None
+    return own.tags
 
 
 def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], str]) -> str:

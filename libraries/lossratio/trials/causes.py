@@ -125,5 +125,7 @@ def _share(result: TrialResult, frames: int) -> float:
     else:
         whole = output.sent_frames or 0
     if not whole:
-        return result.loss_ratio if frames else 0.0
+        if frames:
+            return result.loss_ratio
+        return 0.0
     return min(1.0, frames / whole)

@@ -57,7 +57,9 @@ def seen_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
     seen = "; ".join(
         f"{name}: {fields_in_words(fields)}" for name, fields in changes.items() if fields
     )
-    return f"In single frames: {seen}." if seen else ""
+    if seen:
+        return f"In single frames: {seen}."
+    return ""
 
 
 def changes_in_words(changes: Mapping[str, Sequence[Change]]) -> str:

@@ -15,7 +15,9 @@ from lossratio.trials.timeline import Step, Timeline, check_traffic
 
 def sendable(load: float, step: float) -> float:
     """The load nearest to another one that a generator can send: a multiple of the step (frames per second); 0: any."""
-    return max(1, round(load / step)) * step if step else load
+    if step:
+        return max(1, round(load / step)) * step
+    return load
 
 
 def _is_number(value: object) -> bool:
@@ -61,13 +63,11 @@ class Exchange:
     @property
     def end_of_tcp(self) -> Literal["established", "time_wait", "close"]:
         """What connections of TCP are then, as the kernel calls it."""
-        return (
-            "established"
-            if self.closing is None
-            else "time_wait"
-            if self.closing == "fin"
-            else "close"
-        )
+        if self.closing is None:
+            return "established"
+        if self.closing == "fin":
+            return "time_wait"
+        return "close"
 
     def passes(self, *, is_tcp: bool) -> int:
         """How often a frame goes over each connection."""
@@ -434,29 +434,31 @@ class TrialResult:
     @property
     def traffic_duration(self) -> float:
         """Seconds of traffic: the duration, or fewer where an early verdict ended it."""
-        return (
-            self.input.duration if self.output.decided_after is None else self.output.decided_after
-        )
+        if self.output.decided_after is None:
+            return self.input.duration
+        return self.output.decided_after
 
     @property
     def effective_duration(self) -> float:
         """Seconds that count towards a goal's duration sum."""
-        return (
-            self.input.duration
-            if self.output.effective_duration is None
-            else self.output.effective_duration
-        )
+        if self.output.effective_duration is None:
+            return self.input.duration
+        return self.output.effective_duration
 
     @property
     def elapsed(self) -> float:
         """Seconds that the trial took in all."""
-        return self.input.duration if self.output.elapsed is None else self.output.elapsed
+        if self.output.elapsed is None:
+            return self.input.duration
+        return self.output.elapsed
 
     @property
     def forwarding_rate(self) -> float:
         """Trial forwarding rate per transmitting interface, in frames per second."""
         rate = self.output.forwarding_rate
-        return self.input.load * (1.0 - self.output.loss_ratio) if rate is None else rate
+        if rate is None:
+            return self.input.load * (1.0 - self.output.loss_ratio)
+        return rate
 
 
 ResultT_co = TypeVar("ResultT_co", covariant=True)

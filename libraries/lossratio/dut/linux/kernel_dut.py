@@ -162,7 +162,9 @@ class LinuxDut(NodeDut[OptionsT_co]):
     def settle_time(self) -> float:
         """Seconds for which frames may stay inside: milliseconds, and more if they wait for another CPU."""
         # A CPU's backlog of 1000 frames (net.core.netdev_max_backlog) at 50,000 frames a second takes 20 ms.
-        return 0.02 if self.options.rps_cpus else 0.005
+        if self.options.rps_cpus:
+            return 0.02
+        return 0.005
 
     def check_kind(self) -> None:
         """Checks that the CPUs of the option ``rps_cpus`` exist.

@@ -122,9 +122,9 @@ class VppOptions(Feature):
                 if share:
                     lines.append(many_routes(side, type(side.neighbour)(first), share))
 
-        return (
-            Command("".join(f"{line}\n" for line in lines), answer=ROUTES_ADDED) if lines else None
-        )
+        if lines:
+            return Command("".join(f"{line}\n" for line in lines), answer=ROUTES_ADDED)
+        return None
 
     def _made_upon(self, port: VppPort) -> tuple[VppPort, list[Command]]:
         made: list[Command] = []

@@ -42,7 +42,9 @@ _LOAD = (
 
 
 def _listed(value: Any) -> Any:
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",")]
+    return value
 
 
 class XdpOptions(DutOptions):
@@ -92,7 +94,9 @@ class XdpOptions(DutOptions):
     @property
     def is_router(self) -> bool | None:  # type: ignore[override]
         """Programs of lossratio do not route; of a user's it is not known."""
-        return False if self.is_own else None
+        if self.is_own:
+            return False
+        return None
 
     @property
     def is_own(self) -> bool:
@@ -188,7 +192,9 @@ class XdpDevice(NodeDut[XdpOptions]):
     def connections(self) -> XdpConnections | None:
         """The table of a firewall."""
         most = self.options.most_connections
-        return None if most is None else XdpConnections(self, most)
+        if most is None:
+            return None
+        return XdpConnections(self, most)
 
     def check_ports(self) -> None:
         """Checks the interfaces, the right to load programs, and that nobody else has a program on an interface.
@@ -264,9 +270,9 @@ class XdpDevice(NodeDut[XdpOptions]):
         file = self.options.object
         digest = None if file is None else hashlib.sha256(self._read_object(file)).hexdigest()
         facts = {"attached": self._mode, "programs": programs, "object_sha256": digest}
-        return (
-            facts if self._not_native is None else {**facts, "not_native_because": self._not_native}
-        )
+        if self._not_native is None:
+            return facts
+        return {**facts, "not_native_because": self._not_native}
 
     def read_counters(self) -> DutCounters:
         """Reads the counters of the interfaces and of lossratio's own programs."""

@@ -469,7 +469,9 @@ def _from_run(
 ) -> EarlierSearch | None:
     file, journal = run.result_of(test), run.journal_of(test)
     if not file.is_file():
-        return _from_journal(journal, traffic, device) if journal.is_file() else None
+        if journal.is_file():
+            return _from_journal(journal, traffic, device)
+        return None
     result = read_result(file)
     is_search = isinstance(result, ThroughputResult) and result.outcome is not Outcome.FAILED
     if not is_search or result.conditions.traffic != traffic:

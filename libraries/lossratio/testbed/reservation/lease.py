@@ -140,7 +140,9 @@ class Holder:
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> "Holder | None":
         """Reads the keeper's report."""
-        return None if data is None else cls(**data)
+        if data is None:
+            return None
+        return cls(**data)
 
     def __str__(self) -> str:
         purpose = f" for {self.purpose}" if self.purpose else ""

@@ -185,7 +185,9 @@ class Feature(SocketOptions):
     @property
     def ip_version(self) -> int:
         """IP version that it routes."""
-        return 6 if self.forwarding == "ip6" else 4
+        if self.forwarding == "ip6":
+            return 6
+        return 4
 
     @property
     def is_addressed(self) -> bool:

@@ -96,7 +96,9 @@ class ActiveDirection:
     def sender_of(self, order: SendOrder) -> Sender:
         """The sender for an order: another one opens connections of TCP."""
         opener = self.conversation().opener if order.exchange is not None else None
-        return self.sender if opener is None else opener
+        if opener is None:
+            return self.sender
+        return opener
 
     def orders(self, wanted: SendOrder, probe: Probe | None) -> dict[Sender, SendOrder]:
         """The orders to its senders: `wanted` is that to one that has the whole load, with this direction's tags."""

@@ -305,7 +305,9 @@ def _own_package(name: str) -> ModuleType | None:
     """
     spec = find_spec(f"..{name}", __package__) if name.isidentifier() else None
     is_package = spec is not None and spec.submodule_search_locations is not None
-    return import_module(f"..{name}", __package__) if is_package else None
+    if is_package:
+        return import_module(f"..{name}", __package__)
+    return None
 
 
 def made_with_keywords(kind: Callable[..., Generator]) -> Callable[[Configuration, Message], Generator]:

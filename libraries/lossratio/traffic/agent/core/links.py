@@ -150,7 +150,9 @@ def _link(body: bytes) -> Link:
 
 def _number(attributes: dict[int, bytes], kind: int) -> int | None:
     value = attributes.get(kind)
-    return struct.unpack("=I", value)[0] if value else None
+    if value:
+        return struct.unpack("=I", value)[0]
+    return None
 
 
 def _route_links(attributes: dict[int, bytes]) -> Iterator[int]:

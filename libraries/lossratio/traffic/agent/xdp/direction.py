@@ -220,7 +220,9 @@ class ActiveDirection:
     def _transmitted_by(self, links: Mapping[str, Link]) -> int | None:
         """What the port has sent by its own counter; None: it counts what it refuses."""
         found = transmitted(links[self.transmit])
-        return None if found is None else found[1]
+        if found is None:
+            return None
+        return found[1]
 
     def _parts_sent(self, segments: Sequence[int] = ()) -> list[SentSegment]:
         """What was sent so far, of each segment and stream; without the ramp, unless it is named."""
