@@ -95,9 +95,11 @@ def http_request(
                     raise CallError(f"the answer took longer than {timeout:g} s")
     except urllib.error.HTTPError as error:
         error.close()
-        more = (
-            "; redirects are not followed, give the last address" if 300 <= error.code < 400 else ""
-        )
+        if 300 <= error.code < 400:
+            more = "; redirects are not followed, give the last address"
+        else:
+            more = ""
+
         raise AnswerError(f"{error.code} {str(error.reason)[:_LONGEST_REASON]}{more}") from None
     except OSError as error:
         raise CallError(without_secrets(str(getattr(error, "reason", None) or error))) from error

@@ -57,7 +57,12 @@ def lossratio_testbed(pytestconfig: pytest.Config) -> Iterator[OpenTestbed]:
             "in the settings of pytest.",
             pytrace=False,
         )
-    root = pytestconfig.inipath.parent if pytestconfig.inipath else pytestconfig.rootpath
+
+    if pytestconfig.inipath:
+        root = pytestconfig.inipath.parent
+    else:
+        root = pytestconfig.rootpath
+
     topology = Path(given) if given else root / str(set_)
     with open_testbed(
         topology, results=Path(pytestconfig.getoption("lossratio_results"))

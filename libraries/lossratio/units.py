@@ -193,7 +193,11 @@ def l1_bandwidth(frame_rate: float, frame_size: float) -> float:
 
 def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, example: str) -> float:
     match = pattern.fullmatch(str(text))
-    value = float(match[1]) * _PREFIXES["k" if match[2] == "K" else match[2]] if match else math.nan
+    if match:
+        value = float(match[1]) * _PREFIXES["k" if match[2] == "K" else match[2]]
+    else:
+        value = math.nan
+
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{text!r} is not {what}; write it like {example!r}.")
     return value

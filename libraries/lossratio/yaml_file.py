@@ -260,7 +260,11 @@ def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
     context = getattr(cause, "context", None)
     problem = getattr(cause, "problem", None) or str(cause)
     # PyYAML splits a sentence in two: "expected a single document in the stream", "but found another document".
-    text = f"{context}, {problem}" if context and problem.startswith("but ") else problem
+    if context and problem.startswith("but "):
+        text = f"{context}, {problem}"
+    else:
+        text = problem
+
     return f"{path}:{line}: not YAML: {_shortened(text)}"
 
 

@@ -78,10 +78,18 @@ class ObjectFile:
         form = next(form for form in ProgramType if form.name.lower() in self.sections)
         code = bytearray(self.sections[form.name.lower()])
         with ExitStack() as opened:
-            frozen = opened.enter_context(closing(FrozenArray(bytes(values), name))) if values else None
+            if values:
+                frozen = opened.enter_context(closing(FrozenArray(bytes(values), name)))
+            else:
+                frozen = None
+
             for place, kind, symbol in self._relocations:
                 if kind == _CALL:
-                    call = (_CALLS, _KERNEL_FUNCTION << 4, 0, _function_number(symbol)) if driver else _RETURNS_ZERO
+                    if driver:
+                        call = (_CALLS, _KERNEL_FUNCTION << 4, 0, _function_number(symbol))
+                    else:
+                        call = _RETURNS_ZERO
+
                     _INSTRUCTION.pack_into(code, place, *call)
                     continue
 

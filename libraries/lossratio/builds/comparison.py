@@ -421,10 +421,16 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
 
     if missing:
         measured = "" if result.measured is None else f" by {result.measured:+.2%}"
-        as_measured = "" if measured in ("", difference) else f"; it differs{measured} as measured"
-        may_be = (
-            ", and may be the difference" if result.verdict is ComparisonVerdict.UNDECIDED else ""
-        )
+        if measured in ("", difference):
+            as_measured = ""
+        else:
+            as_measured = f"; it differs{measured} as measured"
+
+        if result.verdict is ComparisonVerdict.UNDECIDED:
+            may_be = ", and may be the difference"
+        else:
+            may_be = ""
+
         missing = f" Up to {missing}{may_be}{as_measured}."
 
     return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements.{missing}"
@@ -450,11 +456,11 @@ def comparison_comment(
         change = "" if result.difference is None else f"{result.difference:+.2%}"
         low, high = result.interval
         interval = "" if math.isinf(high) else f"{low:+.2%} to {high:+.2%}"
-        verdict = (
-            f"**{result.verdict.value}**"
-            if result.verdict is ComparisonVerdict.SLOWER
-            else result.verdict.value
-        )
+        if result.verdict is ComparisonVerdict.SLOWER:
+            verdict = f"**{result.verdict.value}**"
+        else:
+            verdict = result.verdict.value
+
         cell = escape(name).replace("|", "\\|")
         lines.append(f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |")
 

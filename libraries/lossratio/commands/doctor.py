@@ -94,12 +94,16 @@ def _devices() -> Iterator[_Line]:
                 _home_lacks(software.home, software.program),
             )
         elif software is not None:
-            way_out = (
-                f": apt install {software.package}" if software.package else f". {software.how}"
-            )
-            lacks = (
-                None if _has(software.program) else f"{software.program} is not installed{way_out}"
-            )
+            if software.package:
+                way_out = f": apt install {software.package}"
+            else:
+                way_out = f". {software.how}"
+
+            if _has(software.program):
+                lacks = None
+            else:
+                lacks = f"{software.program} is not installed{way_out}"
+
             yield (f"{software.title} as a device", lacks)
 
 

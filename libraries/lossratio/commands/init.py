@@ -89,18 +89,18 @@ def init(
     )
     tg = {} if is_local else _reach("the traffic generator", needs_one=True)
     lab = _asked_lab(is_local) if trex is None else _trex_lab(trex)
-    dut = (
-        {}
-        if is_local
-        else _reach("the device (Enter: it cannot be logged in to, a black box)", needs_one=False)
-    )
+    if is_local:
+        dut = {}
+    else:
+        dut = _reach("the device (Enter: it cannot be logged in to, a black box)", needs_one=False)
+
     kinds = [kind for kind in dut_kinds() if kind != CABLE]
     usual = _POLICED if is_local else BLACK_BOX
-    kind = (
-        click.prompt("Kind of the device", default=usual, type=OneOf(kinds))
-        if is_local or dut
-        else BLACK_BOX
-    )
+    if is_local or dut:
+        kind = click.prompt("Kind of the device", default=usual, type=OneOf(kinds))
+    else:
+        kind = BLACK_BOX
+
     names = ("dut0", "dut1") if is_local else ("eth1", "eth2")
     ends = _interfaces("Its interface", names) if is_local or dut else ({}, {})
     # The TG's first two ports are on the path, others have no link.

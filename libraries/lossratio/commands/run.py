@@ -269,7 +269,11 @@ def _show_truth(directory: Path) -> None:
             found.relevant_lower_bound.per_interface_fps,
             found.relevant_upper_bound.per_interface_fps,
         )
-        verdict = "between the bounds" if lower <= truth <= upper else "NOT between the bounds"
+        if lower <= truth <= upper:
+            verdict = "between the bounds"
+        else:
+            verdict = "NOT between the bounds"
+
         click.echo(
             f"  {goal.name}  {truth:,.0f} fps per interface: {verdict}, {lower:,.0f} and {upper:,.0f} fps"
         )

@@ -198,11 +198,11 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
         topologies.draw_topology(topology, paths),
     ]
     if generator is not None:
-        load = (
-            f"{format_frame_rate(limit)} per interface"
-            if limit is not None
-            else "unknown: searches need max_load="
-        )
+        if limit is not None:
+            load = f"{format_frame_rate(limit)} per interface"
+        else:
+            load = "unknown: searches need max_load="
+
         ports = [port for path in paths for port in path.ports]
         if limit is None and any(
             port.interface.speed is not None or topology.nic_model(port) for port in ports
@@ -230,7 +230,11 @@ def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterato
     for model, port in models.items():
         if model is not None:
             alike = get_close_matches(model.lower(), topologies.NIC_MODELS, n=1)
-            meant = f" Is {topologies.NIC_MODELS[alike[0]].name} meant?" if alike else ""
+            if alike:
+                meant = f" Is {topologies.NIC_MODELS[alike[0]].name} meant?"
+            else:
+                meant = ""
+
             yield (
                 f"  NOTE: {port}: no limits are known of the NIC model {model!r}; give them in 'nics', or correct the "
                 f"model.{meant}"
@@ -319,11 +323,12 @@ def status(files: tuple[Path, ...] = argument("FILE...", required=True)) -> None
     for file in files:
         with ExitStack() as undo:
             holder = holder_of(*_opened(file, undo))
-        left = (
-            ""
-            if holder is None
-            else f"; ends in {format_duration(holder.left)} unless it is renewed"
-        )
+
+        if holder is None:
+            left = ""
+        else:
+            left = f"; ends in {format_duration(holder.left)} unless it is renewed"
+
         click.echo(f"{file}: {'free' if holder is None else f'reserved for {holder}{left}'}")
 
 

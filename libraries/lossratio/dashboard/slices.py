@@ -108,9 +108,10 @@ class Results:
     def latency(self) -> list[Any]:
         """The latencies of each result; empty if no result has any."""
         column = self.table.column("latency")
+        values: list[Any] = []
         if column.null_count < len(column):
-            return column.to_pylist()
-        return []
+            values = column.to_pylist()
+        return values
 
     @cached_property
     def jobs(self) -> list[Job]:
@@ -123,7 +124,11 @@ class Results:
         for testbed, name, start in zip(
             self.columns["testbed"], self.columns["run"], starts, strict=True
         ):
-            first = start if name is not None else start // 86_400_000_000 * 86_400_000_000
+            if name is not None:
+                first = start
+            else:
+                first = start // 86_400_000_000 * 86_400_000_000
+
             key = (testbed, name, first)
             if key not in jobs:
                 jobs[key] = Job(testbed, name, first // 1_000_000, first)

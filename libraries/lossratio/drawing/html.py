@@ -39,7 +39,11 @@ def difference_bar(change: float, interval: tuple[float, float] | None, most: fl
     place, *ends = (
         50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *(interval or ()))
     )
-    band = f'<b style="left:{ends[0]:.4g}%;width:{ends[1] - ends[0]:.4g}%"></b>' if ends else ""
+    if ends:
+        band = f'<b style="left:{ends[0]:.4g}%;width:{ends[1] - ends[0]:.4g}%"></b>'
+    else:
+        band = ""
+
     return (
         f'<span class="bar middle"><i style="left:{min(place, 50.0):.4g}%;width:{abs(place - 50.0):.4g}%"></i>'
         f"{band}</span>"

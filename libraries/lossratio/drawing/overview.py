@@ -57,11 +57,12 @@ class Column(Generic[RowT]):
         content = escape(self.text(row)) if self.markup is None else self.markup(row)
         if content in ("", NOTHING):
             return ""
-        data = (
-            ""
-            if self.number is None
-            else f' data-value="{"" if (number := self.number(row)) is None else number}"'
-        )
+
+        if self.number is None:
+            data = ""
+        else:
+            data = f' data-value="{"" if (number := self.number(row)) is None else number}"'
+
         return f"<td{_class(self.style)}{data}>{content}</td>"
 
     @property

@@ -210,11 +210,13 @@ class ConnectionTable(ABC):
 
         timeout = self.timeout_of(wanted.tcp_state)
         if wanted.idle_s >= timeout:
-            kind, advice = (
-                ("UDP", "udp_timeout")
-                if wanted.tcp_state is None
-                else ("TCP", "the device's time-out")
-            )
+            if wanted.tcp_state is None:
+                kind = "UDP"
+                advice = "udp_timeout"
+            else:
+                kind = "TCP"
+                advice = "the device's time-out"
+
             raise DutError(
                 f"{wanted.text}: {self.node_name} forgets a {kind} connection after {timeout:g} s, and one here is "
                 f"idle for up to {wanted.idle_s:.3g} s. Raise {advice}, take fewer flows, or a higher load."

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -78,11 +78,11 @@ class HookCaller:
         """
         for name in Hooks.model_fields:
             hook = getattr(self._hooks, name)
-            missing = (
-                []
-                if hook is None
-                else [secret for secret in hook.secrets() if secret not in os.environ]
-            )
+            if hook is None:
+                missing = []
+            else:
+                missing = [secret for secret in hook.secrets() if secret not in os.environ]
+
             if missing:
                 raise self._error(
                     name,
@@ -164,7 +164,10 @@ class HookCaller:
                 f"there is none; add 'hooks: {{{name}: {{command: ...}}}}' to the node in the topology file",
             )
         if hook.command is not None:
-            words = shlex.split(hook.command) if isinstance(hook.command, str) else hook.command
+            words: Sequence[str] = hook.command
+            if isinstance(hook.command, str):
+                words = shlex.split(hook.command)
+
             return self._of_command(name, hook, tuple(_filled(word, entries) for word in words))
         if hook.url is not None:
             return self._of_request(name, hook, entries)
@@ -204,7 +207,11 @@ class HookCaller:
     def _of_request(self, name: str, hook: Hook, entries: int | None) -> str:
         url = _filled(str(hook.url), entries)
         shown = f"{hook.method} {without_secrets(url)}"
-        body = None if hook.body is None else with_variables(_filled(hook.body, entries)).encode()
+        if hook.body is None:
+            body = None
+        else:
+            body = with_variables(_filled(hook.body, entries)).encode()
+
         headers = {key: with_variables(value) for key, value in hook.headers.items()}
 
         try:
@@ -337,9 +344,7 @@ def _count(value: Any) -> int | None:
         if len(text) > _MOST_DIGITS or not (text.isascii() and text.isdecimal()):
             return None
         value = int(text)
-    if 0 <= value < 1 << 64:
-        return value
-    return None
+    return value if 0 <= value < 1 << 64 else None
 
 
 BLACK_BOX = "black_box"
@@ -409,11 +414,11 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         if not self.hooks.has("describe"):
             return facts
         described = self.hooks.describe()
-        version = (
-            {"version": described["version"]}
-            if isinstance(described, dict) and "version" in described
-            else {}
-        )
+        if isinstance(described, dict) and "version" in described:
+            version = {"version": described["version"]}
+        else:
+            version = {}
+
         return {**facts, **version, "described": described}
 
     @property

@@ -31,9 +31,11 @@ class Daemon:
     @property
     def program(self) -> BackgroundProgram:
         """The program on the node."""
-        command = (
-            self.command if self.priority is None else before_ordinary(self.priority, self.command)
-        )
+        if self.priority is None:
+            command = self.command
+        else:
+            command = before_ordinary(self.priority, self.command)
+
         return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, command)
 
     def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:

@@ -170,11 +170,11 @@ class Grout(ProgramDut[GroutOptions]):
         queues = self.options.queues or (len(cores.workers) if self.uses_cards else 1)
         for number, name in enumerate((self.west, self.east)):
             # A TAP interface takes the frames of the kernel's interface, and sends by it.
-            device = (
-                name
-                if self.uses_cards
-                else f"net_tap{number},iface={self.stem}.{number},remote={name}"
-            )
+            if self.uses_cards:
+                device = name
+            else:
+                device = f"net_tap{number},iface={self.stem}.{number},remote={name}"
+
             yield f"interface add port {SIDES[number]} devargs {device} rxqs {queues} qsize {self.options.frame_queue}"
 
         for side, mac in zip(self._sides, neighbours, strict=True):

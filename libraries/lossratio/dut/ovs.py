@@ -407,9 +407,10 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             for side, name in zip(SIDES, self._ports, strict=True)
         }
         numbers = METERS if self.options.police is not None else {}
-        meters = (
-            parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem))) if numbers else {}
-        )
+        if numbers:
+            meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem)))
+        else:
+            meters = {}
 
         return DutCounters(
             received={side: port["rx"]["pkts"] for side, port in sides.items()},

@@ -1,5 +1,6 @@
 """DPDK's testpmd: forwards frames between two ports as simply as a DPDK program can."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -58,11 +59,10 @@ class Testpmd(DpdkDut[TestpmdOptions]):
     ) -> list[Daemon]:
         """Starts testpmd, and waits until it forwards."""
         # Testpmd gives its threads the queues in this order: the first of the west card, the first of the east card ...
-        workers = (
-            [cpu for pair in zip(*cores.by_side, strict=True) for cpu in pair]
-            if cores.of_east
-            else cores.workers
-        )
+        workers: Sequence[int] = cores.workers
+        if cores.of_east:
+            workers = [cpu for pair in zip(*cores.by_side, strict=True) for cpu in pair]
+
         queues = self.options.queues or (len(cores.by_side[0]) if self.uses_cards else 1)
         environment = self.of_the_environment((cores.main, *workers), queues)
         descriptors = str(self.options.descriptors)

@@ -170,7 +170,11 @@ def alert_subject(trends: Sequence[Trend]) -> str:
     first = trends[0]
     size = "" if first.change is None else f" of {abs(100 * first.change.ratio):.2f} %"
     more = f", and {len(trends) - 1} more" if len(trends) > 1 else ""
-    what = "a change of the tester" if first.verdict is TrendVerdict.TESTER else first.verdict.value
+    if first.verdict is TrendVerdict.TESTER:
+        what = "a change of the tester"
+    else:
+        what = first.verdict.value
+
     return f"lossratio: {what}{size}: {first.series}{more}"
 
 
@@ -190,7 +194,11 @@ def how_sure(trend: Trend) -> str:
     """
     if trend.verdict is TrendVerdict.NO_VALUE or trend.change is None:
         missing = missing_in_a_row(trend.series)
-        more = f", and so have {missing} in a row" if missing > 1 else "; one only, so far"
+        if missing > 1:
+            more = f", and so have {missing} in a row"
+        else:
+            more = "; one only, so far"
+
         return f"certain: the newest result has no value{more}"
 
     finite = np.flatnonzero(np.isfinite(trend.series.values))

@@ -108,11 +108,10 @@ def analyse_entries(
     whole = list(series_of(stored.table, request.last))
     # The latest is the last, and stays.
     newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
-    readings = (
-        list(series_of_readings(stored.table, request.last, request.fresh))
-        if request.readings
-        else []
-    )
+    if request.readings:
+        readings = list(series_of_readings(stored.table, request.last, request.fresh))
+    else:
+        readings = []
 
     for what, wanted in (("test", request.test), ("quantity", request.quantity)):
         names = dict.fromkeys(getattr(series.key, what) for series in (*whole, *readings))
@@ -313,9 +312,13 @@ def trend_cases(analysis: Analysis) -> list[Case]:
     """The trends as JUnit cases: an alarm is a failure, a series with too few results is skipped."""
     cases = []
     for trend in analysis.trends:
-        state = (
-            "failure" if trend.is_alarm else "skipped" if trend.verdict in NO_VERDICT else "passed"
-        )
+        if trend.is_alarm:
+            state = "failure"
+        elif trend.verdict in NO_VERDICT:
+            state = "skipped"
+        else:
+            state = "passed"
+
         key = trend.series.key
         text = describe_trend(trend)
         cases.append(

@@ -305,7 +305,12 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     }
     for index, (day, value) in enumerate(zip(times, series.values, strict=True)):
         mark = _DOUBTFUL if series.kinds[index] else _MEASURED
-        mark, height = (mark, float(value)) if np.isfinite(value) else (_MISSING, plot.y.low)
+        if np.isfinite(value):
+            height = float(value)
+        else:
+            mark = _MISSING
+            height = plot.y.low
+
         by_mark[mark].append((day, height, _hint(series, index) if hints else ""))
 
     for mark, points in by_mark.items():
@@ -397,9 +402,11 @@ def _error_bars(series: Series, times: Sequence[float]) -> Iterator[tuple[float,
 
 def _hint(series: Series, index: int) -> str:
     value = float(series.values[index])
-    words = (
-        series.unit.format(value) if np.isfinite(value) else f"no value: {series['reason'][index]}"
-    )
+    if np.isfinite(value):
+        words = series.unit.format(value)
+    else:
+        words = f"no value: {series['reason'][index]}"
+
     kinds = "".join(f", {kind}" for kind in sorted(series.kinds[index]))
     return f"{series.times[index]:%Y-%m-%d %H:%M}: {words}{kinds}"
 

@@ -102,7 +102,11 @@ def _last_starts(scaled: Values) -> npt.NDArray[np.int64]:
         groups.base[:, end], groups.previous[:, end] = shortest, average
         lengths = groups.base[:, : end + 1] + _message_lengths(groups, end)
         # A group of its own stands unless an older one makes the message really shorter.
-        older = np.argmin(lengths[:, :end], axis=1) if end else np.zeros(rows, dtype=np.int64)
+        if end:
+            older = np.argmin(lengths[:, :end], axis=1)
+        else:
+            older = np.zeros(rows, dtype=np.int64)
+
         chosen = np.where(lengths[everyone, older] < lengths[:, end], older, end)
         starts[:, end] = chosen
         shortest = lengths[everyone, chosen]
@@ -233,7 +237,11 @@ class Bands:
 
     def describe(self, unit: Unit) -> str:
         """The bands in a few words."""
-        since = "" if len(self.now) == self.looked_at else " since the newest change of both"
+        if len(self.now) == self.looked_at:
+            since = ""
+        else:
+            since = " since the newest change of both"
+
         all_switches = f" in all {self.looked_at} results" if since else ""
         low = unit.format(self.low)
         high = unit.format(self.high)

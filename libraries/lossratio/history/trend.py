@@ -245,11 +245,11 @@ class _Judged:
         steps = []
         for start, end in zip(starts, [*starts, len(indices)][1:], strict=True):
             mean = float(values[start:end].mean())
-            upper = (
-                mean * bands.ratio
-                if bands is not None and bands.in_upper[start:end].any()
-                else None
-            )
+            if bands is not None and bands.in_upper[start:end].any():
+                upper = mean * bands.ratio
+            else:
+                upper = None
+
             steps.append(Step(int(indices[start]), int(indices[end - 1]), mean, upper))
 
         self.series = series
@@ -312,7 +312,10 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     verdict = _verdict(change, series, rules.least_change)
     if change is not None and verdict in (TrendVerdict.REGRESSION, TrendVerdict.PROGRESSION):
         sure = judged.sure(change, before, steps[-1], rules.least_change)
-        change, verdict = (change, TrendVerdict.NOT_OFFERED) if sure is None else (sure, verdict)
+        if sure is None:
+            verdict = TrendVerdict.NOT_OFFERED
+        else:
+            change = sure
 
     if verdict in _UNCONFIRMED and change is not None:
         # How many of the newest values lie in the direction of the change, by the least change or more.
@@ -525,5 +528,9 @@ def _of_tester(trend: Trend) -> Iterator[str]:
 def _worse(trend: Trend) -> str:
     key = trend.series.key
     change = trend.change
-    said = "has no value any more" if change is None else f"changed by {100 * change.ratio:+.2f} %"
+    if change is None:
+        said = "has no value any more"
+    else:
+        said = f"changed by {100 * change.ratio:+.2f} %"
+
     return f"{key.test}, {trend.series.quantity}, {said}"

@@ -263,7 +263,11 @@ def _prepare_server(plan: Plan, directory: Path, pid: int) -> Server:
     user = "" if plan.privileged else "--user --preserve-credentials"
     enter = _ENTER.format(path=system.SEARCH_PATH, nsenter=plan.tools.nsenter, pid=pid, user=user)
     config = directory / "config"
-    sftp = "" if plan.tools.sftp_server is None else f"Subsystem sftp {plan.tools.sftp_server}\n"
+    if plan.tools.sftp_server is None:
+        sftp = ""
+    else:
+        sftp = f"Subsystem sftp {plan.tools.sftp_server}\n"
+
     config.write_text(_CONFIG.format(private=_PRIVATE, directory=directory, enter=enter) + sftp)
     host_key = make_key(plan.tools.ssh_keygen, directory / "host_key")
     listener = socket.create_server((ADDRESS, 0), backlog=128)

@@ -138,9 +138,10 @@ def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
         types = {}
         for argument, hint in hints.items():
             rest = tuple(option for option in get_args(hint) if option is not type(None))
-            types[argument] = (
-                rest[0] if get_origin(hint) in (Union, UnionType) and len(rest) == 1 else hint
-            )
+            if get_origin(hint) in (Union, UnionType) and len(rest) == 1:
+                types[argument] = rest[0]
+            else:
+                types[argument] = hint
         marked: FunctionT = keyword(name, types=types)(method)
         return marked
 

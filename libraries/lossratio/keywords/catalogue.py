@@ -194,9 +194,10 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
 
         asked = _literal_argument(suite, "duts")
         duts = self._duts if asked is None or self._duts == 0 else int(asked)
-        models = (
-            (self._nic,) if self._nic is not None else _models_with_a_path(self._topology, duts)
-        )
+        models: tuple[str | None, ...] = (self._nic,)
+        if self._nic is None:
+            models = _models_with_a_path(self._topology, duts)
+
         several = len(models) > 1
         links = int(_literal_argument(suite, "links") or 1)
         found = [(model, _paths(self._topology, duts, model, links)) for model in models]
@@ -334,7 +335,9 @@ def _listed(text: str | None) -> tuple[str, ...]:
 
 def _literal_argument(suite: TestSuite, name: str) -> str | None:
     """An argument of the suite's set-up that no variable is in; None: there is none."""
-    values = (str(arg).partition("=") for arg in suite.setup.args) if suite.has_setup else ()
+    args = suite.setup.args if suite.has_setup else ()
+    values = (str(arg).partition("=") for arg in args)
+
     return next((value for key, _, value in values if key == name and "{" not in value), None)
 
 

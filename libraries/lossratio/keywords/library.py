@@ -103,7 +103,10 @@ class LossRatio(
         | `Write Report`    html    junit
         """
         directory = self.session.directory
-        paths = () if directory is None else write_reports(directory.path, formats or (PAGE,))
+        paths: tuple[Path, ...] = ()
+        if directory is not None:
+            paths = write_reports(directory.path, formats or (PAGE,))
+
         if not paths:
             raise ReportError(
                 "Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first."

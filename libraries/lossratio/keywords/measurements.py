@@ -108,7 +108,11 @@ def _type_of(field: FieldInfo) -> Any:
 
 def _robot_type(annotation: Any, metadata: Iterable[Any] = ()) -> Any:
     """A type with a unit as the type of Robot Framework that users may write with it, None left out of it."""
-    parts = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    if get_origin(annotation) in (Union, UnionType):
+        parts = get_args(annotation)
+    else:
+        parts = (annotation,)
+
     types = []
     for part in (part for part in parts if part is not type(None)):
         own = getattr(part, "__metadata__", ())
@@ -290,7 +294,9 @@ def _shared_arguments(
     """The arguments of all these keywords; frame size and profile are named behind any number of positional ones."""
     usual_size = kind.usual_frame_size
     size = inspect.Parameter.empty if usual_size is None else FrameSize(usual_size)
-    place = inspect.Parameter.KEYWORD_ONLY if are_named else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    kinds = inspect.Parameter
+    place = kinds.KEYWORD_ONLY if are_named else kinds.POSITIONAL_OR_KEYWORD
+
     return {
         "frame_size": inspect.Parameter("frame_size", place, default=size),
         "profile": inspect.Parameter("profile", place, default=profile),

@@ -208,7 +208,11 @@ class Session:
             str(doubt) for result in measured for doubt in results.doubts_about(result, known)
         ]
         if doubts:
-            begin = "There is a doubt" if len(doubts) == 1 else f"There are {len(doubts)} doubts"
+            if len(doubts) == 1:
+                begin = "There is a doubt"
+            else:
+                begin = f"There are {len(doubts)} doubts"
+
             raise DoubtError(f"{begin} about what was measured: {'; '.join(doubts)}")
 
     def place(self, resume: Path | None) -> TestPlace:
@@ -326,7 +330,11 @@ def announce(text: str) -> None:
 
 def describe_profile(profile: TrafficProfile) -> str:
     """The traffic in a few words."""
-    size = profile.frame_size if isinstance(profile.frame_size, str) else f"{profile.frame_size}B"
+    if isinstance(profile.frame_size, str):
+        size = profile.frame_size
+    else:
+        size = f"{profile.frame_size}B"
+
     ways = "both ways" if profile.bidirectional else "one way"
     return f"{profile.name}, {size}, {ways}"
 

@@ -106,13 +106,13 @@ class Measurement(Generic[ResultT]):
         why_set_aside: Callable[[trials.TrialResult], str | None] = lambda _: None,
     ) -> dict[str, Any]:
         """The fields that results of all kinds have; with a reason, the result is irregular."""
-        outcome = (
-            Outcome.FAILED
-            if self.run.error is not None
-            else Outcome.IRREGULAR
-            if reason
-            else Outcome.MEASURED
-        )
+        if self.run.error is not None:
+            outcome = Outcome.FAILED
+        elif reason:
+            outcome = Outcome.IRREGULAR
+        else:
+            outcome = Outcome.MEASURED
+
         described = describe_trials(self.entries, why_set_aside=why_set_aside)
         return {**self.run.stated(), "outcome": outcome, "trials": described, "max_load": max_load}
 

@@ -221,9 +221,17 @@ class MrrView(View[MrrResult]):
         unsent = result.mrr.unsent_frames
 
         if result.mrr.loss_ratio_of_sent is not None:
-            beside = "" if unsent is None else f"; {unsent:,} frames unsent, which is no loss"
+            if unsent is None:
+                beside = ""
+            else:
+                beside = f"; {unsent:,} frames unsent, which is no loss"
+
             late = sum(trial.missing.late for trial in result.trials if trial.is_evidence)
-            of_these = f"; {late:,} of them were only late, and not lost" if late else ""
+            if late:
+                of_these = f"; {late:,} of them were only late, and not lost"
+            else:
+                of_these = ""
+
             loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent{of_these}{beside}"
 
         yield value_line("loss", loss)

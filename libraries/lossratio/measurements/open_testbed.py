@@ -88,11 +88,11 @@ class OpenTestbed(Testbed):
 
     def __repr__(self) -> str:
         dut, options = self._dut
-        shown = (
-            ""
-            if dut is None
-            else f", {dut}" + "".join(f" {name}={value}" for name, value in options.items())
-        )
+        if dut is None:
+            shown = ""
+        else:
+            shown = f", {dut}" + "".join(f" {name}={value}" for name, value in options.items())
+
         return f"<testbed {self._name}{shown}>"
 
     def _measuring(self, kind: RequestedKind[Any, Any]) -> Callable[..., TestResult]:

@@ -75,9 +75,10 @@ class Progress:
             _LINE_WIDTH,
             _SHORT_WIDTH - 2,
         )
-        left = (
-            None if self.time_left is None else f"{seconds_in_words(self.time_left.seconds)} left"
-        )
+        if self.time_left is None:
+            left = None
+        else:
+            left = f"{seconds_in_words(self.time_left.seconds)} left"
 
         for part in (left, self.rule):
             if part is not None and len(text) + 2 + len(part) <= _LINE_WIDTH:

@@ -189,7 +189,11 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     ) -> RecoveryValues | None:
         """The times of the trials, or of a result that was read, with their averages; none without an overload."""
         read = result.recovery
-        times = read.times if read else tuple(_repetition(trial.output) for trial in trials)
+        if read:
+            times = read.times
+        else:
+            times = tuple(_repetition(trial.output) for trial in trials)
+
         if times:
             return RecoveryValues(times=times, **Spread.of([time.recovery_s for time in times]))
         return None

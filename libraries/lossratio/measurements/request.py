@@ -231,11 +231,11 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
     quantity = quantity_of(field.annotation, field.metadata)
     write = repr if quantity is None else quantity.write
     value = value.total_seconds() if isinstance(value, timedelta) else value
-    given = (
-        write(value)
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else repr(value)
-    )
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        given = write(value)
+    else:
+        given = repr(value)
+
     bounds = " and ".join(
         text.format(write(getattr(item, bound)))
         for item in field.metadata

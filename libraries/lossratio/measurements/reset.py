@@ -284,9 +284,11 @@ class ResettingMeasurer:
             quiet = max(
                 (silence.duration for line in timelines for silence in line.silences), default=0.0
             )
-            kept = (
-                f", or kept frames in the {format_milliseconds(quiet)} without any" if quiet else ""
-            )
+            if quiet:
+                kept = f", or kept frames in the {format_milliseconds(quiet)} without any"
+            else:
+                kept = ""
+
             raise TrafficError(
                 f"No frame was lost after the reset ({self._request.reset_name}): it did nothing, or the device "
                 f"forwarded through it{kept}. Look whether the reset reaches the device. If it forwards through "
@@ -407,9 +409,11 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
     def found_in(self, result: ResetResult, trials: Sequence[TrialResult]) -> ResetValues:
         """The reset times of the trials, or of a result that was read, with their averages."""
         read = result.reset
-        times = (
-            read.times if read else tuple(reset_time(trial.output.timelines) for trial in trials)
-        )
+        if read:
+            times = read.times
+        else:
+            times = tuple(reset_time(trial.output.timelines) for trial in trials)
+
         return ResetValues(
             times=times,
             average_by_loss_s=statistics.fmean(time.loss_method_s for time in times),
@@ -486,11 +490,11 @@ def _in_words(time: ResetTime) -> str:
         return f"{time.direction}: did not come back"
     lost = f"{time.lost_frames:,} frames lost, {format_milliseconds(time.loss_method_s)} of them"
     several = time.outages > 1 and time.whole_s is not None
-    more = (
-        f"; the longest of {time.outages} outages over {format_milliseconds(time.whole_s or 0.0)}"
-        if several
-        else ""
-    )
+    if several:
+        more = f"; the longest of {time.outages} outages over {format_milliseconds(time.whole_s or 0.0)}"
+    else:
+        more = ""
+
     return (
         f"{time.direction}: {format_milliseconds(time.time_stamp_s)} by time stamps; {lost}{more}"
     )

@@ -100,11 +100,11 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     client.set_missing_host_key_policy(_RefuseUnknown(name, node, where))
     identity = node.host if node.port == 22 else f"[{node.host}]:{node.port}"
     _load_host_keys(client.get_host_keys(), identity, node, where)
-    key = (
-        None
-        if node.key_file is None
-        else _load_private_key(node.key_file, credentials.passphrase, where)
-    )
+    if node.key_file is None:
+        key = None
+    else:
+        key = _load_private_key(node.key_file, credentials.passphrase, where)
+
     connection = _open_socket(node.host, node.port, node.connect_timeout, where)
     # paramiko's own limits must not be reached first: their messages say less.
     later = 2 * node.connect_timeout
@@ -236,7 +236,11 @@ def _explain(cause: Exception, node: Node, expired: bool) -> str:
             f"installed anew, replace its key in the topology file or in known_hosts."
         )
     if isinstance(cause, paramiko.AuthenticationException):
-        tried = f"key {node.key_file}" if node.key_file else "the keys of the agent and of ~/.ssh"
+        if node.key_file:
+            tried = f"key {node.key_file}"
+        else:
+            tried = "the keys of the agent and of ~/.ssh"
+
         return f"log-in refused ({tried}). Is the user right, and the key in its authorized_keys?"
     if "no acceptable host key" in str(cause):
         return "it has no host key of a type that is known for it; replace the known key by one that it has."
@@ -307,11 +311,11 @@ def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramik
         else:
             break
     else:
-        hint = (
-            "the passphrase may be wrong"
-            if passphrase
-            else "it must be an Ed25519, ECDSA or RSA key"
-        )
+        if passphrase:
+            hint = "the passphrase may be wrong"
+        else:
+            hint = "it must be an Ed25519, ECDSA or RSA key"
+
         raise NodeError(
             f"{where}: its key file {path} cannot be used as a private key; {hint}."
         ) from cause

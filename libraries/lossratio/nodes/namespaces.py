@@ -241,11 +241,11 @@ def open_namespace(name: str, node: Node) -> Client:
         NodeError: If it cannot be entered.
     """
     sudo = ("sudo", "-n", "--") if node.sudo else ()
-    path = (
-        _of_container(name, node.container, sudo)
-        if node.container is not None
-        else _of_name(name, str(node.netns))
-    )
+    if node.container is not None:
+        path = _of_container(name, node.container, sudo)
+    else:
+        path = _of_name(name, str(node.netns))
+
     enter = (
         *sudo,
         "nsenter",

@@ -125,7 +125,11 @@ class DutNode:
 
         Files of these names are looked for `under` a directory, at any depth, if there is one.
         """
-        where = [f"--include={path}" for path in paths] + ["-r", under] if under else ["--", *paths]
+        if under:
+            where = [f"--include={path}" for path in paths] + ["-r", under]
+        else:
+            where = ["--", *paths]
+
         # A path can have colons itself, as paths of cards in /sys have.
         named = re.compile(rf"(.*?{'|.*?'.join(map(re.escape, paths))}):(.*)" if paths else r"(?!)")
         texts: dict[str, list[str]] = {}

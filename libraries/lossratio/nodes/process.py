@@ -235,7 +235,12 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
             return (
                 f"Node {self.node_name}: the connection was lost while {shown(self.command)} ran."
             )
-        end = "closed its output" if self.exit_status is None else ending(self.exit_status)
+
+        if self.exit_status is None:
+            end = "closed its output"
+        else:
+            end = ending(self.exit_status)
+
         return (
             f"Node {self.node_name}: {shown(self.command)} {end}{quoted_tail(self.stderr_tail())}"
         )

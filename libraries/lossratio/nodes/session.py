@@ -262,11 +262,11 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         try:
             return transport.open_session(timeout=timeout)
         except (OSError, *BROKEN) as cause:
-            why = (
-                "the connection is lost"
-                if not transport.is_active()
-                else f"no channel: {str(cause).rstrip('.')}"
-            )
+            if not transport.is_active():
+                why = "the connection is lost"
+            else:
+                why = f"no channel: {str(cause).rstrip('.')}"
+
             raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.") from cause
 
     def _exec(

@@ -90,7 +90,12 @@ def difference(before: Sample, after: Sample) -> Difference:
         p_value = _t_test(before, after, equal_variances=True)
     else:
         return Difference(change, None, None, None)
-    named = test if sizes[0] >= RANK_TEST_LEAST or _have_spread(before, after) else "no spread"
+
+    if sizes[0] >= RANK_TEST_LEAST or _have_spread(before, after):
+        named = test
+    else:
+        named = "no spread"
+
     return Difference(change, _interval(before, after), named, p_value)
 
 
@@ -385,9 +390,11 @@ def _compared(
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
 
     # What the generator could not send, or a TG that failed, says nothing about the SUT.
-    missing = (
-        Verdict.NOT_COMPARABLE if all(map(results.unsent_share_of, after)) else Verdict.REGRESSION
-    )
+    if all(map(results.unsent_share_of, after)):
+        missing = Verdict.NOT_COMPARABLE
+    else:
+        missing = Verdict.REGRESSION
+
     if all(one.outcome is results.Outcome.FAILED for one in after) and any(
         one.outcome is not results.Outcome.FAILED for one in before
     ):
@@ -501,16 +508,20 @@ def _verdict(
 ) -> ComparedQuantity:
     changes = [real_change(one, least_change) for one in (plain, most)]
     change = results.agreed_change(*changes)
-    weaker = (
-        min(filter(None, (plain, most)), key=lambda one: abs(one.change))
-        if change is not None
-        else plain
-    )
+    if change is not None:
+        weaker = min(filter(None, (plain, most)), key=lambda one: abs(one.change))
+    else:
+        weaker = plain
+
     p_value = max(one.p_value or 0.0 for one in (plain, most) if one is not None)
     notes = [compared.note]
 
     if change is not None:
-        verdict = Verdict.PROGRESSION if compared.unit.is_better(change) else Verdict.REGRESSION
+        if compared.unit.is_better(change):
+            verdict = Verdict.PROGRESSION
+        else:
+            verdict = Verdict.REGRESSION
+
         if change != plain.change and any(one.share for side in compared.ends for one in side):
             notes.append(_both_changes(plain, weaker))
     elif changes == [None, None] or (
@@ -592,7 +603,11 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
     difference = compared.difference
     interval = None if difference is None else difference.interval
     was_tested = difference is not None and difference.test is not None
-    no_interval = "none: no spread was seen" if was_tested and compared.before.mean else "-"
+    if was_tested and compared.before.mean:
+        no_interval = "none: no spread was seen"
+    else:
+        no_interval = "-"
+
     cells = (
         compared.test,
         compared.quantity,
@@ -612,11 +627,12 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
 def _sample_in_words(sample: Sample, unit: Unit) -> str:
     if not sample.values:
         return "none"
-    spread = (
-        ""
-        if sample.stdev is None
-        else f" ± {100 * sample.stdev / sample.mean if sample.mean else 0.0:.2f} %"
-    )
+
+    if sample.stdev is None:
+        spread = ""
+    else:
+        spread = f" ± {100 * sample.stdev / sample.mean if sample.mean else 0.0:.2f} %"
+
     return f"{unit.format(sample.mean)}{spread} (n={len(sample.values)})"
 
 

@@ -134,11 +134,11 @@ def csit_names(result: TestResult) -> CsitNames:
         # The dashboards show the last folder above a suite as the area, except of DPDK's tests.
         kind = _dut_kind(result)
         areas = {"vxlan": "ip4_tunnels", "l2": "l2", "ip6": "ip6"}
-        area = (
-            []
-            if kind == "dpdk"
-            else [next((area for part, area in areas.items() if part in body), "ip4")]
-        )
+        if kind == "dpdk":
+            area = []
+        else:
+            area = [next((area for part, area in areas.items() if part in body), "ip4")]
+
         folders = ["tests", kind, "perf", *area, f"{links}{code}-{body}-{parts['type']}"]
     else:
         body = suite["body"]
@@ -186,7 +186,11 @@ def _interfaces(conditions: Conditions) -> Iterator[tuple[Mapping[str, Any], Map
         if described.get("type") == "DUT":
             interface = (described.get("interfaces") or {}).get(port) or {}
             facts = conditions.duts.get(node, {}).get("interfaces")
-            reported = facts.get(str(interface.get("name"))) if isinstance(facts, dict) else None
+            if isinstance(facts, dict):
+                reported = facts.get(str(interface.get("name")))
+            else:
+                reported = None
+
             yield interface, reported if isinstance(reported, dict) else {}
 
 
@@ -268,9 +272,11 @@ def csit_export(result: TestResult) -> CsitExport:
     hosts = {
         str((node or {}).get("host") or name) for name, node in _nodes(result.conditions).items()
     }
-    metrics = (
-        [] if result.error is not None else [line.csit() for line in telemetry_metrics(result)]
-    )
+    if result.error is not None:
+        metrics = []
+    else:
+        metrics = [line.csit() for line in telemetry_metrics(result)]
+
     case = {
         "version": "1.5.1",
         "start_time": _time(result.started),

@@ -84,9 +84,11 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
                 about = f"What a DUT reports about the trial's traffic, in {statistic['unit']}."
                 of_node = statistic.get("labels")
                 csit = _CSIT_NAMES.get(statistic["name"]) if of_node else None
-                own = (
-                    {"place": statistic["place"]} if csit is None else dict(sorted(of_node.items()))
-                )
+                if csit is None:
+                    own = {"place": statistic["place"]}
+                else:
+                    own = dict(sorted(of_node.items()))
+
                 name = csit or f"dut_{statistic['name']}"
                 yield Sample(name, about, statistic["value"], result.ended, {**labels, **own})
 

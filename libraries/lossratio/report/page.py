@@ -170,7 +170,11 @@ def _headline(runs: Sequence[Run], rows: Sequence[tables.FindingRow]) -> str:
         min(result.started for result in results),
         max(result.ended for result in results),
     )
-    last = f"{ended:%H:%M}" if began.date() == ended.date() else f"{ended:%Y-%m-%d %H:%M}"
+    if began.date() == ended.date():
+        last = f"{ended:%H:%M}"
+    else:
+        last = f"{ended:%Y-%m-%d %H:%M}"
+
     odd = sum(row.is_odd for row in rows)
     counts = f"{len(rows)} values of {len(results)} tests, {odd or 'none'} of them irregular, failed or doubtful"
     where = f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}"

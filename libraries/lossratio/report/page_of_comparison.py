@@ -168,7 +168,11 @@ class _Row:
     @property
     def verdict(self) -> str:
         """The verdict with its doubts, as markup; without a number it has the reason."""
-        words = self.compared.verdict.value if self.is_decided else self.in_words["verdict"]
+        if self.is_decided:
+            words = self.compared.verdict.value
+        else:
+            words = self.in_words["verdict"]
+
         return drawing.verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
 
 
@@ -310,11 +314,11 @@ def _headline(
             max(result.ended for result in results),
         )
         builds = sorted({build for result in results if (build := build_of(result)) is not None})
-        days = (
-            f"{began:%Y-%m-%d}"
-            if began.date() == ended.date()
-            else f"{began:%Y-%m-%d} to {ended:%Y-%m-%d}"
-        )
+        if began.date() == ended.date():
+            days = f"{began:%Y-%m-%d}"
+        else:
+            days = f"{began:%Y-%m-%d} to {ended:%Y-%m-%d}"
+
         count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
         sides.append(f"{side}: {name} ({', '.join((count, days, *builds))})")
 

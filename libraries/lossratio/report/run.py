@@ -279,7 +279,12 @@ def runs_in(path: Path) -> list[Path]:
     """
     if is_run(path):
         return [path]
-    runs = sorted(child for child in path.iterdir() if is_run(child)) if path.is_dir() else []
+
+    if path.is_dir():
+        runs = sorted(child for child in path.iterdir() if is_run(child))
+    else:
+        runs = []
+
     if not runs:
         raise ReportError(
             f"{path} is not the directory of a run, nor a folder of such: there is no directory 'results' or 'trials' "

@@ -118,7 +118,11 @@ class FindingRow:
     def value(self) -> str:
         """Conditional throughput (of MRR: the mean with its standard deviation), per interface; or another value."""
         deviation = self.finding.deviation
-        spread = "" if deviation is None else f" ± {_in_words(deviation, self.finding.unit)}"
+        if deviation is None:
+            spread = ""
+        else:
+            spread = f" ± {_in_words(deviation, self.finding.unit)}"
+
         return _in_words(self.finding.value, self.finding.unit) + spread
 
     @property
@@ -345,11 +349,11 @@ def section_name(number: int) -> str:
 def describe_frame_size(traffic: Traffic) -> str:
     """Formats the sizes of the frames, e.g. ``64 B``, or ``64, 570, 1518 B (353.83 B on average)``."""
     sizes = ", ".join(str(size.size_bytes) for size in traffic.frame_sizes)
-    average = (
-        f" ({traffic.average_frame_size_bytes:.2f} B on average)"
-        if len(traffic.frame_sizes) > 1
-        else ""
-    )
+    if len(traffic.frame_sizes) > 1:
+        average = f" ({traffic.average_frame_size_bytes:.2f} B on average)"
+    else:
+        average = ""
+
     return f"{sizes} B{average}"
 
 

@@ -75,11 +75,11 @@ class CsitTest:
     @property
     def id(self) -> str:
         """CSIT's id of the test, without directory and number of nodes."""
-        driver = (
-            ""
-            if self.driver in _UNNAMED_DRIVERS
-            else f"{_DRIVER_NAMES.get(self.driver, self.driver)}-"
-        )
+        if self.driver in _UNNAMED_DRIVERS:
+            driver = ""
+        else:
+            driver = f"{_DRIVER_NAMES.get(self.driver, self.driver)}-"
+
         size = self.frame_size if self.frame_size == "imix" else f"{self.frame_size}b"
         cores = "" if self.cores == "-" else f"{self.cores}c"
         name = f"{driver if cores else ''}{self.suite}-{self.test_type}"

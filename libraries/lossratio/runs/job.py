@@ -475,7 +475,11 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
                 )
                 lost = f"{output.lost_frames or 0:,}"
                 unsent = f"{output.unsent_frames or 0:,}"
-                cause = "other work on its node" if output.unsent_frames else "faults of the cable"
+                if output.unsent_frames:
+                    cause = "other work on its node"
+                else:
+                    cause = "faults of the cable"
+
                 raise UnfitTesterError(
                     f"{testbed.topology.name} is not fit now: at {format_frame_rate(load)} per interface over a cable, "
                     f"its tester lost {lost} frames and could not send {unsent} "

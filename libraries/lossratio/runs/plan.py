@@ -262,11 +262,11 @@ def describe_plan(plan: Plan) -> str:
         ]
 
     forecast = sum(not test.is_known for share in plan.shares for test in share.tests)
-    note = (
-        f" {forecast} of the tests were never measured before; their time is a forecast."
-        if forecast
-        else ""
-    )
+    if forecast:
+        note = f" {forecast} of the tests were never measured before; their time is a forecast."
+    else:
+        note = ""
+
     guessed = sum(
         not test.is_known and not test.is_forecast for share in plan.shares for test in share.tests
     )

@@ -297,11 +297,11 @@ def resume(
         now = make_record(original, assignment, _check_nodes(chosen))
         differences = record.differences(now)
         _check_conditions(directory, differences, force=force)
-        forced = (
-            "; ".join(differences) or "it was not compared with the earlier results"
-            if force
-            else ""
-        )
+        if force:
+            forced = "; ".join(differences) or "it was not compared with the earlier results"
+        else:
+            forced = ""
+
         ours = {"TOPOLOGY": chosen.file, "RESUME": directory, "RESUME_FORCED": forced}
         # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
         alone = {
@@ -425,9 +425,7 @@ def _lease_left_behind(directory: Path) -> str | None:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             kept = json.load(file)
             # A lock of another machine may be invisible here.
-            if kept["boot"] == _boot():
-                return kept["token"]
-            return None
+            return kept["token"] if kept["boot"] == _boot() else None
     return None
 
 

@@ -221,7 +221,11 @@ class VerdictListener:
 
         kinds = self._kinds.get(result.id, frozenset()) | _kinds_in(result.message, failures)
         self._kinds[result.id] = kinds
-        failure = _kind_of_test(result.message, kinds) if result.status == "FAIL" else None
+        if result.status == "FAIL":
+            failure = _kind_of_test(result.message, kinds)
+        else:
+            failure = None
+
         verdict = verdict_of(
             result, failure, is_misfit=result.skipped and self._misfits.has(result)
         )

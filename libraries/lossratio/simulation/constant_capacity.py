@@ -393,7 +393,11 @@ class ConnectionTable:
         """Connections that are established at most in so many seconds."""
         # The n-th of them takes 1 / rate + scan * n seconds.
         root = math.sqrt(1.0 + 2.0 * self.scan * self.rate**2 * duration)
-        served = self.rate * duration if not self.scan else (root - 1.0) / (self.scan * self.rate)
+        if not self.scan:
+            served = self.rate * duration
+        else:
+            served = (root - 1.0) / (self.scan * self.rate)
+
         return min(self.burst + served, self.room - self.kept)
 
     def _lost(self, traffic: Traffic) -> int:

@@ -136,11 +136,11 @@ class SimulatedMeasurer:
 
         self.now += trial.rest
         intended = _whole_frames(trial.load * trial.duration)
-        sent = (
-            min(intended, _whole_frames(self._max_rate * trial.duration))
-            if self._max_rate < math.inf
-            else intended
-        )
+        if self._max_rate < math.inf:
+            sent = min(intended, _whole_frames(self._max_rate * trial.duration))
+        else:
+            sent = intended
+
         if trial.certain_above is None or sent < intended:
             # What is lost at a load that the generator cannot send may be the generator's fault.
             counters = [
@@ -189,11 +189,11 @@ class SimulatedMeasurer:
     def run(self, courses: Sequence[Course], step: trials.Step) -> None:
         """Sends a part of a trial's traffic, adds it to the directions' courses, and advances the clock by it."""
         intended = _whole_frames(step.load * step.duration)
-        sent = (
-            min(intended, _whole_frames(self._max_rate * step.duration))
-            if self._max_rate < math.inf
-            else intended
-        )
+        if self._max_rate < math.inf:
+            sent = min(intended, _whole_frames(self._max_rate * step.duration))
+        else:
+            sent = intended
+
         traffic = Traffic(self.now, step.duration, sent)
         for course, losses in zip(courses, self._located(traffic), strict=True):
             course.add(traffic, intended, losses)

@@ -350,7 +350,11 @@ def _link_changes(
 
     for end, (before_port, port) in known.items() if way.is_local else ():
         # What there was no room for on the way from the TG, the generator knows.
-        refused = 0 if port is None else (port.refused or 0) - (before_port.refused or 0)
+        if port is None:
+            refused = 0
+        else:
+            refused = (port.refused or 0) - (before_port.refused or 0)
+
         if refused > 0 and way.side(end.node) == "DUT":
             yield Change(_BY_KEY["wire", "refused"], end.node, name, after=str(refused))
 

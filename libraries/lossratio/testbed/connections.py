@@ -44,9 +44,11 @@ class Connections:
                     "would have to be answers. Send one way only, with bidirectional=False."
                 )
             if to_nat and table.known_ports != self._connections:
-                known = (
-                    "cannot be known" if table.known_ports is None else f"are {table.known_ports:,}"
-                )
+                if table.known_ports is None:
+                    known = "cannot be known"
+                else:
+                    known = f"are {table.known_ports:,}"
+
                 raise TrafficError(
                     f"Frames from the east go to all ports of a NAT, over {self._connections:,} connections, and the "
                     f"ports of {name} {known} beforehand. Take a profile with as many hosts as det44_hosts, 1024 for "
@@ -58,11 +60,10 @@ class Connections:
         )
         self._handshake = Exchange() if is_tcp else None
         self._safe_rate = min(table.safe_rate or FILL_RATE for table in tables.values())
-        self._rate = (
-            _FIRST_RATE
-            if self._connections >= _MANY and self._safe_rate == FILL_RATE
-            else self._safe_rate
-        )
+        if self._connections >= _MANY and self._safe_rate == FILL_RATE:
+            self._rate = _FIRST_RATE
+        else:
+            self._rate = self._safe_rate
 
     @property
     def facts(self) -> dict[str, Any]:

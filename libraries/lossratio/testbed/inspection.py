@@ -76,7 +76,11 @@ def known_as(interface: Interface) -> str:
 def _state(fields: Sequence[str]) -> InterfaceState:
     name, driver, mac_address, state, speed, mtu = fields
     # A link that is down has the speed -1.
-    bit_rate = int(speed) * _SPEED_UNIT if speed.isdecimal() and int(speed) > 0 else None
+    if speed.isdecimal() and int(speed) > 0:
+        bit_rate = int(speed) * _SPEED_UNIT
+    else:
+        bit_rate = None
+
     return InterfaceState(
         name, driver, mac_address, state, bit_rate, int(mtu) if mtu.isdecimal() else None
     )
@@ -95,11 +99,11 @@ def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tu
     port_states: list[PortState] = []
     for node, session in sessions.items():
         own = {port.name: port for port in ports if port.node_name == node}
-        states = (
-            read_interfaces(session, {name: port.interface for name, port in own.items()})
-            if own
-            else {}
-        )
+        if own:
+            states = read_interfaces(session, {name: port.interface for name, port in own.items()})
+        else:
+            states = {}
+
         port_states += [PortState(own[name], state) for name, state in states.items()]
     return tuple(port_states)
 

@@ -51,7 +51,11 @@ class TesterLimit(FileModel):
         Raises:
             TopologyError: If the file is no record, is the record of another generator, or cannot be written.
         """
-        record = read_record(file) if file.exists() else SelfTestRecord(generator=generator)
+        if file.exists():
+            record = read_record(file)
+        else:
+            record = SelfTestRecord(generator=generator)
+
         if record.generator != generator:
             raise TopologyError(
                 f"{file} is about the generator {record.generator}, and this one is {generator}. Name another file."
@@ -196,7 +200,11 @@ def _within(bit_rate: float, profile: TrafficProfile, overhead: Overhead) -> tup
     fattest, longer = max(zip(profile.directions, overhead, strict=False), key=bits_per_load)
     load = bit_rate / bits_per_load((fattest, longer))
     share = "" if fattest.load_share == 1.0 else f"{fattest.load_share:g} x "
-    added = f" {'-' if longer < 0 else '+'} {abs(longer)} of encapsulation" if longer else ""
+    if longer:
+        added = f" {'-' if longer < 0 else '+'} {abs(longer)} of encapsulation"
+    else:
+        added = ""
+
     frame = f"{share}({fattest.average_frame_size:.6g} + {L1_OVERHEAD}{added}) bytes x 8"
     return (
         load,

@@ -295,10 +295,19 @@ class _Trail:
     def lost_before(self, hop: _Counter, received: int) -> _Loss:
         """So few frames arrive at a hop."""
         name = hop.hop.node_name
-        few = f"only {received:,} of {self.sent:,} frames arrive" if received else "nothing arrives"
+        if received:
+            few = f"only {received:,} of {self.sent:,} frames arrive"
+        else:
+            few = "nothing arrives"
+
         if self.silent:
             return self.lost_unseen(f"{few} at {name}")
-        or_filter = " and at the destination MAC addresses" if isinstance(hop, _BlackBox) else ""
+
+        if isinstance(hop, _BlackBox):
+            or_filter = " and at the destination MAC addresses"
+        else:
+            or_filter = ""
+
         return _Loss(
             "wire",
             f"{self.last} sends, and {few} at {name}; look at the link between them{or_filter}.",

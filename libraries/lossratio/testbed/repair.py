@@ -105,8 +105,15 @@ class Watch:
         """
         self.is_verified = False
         before = self._last
-        self._last = self._reader.read_answering() if self.resets_duts else self._reader.read()
-        changes = () if before is None else changes_between(before, self._last, self._way)
+        if self.resets_duts:
+            self._last = self._reader.read_answering()
+        else:
+            self._last = self._reader.read()
+
+        changes: tuple[Change, ...] = ()
+        if before is not None:
+            changes = changes_between(before, self._last, self._way)
+
         if not self.resets_duts:
             return changes
         if self._way.tg_name not in self._last.nodes:
@@ -181,11 +188,10 @@ class Watch:
                 changes = (*faults_in(self.read(), self._way), *changes)
         except NodeError:
             # DUTs that do not answer, and whose links are lost, too.
-            seen = (
-                ()
-                if self._last is None
-                else changes_between(self._last, self._reader.read_answering(), self._way)
-            )
+            seen: tuple[Change, ...] = ()
+            if self._last is not None:
+                seen = changes_between(self._last, self._reader.read_answering(), self._way)
+
             changes = tuple(change for change in seen if change.rule.change == "dead")
 
         if not any(change.is_fatal for change in changes):
@@ -302,7 +308,10 @@ class RepairingMeasurer:
                 # into the journal then.
                 self._check()
                 changes = unanswered(self._watch.changes(), output)
-                fault = error_of(changes) if any(change.is_fatal for change in changes) else None
+                if any(change.is_fatal for change in changes):
+                    fault = error_of(changes)
+                else:
+                    fault = None
 
                 if fault is None and not self._is_to_be_repeated(changes, attempts):
                     lost_all = any(
@@ -361,7 +370,10 @@ class RepairingMeasurer:
 
         # The side that was guilty first stays guilty, even if a repair failed for another reason.
         cause = first if isinstance(first, TesterError | LinkError) else fault
-        kind = type(cause) if isinstance(cause, TesterError | LinkError) else TrafficError
+        kind: type[TrafficError] = TrafficError
+        if isinstance(cause, TesterError | LinkError):
+            kind = type(cause)
+
         last = "" if cause is fault else f" The last error: {fault}"
         raise kind(
             f"{cause} Attempts to repair this, without success: {len(repairs)}.{last}"

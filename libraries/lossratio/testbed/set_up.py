@@ -135,7 +135,10 @@ def log_in_on_all(
         )
     }
     claim = make_claim(topology, purpose=purpose)
-    lease = None if claim is None else undo.enter_context(Lease.take(sessions[tg_name], claim))
+    if claim is None:
+        lease = None
+    else:
+        lease = undo.enter_context(Lease.take(sessions[tg_name], claim))
 
     for port in path.ports:
         name = port.node_name
@@ -310,11 +313,11 @@ class LiveSetUp:
         """The ends of each path, with the generator's names for them."""
 
         def end(port: Port, mac: str | None) -> TrafficPort:
-            name = (
-                self.generator.port_name(port)
-                if port.node_name == self.tg_name
-                else str(port.interface.name)
-            )
+            if port.node_name == self.tg_name:
+                name = self.generator.port_name(port)
+            else:
+                name = str(port.interface.name)
+
             return traffic_port(port, name, mac)
 
         return tuple(
@@ -332,7 +335,10 @@ class LiveSetUp:
         """The conditions of a measurement for test reports."""
         paths = [link.path for link in self.links]
         is_lab = request.topology.addresses == "lab"
-        own = request.topology.sides(paths, profile.versions) if is_lab else ((WEST, EAST),)
+        if is_lab:
+            own = request.topology.sides(paths, profile.versions)
+        else:
+            own = ((WEST, EAST),)
 
         return Conditions(
             testbed=describe_testbed(request.topology, str(request.file), paths),

@@ -156,7 +156,10 @@ class SimulatedTestbed(Testbed):
         except ValueError as error:
             raise TopologyError(f"{request.file}: {error}") from error
 
-        self._recovery_time = 0.0 if request.dut is None else request.dut.options.recovery_time
+        if request.dut is None:
+            self._recovery_time = 0.0
+        else:
+            self._recovery_time = request.dut.options.recovery_time
 
     @contextmanager
     def ready_for(

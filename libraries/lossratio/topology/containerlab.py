@@ -318,7 +318,12 @@ class _Reader:
         prefix, lab = self._file.prefix, self._file.name
         if kind == "ext-container" or prefix == "":
             return {"netns": name}
-        before = "" if prefix == "__lab-name" else f"{'clab' if prefix is None else prefix}-"
+
+        if prefix == "__lab-name":
+            before = ""
+        else:
+            before = f"{'clab' if prefix is None else prefix}-"
+
         return {"netns": f"{before}{lab}-{name}"}
 
     def _in_its_namespace(self, end: LabEnd) -> LabEnd:
@@ -387,7 +392,11 @@ def _deployed_lab(deployed: _Deployed) -> Lab:
     nodes = {}
     for name, data in deployed.nodes.items():
         kind = str(data.get("kind", ""))
-        reach = {} if kind in _NO_CONTAINERS else {"netns": str(data.get("longname", name))}
+        if kind in _NO_CONTAINERS:
+            reach = {}
+        else:
+            reach = {"netns": str(data.get("longname", name))}
+
         nodes[name] = _lab_node(name, kind, reach, str(data.get("image", "")))
 
     links, left_out = [], []

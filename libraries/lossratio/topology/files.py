@@ -254,9 +254,10 @@ def _without_dangling_links(nodes: Any) -> Any:
         if ends[str(port["link"])] == 1:
             other = port.get("other", {})
             # Anything but a mapping stays as it is: the checks find it.
-            port["other"] = (
-                {**other, "link": port.pop("link")} if isinstance(other, dict) else other
-            )
+            if isinstance(other, dict):
+                port["other"] = {**other, "link": port.pop("link")}
+            else:
+                port["other"] = other
 
     return nodes
 

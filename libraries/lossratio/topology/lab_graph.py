@@ -350,7 +350,11 @@ def _remarks(lab: Lab, source: Path, path: _Path) -> Iterator[str]:
         ends = " and ".join(dict.fromkeys((path.duts[0], path.duts[-1])))
         yield f"The generator is in a namespace of its own, joined to {ends} by veth: lossratio testbed join FILE."
     else:
-        also = f" It could also be on {', '.join(path.choices)}: --tg NODE." if path.choices else ""
+        if path.choices:
+            also = f" It could also be on {', '.join(path.choices)}: --tg NODE."
+        else:
+            also = ""
+
         yield f"The generator is on {path.tg}.{also}"
     yield f"The path goes through {', '.join(path.duts)}."
     others = [name for name in lab.nodes if name != path.tg and name not in path.duts]

@@ -340,7 +340,11 @@ class Topology(FileModel):
                 "mac_address": None if mac_address is None else mac_address.lower(),
             }
             for field, address in own.items():
-                other = port if address is None else addresses.setdefault((field, address), port)
+                if address is None:
+                    other = port
+                else:
+                    other = addresses.setdefault((field, address), port)
+
                 if other is not port:
                     where = ("nodes", port.node_name, "interfaces", port.name, field)
                     yield where, f"{other} has the same {field}"

@@ -221,11 +221,11 @@ def find_paths(
         for here, there in itertools.pairwise(names):
             link = _first_link(free, here, there, is_usable)
             if link is None:
-                few = (
-                    f"{count} parallel links are asked for, and there are {len(paths)}: "
-                    if count > 1
-                    else ""
-                )
+                if count > 1:
+                    few = f"{count} parallel links are asked for, and there are {len(paths)}: "
+                else:
+                    few = ""
+
                 raise NotMeasuredHereError(few + _why_not(links, here, there, nic))
             del free[str(link[0].interface.link)]
             ports += link

@@ -112,7 +112,11 @@ class WatchedTrial:
 
 def read_watched(answer: Mapping[str, Any], names: Sequence[str]) -> WatchedTrial:
     """An answer to ``watched_trial``."""
-    certain_after = None if answer["certain_after"] is None else float(answer["certain_after"])
+    if answer["certain_after"] is None:
+        certain_after = None
+    else:
+        certain_after = float(answer["certain_after"])
+
     if answer["ended"] and certain_after is None:
         raise ValueError("it ended early for no reason")
     missing = {name: _count(answer["most_missing"][name]) for name in names}

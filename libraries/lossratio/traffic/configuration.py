@@ -98,7 +98,11 @@ class FrameHeaders:
             room = min(size for size, _ in sizes) - FCS_BYTES - len(self.data)
             has_room = room >= TAG_BYTES + COMPENSATION_BYTES
             # RFC 9293: the urgent pointer means nothing without the flag URG.
-            compensation = len(self.data) + TAG_BYTES if has_room else self.urgent_pointer
+            if has_room:
+                compensation = len(self.data) + TAG_BYTES
+            else:
+                compensation = self.urgent_pointer
+
             is_numbered = compensation is not None
 
         return FramesSpec(
@@ -403,7 +407,10 @@ def _spread(spec: FramesSpec) -> FramesSpec:
         turn += 1
     fields = []
     for each in spec.fields:
-        order = range(each.count) if each.seed is None else permutation(each.seed, each.count)
+        order: Sequence[int] = range(each.count)
+        if each.seed is not None:
+            order = permutation(each.seed, each.count)
+
         steps = each.offsets or order
         values = tuple(each.first + steps[number % each.count] for number in numbers)
         fields.append(replace(each, first=min(values), count=count, seed=None, values=values))

@@ -188,13 +188,21 @@ class TrafficMeasurer:
 
         directions = self._with_changed_fields(directions)
         ended = self._end_traffic(directions)
-        decided_after = watched.certain_after if watched is not None and watched.ended else None
+        if watched is not None and watched.ended:
+            decided_after = watched.certain_after
+        else:
+            decided_after = None
+
         output = self._output(
             trial, directions, elapsed=ended - started, decided_after=decided_after
         )
 
         if watched is not None and watched.ended:
-            change = _IN_FLIGHT_DECAY if output.loss_ratio > (trial.certain_above or 0.0) else 2.0
+            if output.loss_ratio > (trial.certain_above or 0.0):
+                change = _IN_FLIGHT_DECAY
+            else:
+                change = 2.0
+
             seen = 2.0 * watched.were_in_flight / trial.load
             self._in_flight = max(trials.IN_FLIGHT, seen, change * self._in_flight)
 
@@ -255,7 +263,11 @@ class TrafficMeasurer:
 
     def _begin_traffic(self, rest: float = 0.0) -> None:
         """Waits until the SUT had its idle time."""
-        quiet = 0.0 if self._quiet_since is None else time.monotonic() - self._quiet_since
+        if self._quiet_since is None:
+            quiet = 0.0
+        else:
+            quiet = time.monotonic() - self._quiet_since
+
         time.sleep(max(0.0, max(self._idle_time, rest) - quiet))
         self._late_frames.begin_traffic()
 

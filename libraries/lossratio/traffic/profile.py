@@ -329,7 +329,11 @@ def load_profile(
             problem), or the frame size is impossible.
     """
     profile = _read_profile(name_or_path)
-    shown = profile.name if profile.name == name_or_path else f"{profile.name} ({name_or_path})"
+    if profile.name == name_or_path:
+        shown = profile.name
+    else:
+        shown = f"{profile.name} ({name_or_path})"
+
     fields = profile.model_dump()
     if bidirectional is not None:
         fields["bidirectional"] = bidirectional

@@ -196,11 +196,10 @@ class TrexServer:
             ending = "no exit status" if self._look().pid is None else "it still runs"
         else:
             signal = status - _SIGNALLED
-            ending = (
-                f"ended by signal {signal}"
-                if 0 < signal <= _LAST_SIGNAL
-                else f"exit status {status}"
-            )
+            if 0 < signal <= _LAST_SIGNAL:
+                ending = f"ended by signal {signal}"
+            else:
+                ending = f"exit status {status}"
 
         return f"{words} ({ending}; log: {self.program.log})"
 

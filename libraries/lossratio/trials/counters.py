@@ -147,7 +147,11 @@ def output_from_counters(
 
     is_early = decided_after is not None
     due = (each.sent_frames + each.unsent_frames for each in directions)
-    least = due if is_early else (_least_expected(trial, each, tolerance) for each in directions)
+    if is_early:
+        least = due
+    else:
+        least = (_least_expected(trial, each, tolerance) for each in directions)
+
     counted = tuple(map(_checked, directions, least))
     total = _Total.of(counted, is_early=is_early)
     surplus = any(direction.received_frames > direction.sent_frames for direction in counted)
@@ -402,15 +406,14 @@ def faults_in_words(counters: DirectionCounters) -> str:
     examined = ", ".join(
         f"{'about ' * is_sample}{count:,} {fault}" for fault, count in faults.items() if count
     )
-    estimate = (
-        f" (estimated from {counters.examined_frames:,} frames examined)"
-        if is_sample and examined
-        else ""
-    )
-    known = (
-        f"{counters.wrong_length_frames:,} truncated or padded"
-        if counters.wrong_length_frames
-        else ""
-    )
+    if is_sample and examined:
+        estimate = f" (estimated from {counters.examined_frames:,} frames examined)"
+    else:
+        estimate = ""
+
+    if counters.wrong_length_frames:
+        known = f"{counters.wrong_length_frames:,} truncated or padded"
+    else:
+        known = ""
 
     return ", ".join(part for part in (known, examined + estimate) if part)

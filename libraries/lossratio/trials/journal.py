@@ -564,11 +564,11 @@ def _opening(path: Path) -> AbstractContextManager[None]:
 
 
 def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
-    saved = (
-        "saves the trials before that line"
-        if number > 1
-        else "sets it aside, so that its test begins anew"
-    )
+    if number > 1:
+        saved = "saves the trials before that line"
+    else:
+        saved = "sets it aside, so that its test begins anew"
+
     return SearchError(
         f"{path}, line {number}: {problem}. The journal is damaged there; 'lossratio repair {path}' {saved}."
     )

@@ -53,9 +53,12 @@ def run_search(
             purpose = getattr(controller, "purpose", None)
             if journal is not None:
                 journal.prove_before(trial)
-            meanwhile = (
-                beside.submit(controller.meanwhile) if hasattr(controller, "meanwhile") else None
-            )
+
+            if hasattr(controller, "meanwhile"):
+                meanwhile = beside.submit(controller.meanwhile)
+            else:
+                meanwhile = None
+
             result = TrialResult(trial, measurer.measure(trial))
             if journal is not None:
                 text = None if purpose is None else str(purpose)

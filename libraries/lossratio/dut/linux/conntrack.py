@@ -130,7 +130,10 @@ class ConntrackOptions(FileModel):
             yield {"masquerade": None}
         else:
             first = last - (self.nat_addresses - 1)
-            addresses = str(last) if first == last else {"range": [str(first), str(last)]}
+            addresses: Any = str(last)
+            if first != last:
+                addresses = {"range": [str(first), str(last)]}
+
             yield {"snat": {"addr": addresses, "family": "ip" if last.version == 4 else "ip6"}}
 
 
@@ -147,7 +150,11 @@ class Conntrack(ConnectionTable):
         self.node_name = node.name
         self.most = options.most_connections
         self.translates = self.is_one_way = options.nat is not None
-        self.safe_rate = options.new_connections / 2 if options.new_connections else None
+        if options.new_connections:
+            self.safe_rate = options.new_connections / 2
+        else:
+            self.safe_rate = None
+
         self._options = options
         self._renew = renew
 

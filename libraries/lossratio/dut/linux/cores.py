@@ -122,11 +122,11 @@ def cores_of_path(
 
     def numa_node_of(port: Port) -> int:
         address = port.interface.pci_address if are_cards else None
-        place = (
-            f"/sys/class/net/{port.interface.name}/device"
-            if address is None
-            else f"/sys/bus/pci/devices/{address}"
-        )
+        if address is None:
+            place = f"/sys/class/net/{port.interface.name}/device"
+        else:
+            place = f"/sys/bus/pci/devices/{address}"
+
         file = f"{place}/numa_node"
         # A virtual interface has no such file. That of a device without a NUMA node holds -1.
         return max(0, int(node.read_files(file).get(file, "0")))
@@ -173,15 +173,22 @@ def describe_cores(choice: CoreChoice) -> str:
     main = (
         f"main thread {choice.main}{' (shared with the operating system)' if choice.shared else ''}"
     )
-    main = f"on the CPUs of {', '.join(choice.beside)}, too: {main}" if choice.beside else main
+    if choice.beside:
+        main = f"on the CPUs of {', '.join(choice.beside)}, too: {main}"
+    else:
+        main = main
+
     if choice.of_east:
         return (
             f"{main}, workers {cpu_list(of_west)} for the west card on NUMA node {choice.numa_node} and "
             f"{cpu_list(of_east)} for the east card on the other node"
         )
-    far = (
-        f"; {', '.join(choice.far)} is on another node, and its frames cross" if choice.far else ""
-    )
+
+    if choice.far:
+        far = f"; {', '.join(choice.far)} is on another node, and its frames cross"
+    else:
+        far = ""
+
     return f"{main}, workers {cpu_list(choice.workers)} on NUMA node {choice.numa_node}{far}"
 
 

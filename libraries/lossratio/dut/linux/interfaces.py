@@ -156,11 +156,11 @@ def _lifelines(node: DutNode) -> Iterator[tuple[str, str]]:
     )
     for route in routes:
         if route["dst"] == "default" or ip_network(route["dst"]) in in_pieces:
-            what = (
-                "the default route"
-                if route["dst"] == "default"
-                else f"a part of the default route ({route['dst']})"
-            )
+            if route["dst"] == "default":
+                what = "the default route"
+            else:
+                what = f"a part of the default route ({route['dst']})"
+
             hops = (route, *route.get("nexthops", ()))
             yield from ((hop["dev"], what) for hop in hops if "dev" in hop)
 
@@ -168,6 +168,10 @@ def _lifelines(node: DutNode) -> Iterator[tuple[str, str]]:
     if connection:
         client, _, zone = connection[0].partition("%")
         answer = node.attempt("ip", "-json", "route", "get", client)
-        routes = json.loads(answer.stdout) if answer.exit_status == 0 and not zone else []
+        if answer.exit_status == 0 and not zone:
+            routes = json.loads(answer.stdout)
+        else:
+            routes = []
+
         devices = [zone, *(route.get("dev") for route in routes)]
         yield from ((device, "the SSH session") for device in devices if device)

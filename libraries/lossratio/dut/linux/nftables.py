@@ -88,9 +88,11 @@ class Ruleset:
     @property
     def counters(self) -> dict[str, str]:
         """Names of the counters of dropped frames, by their place."""
-        policers = (
-            {f"policer {name}": _counter(name) for name in self.entrances} if self.policer else {}
-        )
+        if self.policer:
+            policers = {f"policer {name}": _counter(name) for name in self.entrances}
+        else:
+            policers = {}
+
         return policers | {
             name.replace("_", " "): name for name, _ in self.connection_rules if name
         }

@@ -194,7 +194,10 @@ class NodeDut(Dut[OptionsT_co]):
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
         """Programs that the kind needs with these options."""
-        software = () if self.software is None else (replace(self.software, program=self.program),)
+        software: tuple[Tool, ...] = ()
+        if self.software is not None:
+            software = (replace(self.software, program=self.program),)
+
         return tuple(dict.fromkeys((*self.tools, IP, NFT, ETHTOOL, *software)))
 
     def check_ports(self) -> None:

@@ -178,11 +178,11 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     def facts(self) -> dict[str, Any]:
         """The CPUs, and the cards."""
-        cards = (
-            {address: pci_facts(self.node, address) for address, _ in self.cards}
-            if self.uses_cards
-            else {}
-        )
+        if self.uses_cards:
+            cards = {address: pci_facts(self.node, address) for address, _ in self.cards}
+        else:
+            cards = {}
+
         cores = self._choose_cores()
         lists = {
             name: list(getattr(cores, name)) for name in ("workers", "far", "of_east", "beside")

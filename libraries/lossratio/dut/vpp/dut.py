@@ -154,11 +154,11 @@ class Vpp(ProgramDut[VppOptions]):
                     )
                 raise self.node.error(f"{problem} Set up the testbed with duts={needed}.")
 
-        by = (
-            f"driver: {self.hop.vpp.driver}"
-            if self.uses_cards
-            else f"sockets={self.options.sockets}"
-        )
+        if self.uses_cards:
+            by = f"driver: {self.hop.vpp.driver}"
+        else:
+            by = f"sockets={self.options.sockets}"
+
         plugins = {plugin: "" for plugin in [_PLUGINS.get(by)] if plugin is not None}
         check_installed(self.node, self.program, self.options, {by: Needs(plugins=plugins)})
         ports = both_ports((self.west, self.east), ("", ""))
@@ -503,7 +503,11 @@ class Vpp(ProgramDut[VppOptions]):
                 control.configure(changes, Command(f"set interface mac address host-{name} {mac}"))
                 continue
 
-            queues = f" num-rx-queues {self.options.queues}" if self.options.queues else ""
+            if self.options.queues:
+                queues = f" num-rx-queues {self.options.queues}"
+            else:
+                queues = ""
+
             # Without hw-addr VPP would choose an address that no neighbour knows.
             # On an interface without offloads, VPP would announce a header before each frame, but send none, and no
             # frame would pass. Test frames have their checksums, so they need no offloads.

@@ -236,7 +236,10 @@ class XdpDevice(NodeDut[XdpOptions]):
         self._mode = self.options.attach
         self._not_native = None
         if self._mode == "auto":
-            self._mode = "native" if all(self.ask("check")["sends"].values()) else "generic"
+            if all(self.ask("check")["sends"].values()):
+                self._mode = "native"
+            else:
+                self._mode = "generic"
         self._directory = make_directory(changes, self.kind)
         if self.options.is_own:
             self._start(changes, self._directory, west_mac, east_mac)
@@ -268,7 +271,11 @@ class XdpDevice(NodeDut[XdpOptions]):
             for name, account in self.ask("report").items()
         }
         file = self.options.object
-        digest = None if file is None else hashlib.sha256(self._read_object(file)).hexdigest()
+        if file is None:
+            digest = None
+        else:
+            digest = hashlib.sha256(self._read_object(file)).hexdigest()
+
         facts = {"attached": self._mode, "programs": programs, "object_sha256": digest}
         if self._not_native is None:
             return facts

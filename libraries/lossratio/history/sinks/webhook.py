@@ -55,7 +55,11 @@ class Webhook(FileModel, Sink):
             )
 
         headers = {name: callouts.with_variables(value) for name, value in self.headers.items()}
-        body = message.data if self.body is None else _filled(self.body, message.data["text"])
+        if self.body is None:
+            body = message.data
+        else:
+            body = _filled(self.body, message.data["text"])
+
         try:
             callouts.http_request(
                 url,
@@ -67,11 +71,11 @@ class Webhook(FileModel, Sink):
             )
         except callouts.CallError as error:
             place = callouts.without_secrets(url).split("/")[2] or "the webhook"
-            said = (
-                f" answered with {error}"
-                if isinstance(error, callouts.AnswerError)
-                else f": {error}"
-            )
+            if isinstance(error, callouts.AnswerError):
+                said = f" answered with {error}"
+            else:
+                said = f": {error}"
+
             raise NotSentError(f"{place.partition(':')[0]}{said}") from error
 
 

@@ -222,9 +222,10 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     if slow is not None and least is not None and most is not None:
         # The percentile is wrong by an interval at most, and lies between least and most.
         error = min(slow * max(counters.interval_ratio, 10.0**-_DIGITS), most - least)
-        variation = (
-            slow - least if 2.0 * error <= max(slow - least, counters.resolution_us) else None
-        )
+        if 2.0 * error <= max(slow - least, counters.resolution_us):
+            variation = slow - least
+        else:
+            variation = None
 
     return DirectionLatency(
         **{field.name: getattr(counters, field.name) for field in fields(OneWayLatency)}
@@ -256,8 +257,16 @@ def latency_result(
 def latency_lines(latency: Iterable[LatencyAtLoad]) -> Iterator[str]:
     """Latency in words: a line for each load, with a line for each direction below it."""
     for at_load in latency:
-        loss = "" if at_load.loss_ratio is None else f", loss {format_ratio(at_load.loss_ratio)}"
-        unsent = f" ({at_load.unsent_frames:,} frames unsent)" if at_load.unsent_frames else ""
+        if at_load.loss_ratio is None:
+            loss = ""
+        else:
+            loss = f", loss {format_ratio(at_load.loss_ratio)}"
+
+        if at_load.unsent_frames:
+            unsent = f" ({at_load.unsent_frames:,} frames unsent)"
+        else:
+            unsent = ""
+
         yield f"latency at {name_load(at_load)}{loss}{unsent}"
         if at_load.error is not None:
             yield f"  failed: {at_load.error}"

@@ -268,11 +268,11 @@ def _at(
 ) -> dict[str, Any] | None:
     """The latency of all links together, in whole microseconds, as TRex reports it."""
     at_load = next((one for one in latency if one.share_ratio == share), None)
-    links = (
-        []
-        if at_load is None
-        else [one for one in at_load.directions if one.direction in directions]
-    )
+    if at_load is None:
+        links = []
+    else:
+        links = [one for one in at_load.directions if one.direction in directions]
+
     # CSIT leaves out a direction whose largest latency rounds to nothing.
     whole = [
         [round(value) for value in values if value is not None]

@@ -110,17 +110,21 @@ class ActiveModifier:
         self._modifier = modifier
         wanted = _COMMANDS.get(modifier, _Commands(0, 0.0, ""))
         if modifier is not None and wanted.number and len(commands) != wanted.number:
-            number = "one command" if wanted.number == 1 else "two commands that alternate"
+            if wanted.number == 1:
+                number = "one command"
+            else:
+                number = "two commands that alternate"
+
             raise SearchError(
                 f"The modifier {modifier.value!r} of RFC 2544 needs {number}, as frames of the test stream cannot be "
                 f"answered: e.g. {wanted.example}."
             )
         if len(commands) != wanted.number:
-            name = (
-                "A run without a modifier"
-                if modifier is None
-                else f"The modifier {modifier.value!r}"
-            )
+            if modifier is None:
+                name = "A run without a modifier"
+            else:
+                name = f"The modifier {modifier.value!r}"
+
             raise SearchError(f"{name} has no commands; leave modifier_commands out.")
 
         self._filters = _filters(testbed) if modifier is Modifier.FILTERS else ""
@@ -166,11 +170,11 @@ class ActiveModifier:
         if self._modifier in notes:
             return ModifierReport(notes[self._modifier], is_as_asked=True)
 
-        failed = (
-            f"; {len(self._failures)} failed, the first one: {self._failures[0]}"
-            if self._failures
-            else ""
-        )
+        if self._failures:
+            failed = f"; {len(self._failures)} failed, the first one: {self._failures[0]}"
+        else:
+            failed = ""
+
         done = f"{self._done} commands on the controller, one in {self._interval:g} s"
         return ModifierReport(
             f"{done}, and not frames of the test stream{failed}", is_as_asked=False

@@ -171,11 +171,11 @@ def draw_throughput(run: Rfc2544Run) -> str:
         return ""
 
     known = all(result.max_load.theoretical_maximum is not None for result in results)
-    upper = (
-        "theoretical maximum of the links"
-        if known
-        else "theoretical maximum, or maximum load where it is not known"
-    )
+    if known:
+        upper = "theoretical maximum of the links"
+    else:
+        upper = "theoretical maximum, or maximum load where it is not known"
+
     highest = max(rate for _, rate in theoretical) * 1.05
     plot = Plot(
         Axis(0.0, theoretical[-1][0] * 1.02, _LEFT, _RIGHT), Axis(0.0, highest, _BOTTOM, _TOP)
@@ -227,7 +227,11 @@ def draw_loss(run: Rfc2544Run) -> str:
         result.max_load.theoretical_maximum is not None
         for result in run.results_of(Rfc2544Test.FRAME_LOSS)
     )
-    load = "load, % of the theoretical maximum" if known else "load, % of the maximum load"
+    if known:
+        load = "load, % of the theoretical maximum"
+    else:
+        load = "load, % of the maximum load"
+
     return _finish(plot, names, "frame loss rate, %", load, "Frame loss rate")
 
 

@@ -214,11 +214,11 @@ def run_rfc2544(
 
     with modifier:
         for profile, test in planned:
-            name = (
-                profile.frame_size
-                if isinstance(profile.frame_size, str)
-                else f"{profile.frame_size}B"
-            )
+            if isinstance(profile.frame_size, str):
+                name = profile.frame_size
+            else:
+                name = f"{profile.frame_size}B"
+
             identity = place.test.model_copy(
                 update={"name": f"{place.test.name} {name} {test.value}"}
             )

@@ -47,11 +47,11 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
 
 def limit_in_words(guard: GuardStatement, stated_fps: float) -> str:
     """The verdict, the load that it is about, and what it leaves open, in a few words: they go beside the number."""
-    rare = (
-        f" losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
-        if guard.unseen_burst_trials
-        else ""
-    )
+    if guard.unseen_burst_trials:
+        rare = f" losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
+    else:
+        rare = ""
+
     if guard.verdict is Verdict.EXTRAPOLATED:
         line = "extrapolated: the frames or trials at the critical load do not verify it"
         if rare:
@@ -90,7 +90,11 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
 
     if critical_load.ended_by is not None:
         wider = critical_load.stopping_factor
-        note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"
+        if wider == 1.0:
+            note = ""
+        else:
+            note = f" (the interval is {wider:.3g} times as wide for that)"
+
         yield "ended by", f"{critical_load.ended_by}{note}"
 
 

@@ -200,11 +200,11 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
     ) -> SoakResult:
         """The critical load. A model that does not fit, or a critical load beyond the limits, is no error."""
         run = measured.run
-        found = (
-            None
-            if run.error is not None
-            else describe_critical_load(measured.result, run.conditions)
-        )
+        if run.error is not None:
+            found = None
+        else:
+            found = describe_critical_load(measured.result, run.conditions)
+
         return self.result(
             **measured.stated(
                 max_load, None if found is None else found.reason, self.why_set_aside

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Literal
 
@@ -187,9 +187,9 @@ def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
     ]
     mean = sum(weight * own for weight, own, _ in parts)
     variance = sum(weight * (stdev**2 + (own - mean) ** 2) for weight, own, stdev in parts)
-    checked = (
-        (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance))) if parts else ()
-    )
+    checked: Iterable[tuple[str, Rate, float]] = ()
+    if parts:
+        checked = (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance)))
 
     for name, rate, made in checked:
         # Each weight is at most 1, so the digits that were cut off are no more than a rounding error of the sum.

@@ -70,7 +70,10 @@ class SoakView(View[SoakResult]):
         if critical_load.reason is None:
             guard = critical_load.guard
             stated_fps = critical_load.stated.per_interface_fps
-            state = "regular" if guard is None else f"regular, {limit_in_words(guard, stated_fps)}"
+            if guard is None:
+                state = "regular"
+            else:
+                state = f"regular, {limit_in_words(guard, stated_fps)}"
 
         yield f"critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run): {state}"
         yield value_line(critical_load.stated_as, critical_load.stated)
@@ -105,11 +108,11 @@ class SoakView(View[SoakResult]):
         variation = None if critical_load is None else critical_load.variation
         if variation is not None and variation.after_overload is not None:
             yield f"of a SUT that was not overloaded just before: {variation.after_overload}"
-        guard = (
-            None
-            if critical_load is None or critical_load.reason is not None
-            else critical_load.guard
-        )
+
+        if critical_load is None or critical_load.reason is not None:
+            guard = None
+        else:
+            guard = critical_load.guard
 
         if (
             critical_load is not None

@@ -347,9 +347,12 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
 
     report = result.goals[0] if goal is None else result.goal_named(goal)
     is_frames = result.unit is FRAMES_PER_SECOND
-    written, per_interface = (
-        (format_frames_per_second, " per interface") if is_frames else (result.unit.format, "")
-    )
+    written: Callable[[float], str] = result.unit.format
+    per_interface = ""
+    if is_frames:
+        written = format_frames_per_second
+        per_interface = " per interface"
+
     found = None if report.throughput is None else report.throughput.per_interface_fps
     if found is not None and found >= least:
         return
@@ -387,11 +390,11 @@ def _about_smaller_loads(result: GoalsResult) -> str:
     evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
     level = level_loss_in(evidence)
     if level is not None:
-        share = (
-            "would lose as large a share"
-            if level.unit is not LossUnit.FRAMES
-            else "would lose a larger share"
-        )
+        if level.unit is not LossUnit.FRAMES:
+            share = "would lose as large a share"
+        else:
+            share = "would lose a larger share"
+
         words = level_in_words(level)
         return (
             f"{words[0].upper()}{words[1:]}. The load is not the cause, and a smaller one {share}. "

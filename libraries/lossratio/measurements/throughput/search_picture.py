@@ -476,12 +476,10 @@ def spectra_of(result: GoalsResult) -> list[Spectrum]:
     spectra = []
     for index, report in enumerate(result.goals):
         for name, load in zip(("lower bound", "upper bound"), report.bounds, strict=True):
-            levels = (
-                ()
-                if load is None
-                else spectrum_at(result.trials, load.per_interface_fps, report.goal)
-            )
-            if load is not None and levels:
+            if load is None:
+                continue
+            levels = spectrum_at(result.trials, load.per_interface_fps, report.goal)
+            if levels:
                 spectra.append(Spectrum(index, report, name, load, levels))
     return spectra
 
@@ -521,7 +519,11 @@ def draw_spectra(result: GoalsResult) -> str:
 
         # Each on a line of its own: side by side they would reach into the next panel.
         name = spectrum.report.goal.name
-        short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+        if len(name) <= _LONGEST_NAME:
+            short = name
+        else:
+            short = f"{name[: _LONGEST_NAME - 1]}…"
+
         plot.text(left - 50, top + 14, short, font_weight="bold")
         plot.text(
             left - 50,

@@ -152,7 +152,11 @@ def draw_cores(sweeps: Sequence[Sweep]) -> str:
     plot = _framed(Axis(0.0, 1.05 * cores[-1], _LEFT, _RIGHT), cores, "cores", highest, 1.15)
     for sweep in sweeps:
         if sweep.per_core is not None:
-            end = min(plot.x.high, plot.y.high / sweep.per_core) if sweep.per_core else plot.x.high
+            if sweep.per_core:
+                end = min(plot.x.high, plot.y.high / sweep.per_core)
+            else:
+                end = plot.x.high
+
             plot.line([(0.0, 0.0), (end, sweep.per_core * end)], _REFERENCE, width=1.0, dash="6 3")
     swatches = [*_goals(sweeps), ("throughput per core of the fewest cores", _REFERENCE, 1.0)]
     return _finish(plot, sweeps, "cores", swatches, "cores")

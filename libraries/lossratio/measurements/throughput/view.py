@@ -339,7 +339,11 @@ def _rested(result: GoalsResult) -> Doubt | None:
     has_control = bool(
         {mlrsearch.RestAnswer.EASY, mlrsearch.RestAnswer.REMEMBERED} & {*answers.values()}
     )
-    wanted = mlrsearch.RestAnswer.REMEMBERED if has_control else mlrsearch.RestAnswer.PASSED
+    if has_control:
+        wanted = mlrsearch.RestAnswer.REMEMBERED
+    else:
+        wanted = mlrsearch.RestAnswer.PASSED
+
     passed = [load for load, answer in answers.items() if answer is wanted]
     if len(passed) < mlrsearch.ENOUGH:
         return None
@@ -363,7 +367,11 @@ def _rested(result: GoalsResult) -> Doubt | None:
 
 
 def _memory(found: mlrsearch.Inconstancy) -> str:
-    weak = "right after a loss" if found.after == 0.0 else f"up to {found.after:.3g} s after a loss"
+    if found.after == 0.0:
+        weak = "right after a loss"
+    else:
+        weak = f"up to {found.after:.3g} s after a loss"
+
     if math.isinf(found.until):
         strong, way_out = "before any loss", "a longer rest between trials may serve"
     else:
@@ -390,8 +398,14 @@ def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
 def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
     """A statement for each goal, in the goals' order; the trial's timing departs from RFC 2544 for all goals alike."""
     steps = [deviation.step for deviation in result.conditions.timing.deviations]
-    timing = (f"the trial departs from section 23: {', '.join(steps)}",) if steps else ()
-    early = ("high-loss trials end early",) if result.settings.get(EARLY_VERDICT) else ()
+    timing: tuple[str, ...] = ()
+    if steps:
+        timing = (f"the trial departs from section 23: {', '.join(steps)}",)
+
+    early: tuple[str, ...] = ()
+    if result.settings.get(EARLY_VERDICT):
+        early = ("high-loss trials end early",)
+
     statements = []
 
     for goal in (report.goal for report in result.goals):
@@ -415,7 +429,10 @@ def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
                 if seconds < _RFC2544_DURATION_S
             }
             reasons += [f"the {name} is {seconds:g} s" for name, seconds in short.items()]
-            compliance = Compliance.CONDITIONAL if short or early else Compliance.UNCONDITIONAL
+            if short or early:
+                compliance = Compliance.CONDITIONAL
+            else:
+                compliance = Compliance.UNCONDITIONAL
 
         statements.append(ComplianceStatement(goal.name, compliance, (*reasons, *early, *timing)))
 

@@ -353,9 +353,11 @@ def status() -> list[LocalTestbed]:
 
 def describe(testbed: LocalTestbed) -> str:
     """Describes in a few lines a testbed that is up, and how to log in on its nodes."""
-    stays = (
-        "stays until it is taken down" if testbed.keep else "ends with the run that it belongs to"
-    )
+    if testbed.keep:
+        stays = "stays until it is taken down"
+    else:
+        stays = "ends with the run that it belongs to"
+
     lines = [f"Testbed {testbed.name} is up and {stays}; its holder is process {testbed.pid}."]
     lines += [
         f"  {name}: ssh -F {testbed.directory}/ssh_config {name}" for name in testbed.topology.nodes
@@ -403,9 +405,11 @@ def _resolved(directory: Path, known: state.State) -> Topology:
     topology = known.topology
     # DUTs that are programs have the last processors, and never the first one; senders keep off these.
     _, *others = sorted(os.sched_getaffinity(0))
-    device_cpus = (
-        tuple(others[max(0, len(others) - len(topology.dut_names)) :]) if _has_xdp(topology) else ()
-    )
+    if _has_xdp(topology):
+        device_cpus = tuple(others[max(0, len(others) - len(topology.dut_names)) :])
+    else:
+        device_cpus = ()
+
     nodes: dict[str, Node] = {}
 
     for name, node in topology.nodes.items():

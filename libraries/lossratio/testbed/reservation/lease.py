@@ -146,11 +146,11 @@ class Holder:
 
     def __str__(self) -> str:
         purpose = f" for {self.purpose}" if self.purpose else ""
-        held = (
-            ", before the TG was booted"
-            if self.held is None
-            else f", for {format_duration(self.held)}"
-        )
+        if self.held is None:
+            held = ", before the TG was booted"
+        else:
+            held = f", for {format_duration(self.held)}"
+
         return f"{self.owner} (process {self.process}){purpose}, since {self.started}{held}"
 
 
@@ -294,11 +294,11 @@ class Lease(AbstractContextManager["Lease"]):
         keeper, event = _ask(session, claim, wait)
         if event["event"] != "granted":
             holder = Holder.from_json(event["holder"])
-            whose = (
-                "others are waiting for it who came earlier"
-                if holder is None
-                else f"it is reserved for {holder}"
-            )
+            if holder is None:
+                whose = "others are waiting for it who came earlier"
+            else:
+                whose = f"it is reserved for {holder}"
+
             waited = f" {wait:g} s were not enough." if wait else ""
             raise TestbedReservedError(
                 f"Node {session.name}: the testbed is not available: {whose}.{waited} Wait for it (--wait 2h), take "

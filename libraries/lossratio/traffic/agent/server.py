@@ -268,7 +268,11 @@ class Agent:
         """The idle generator, if it has a method; else an error that says what it cannot do."""
         generator = self._idle_generator()
         if not hasattr(generator, method):
-            way_out = "Measure with early_verdict=off, or use" if method == "watched_trial" else "Use"
+            if method == "watched_trial":
+                way_out = "Measure with early_verdict=off, or use"
+            else:
+                way_out = "Use"
+
             raise AgentError(
                 "unsupported",
                 f"This generator cannot {_ABILITIES[method]}: its program has no method {method!r}. {way_out} "

@@ -65,18 +65,18 @@ def choose_server(
         TopologyError: If ``pin_cores`` is set, and each pair of ports has one core only.
     """
     _check_cores(generator, len(ports), cpus)
-    low_end = (
-        generator.low_end
-        if generator.low_end is not None
-        else not generator.cores and cpus < _FEW_CPUS
-    )
+    if generator.low_end is not None:
+        low_end = generator.low_end
+    else:
+        low_end = not generator.cores and cpus < _FEW_CPUS
+
     reasons = []
     if low_end and generator.low_end is None:
-        without = (
-            f"; {' and '.join(generator.wishes_for_cores)}: without effect"
-            if generator.wishes_for_cores
-            else ""
-        )
+        if generator.wishes_for_cores:
+            without = f"; {' and '.join(generator.wishes_for_cores)}: without effect"
+        else:
+            without = ""
+
         reasons.append(f"{cpus} CPUs: all threads of TRex share one{without}")
 
     choice = ServerChoice(
@@ -105,11 +105,11 @@ def choose_server(
             "The generator's 'pin_cores' needs two or more cores for each pair of ports: TRex refuses to send with one."
         )
 
-    pinned = (
-        generator.pin_cores
-        if generator.pin_cores is not None
-        else several and not generator.software
-    )
+    if generator.pin_cores is not None:
+        pinned = generator.pin_cores
+    else:
+        pinned = several and not generator.software
+
     return replace(choice, pin_cores=pinned, because=tuple(reasons))
 
 
@@ -192,7 +192,11 @@ def _with_memory(
 
     if limit is None and there:
         limit = min(usual, there)
-        less = f", as there are no more (CSIT takes {usual} MB)" if limit < usual else ""
+        if limit < usual:
+            less = f", as there are no more (CSIT takes {usual} MB)"
+        else:
+            less = ""
+
         reasons.append(f"{limit} MB of hugepages on each NUMA node of the cards{less}")
 
     factor = choice.mbuf_factor
@@ -537,9 +541,10 @@ def server_arguments(
     """The server's command line behind its program: its mode, and the path of the configuration file on the node."""
     no_scapy = () if generator.scapy_server else ("--no-scapy-server",)
     software = ("--software",) if generator.software else ()
-    buffers = (
-        () if choice.mbuf_factor is None else (MBUF_FACTOR_ARGUMENT, f"{choice.mbuf_factor:g}")
-    )
+    buffers: tuple[str, ...] = ()
+    if choice.mbuf_factor is not None:
+        buffers = (MBUF_FACTOR_ARGUMENT, f"{choice.mbuf_factor:g}")
+
     fixed = ("-i", mode, "--cfg", configuration, *no_scapy, "--hdrh", "--iom", "0")
     return (*fixed, *software, *buffers, *generator.arguments)
 

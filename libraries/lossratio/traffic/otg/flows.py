@@ -157,11 +157,11 @@ def check_counts(data: Any) -> None:
         entries = part.items() if isinstance(part, dict) else enumerate(part)
         for key, entry in entries:
             if isinstance(entry, dict | list):
-                place = (
-                    f"{where}[{key}]"
-                    if isinstance(part, list)
-                    else f"{where}.{str(key)[:100]}".lstrip(".")
-                )
+                if isinstance(part, list):
+                    place = f"{where}[{key}]"
+                else:
+                    place = f"{where}.{str(key)[:100]}".lstrip(".")
+
                 todo.append((place, depth + 1, entry))
 
 

@@ -339,7 +339,11 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
             step = read(chosen.get("step", 1))
             count = chosen.get("count", 1)
             step = step if choice == "increment" else -step
-            values = range(first, first + count * step, step) if step and count else (first,)
+            if step and count:
+                values = range(first, first + count * step, step)
+            else:
+                values = (first,)
+
             if not 0 <= values[-1] < most and len(values) <= MOST_LISTED:
                 values = tuple(value % most for value in values)
     except (ValueError, TypeError, AttributeError, OverflowError) as error:

@@ -196,7 +196,11 @@ class Sfdp(_Stateful):
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """One tenant, whose services are the same both ways, and a time-out for all states."""
-        services = "sfdp-l4-lifecycle ip4-lookup" if self.sfdp == "l4ip4" else "ip4-lookup"
+        if self.sfdp == "l4ip4":
+            services = "sfdp-l4-lifecycle ip4-lookup"
+        else:
+            services = "ip4-lookup"
+
         yield Command("sfdp tenant add 1")
         for way in ("forward", "reverse"):
             yield Command(f"set sfdp services tenant 1 {services} {way}")
@@ -233,7 +237,11 @@ class Sessions(ConnectionTable):
         reason = None
         to_one = wanted.to_one if nat.is_shared else wanted.connections
         if wanted.connections > nat.room:
-            which = "nat_sessions or det44_addresses" if self.translates else "sfdp_sessions"
+            if self.translates:
+                which = "nat_sessions or det44_addresses"
+            else:
+                which = "sfdp_sessions"
+
             reason = f"{self.node_name} has room for {nat.room:,} sessions; raise {which}"
         elif nat.ports is not None and to_one > nat.ports:
             there_are = f"the NAT of {self.node_name} has {nat.ports:,}"

@@ -51,7 +51,10 @@ class Process(Feature):
         """Frames are forwarded twice: before the process, and behind it."""
         west, east = ports
         names = Process._names(self)
-        macs = MACS[::-1] if self.is_router else (east.neighbour_mac, west.neighbour_mac)
+        if self.is_router:
+            macs = MACS[::-1]
+        else:
+            macs = (east.neighbour_mac, west.neighbour_mac)
 
         return (
             (

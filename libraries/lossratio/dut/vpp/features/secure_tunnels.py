@@ -199,11 +199,13 @@ class Ipsec(Feature):
                 ("inbound", first + (wire.side is EAST)),
             )
             (_, leaving), (_, coming) = ways
-            out, back = (
-                (f"tunnel src {local} dst {remote}", f"tunnel src {remote} dst {local}")
-                if by_policy
-                else ("", "")
-            )
+            if by_policy:
+                out = f"tunnel src {local} dst {remote}"
+                back = f"tunnel src {remote} dst {local}"
+            else:
+                out = ""
+                back = ""
+
             yield f"ipsec sa add {leaving} {out} {Ipsec._association(self, wire, leaving)}"
             yield f"ipsec sa add {coming} inbound {back} {Ipsec._association(self, wire, coming)}"
 

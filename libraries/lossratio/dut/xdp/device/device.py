@@ -198,7 +198,11 @@ def serve(request: Request) -> None:
     interfaces = request["interfaces"]
     indices = [socket.if_nametoindex(name) for name in interfaces]
     filtered = filtered_addresses() if request["rules"] is not None else None
-    connections = table_of_connections(*request["connections"]) if request["connections"] else None
+    if request["connections"]:
+        connections = table_of_connections(*request["connections"])
+    else:
+        connections = None
+
     links = []
 
     for index, side in zip(range(len(indices)), ("west", "east")):
@@ -215,7 +219,11 @@ def serve(request: Request) -> None:
         forwarder = Forwarder(way, filtered, connections)
         links.append(Attachment(forwarder.program, indices[index], request["mode"]))
 
-    delay = Delay(interfaces, request["delay"]) if "delay" in request["faults"] else None
+    if "delay" in request["faults"]:
+        delay = Delay(interfaces, request["delay"])
+    else:
+        delay = None
+
     print("attached", flush=True)
     while delay is None:
         signal.pause()
@@ -269,7 +277,11 @@ def _connections(request: Request) -> Table:
 
 def _map_of(interface: int, name: str) -> Table:
     number = attached_program(interface)
-    tables = [] if number is None else [Table.open(one) for one in program_info(number).maps]
+    if number is None:
+        tables = []
+    else:
+        tables = [Table.open(one) for one in program_info(number).maps]
+
     for table in tables:
         # The kernel keeps 15 characters.
         if table.name == name[:15]:
@@ -302,5 +314,9 @@ def _account(interface: int) -> Request:
 
 def _contents(table: Table) -> Request:
     entries = table.entries(_MOST_ENTRIES)
-    contents = None if entries is None else {key.hex(): value.hex() for key, value in entries.items()}
+    if entries is None:
+        contents = None
+    else:
+        contents = {key.hex(): value.hex() for key, value in entries.items()}
+
     return {"type": table.kind, "most_entries": table.most_entries, "entries": contents}

@@ -65,7 +65,11 @@ def why_lost(file: ReservationFile, token: str) -> dict[str, Any] | None:
 
     if lease is None:
         # The guard may have repaired a damaged record before the keeper looks.
-        why = f"somebody has overwritten {file.path}: {damage}" if damage else "somebody has released it"
+        if damage:
+            why = f"somebody has overwritten {file.path}: {damage}"
+        else:
+            why = "somebody has released it"
+
         return {"reason": why, "holder": None}
     if lease["token"] != token:
         return {"reason": None, "holder": described(lease)}

@@ -185,7 +185,11 @@ class _ExpectedFrames:
         spec = direction.arriving
         self._direction = direction
         self.growth = direction.growth
-        self._tags = None if direction.arriving_tags is None else bytes.fromhex(direction.arriving_tags)
+        if direction.arriving_tags is None:
+            self._tags = None
+        else:
+            self._tags = bytes.fromhex(direction.arriving_tags)
+
         self._sent_tags = len(direction.frames.vlan_tags)
         self.rewritable = ((0, direction.replaced), *spec.rewritable)
         self.place = spec.tag_place

@@ -317,7 +317,11 @@ class Sender:
     def _obituary(self) -> AgentError:
         self._process.join(_STOP_SECONDS)
         status = self._process.exitcode
-        how = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
+        if status is not None and status < 0:
+            how = f"signal {-status}"
+        else:
+            how = f"exit status {status}"
+
         return AgentError("sender_died", f"The process that sends on {self._interface} died ({how}); configure anew.")
 
 

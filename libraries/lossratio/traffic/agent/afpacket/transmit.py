@@ -131,7 +131,10 @@ class TransmitRing:
         while True:
             try:
                 taken = self._socket.send(b"", socket.MSG_DONTWAIT)
-                error_number = 0 if taken == self._ends[end] - self._ends[place] else errno.EAGAIN
+                if taken == self._ends[end] - self._ends[place]:
+                    error_number = 0
+                else:
+                    error_number = errno.EAGAIN
             except OSError as error:
                 error_number = int(error.errno or 0)
 

@@ -199,7 +199,13 @@ class FramesSpec:
         """The frames as they come back from a reflector, which swaps the outermost IP addresses."""
         header = bytes.fromhex(self.header)
         place = behind_tags(header)
-        first, width = (place + 12, 4) if header[place - 2 : place] == _IPV4_ETHERTYPE else (place + 8, 16)
+        if header[place - 2 : place] == _IPV4_ETHERTYPE:
+            first = place + 12
+            width = 4
+        else:
+            first = place + 8
+            width = 16
+
         second = first + width
         end = first + 2 * width
         moved = {first: width, second: -width}

@@ -150,9 +150,10 @@ def _link(body: bytes) -> Link:
 
 def _number(attributes: dict[int, bytes], kind: int) -> int | None:
     value = attributes.get(kind)
-    if value:
-        return struct.unpack("=I", value)[0]
-    return None
+    if not value:
+        return None
+    (number,) = struct.unpack("=I", value)
+    return int(number)
 
 
 def _route_links(attributes: dict[int, bytes]) -> Iterator[int]:

@@ -94,7 +94,11 @@ def transmit(
     """
     end = math.inf if duration is None else duration
     is_complete = math.isinf(catch_up)
-    last_call = 2.0 * end + LONGEST_STALL if is_complete or duration is None else end + grace_after(duration, catch_up)
+    if is_complete or duration is None:
+        last_call = 2.0 * end + LONGEST_STALL
+    else:
+        last_call = end + grace_after(duration, catch_up)
+
     intended = sys.maxsize if duration is None else frames_within(duration, load)
     last_due = (intended - 1) / load
     # As many frames as may be due within that time, wherever it begins.
@@ -128,7 +132,11 @@ def transmit(
         if note is not None:
             note(sent, skipped)
         next_due = (sent + skipped) / load
-        wake_up = end if sent + skipped == intended else min(max(next_due, now + BATCH), last_due)
+        if sent + skipped == intended:
+            wake_up = end
+        else:
+            wake_up = min(max(next_due, now + BATCH), last_due)
+
         pause = wake_up - (clock() - start)
 
         if pause > 0:

@@ -38,7 +38,11 @@ def check_may_transmit(
     by_index = {link.index: link for link in links.values()}
     for name in names:
         for index in sorted(same_wire(links[name].index, by_index) & reasons.keys()):
-            other = "it" if index == links[name].index else f"{by_index[index].name}, on the same wire,"
+            if index == links[name].index:
+                other = "it"
+            else:
+                other = f"{by_index[index].name}, on the same wire,"
+
             raise AgentError(
                 "forbidden_interface",
                 f"Not transmitting on {name}: {other} {reasons[index]}. "
@@ -54,7 +58,11 @@ def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:
     for route in routes:
         if route.network in default:
             is_whole = route.network.prefixlen == 0
-            how = "a default route" if is_whole else f"a part of the default route ({route.network})"
+            if is_whole:
+                how = "a default route"
+            else:
+                how = f"a part of the default route ({route.network})"
+
             reasons.update(dict.fromkeys(route.links, f"carries {how}"))
     return reasons
 
@@ -77,7 +85,11 @@ def _check_forwarding(name: str, routes: Sequence[Route], ports: set[int], netwo
         except FileNotFoundError:
             continue
         if is_on:
-            way = "its default route" if route.network.prefixlen == 0 else f"its route to {route.network}"
+            if route.network.prefixlen == 0:
+                way = "its default route"
+            else:
+                way = f"its route to {route.network}"
+
             raise AgentError(
                 "forbidden_interface",
                 f"Not transmitting to {name}: this node would forward the test traffic to {way}. "

@@ -91,7 +91,11 @@ class Tester:
 
         if response.status >= 400 or not isinstance(answer, dict):
             errors = answer.get("errors") if isinstance(answer, dict) else None
-            text = "; ".join(map(str, errors)) if isinstance(errors, list) else str(answer)
+            if isinstance(errors, list):
+                text = "; ".join(map(str, errors))
+            else:
+                text = str(answer)
+
             raise AgentError(TESTER, f"The tester {self.address} refused {method} {path}: {text[:_LONGEST_SHOWN]}")
 
         return answer

@@ -139,7 +139,11 @@ class Neighbours:
     def _learn(self, answers: list[list[str]]) -> None:
         for question, macs in zip(self._questions, answers):
             if len(macs) != 1:
-                how = "is silent" if not macs else f"is the address of several devices ({', '.join(macs)})"
+                if not macs:
+                    how = "is silent"
+                else:
+                    how = f"is the address of several devices ({', '.join(macs)})"
+
                 raise AgentError(
                     "no_neighbour",
                     f"The next hop {question.target} of {question.port} {how}: it was asked as {question.source}. Look "

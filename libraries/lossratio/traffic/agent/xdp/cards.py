@@ -76,7 +76,11 @@ class CardClock:
         self._past.append((card, system))
         first_card, first_system = self._past[0]
         passed = card - first_card
-        self._stretch = (system - first_system - passed << 32) // passed if passed > 0 else 0
+        if passed > 0:
+            self._stretch = (system - first_system - passed << 32) // passed
+        else:
+            self._stretch = 0
+
         words = self.memory.words
         following = 1 - self.memory.words[0]
         for place, value in enumerate((card, system, self._stretch), 1 + 3 * following):

@@ -50,7 +50,11 @@ class ActiveDirection:
         self._macs = direction.macs(source.mac, sink.mac)
         self._plan = FramePlan(direction.frames, *self._macs)
         flows = self._plan.flows
-        self.counted_flows = flows if 1 < flows <= MOST_COUNTED_FLOWS and len(streams) == 1 else 0
+        if 1 < flows <= MOST_COUNTED_FLOWS and len(streams) == 1:
+            self.counted_flows = flows
+        else:
+            self.counted_flows = 0
+
         self.clock: CardClock | None = None
         self._reception: Reception
         self._returns: Returns

@@ -103,7 +103,11 @@ class XdpGenerator:
         """Ports with their modes, and how senders are scheduled."""
         has_vlan = any(direction.frames.tag_place.behind_vlan for direction in self._configuration.directions)
         # The kernel or a card takes it off before a program sees the frame, and so might the DUT.
-        unseen = ["whether frames came back without their VLAN's tag"] if has_vlan else []
+        if has_vlan:
+            unseen = ["whether frames came back without their VLAN's tag"]
+        else:
+            unseen = []
+
         return {
             "generator": "xdp",
             "catch_up": self._catch_up,

@@ -81,7 +81,11 @@ class Plan:
     ) -> Segment:
         first, step = share
         frames = FOREVER >> 2 if duration is None else frames_within(duration, rate)
-        last_call = math.inf if duration is None else begin + duration + grace_after(duration, catch_up)
+        if duration is None:
+            last_call = math.inf
+        else:
+            last_call = begin + duration + grace_after(duration, catch_up)
+
         if self.is_burst:
             # A sender that cannot keep the rate sends what it can in this time, and the rest is unsent.
             last_call = begin + (duration or 0.0) + LONGEST_STALL
