@@ -18,6 +18,7 @@ from robot.api import logger
 from robot.errors import ExecutionFailed
 from robot.libraries.BuiltIn import BuiltIn
 from robot.output import LOGGER
+from robot.utils.argumentparser import ArgFileParser
 
 from lossratio.measurements import InWords, Progress, heading, status_line
 from lossratio.testbed import Testbed
@@ -83,6 +84,10 @@ def resuming_command(arguments: list[str], directory: Path) -> str | None:
         return None
     # Of several values of a variable, Robot Framework takes the last.
     others = _without_variable(arguments[1:], "RESUME")
+    expanded = ArgFileParser(["--argumentfile", "-A"]).process([*others])
+    if _without_variable(expanded, "RESUME") != expanded:
+        # An argument file gives it its value.
+        others = _without_variable(expanded, "RESUME")
     return shlex.join([*words, "--variable", f"RESUME:{directory}", *others])
 
 

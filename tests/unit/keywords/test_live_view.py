@@ -207,6 +207,23 @@ def test_a_run_that_was_resumed_goes_on_from_itself(earlier):
     assert options["variable"] == ["RESUME:out", "GOALS:quick", "TOPOLOGY:lab.yaml"]
 
 
+@pytest.mark.parametrize("by", [["--argumentfile", "{}"], ["-A{}"], ["--ArgumentFile={}"]])
+def test_a_run_that_an_argument_file_resumed_goes_on_from_itself(tmp_path, by):
+    file = tmp_path / "options.args"
+    file.write_text("# of the lab\n--variable RESUME:first\n-v TOPOLOGY:lab.yaml\nsuite.robot\n")
+    words = ["robot", "--variable", "GOALS:quick", *(word.format(file) for word in by)]
+    options, sources = RobotFramework().parse_arguments(shlex.split(resuming_command(words, Path("out")))[1:])
+    assert options["variable"] == ["RESUME:out", "GOALS:quick", "TOPOLOGY:lab.yaml"]
+    assert sources == ["suite.robot"]
+
+
+def test_an_argument_file_that_resumes_nothing_keeps_its_name(tmp_path):
+    file = tmp_path / "options.args"
+    file.write_text("-v TOPOLOGY:lab.yaml\n")
+    command = shlex.split(resuming_command(["robot", "-A", str(file), "suite.robot"], Path("out")))
+    assert command == ["robot", "--variable", "RESUME:out", "-A", str(file), "suite.robot"]
+
+
 def test_the_next_trial_is_the_one_that_follows():
     from lossratio.measurements.throughput.measure import SearchRequest, Throughput
     from lossratio.traffic import load_profile
