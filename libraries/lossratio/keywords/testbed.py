@@ -126,7 +126,8 @@ class TestbedKeywords(Keywords):
         if any(not dut.is_managed for dut in self.session.testbed.duts):
             say(
                 "Each measurement begins with a look for memory of the black box. It takes some "
-                f"{MEMORY_SECONDS:g} s, twice as long if there is one, and sees {MEMORY_REST:g} s of memory at most."
+                f"{MEMORY_SECONDS:g} s, up to three times as long if there is one, and sees {MEMORY_REST:g} s "
+                "of memory at most."
             )
 
         tags = threads_and_cores(self.session.testbed.duts)

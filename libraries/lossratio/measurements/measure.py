@@ -72,7 +72,7 @@ MEMORY_DURATION = 0.5
 MEMORY_REST = 4.0
 """Seconds of rest after which a device is taken for rested; a longer memory is not seen."""
 MEMORY_SECONDS = 12.0
-"""Seconds that the look for memory takes about, if there is none; twice as many if there is."""
+"""Seconds that the look for memory takes about, if there is none; up to three times as many if there is."""
 MEMORY_SHARE = 0.01
 """Smaller relative differences of the forwarded frames are no memory."""
 _MEMORY_REPEATS = 2
@@ -82,7 +82,8 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     """Looks whether a black box remembers trials: at one load after a rest, and right after another trial.
 
     "Right after" is after the rest that trials of this measurement have in any case. A difference must be greater than
-    the spread of both sides, and than the frames that the device did not lose and that are missing.
+    the spread of both sides, and than the frames that the device did not lose and that are missing. It must go away
+    with another rest.
     """
     from lossratio.dut import BLACK_BOX
 
@@ -103,8 +104,8 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     # A rested device is in the state after a rest in any case.
     after_rest = forwarded(MEMORY_REST, first=0)
     right_after = forwarded(usual)
-    rested = min(trial.least for trial in after_rest)
-    unrested = max(trial.most for trial in right_after)
+    rested = _slowest(after_rest)
+    unrested = _fastest(right_after)
     seen = (
         f"in trials of {MEMORY_DURATION:g} s at {format_frame_rate(load)} per interface it forwarded {rested:,} "
         f"frames after {MEMORY_REST:g} s of rest, and {unrested:,} after {usual:g} s"
@@ -121,15 +122,26 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
                 f"{format_frame_rate(load)} per interface up to {missing:,} frames were unsent, late or dropped by the "
                 "generator",
             )
+
+        if _slowest(right_after) - _fastest(after_rest) > least_change:
+            return (
+                f"whether the device remembers trials is not known: {seen}; it may be slow to begin",
+            )
         return (
             f"the device does not seem to remember trials: {seen}; a memory of more than {MEMORY_REST:g} s is not "
             "seen, nor one that so few frames do not fill",
         )
+
+    # The control: a device that has changed for good is no faster after a rest.
+    again = _fastest(forwarded(MEMORY_REST, first=0))
+    if again < (1.0 - MEMORY_SHARE) * rested:
+        return (
+            f"whether the device remembers trials is not known: {seen}, but {again:,} after {MEMORY_REST:g} s of rest "
+            f"again; it has changed meanwhile, or remembers for more than {MEMORY_REST:g} s",
+        )
+
     rest = max(usual, 0.5)
-    while (
-        rest < MEMORY_REST
-        and max(trial.most for trial in forwarded(rest)) < (1.0 - MEMORY_SHARE) * rested
-    ):
+    while rest < MEMORY_REST and _fastest(forwarded(rest)) < (1.0 - MEMORY_SHARE) * rested:
         rest *= 2.0
     return (
         f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s serves (rest=)",
@@ -149,6 +161,16 @@ def _forwarded_in(output: TrialOutput) -> _Forwarded:
     received = sum(direction.received_frames for direction in output.directions)
     missing = missing_frames(output) or MissingFrames()
     return _Forwarded(received, received + missing.by_tester + missing.late)
+
+
+def _slowest(trials: Sequence[_Forwarded]) -> int:
+    """The frames that each of these trials has forwarded at least."""
+    return min(trial.least for trial in trials)
+
+
+def _fastest(trials: Sequence[_Forwarded]) -> int:
+    """The frames that one of these trials may have forwarded, at most."""
+    return max(trial.most for trial in trials)
 
 
 class InWords(Protocol):

@@ -402,6 +402,8 @@ def _lost_in_words(agent: AgentClient, direction: trials.DirectionCounters, flow
     words = f"{checked:,} of {flows:,} flows"
     if flows == 1:
         words = "its only flow"
+    elif checked == flows:
+        words = f"its {flows:,} flows"
     elif agent.flows[direction.name] < flows:
         words += ", from all over"
     return f"{direction.name} (sent {direction.sent_frames:,} frames, received 0: none of {words})"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import ClassVar
@@ -421,6 +422,34 @@ def test_a_box_is_not_blamed_for_frames_that_were_not_sent_right_after_a_trial(t
     assert remark == (
         "whether the device remembers trials is not known: in trials of 0.5 s at 100.00 kfps per interface up to "
         "29,998 frames were unsent, late or dropped by the generator"
+    )
+
+
+def half_lost(counters):
+    return replace(counters, received_frames=counters.sent_frames // 2)
+
+
+@pytest.mark.parametrize("good", [2, 3])
+def test_a_box_that_gets_slower_for_good_during_the_look_for_memory_does_not_remember(tmp_path, good):
+    def used_up(moment, counters):
+        return counters if moment.number <= good else half_lost(counters)
+
+    (remark,) = remarks_on_a_perfect_box(tmp_path, used_up)
+    assert remark == (
+        "whether the device remembers trials is not known: in trials of 0.5 s at 100.00 kfps per interface it "
+        "forwarded 100,000 frames after 4 s of rest, and 50,000 after 0 s, but 50,000 after 4 s of rest again; it has "
+        "changed meanwhile, or remembers for more than 4 s"
+    )
+
+
+def test_a_box_that_is_faster_without_a_rest_is_not_said_to_remember_nothing(tmp_path):
+    def slow_to_begin(moment, counters):
+        return half_lost(counters) if moment.number <= 2 else counters
+
+    (remark,) = remarks_on_a_perfect_box(tmp_path, slow_to_begin)
+    assert remark == (
+        "whether the device remembers trials is not known: in trials of 0.5 s at 100.00 kfps per interface it "
+        "forwarded 50,000 frames after 4 s of rest, and 100,000 after 0 s; it may be slow to begin"
     )
 
 
