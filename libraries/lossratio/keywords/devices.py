@@ -184,8 +184,16 @@ def telemetry_after_search(
             "No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first."
         )
     name, load = search.result.relevant_load(goal)
-    request = TelemetryRequest(profile=search.profile, load=load, goal=name, duration=duration)
-    announce(f"Collecting telemetry at {name}: {describe_profile(search.profile)}")
+    searched = search.request
+    request = TelemetryRequest(
+        profile=searched.profile,
+        rest=searched.rest,
+        integrity=searched.integrity,
+        load=load,
+        goal=name,
+        duration=duration,
+    )
+    announce(f"Collecting telemetry at {name}: {describe_profile(searched.profile)}")
     result = session.add_to(
         search, "telemetry", lambda testbed, *at: add_telemetry(testbed, request, *at)
     )

@@ -17,7 +17,12 @@ from lossratio import results
 from lossratio.errors import DoubtError, LossRatioError, SearchError
 from lossratio.keywords.live_view import Show, live_view, say
 from lossratio.measurements import Span, TestPlace
-from lossratio.measurements.throughput import GoalSet, ThroughputResult, goal_set_from
+from lossratio.measurements.throughput import (
+    GoalSet,
+    SearchRequest,
+    ThroughputResult,
+    goal_set_from,
+)
 from lossratio.report import RunReport
 from lossratio.shipped import names_near
 from lossratio.testbed import MAX_LOAD_REMARK, RunningTraffic, Testbed
@@ -41,8 +46,8 @@ class Search:
 
     result: ThroughputResult
     """Its result."""
-    profile: TrafficProfile
-    """What the traffic was."""
+    request: SearchRequest
+    """What was asked for, and the traffic."""
     place: TestPlace
     """Which test it belongs to."""
     test_name: str
@@ -143,7 +148,7 @@ class Session:
     def throughput_of(self, traffic: TrafficProfile) -> float | None:
         """The throughput without loss of the last search with this traffic, frames/s per interface; None: not known."""
         search = self.last_search
-        if search is None or search.profile.described() != traffic.described():
+        if search is None or search.request.profile.described() != traffic.described():
             return None
         for report in search.result.goals:
             if report.goal.loss_ratio == 0.0 and report.throughput is not None:
@@ -151,11 +156,11 @@ class Session:
         return None
 
     def remember_search(
-        self, result: ThroughputResult, profile: TrafficProfile, place: TestPlace
+        self, result: ThroughputResult, request: SearchRequest, place: TestPlace
     ) -> None:
         """Keeps a search for later keywords of its test."""
         self.last_result = result
-        self.last_search = Search(result, profile, place, self.test_name)
+        self.last_search = Search(result, request, place, self.test_name)
 
     def add_to(
         self,
@@ -177,11 +182,11 @@ class Session:
                 ended = span.later_than(search.result.ended)
                 failed = search.result.model_copy(update={"remarks": remarks, "ended": ended})
                 search.place.directory.write(failed)
-                self.remember_search(failed, search.profile, search.place)
+                self.remember_search(failed, search.request, search.place)
 
             raise
 
-        self.remember_search(result, search.profile, search.place)
+        self.remember_search(result, search.request, search.place)
         return result
 
     def show_doubts(self, result: results.TestResult) -> None:

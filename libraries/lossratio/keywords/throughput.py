@@ -279,7 +279,7 @@ class ThroughputKeywords(Keywords):
             return self.session.place(resume)
 
         def keep(result: throughput.ThroughputResult, place: TestPlace) -> None:
-            self.session.remember_search(result, request.profile, place)
+            self.session.remember_search(result, request, place)
             show_result(self.session, result, place.directory)
             results.append(result)
 
@@ -312,8 +312,8 @@ def latency_after_search(
         )
 
     points = latencies.points_of(search.result, goal=goal, shares=shares)
-    request = latencies.LatencyRequest(profile=search.profile, points=points, **fields)
-    announce(f"Measuring latency: {describe_profile(search.profile)}")
+    request = latencies.LatencyRequest(profile=search.request.profile, points=points, **fields)
+    announce(f"Measuring latency: {describe_profile(search.request.profile)}")
     result = session.add_to(
         search,
         "latency",

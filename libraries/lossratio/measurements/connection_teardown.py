@@ -152,9 +152,7 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
 
     def measurer(self, request: TeardownRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Opens connections, and has them deleted."""
-        return TeardownMeasurer(
-            request.measurer(ready.measurer, testbed), *tables_of(testbed).popitem()
-        )
+        return TeardownMeasurer(ready.measurer, *tables_of(testbed).popitem())
 
     def found_in(
         self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]

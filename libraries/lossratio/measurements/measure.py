@@ -55,9 +55,9 @@ def warm_up_like(
     return WarmUp(duration=duration, profile=traffic)
 
 
-def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
-    """Performs a warm-up at a load per interface, and returns a remark on it for the reader of the numbers."""
-    with testbed.ready_for(warm_up.profile) as ready:
+def run_warm_up(testbed: Testbed, request: Request, warm_up: WarmUp, load: float) -> str:
+    """Performs a request's warm-up at a load per interface; returns a remark on it for the reader of the numbers."""
+    with request.ready(testbed, profile=warm_up.profile) as ready:
         output = ready.measurer.measure(TrialInput(warm_up.duration, load))
     missing = format_ratio(output.loss_ratio)
     return (
@@ -91,15 +91,21 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     if dut is None or dut.kind != BLACK_BOX:
         return ()
     usual = max(dut.options.recovery_time, request.rest)
+    did, what, rate = "forwarded", "frames", f"{format_frame_rate(load)} per interface"
+    if request.connects:
+        # No trial opens more connections than the traffic has.
+        load = min(load, request.profile.flows // MEMORY_DURATION)
+        did, what, rate = "established", "connections", f"{load:,.0f} connections/s"
+    trials = f"in trials of {MEMORY_DURATION:g} s at {rate}"
 
     def forwarded(rest: float, first: int = 1) -> list[_Forwarded]:
         """What trials forwarded that each come after this rest; the first ones put the device into that state."""
-        with testbed.ready_for(request.profile, rest=rest) as ready:
+        with request.ready(testbed, rest=rest) as ready:
             count = first + _MEMORY_REPEATS
-            trials = [
+            outputs = [
                 ready.measurer.measure(TrialInput(MEMORY_DURATION, load)) for _ in range(count)
             ]
-        return [_forwarded_in(output) for output in trials[first:]]
+        return [_forwarded_in(output) for output in outputs[first:]]
 
     # A rested device is in the state after a rest in any case.
     after_rest = forwarded(MEMORY_REST, first=0)
@@ -107,8 +113,8 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     rested = _slowest(after_rest)
     unrested = _fastest(right_after)
     seen = (
-        f"in trials of {MEMORY_DURATION:g} s at {format_frame_rate(load)} per interface it forwarded {rested:,} "
-        f"frames after {MEMORY_REST:g} s of rest, and {unrested:,} after {usual:g} s"
+        f"{trials} it {did} {rested:,} {what} after {MEMORY_REST:g} s of rest, and {unrested:,} "
+        f"after {usual:g} s"
     )
     least_change = max(MEMORY_SHARE * rested, 1.0)
     if rested - unrested <= least_change:
@@ -118,9 +124,8 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
         if most_gain > least_change:
             missing = max(trial.most - trial.least for trial in (*after_rest, *right_after))
             return (
-                f"whether the device remembers trials is not known: in trials of {MEMORY_DURATION:g} s at "
-                f"{format_frame_rate(load)} per interface up to {missing:,} frames were unsent, late or dropped by the "
-                "generator",
+                f"whether the device remembers trials is not known: {trials} up to {missing:,} {what} were unsent, "
+                "late or dropped by the generator",
             )
 
         if _slowest(right_after) - _fastest(after_rest) > least_change:
@@ -129,7 +134,7 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
             )
         return (
             f"the device does not seem to remember trials: {seen}; a memory of more than {MEMORY_REST:g} s is not "
-            "seen, nor one that so few frames do not fill",
+            f"seen, nor one that so few {what} do not fill",
         )
 
     # The control: a device that has changed for good is no faster after a rest.
@@ -385,7 +390,7 @@ class MeasuredKind(
 
     def measurer(self, request: RequestT, testbed: Testbed, ready: Ready) -> Measurer:
         """Performs the trials: as the request says, unless a kind does more."""
-        return request.measurer(ready.measurer, testbed)
+        return ready.measurer
 
     def remarks(self, request: RequestT, controller: ControllerT) -> Iterator[str]:
         """Further remarks for the reader of the numbers."""
@@ -500,7 +505,7 @@ def measure(
     inputs = {"algorithm": kind.algorithm, **kind.inputs(request, loads, controller)}
     advice = (*(str(warning.message) for warning in caught), *kind.remarks(request, controller))
     if request.warm_up is not None:
-        advice = (*advice, run_warm_up(testbed, request.warm_up, loads.max_load))
+        advice = (*advice, run_warm_up(testbed, request, request.warm_up, loads.max_load))
     remarks = (*loads.remarks, *advice, *remarks_on_memory(testbed, request, loads.max_load))
     watch = kind.watch(request, loads)
 

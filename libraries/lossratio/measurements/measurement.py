@@ -216,11 +216,8 @@ def perform(
         LossRatioError: If the measurement could not even begin.
     """
     attempt: _Attempt | None = None
-    how: Any = {"ramp": request.ramp, "rest": request.rest, "integrity": request.integrity}
-    how |= {name: True for name in ("connects", "watches") if getattr(request, name)}
-
     try:
-        with testbed.ready_for(request.profile, **how) as ready:
+        with request.ready(testbed) as ready:
             attempt = _Attempt(testbed, ready, request, place, course)
             attempt.check_earlier()
             options: Any = {

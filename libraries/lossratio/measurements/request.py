@@ -6,7 +6,9 @@ The keyword's arguments, the method of an open testbed, the checks, the settings
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from enum import Enum
 from functools import cache
@@ -23,7 +25,7 @@ from lossratio.shipped import names_near
 from lossratio.trials import Integrity, Measurer
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Testbed
+    from lossratio.testbed import LoadRange, Ready, Testbed
     from lossratio.traffic import TrafficProfile
 else:
     # Its room imports paramiko, which takes a while, and reports of results need none of it.
@@ -113,6 +115,27 @@ class Request(Record):
         Raises:
             LossRatioError: If the traffic or a device has no room for trials at the largest one.
         """
+
+    @contextmanager
+    def ready(
+        self, testbed: Testbed, profile: TrafficProfile | None = None, **changes: Any
+    ) -> Iterator[Ready]:
+        """Makes a testbed ready for trials of this request: with its traffic and settings, by its measurer.
+
+        A measurement within another one is of the other's request, so that it has all of its settings.
+
+        Args:
+            testbed: The testbed.
+            profile: Other traffic; None: the request's.
+            changes: Arguments of `lossratio.testbed.Testbed.ready_for` that are otherwise.
+
+        Raises:
+            LossRatioError: As `lossratio.testbed.Testbed.ready_for`.
+        """
+        how: dict[str, Any] = {"ramp": self.ramp, "rest": self.rest, "integrity": self.integrity}
+        how |= {name: True for name in ("connects", "watches") if getattr(self, name)}
+        with testbed.ready_for(profile or self.profile, **{**how, **changes}) as ready:
+            yield replace(ready, measurer=self.measurer(ready.measurer, testbed))
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
         """What performs the trials, by way of the testbed's own: that one, unless a class does more than to send."""

@@ -319,7 +319,7 @@ def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryT
         LossRatioError: If the trial failed, or a DUT did not answer.
     """
     trial = TrialInput(request.duration, request.load).sendable(testbed.load_step(request.profile))
-    with testbed.ready_for(request.profile) as ready:
+    with request.ready(testbed) as ready:
         for _ in range(_ATTEMPTS):
             with observed(testbed.duts) as observations:
                 output = ready.measurer.measure(trial)

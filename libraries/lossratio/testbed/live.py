@@ -32,7 +32,7 @@ from lossratio.testbed.path_check import (
     check_large_frames,
     look_at_fields,
 )
-from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource, resetting
+from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource
 from lossratio.testbed.set_up import LiveSetUp, checked_duts, last_wills, log_in_on_all, set_up_link
 from lossratio.testbed.testbed import (
     DEFAULT_RECOVERY,
@@ -162,6 +162,7 @@ class LiveTestbed(Testbed):
                 connections.forget()
             agent, facts = self._configured(configuration)
             if configuration.examines:
+                self._reset_duts()
                 facts = {
                     **facts,
                     "integrity": traffic.check_at_low_rate(agent, facts, set_up.idle_time),
@@ -176,7 +177,7 @@ class LiveTestbed(Testbed):
         late_frames = LateFrames()
 
         def measurer_with(agent: AgentClient) -> TrafficMeasurer:
-            checked = CheckedTraffic(agent, lambda _: None, configuration)
+            checked = CheckedTraffic(agent, lambda _: None, configuration, reset=self._reset_duts)
 
             def look() -> dict[str, tuple[ChangedField, ...]]:
                 return {
@@ -191,15 +192,13 @@ class LiveTestbed(Testbed):
                 agent,
                 idle_time=idle_time,
                 ramp=ramp,
+                reset=self._reset_duts,
                 forget=forget,
                 late_frames=late_frames,
                 look=look,
             )
 
         def forget() -> None:
-            for dut in self.duts:
-                if dut.resets:
-                    dut.reset()
             if connections is not None:
                 connections.forget()
 
@@ -250,6 +249,12 @@ class LiveTestbed(Testbed):
         for will in last_wills(self._set_up.managed):
             will.keep()
 
+    def _reset_duts(self) -> None:
+        """Makes DUTs as they are before a trial: before frames of any kind, which fill tables and empty buckets."""
+        for dut in self.duts:
+            if dut.resets:
+                dut.reset()
+
     def _verify_duts(self) -> None:
         for dut in self._set_up.managed:
             dut.verify()
@@ -278,7 +283,12 @@ class LiveTestbed(Testbed):
 
         facts = configure(configuration)
         checked = CheckedTraffic(
-            agent, configure, configuration, translates=set_up.translates, rest=set_up.idle_time
+            agent,
+            configure,
+            configuration,
+            translates=set_up.translates,
+            rest=set_up.idle_time,
+            reset=self._reset_duts,
         )
         return checked, facts
 
@@ -308,10 +318,9 @@ class LiveTestbed(Testbed):
             if self._set_up.lease is not None:
                 self._set_up.lease.check()
 
-        repairing = RepairingMeasurer(
+        return RepairingMeasurer(
             measurer, repair=repair, check=check, watch=self._watch, recovery=self.request.recovery
         )
-        return resetting(repairing, self.duts)
 
     def _wait_for_late_frames(self, late_frames: LateFrames) -> None:
         if self._agent is None:

@@ -47,6 +47,8 @@ class CheckedTraffic:
     """Whether a NAT is on the way, which must see the flows from the first one on."""
     rest: float = 0.0
     """Seconds without traffic that the DUTs need."""
+    reset: Callable[[], None] = lambda: None
+    """Makes the DUTs as they are before a trial, before any of these frames."""
     is_spread: bool = False
     """Whether the generator is ready for some flows from all over, and not for trials."""
 
@@ -75,6 +77,7 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
             growth=2.0 if traffic.translates else 1.0,
             spread=None if traffic.translates else traffic.spread,
             rest=traffic.rest,
+            reset=traffic.reset,
         )
     except IntegrityError as error:
         if error.names_fields:
@@ -90,7 +93,7 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
                 f"Frames did not come back as they were sent, in the check of the path. {_in_words(changed)}"
             ) from error
 
-        losses = _locate(agent, links, nodes)
+        losses = _locate(traffic, links, nodes)
         if not losses:
             raise
 
@@ -166,6 +169,7 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
         port for direction in directions for port in (direction.transmit, direction.receive)
     )
     seconds = min(_MOST_LOOK_SECONDS, _LOOK_SECONDS + agent.settle_time)
+    checked.reset()
     try:
         answer = agent.probe([*ports], sends, seconds, networks=checked.configuration.networks)
     except TrafficError:
@@ -233,15 +237,18 @@ _Counter: TypeAlias = Dut[DutOptions] | _BlackBox
 """A device on the path that counts frames."""
 
 
-def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> list[_Loss]:
+def _locate(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch) -> list[_Loss]:
     """Sends frames again, and follows them by the counters of the hops. Returns one loss for each dead direction."""
     ways: list[Sequence[_Counter]] = [
         [dut if dut.has_counters else _BlackBox(dut.hop, nodes) for dut in link.duts]
         or [_BlackBox(hop, nodes) for hop in link.path.hops]
         for link in links
     ]
+    # A reset may clear the counters.
+    traffic.reset()
     before = [[hop.read_counters() for hop in way] for way in ways]
-    directions = {direction.name: direction for direction in frames_of_last_check(agent)}
+    sent = frames_of_last_check(traffic.agent)
+    directions = {direction.name: direction for direction in sent}
     losses: list[_Loss] = []
 
     for number, (link, way, earlier) in enumerate(zip(links, ways, before, strict=True), start=1):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from lossratio.dut import Dut, DutOptions
 from lossratio.errors import (
     DutError,
     LinkError,
@@ -387,28 +386,6 @@ def is_repairable(error: LossRatioError) -> bool:
     if isinstance(error, AgentRefusalError):
         return error.kind in REPAIRABLE_KINDS
     return not isinstance(error, CountersError)
-
-
-class ResettingMeasurer:
-    """Performs trials with another measurer, and resets DUTs before each trial."""
-
-    def __init__(self, measurer: Measurer, duts: Sequence[Dut[DutOptions]]) -> None:
-        self._measurer = measurer
-        self._duts = duts
-
-    def measure(self, trial: TrialInput) -> TrialOutput:
-        """Resets the DUTs, and performs one trial."""
-        for dut in self._duts:
-            dut.reset()
-        return self._measurer.measure(trial)
-
-
-def resetting(measurer: Measurer, duts: Sequence[Dut[DutOptions]]) -> Measurer:
-    """A measurer that resets DUTs before each trial, if their options ask for it; otherwise the given measurer."""
-    reset_duts = [dut for dut in duts if dut.resets]
-    if reset_duts:
-        return ResettingMeasurer(measurer, reset_duts)
-    return measurer
 
 
 class WatchedSource:

@@ -64,6 +64,8 @@ class TrafficMeasurer:
             from then on, at that load or a higher one, the first such attempt counts.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        reset: Makes devices as they are before a trial, where they can be reset: before all traffic, and before the
+            seconds in which they recover.
         forget: Makes devices forget all connections, before each attempt to open some.
         look: Looks at single frames, where a trial has faulty ones and its generator cannot say what differs in them:
             the fields that come back with other values, by direction. Once is enough.
@@ -78,11 +80,13 @@ class TrafficMeasurer:
         repeats: int = REPEATS,
         tolerance: float = trials.START_TOLERANCE,
         ramp: float = 0.0,
+        reset: Callable[[], None] = lambda: None,
         forget: Callable[[], None] = lambda: None,
         late_frames: trials.LateFrames | None = None,
         look: Callable[[], Mapping[str, tuple[trials.ChangedField, ...]]] | None = None,
     ) -> None:
         self._agent = agent
+        self._reset = reset
         self._forget = forget
         self._look = look
         self._idle_time = idle_time
@@ -262,7 +266,8 @@ class TrafficMeasurer:
         raise AssertionError("The last attempt ends the loop.")
 
     def _begin_traffic(self, rest: float = 0.0) -> None:
-        """Waits until the SUT had its idle time."""
+        """Resets the SUT if it can be, and waits until it had its idle time."""
+        self._reset()
         if self._quiet_since is None:
             quiet = 0.0
         else:
@@ -328,6 +333,7 @@ def check_path(
     growth: float = 1.0,
     spread: Callable[[], None] | None = None,
     rest: float = 0.0,
+    reset: Callable[[], None] = lambda: None,
 ) -> tuple[trials.DirectionCounters, ...]:
     """Sends a few frames in each direction, and makes sure that some come through, as a trial counts them.
 
@@ -342,6 +348,8 @@ def check_path(
             that a NAT lets through.
         spread: Has the agent send frames of flows from all over (see `spread_over_flows`); None: the flows stay.
         rest: Seconds without traffic before each of these later attempts.
+        reset: Makes devices as they are before a trial, where they can be reset: before each attempt, as the frames of
+            the one before may have filled a table.
 
     Raises:
         DeadPathError: If nothing gets through in a direction.
@@ -351,6 +359,7 @@ def check_path(
     """
     flows = dict(agent.flows)
     for attempt in range(_ATTEMPTS):
+        reset()
         counters = few_frames(agent, CHECK_LOAD * growth**attempt)
         dead = _dead(counters)
         if not dead:
@@ -360,6 +369,7 @@ def check_path(
         spread()
     # Connections that nobody closes would fill the tables of a device.
     for load, duration in () if agent.has_connections else _LONG_ATTEMPTS:
+        reset()
         time.sleep(rest)
         lost_before = dead
         counters = few_frames(agent, load, duration)

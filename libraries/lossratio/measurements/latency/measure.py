@@ -343,9 +343,7 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
 
     try:
         # Made ready for each load, so that an agent that failed at one load is replaced for the next one.
-        with testbed.ready_for(
-            request.profile, rest=request.rest, integrity=request.integrity
-        ) as ready:
+        with request.ready(testbed) as ready:
             conditions = ready.conditions
             begun = ready.source.now()
             output = ready.source.latency(trial.load, trial.duration)
