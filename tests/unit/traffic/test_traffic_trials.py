@@ -8,6 +8,7 @@ import sys
 import time
 from itertools import pairwise
 
+import holding_device
 import pytest
 from frame_samples import with_fields_of_scapy
 from scapy.layers.l2 import Ether
@@ -27,6 +28,7 @@ from lossratio.traffic import (
 )
 from lossratio.traffic.agent.afpacket import receive
 from lossratio.traffic.agent.afpacket.frames import build_frames
+from lossratio.traffic.agent.afpacket.receive import TRAFFIC_AT_ONCE
 from lossratio.traffic.agent.core.configuration import TagPlace
 from lossratio.traffic.agent.core.links import read_links
 from lossratio.traffic.configuration import frames_spec
@@ -188,6 +190,40 @@ def test_late_frames_are_those_of_their_trial_also_when_they_outlast_the_next_on
     assert third.foreign_frames < 10
     (fourth,) = agent.trial(100.0, 0.1)
     assert (fourth.late_frames, sum(fourth.earlier_late_frames)) == (0, 0)
+
+
+@pytest.mark.parametrize("held_for", [2, 3])
+def test_frames_of_one_queue_that_a_device_holds_for_some_trials_are_late_and_none_is_lost(agent, bridged, held_for):
+    configure(agent, bidirectional=False)
+    bridged.run("dut1", "ip", "link", "set", "dev", "dut0", "nomaster")
+    script = (sys.executable, holding_device.__file__, "dut0", "dut1", str(held_for))
+    device = bridged.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
+    assert device.stdout.readline() == "ready\n"
+
+    trials = [agent.trial(2000.0, 0.127)[0] for _ in range(3 + held_for)]
+    late = [0] * len(trials)
+    for number, trial in enumerate(trials):
+        for age, frames in enumerate((trial.late_frames, *trial.earlier_late_frames), start=1):
+            late[number - age] += frames
+
+    assert sum(trial.foreign_frames for trial in trials) < 10
+    held = sum(map(holding_device.is_held, range(holding_device.FLOWS)))
+    for trial, frames in zip(trials[:3], late, strict=False):
+        # Each flow has a frame.
+        assert trial.sent_frames == holding_device.FLOWS
+        assert trial.received_frames + frames == trial.sent_frames
+        assert frames >= held
+
+
+def test_counters_go_on_when_the_link_has_been_down(agent, bridged):
+    configure(agent, bidirectional=False)
+    counted = [agent.trial(2000.0, 0.1)[0] for _ in range(3)]
+    for state in ("down", "up"):
+        bridged.run("tg", "ip", "link", "set", "dev", "tg1", state)
+    wait_until(lambda: "LOWER_UP" in bridged.run("tg", "ip", "link", "show", "dev", "tg1").stdout)
+    check_path(agent)
+    counted += [agent.trial(2000.0, 0.1)[0] for _ in range(TRAFFIC_AT_ONCE + 1)]
+    assert [trial.received_frames for trial in counted] == [trial.sent_frames for trial in counted]
 
 
 def test_late_frames_of_the_last_trials_can_be_asked_for(agent, bridged):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Callable, Mapping, Sequence
 
 from ..core.configuration import Direction
@@ -17,12 +16,12 @@ from .connections import Conversation
 from .examination import AT_ONCE, Examiner
 from .frames import build_frames
 from .latency import Probe, latency_frames
-from .receive import FrameCounter, StackFilter, check_countable
+from .receive import TRAFFIC_AT_ONCE, FrameCounter, StackFilter, TagCounters, check_countable
 from .sender import Sender, SenderReport, SendOrder
 from .transmit import SenderSetup
 
-MOST_EARLIER = 8
-"""Earlier traffic whose late frames are counted where a device holds frames."""
+MOST_EARLIER = TRAFFIC_AT_ONCE - 1
+"""Earlier traffic whose late frames are counted."""
 BROADCAST = b"\xff" * 6
 """The MAC address of all stations."""
 FAR = 0x80000000
@@ -44,8 +43,8 @@ class ActiveDirection:
         cycle = build_frames(frames, own_mac, destination)
         self.name = direction.name
         self._direction = direction
-        counter = partial(FrameCounter, sink, direction.arriving_tag)
-        self._returns = Returns(counter, MOST_EARLIER, is_costly=True)
+        self._counters = TagCounters(sink, direction.arriving_tag)
+        self._returns = Returns(self._counters.counter_of, MOST_EARLIER)
         self._foreign = FrameCounter(sink, direction.arriving_tag)
         self._stack = StackFilter(sink, direction.arriving_tag)
         self._examiner = Examiner(direction, cycle, sink) if examines else None
@@ -71,7 +70,7 @@ class ActiveDirection:
         """Its share of a trial's load, without broadcast frames, in frames per second."""
         return load * self._direction.load_share * (1.0 - self._direction.broadcast_share)
 
-    def watch(self, order: SendOrder, tags: Sequence[tuple[int, int]]) -> None:
+    def watch(self, order: SendOrder, tags: Mapping[int, Sequence[int]]) -> None:
         """Begins to count frames with an order's tag. All directions do that before any of them sends."""
         self._stop_noting()
         self._returns.watch(order.tag)
@@ -238,7 +237,7 @@ class ActiveDirection:
         """Stops its traffic at once."""
         for sender in self.senders:
             sender.close()
-        for each in (self._returns, self._foreign, self._stack, self._examiner):
+        for each in (self._counters, self._foreign, self._stack, self._examiner):
             if each is not None:
                 each.close()
         self._stop_noting()

@@ -211,10 +211,10 @@ class AfPacketGenerator:
         try:
             # Broadcast frames have the same tags but for the highest bit.
             family = ~(DIRECTIONS | FAR) & _TAG_MASK
-            tags = [(family, known) for known in (tag, ramp_tag, tag_before, *self._earlier_tags)]
+            tags = {family: [tag, ramp_tag, tag_before, *self._earlier_tags]}
             self._earlier_tags = [tag, ramp_tag, *self._earlier_tags][: 2 * MOST_EARLIER]
             self._probe_tags = [*self._probe_tags, *(probe.tag for probe in probes)][-2 * len(self._directions) :]
-            tags += [(~NUMBERS & _TAG_MASK, known) for known in self._probe_tags]
+            tags[~NUMBERS & _TAG_MASK] = self._probe_tags
             for direction in self._directions:
                 direction.watch(orders[direction.sender_of(wanted)], tags)
 

@@ -6,9 +6,10 @@ import mmap
 import os
 import socket
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import List, Sequence
+from typing import List, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from lossratio.bpf import Array, Attachment, BpfError, read_object
 
 from ..core.configuration import DIRECTIONS, VLAN_TAG_BYTES, TagPlace
 from ..core.links import Link
-from ..core.packets import SOL_PACKET, Jump, attach_filter, ring_socket, take_all
+from ..core.packets import SOL_PACKET, Jump, attach_filter, ring_socket, share_frames, take_all
 from ..core.protocol import AgentError
 from .frames import Bytes, Numbers
 
@@ -32,6 +33,7 @@ _XOR = 0xA4
 _SHIFT_LEFT = 0x64
 _SUBTRACT_X = 0x1C
 _RETURN = 0x06
+_RETURN_A = 0x16
 _SHIFT_RIGHT = 0x74
 _MULTIPLY = 0x24
 _JUMP_IF_AT_LEAST = 0x35
@@ -61,9 +63,13 @@ _MAC_HALF = 6
 _VLAN_HALF = 12
 _VLAN_TYPE_HALF = 13
 _HEADER_BYTES = 96
+_ETHERNET_BYTES = 14
 _MACS = 12
 _BLOCK_BYTES = 1 << 15
 _CHUNK = 1024
+_TAGS_OF_TRAFFIC_BITS = 9
+TRAFFIC_AT_ONCE = 16
+"""Traffic whose frames are counted at the same time: the latest, and earlier one. A power of two."""
 MOST_COUNTED = (1 << 32) - 1
 """Frames that the kernel counts between two readings; then it begins at zero again."""
 
@@ -109,14 +115,14 @@ def let_tag_through(packets: socket.socket, place: TagPlace, tag: int) -> None:
     attach_filter(packets, [*_direction(place), *_unless(start, _ALL_BITS, tag, _LEAVE), *_ENDS])
 
 
-def let_foreign_through(packets: socket.socket, place: TagPlace, tags: Sequence[tuple[int, int]]) -> None:
-    """Has a packet socket take only arriving frames that have none of some tags: each with the bits that matter."""
+def let_foreign_through(packets: socket.socket, place: TagPlace, tags: Mapping[int, Sequence[int]]) -> None:
+    """Has a packet socket take only arriving frames that have none of some tags, by the bits that matter in them."""
     start = _start(place)
     # A word beyond the end of a frame cannot be loaded, and the kernel would leave the frame.
     program = [*_direction(place), (_LOAD_LENGTH, 0, 0, 0), (_JUMP_IF_AT_LEAST, 0, _TAKE, start + 4)]
-    for mask, tag in tags:
-        load = (_LOAD_WORD_BEHIND_X, 0, 0, start), (_AND, 0, 0, mask)
-        program += [*load, (_JUMP_IF_EQUAL, _LEAVE, 0, tag & mask)]
+    for mask, known in tags.items():
+        program += [(_LOAD_WORD_BEHIND_X, 0, 0, start), (_AND, 0, 0, mask)]
+        program += [(_JUMP_IF_EQUAL, _LEAVE, 0, tag & mask) for tag in known]
     attach_filter(packets, [*program, *_ENDS])
 
 
@@ -169,10 +175,15 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
 
 
 def _direction(place: TagPlace, outgoing: bool = False) -> _Program:
-    """Leaves frames that go the other way, and finds where the others begin."""
+    """Leaves frames that go the other way, and finds where the tags of the others are."""
     jumps = (0, _LEAVE) if outgoing else (_LEAVE, 0)
     check = [(_LOAD_WORD, 0, 0, _ANCILLARY_PACKET_TYPE), (_JUMP_IF_EQUAL, *jumps, socket.PACKET_OUTGOING)]
-    return [*check, *(_FIND_BEHIND_VLAN_TAG if place.behind_vlan else ())]
+    return [*check, *_behind_vlan_tag(place)]
+
+
+def _behind_vlan_tag(place: TagPlace) -> _Program:
+    """Finds where the others begin."""
+    return [*_FIND_BEHIND_VLAN_TAG] if place.behind_vlan else []
 
 
 def _start(place: TagPlace) -> int:
@@ -332,39 +343,68 @@ class FrameCounter:
     def __init__(self, link: Link, place: TagPlace) -> None:
         self._place = place
         self._count = 0
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
-        let_nothing_through(self._socket)
-        take_all(self._socket, link)
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
+        let_nothing_through(self.socket)
+        take_all(self.socket, link)
 
     def watch(self, tag: int) -> None:
         """Counts frames with this tag from now on, from zero."""
-        let_tag_through(self._socket, self._place, tag)
+        let_tag_through(self.socket, self._place, tag)
         self._begin()
 
-    def watch_foreign(self, tags: Sequence[tuple[int, int]]) -> None:
+    def watch_foreign(self, tags: Mapping[int, Sequence[int]]) -> None:
         """Counts frames with none of these tags from now on, from zero; see `let_foreign_through`."""
-        let_foreign_through(self._socket, self._place, tags)
+        let_foreign_through(self.socket, self._place, tags)
         self._begin()
 
     def read(self) -> int:
         """Frames counted since then."""
         # Reading clears the kernel's 32-bit count.
-        counted, _ = struct.unpack("=II", self._socket.getsockopt(SOL_PACKET, _PACKET_STATISTICS, 8))
+        counted, _ = struct.unpack("=II", self.socket.getsockopt(SOL_PACKET, _PACKET_STATISTICS, 8))
         self._count += counted
         return self._count
 
-    def stop(self) -> None:
-        """Counts nothing more."""
-        let_nothing_through(self._socket)
+    def close(self) -> None:
+        """Closes the socket."""
+        self.socket.close()
 
     def _begin(self) -> None:
         self.read()
         self._count = 0
 
+
+class TagCounters:
+    """Counters for the frames of several pieces of traffic, of which each frame costs the time of one.
+
+    The kernel hands a frame to one of them only, by some bits of its tag. That one's filter knows the whole tag.
+    """
+
+    def __init__(self, link: Link, place: TagPlace) -> None:
+        self._counters: list[FrameCounter] = []
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            for _ in range(TRAFFIC_AT_ONCE):
+                self._counters.append(FrameCounter(link, place))
+            # The link's header is not before these programs' frames.
+            start = _start(place) - _ETHERNET_BYTES
+            bits = ((_LOAD_WORD_BEHIND_X, 0, 0, start), (_SHIFT_RIGHT, 0, 0, _TAGS_OF_TRAFFIC_BITS))
+            program = [*_behind_vlan_tag(place), *bits, (_RETURN_A, 0, 0, 0)]
+            share_frames([counter.socket for counter in self._counters], program)
+            undo.pop_all()
+
+    def counter_of(self, tag: int) -> FrameCounter:
+        """The counter of new traffic with a tag; it counted the traffic `TRAFFIC_AT_ONCE` before."""
+        counter = self._counters[(tag >> _TAGS_OF_TRAFFIC_BITS) % TRAFFIC_AT_ONCE]
+        counter.watch(tag)
+        return counter
+
     def close(self) -> None:
-        """Closes the socket."""
-        self._socket.close()
+        """Closes all sockets."""
+        # The kernel waits for each of them, and once for all that are closed at the same time.
+        with ThreadPoolExecutor(TRAFFIC_AT_ONCE) as together:
+            for counter in self._counters:
+                together.submit(counter.close)
 
 
 class StackFilter:

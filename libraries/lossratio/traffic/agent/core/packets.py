@@ -24,6 +24,9 @@ ETH_P_ALL = 3
 _PACKET_ADD_MEMBERSHIP = 1
 _PACKET_AUXDATA = 8
 _PACKET_VERSION = 10
+_PACKET_FANOUT, _PACKET_FANOUT_DATA = 18, 22
+_FANOUT_BY_PROGRAM, _FANOUT_NEW_GROUP = 6, 0x2000
+_FANOUT_TYPE_BITS, _FANOUT_GROUP = 16, 0xFFFF
 _TPACKET_V2 = 1
 _PACKET_MR_PROMISC = 1
 _STATUS_VLAN_VALID, _STATUS_TPID_VALID = 0x10, 0x40
@@ -40,13 +43,32 @@ _MOST_KINDS = 1_000
 
 def attach_filter(packets: socket.socket, program: Sequence[Jump]) -> None:
     """Has a packet socket take only the frames that a program of classic BPF takes."""
+    _give_program(packets, socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
+
+
+def share_frames(sockets: Sequence[socket.socket], program: Sequence[Jump]) -> None:
+    """Has packet sockets of one interface share its frames: a frame costs no more time than with one socket.
+
+    What a program of classic BPF returns for a frame, modulo their number, is the one that gets it; its filter may
+    leave the frame all the same. The program sees frames without their Ethernet header. Linux 4.12 or later.
+    """
+    first, *others = sockets
+    how = _FANOUT_BY_PROGRAM << _FANOUT_TYPE_BITS
+    first.setsockopt(SOL_PACKET, _PACKET_FANOUT, how | _FANOUT_NEW_GROUP << _FANOUT_TYPE_BITS)
+    _give_program(first, SOL_PACKET, _PACKET_FANOUT_DATA, program)
+    group = first.getsockopt(SOL_PACKET, _PACKET_FANOUT) & _FANOUT_GROUP
+    for packets in others:
+        packets.setsockopt(SOL_PACKET, _PACKET_FANOUT, how | group)
+
+
+def _give_program(packets: socket.socket, level: int, option: int, program: Sequence[Jump]) -> None:
     size = len(program)
     code = b"".join(
         struct.pack("=HBBI", what, *(jump if jump >= 0 else size + jump - index - 1 for jump in jumps), value)
         for index, (what, *jumps, value) in enumerate(program)
     )
     buffer = ctypes.create_string_buffer(code, len(code))
-    packets.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", size, ctypes.addressof(buffer)))
+    packets.setsockopt(level, option, struct.pack("@HP", size, ctypes.addressof(buffer)))
 
 
 def ring_socket() -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Callable, Protocol
 
 from .generator import late_and_copies
@@ -10,43 +11,31 @@ from .generator import late_and_copies
 class FrameCounter(Protocol):
     """Counts arriving frames with a tag."""
 
-    def watch(self, tag: int) -> None:
-        """Counts frames with this tag from now on, from zero."""
-
     def read(self) -> int:
-        """Frames counted since then."""
-
-    def stop(self) -> None:
-        """Counts nothing more."""
-
-    def close(self) -> None:
-        """Gives all that it has back."""
+        """Frames that arrived until now."""
 
 
 class Returns:
     """Counts frames by the tags of their traffic, each traffic by a counter of its own.
 
-    Where each counter costs time with each frame (`is_costly`), usually only the latest of earlier traffic is counted.
-    A device that has held frames for too long, or that let none through, may hold them for longer than the next trial
-    takes. From then on all earlier traffic is counted of which frames are missing, up to `most_earlier`.
+    A device may hold frames for longer than the next trials take, so that earlier traffic is counted on, up to
+    `most_earlier`. `counter_of` is the counter of new traffic with a tag. It may be that of earlier traffic; then
+    nobody counts that any more, nor any before it.
     """
 
-    def __init__(self, make_counter: Callable[[], FrameCounter], most_earlier: int, *, is_costly: bool) -> None:
-        self._make_counter = make_counter
+    def __init__(self, counter_of: Callable[[int], FrameCounter], most_earlier: int) -> None:
+        self._counter_of = counter_of
         self._most_earlier = most_earlier
         self._traffic: list[_Traffic] = []
-        self._spare = [make_counter() for _ in range(2)]
-        self._counts_all = not is_costly
 
     def watch(self, tag: int) -> None:
         """Counts frames of new traffic from now on, by its tag."""
         if self._traffic and self._traffic[0].counted is None:
             # Nobody has asked for the count of a trial that failed.
             self._traffic[0].count()
-        self._end_counters()
-        counter = self._spare.pop() if self._spare else self._make_counter()
-        counter.watch(tag)
-        self._traffic.insert(0, _Traffic(counter))
+        counter = self._counter_of(tag)
+        counted_on = takewhile(lambda traffic: traffic.counter is not counter, self._traffic[: self._most_earlier])
+        self._traffic = [_Traffic(counter), *counted_on]
 
     def arrived(self) -> int:
         """Frames of the latest traffic that came back until now."""
@@ -59,13 +48,11 @@ class Returns:
     def end(self, sent: int, received: int) -> None:
         """Says how many frames of the latest traffic left, and how many came back in time."""
         self._traffic[0].missing = max(0, sent - received)
-        if sent and not received:
-            self._counts_all = True
 
     def late(self) -> int:
         """Late frames of the latest traffic since they were counted; none of a trial that failed before that."""
         if self._traffic:
-            return self._late_and_copies(self._traffic[0])[0]
+            return self._traffic[0].late_and_copies()[0]
         return 0
 
     def late_of_earlier(self) -> tuple[list[int], int]:
@@ -73,31 +60,11 @@ class Returns:
 
         It ends with the oldest traffic that has some.
         """
-        found = [self._late_and_copies(traffic) for traffic in self._traffic[1:]]
+        found = [traffic.late_and_copies() for traffic in self._traffic[1:]]
         late = [frames for frames, _ in found]
         while late and not late[-1]:
             late.pop()
         return late, sum(copies for _, copies in found)
-
-    def close(self) -> None:
-        """Closes all sockets."""
-        for counter in (*self._spare, *(traffic.counter for traffic in self._traffic)):
-            counter.close()
-
-    def _late_and_copies(self, traffic: _Traffic) -> tuple[int, int]:
-        is_counted = traffic.counted is not None and traffic.missing is not None
-        late, copies = traffic.late_and_copies()
-        if late and is_counted:
-            self._counts_all = True
-        return late, copies
-
-    def _end_counters(self) -> None:
-        """Ends those of traffic that is too old, or of which nothing is missing, before the next traffic begins."""
-        kept = self._most_earlier if self._counts_all else 1
-        while len(self._traffic) > kept or (len(self._traffic) > 1 and self._traffic[-1].missing == 0):
-            counter = self._traffic.pop().counter
-            counter.stop()
-            self._spare.append(counter)
 
 
 class _Traffic:

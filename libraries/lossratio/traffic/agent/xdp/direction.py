@@ -67,8 +67,8 @@ class ActiveDirection:
     def way(self, reception: Reception, first_flow: int) -> ReceiveWay:
         """How it comes back; counts of its flows begin at a place of the reception."""
         self._reception = reception
-        counter = partial(StreamCounter, reception, self._numbers)
-        self._returns = Returns(counter, MOST_TRAFFIC - 1, is_costly=False)
+        counter_of = partial(StreamCounter, reception, self._numbers)
+        self._returns = Returns(counter_of, MOST_TRAFFIC - 1)
         self._first_flow = first_flow if self.counted_flows else None
         plan = FramePlan(self._direction.returned, *self._macs)
         mac = self._ports.before[self._direction.receive].mac

@@ -210,29 +210,18 @@ class Reception:
 
 
 class StreamCounter:
-    """Counts the frames of some streams that arrive of one traffic, also when the next one has begun."""
+    """Counts the frames of some streams that arrive of one traffic, also when the next one has begun.
 
-    def __init__(self, reception: Reception, streams: Sequence[int]) -> None:
+    `tag` is that of the traffic: the next one of the reception's `watch`.
+    """
+
+    def __init__(self, reception: Reception, streams: Sequence[int], tag: int) -> None:
         self._reception, self._streams = reception, streams
-        self._tag: int | None = None
-
-    def watch(self, tag: int) -> None:
-        """Says the tag of the traffic: the next one of the reception's `watch`."""
         self._tag = tag
 
     def read(self) -> int:
         """Frames that arrived of this traffic."""
-        if self._tag is None:
-            return 0
         return self._reception.arrived_of(self._tag, *self._streams)
-
-    def stop(self) -> None:
-        """Counts nothing more."""
-        self._tag = None
-
-    def close(self) -> None:
-        """See `stop`."""
-        self.stop()
 
 
 class ReceiveProgram:
