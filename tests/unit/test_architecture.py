@@ -22,9 +22,6 @@ ON_NODES = ("traffic/agent", "testbed/reservation/keeper", "dut/xdp/device")
 WITH_THEM = "lossratio.bpf"
 """The room that goes with programs for nodes."""
 
-WITH_A_CIRCLE = {"results"}
-"""Rooms whose modules still import each other in a circle: a result tells what was found in it, by its kind's view."""
-
 BEGIN, END = "<!-- rooms -->", "<!-- end of rooms -->"
 MOST_STATEMENTS = 300
 """In one module. Imports and documentation are free."""
@@ -158,14 +155,9 @@ def test_imports_point_one_way():
     assert not [(place, module) for place, own, module, _ in across() if module.split(".")[1] not in allowed[own]]
 
 
-@pytest.mark.parametrize("room", sorted(set(rooms()) - WITH_A_CIRCLE))
+@pytest.mark.parametrize("room", sorted(rooms()))
 def test_no_room_has_a_circle_of_modules(room):
     assert in_a_circle(modules_within(room)) == set()
-
-
-@pytest.mark.parametrize("room", sorted(WITH_A_CIRCLE))
-def test_a_room_that_may_have_a_circle_has_one(room):
-    assert in_a_circle(modules_within(room))
 
 
 def test_a_circle_is_found():

@@ -53,13 +53,8 @@ from lossratio.results.findings import (
     doubts_of as doubts_of,
     dut_versions as dut_versions,
     findings_of as findings_of,
-    format_frames_per_second as format_frames_per_second,
-    format_interval as format_interval,
     generator_of as generator_of,
-    in_columns as in_columns,
-    load_per_interface as load_per_interface,
     message as message,
-    value_line as value_line,
 )
 from lossratio.results.frame_integrity import (
     faults_with_sizes as faults_with_sizes,
@@ -85,7 +80,6 @@ from lossratio.results.kinds import (
     kind_names as kind_names,
     kind_of as kind_of,
     kind_of_journal as kind_of_journal,
-    view_of as view_of,
 )
 from lossratio.results.model import (
     INTERRUPTED as INTERRUPTED,
@@ -96,6 +90,7 @@ from lossratio.results.model import (
     TestResult as TestResult,
     TestRun as TestRun,
 )
+from lossratio.results.pictures import Charts as Charts, Picture as Picture
 from lossratio.results.repair import (
     damages_in as damages_in,
     repair as repair,
@@ -121,14 +116,20 @@ from lossratio.results.trials import (
 )
 from lossratio.results.twins import common_name as common_name, has_no_device as has_no_device
 from lossratio.results.view import (
-    Charts as Charts,
     CsitExportError as CsitExportError,
     Finding as Finding,
     LatencyPoint as LatencyPoint,
-    Picture as Picture,
     Rfc2544Row as Rfc2544Row,
     Shown as Shown,
     View as View,
     csit_rate as csit_rate,
     number_of as number_of,
+    view_of as view_of,
+)
+from lossratio.results.wording import (
+    format_frames_per_second as format_frames_per_second,
+    format_interval as format_interval,
+    in_columns as in_columns,
+    load_per_interface as load_per_interface,
+    value_line as value_line,
 )

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from lossratio.results.doubts import LEAST_UNSENT, Offered, offered_in, sums_by_load
-from lossratio.results.kinds import view_of
-from lossratio.results.view import Finding, number_of
+from lossratio.results.view import Finding, number_of, view_of
 from lossratio.trials import MissingFrames, TrialResult, missing_frames
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 

@@ -1,44 +1,20 @@
-"""The common face of results of all kinds: the message of a test, and findings, their aspects and doubts.
-
-In a message, every number has its unit and the name of its quantity beside it, so that each line can be read alone.
-"""
+"""The findings of results of all kinds: their aspects, caveats and doubts, and the message of a test."""
 
 import hashlib
-import html
 import json
-import math
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from lossratio.errors import ReportError
-from lossratio.records import Rate
 from lossratio.results import doubts
-from lossratio.results.conditions import MaxLoad
-from lossratio.results.frame_integrity import (
-    changed_fields_in,
-    faults_with_sizes,
-    integrity_lines,
-    integrity_of,
-)
+from lossratio.results.frame_integrity import changed_fields_in, faults_with_sizes, integrity_of
 from lossratio.results.identity import what_differs
-from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
-from lossratio.results.trials import STALL
-from lossratio.results.view import Finding, shown_in
+from lossratio.results.view import Finding, view_of
 from lossratio.trials import changes_in_words
-from lossratio.units import (
-    FRAMES_PER_SECOND,
-    Unit,
-    format_bit_rate,
-    format_frame_rate,
-    trials_counted,
-)
+from lossratio.units import FRAMES_PER_SECOND
 
-_LABEL_WIDTH = len("conditional throughput")
 FORCED = "resumed by force, although "
 """Beginning of the remark that the conditions changed during the measurement of a result."""
 _TRAFFIC_IN_OTHER_WORDS = {"name", "profile"}
@@ -47,149 +23,14 @@ _TRIAL_DURATION = "trial duration"
 _UNIT = "unit"
 _DEVICE = "device"
 _DIGEST_LENGTH = 16
-_COLUMNS = 100
 
 
 def message(result: TestResult) -> str:
-    """The message of a Robot test: a few lines of plain text with the result and its caveats."""
-    lines = (
-        view_of(result).lines(result)
-        if result.error is None
-        else [f"failed, no result: {result.error}"]
-    )
-    values = shown_in(result) if result.error is None else ()
-    return "\n".join(
-        (
-            *lines,
-            *(value_line(shown.quantity, value, shown.unit) for shown, value in values),
-            *_closing_lines(result),
-        )
-    )
+    """The message of a Robot test: a few lines of plain text with the result and its caveats.
 
-
-def in_columns(text: str) -> str:
-    """Text with its longer lines in several, as the console of a CI system neither wraps nor shows more columns."""
-    rows = []
-    for line in text.splitlines():
-        indent = " " * (len(line) - len(line.lstrip()) + 2)
-        rows += textwrap.wrap(
-            line, _COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        ) or [""]
-    return "\n".join(rows)
-
-
-def findings_html(result: TestResult) -> str:
-    """The quantities of a result as a table, for notebooks: plain HTML without style."""
-    rows = []
-    for finding in findings_of([result]):
-        bounds = (finding.lower_bound, finding.upper_bound)
-        low, high = (
-            bound.per_interface_fps if isinstance(bound, Rate) else None for bound in bounds
-        )
-        interval = "" if low is None and high is None else format_interval(low, high)
-        rows.append((finding.quantity, finding.in_short, interval, finding.reason or ""))
-
-    head = ("quantity", "value per interface", "bounds per interface", "reason")
-    used = [column for column in range(len(head)) if any(row[column] for row in rows)]
-    lines = [
-        f"<tr>{''.join(f'<{tag}>{html.escape(row[column])}</{tag}>' for column in used)}</tr>"
-        for tag, row in (("th", head), *(("td", row) for row in rows))
-    ]
-    name = html.escape(
-        f"{result.test.name}: {result.outcome.value}, {trials_counted(len(result.trials))}"
-    )
-
-    return f"<table><caption>{name}</caption>{''.join(lines)}</table>"
-
-
-def format_frames_per_second(rate: float) -> str:
-    """Formats a frame rate to the last digit that matters, without a unit prefix, e.g. ``14,880,952 fps``."""
-    return f"{rate:,.{0 if rate >= 10_000 else 2}f} fps"
-
-
-def format_interval(least: Rate | float | None, most: Rate | float | None) -> str:
-    """Formats the interval between two bounds, per interface.
-
-    Examples are ``149.77 to 150.52 kfps``, ``from 200.00 kfps`` and ``below 9.0010 kfps``.
+    Every number has its unit and the name of its quantity beside it, so that each line can be read alone.
     """
-    lower, upper = (
-        bound.per_interface_fps if isinstance(bound, Rate) else bound for bound in (least, most)
-    )
-    if lower is not None and upper is not None and lower < upper:
-        low, high = format_frame_rate(lower), format_frame_rate(upper)
-        return f"{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"
-    if lower is not None:
-        return f"from {format_frame_rate(lower)}"
-    return "no bounds" if upper is None else f"below {format_frame_rate(upper)}"
-
-
-def value_line(label: str, value: Rate | float | str | None, unit: Unit = FRAMES_PER_SECOND) -> str:
-    """Formats a line with a value, aligned with other such lines; a rate is in all its units, words are as they are."""
-    if isinstance(value, Rate):
-        value = (
-            f"{format_frames_per_second(value.per_interface_fps):>14} per interface"
-            f" {format_frames_per_second(value.aggregate_fps):>15} aggregate, "
-            f"L1 {format_bit_rate(value.aggregate_l1_bps)}"
-        )
-    elif not isinstance(value, str):
-        value = "none" if value is None else unit.format(value)
-    return f"  {label:<{_LABEL_WIDTH}}  {value}"
-
-
-def load_per_interface(load: MaxLoad) -> str:
-    """Formats a maximum load, e.g. ``400,000 fps per interface``."""
-    return f"{format_frames_per_second(load.rate.per_interface_fps)} per interface"
-
-
-def _closing_lines(result: TestResult) -> Iterator[str]:
-    load = result.conditions.load
-    links = result.conditions.testbed.links
-    over = f" over {links} parallel links" if links > 1 else ""
-    yield (
-        f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
-        f"frames of {result.conditions.traffic.average_frame_size_bytes:.6g} bytes on average; "
-        f"{trials_counted(len(result.trials))} in {sum(trial.elapsed_s for trial in result.trials):.1f} s."
-    )
-    if result.max_load.limits:
-        yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."
-    short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
-    if short:
-        yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
-    dropped = [frames for trial in result.trials if (frames := trial.missing.generator_drops)]
-
-    if dropped:
-        yield (
-            f"The generator dropped {sum(dropped):,} frames that came back, in {len(dropped)} of the trials: the SUT "
-            "did not lose them."
-        )
-
-    reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
-    if reasons:
-        yield (
-            f"Set aside, and no evidence about the SUT: {len(reasons)} of the trials (the last of them because "
-            f"{reasons[-1]})."
-        )
-
-    stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]
-    if stalled:
-        yield (
-            f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} of the trials; "
-            "what it made up for was a burst."
-        )
-
-    if stalled and short:
-        yield "With less other work on its machine, or a larger catch_up in its topology file, it would send more."
-    yield from integrity_lines(result)
-    repeats = sum(trial.repeats for trial in result.trials)
-    if repeats:
-        because = "because the generator faltered or miscounted, or the testbed changed"
-        yield f"Attempts that were measured again, {because}: {repeats}."
-
-    repairs = sum(len(trial.repairs) for trial in result.trials)
-    if repairs:
-        yield f"Attempts to repair the infrastructure, before trials were measured again: {repairs}."
-    for remark in result.remarks:
-        yield f"Note: {remark}"
+    return view_of(result).message(result)
 
 
 def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
@@ -199,29 +40,7 @@ def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
         ReportError: If the kind of a result is missing or broken, or gives a value that does not fit its unit.
     """
     for number, result in enumerate(results, start=1):
-        view = view_of(result)
-        for finding in view.findings(result):
-            yield _with_unit(replace(finding, number=number), view.unit(finding.quantity))
-        for shown, value in shown_in(result):
-            reason = result.error or getattr(result, "reason", None)
-            yield _with_unit(
-                Finding(result, shown.quantity, result.outcome, reason, value, number=number),
-                shown.unit,
-            )
-
-
-def _with_unit(finding: Finding, unit: Unit) -> Finding:
-    is_rate = unit == FRAMES_PER_SECOND
-    for value in (finding.value, finding.lower_bound, finding.upper_bound, finding.deviation):
-        is_number = isinstance(value, int | float) and math.isfinite(value) and value >= 0.0
-        if value is not None and not (isinstance(value, Rate) if is_rate else is_number):
-            wanted = "a lossratio.records.Rate" if is_rate else "a finite number from 0"
-            raise ReportError(
-                f"The kind of measurement {finding.result.kind!r} is broken: {finding.quantity!r} is in {unit.name}, "
-                f"so a value must be {wanted}, and one is {value!r}. Its view (`unit`), or the field (`Shown`), names "
-                "the unit."
-            )
-    return replace(finding, unit=unit)
+        yield from view_of(result).quantities(result, number)
 
 
 def aspects_of(finding: Finding) -> dict[str, JsonValue]:

@@ -8,7 +8,7 @@ measured or shown.
 
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -75,10 +75,18 @@ class Kind(ABC, Generic[ResultT]):
                 setattr(cls, own, None)
         cls._take("result", TestResult)
         field = getattr(getattr(cls, "result", None), "model_fields", {}).get("kind")
-        if field is not None and "result" in vars(cls) and "name" not in vars(cls):
-            cls.name = field.default
+        if field is not None and "result" in vars(cls):
+            cls._meet(field.default)
         if "noun" not in vars(cls):
             cls.noun = getattr(cls, "name", "").replace("_", " ")
+
+    @classmethod
+    def _meet(cls, name: str) -> None:
+        """Takes the name from the class of the results, and is the one that shows them."""
+        if "name" not in vars(cls):
+            cls.name = name
+        if cls.name == name:
+            cls.result.shown_by = partial(_view, cls)
 
     @classmethod
     def _take(cls, name: str, kind: type[object]) -> None:
@@ -272,15 +280,6 @@ def _kind_in_module(module: ModuleType, name: str) -> object:
     return next((kind for kind in classes if getattr(kind, "name", None) == name), None)
 
 
-def view_of(result: TestResult) -> View[Any]:
-    """The view that shows a result.
-
-    Raises:
-        ReportError: If the package of its kind is missing or broken.
-    """
-    return _view(kind_of(result.kind))
-
-
 def kind_of_journal(journal: JournalContents) -> Kind[Any] | None:
     """The kind of the measurement that wrote a journal; None: no kind that can be loaded has that algorithm."""
     algorithm = journal.search.get("algorithm")
@@ -304,8 +303,9 @@ class _Tagged(BaseModel):
 
 
 @cache
-def _view(kind: Kind[Any]) -> View[Any]:
+def _view(kind: type[Kind[Any]]) -> View[Any]:
+    """The view of a kind, which is made once."""
     try:
-        return kind.view()
+        return kind().view()
     except (ImportError, AttributeError) as cause:
         raise ReportError(f"Results of kind {kind.name!r} cannot be shown: {cause}.") from cause

@@ -5,22 +5,23 @@ A failed or irregular test has an outcome of its own: no number in the file repl
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from pydantic import Field, model_validator
 
 from lossratio.errors import ReportError
 from lossratio.records import FrameCount, Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
+from lossratio.results.pictures import Picture
 from lossratio.results.trials import Trial, with_late_frames_of_earlier_version
+from lossratio.results.wording import in_columns
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from lossratio.results.view import Picture
 
 FORMAT: Literal["lossratio-result/2"] = "lossratio-result/2"
 """Format of the files."""
@@ -68,6 +69,22 @@ class TestIdentity(Record):
         return self.name
 
 
+class ShowsResults(Protocol):
+    """What a result asks of the view that shows it, which is a `lossratio.results.View`."""
+
+    def message(self, result: Any) -> str:
+        """All lines about a result."""
+
+    def quantities(self, result: Any) -> Iterator[Any]:
+        """All its findings."""
+
+    def table(self, result: Any) -> str:
+        """The findings as HTML."""
+
+    def pictures(self, result: Any) -> Iterator[Picture]:
+        """Its pictures."""
+
+
 class TestResult(Record):
     """The common fields of results of all kinds."""
 
@@ -80,6 +97,8 @@ class TestResult(Record):
 
     found: ClassVar[str | None] = None
     """The field with the record that has all numbers; None: they are in several fields."""
+    shown_by: ClassVar[Callable[[], ShowsResults] | None] = None
+    """Gives the view of results of this class. The kind states it when it is made, as it is the one to know."""
     format: Literal["lossratio-result/2"] = FORMAT
     """Format of the file."""
     test: TestIdentity
@@ -110,25 +129,30 @@ class TestResult(Record):
         """Seconds from the beginning of the measurement to its end; after a resume, those since then."""
         return (self.ended - self.started).total_seconds()
 
-    def __repr__(self) -> str:
-        # Imported here because findings are about results.
-        from lossratio.results.findings import findings_of
+    def view(self) -> ShowsResults:
+        """The view of its kind, a `lossratio.results.View`.
 
-        values = ", ".join(
-            f"{finding.quantity} {finding.in_short}" for finding in findings_of([self])
-        )
+        Raises:
+            ReportError: If its class is of no kind, or the view cannot be imported.
+        """
+        shown_by = type(self).shown_by
+        if shown_by is None:
+            raise ReportError(
+                f"A {type(self).__name__} cannot be shown: no kind of measurement has results of this class."
+            )
+        return shown_by()
+
+    def __repr__(self) -> str:
+        findings = self.view().quantities(self)
+        values = ", ".join(f"{finding.quantity} {finding.in_short}" for finding in findings)
         return f"<{type(self).__name__} {self.test.name}: {values}>"
 
     def __str__(self) -> str:
         """The lines that the console shows."""
-        from lossratio.results.findings import in_columns, message
-
-        return in_columns(message(self))
+        return in_columns(self.view().message(self))
 
     def _repr_html_(self) -> str:
-        from lossratio.results.findings import findings_html
-
-        return findings_html(self)
+        return self.view().table(self)
 
     def plot(self, title: str | None = None) -> Picture:
         """A picture of the result, which notebooks show; its text is `svg`.
@@ -139,11 +163,8 @@ class TestResult(Record):
         Raises:
             ReportError: If there is no such picture; with those that there are.
         """
-        from lossratio.results.kinds import view_of
-
-        pictures = {
-            picture.title: picture for picture in view_of(self).pictures(self) if picture.svg
-        }
+        drawn = (picture for picture in self.view().pictures(self) if picture.svg)
+        pictures = {picture.title: picture for picture in drawn}
         if title is None and pictures:
             return next(iter(pictures.values()))
         if title not in pictures:

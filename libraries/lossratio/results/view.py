@@ -3,19 +3,24 @@
 A view is imported only when results are shown, and does not depend on testbeds.
 """
 
+import html
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
 
 from pydantic import JsonValue
 
 from lossratio.errors import ReportError
 from lossratio.records import Rate, Record
+from lossratio.results.closing_lines import closing_lines
 from lossratio.results.doubts import Doubt, Offered, generator_stalls, offered_in
 from lossratio.results.model import Outcome, TestResult
+from lossratio.results.pictures import Charts, Picture
 from lossratio.results.trials import Trial
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
+from lossratio.results.wording import format_interval, value_line
+from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate, trials_counted
 
 ResultT = TypeVar("ResultT", bound=TestResult)
 
@@ -44,10 +49,10 @@ class Finding:
     has_value: bool = True
     """Whether results of this kind have a single value, so that they can be compared."""
     number: int = 1
-    """Position of the result among the results, from 1; `lossratio.results.findings_of` fills it in."""
+    """Position of the result among the results, from 1; `View.quantities` fills it in."""
     unit: Unit = FRAMES_PER_SECOND
-    """The unit of the value, the bounds and the deviation; `lossratio.results.findings_of` fills in the unit that the
-    view names."""
+    """The unit of the value, the bounds and the deviation; `View.quantities` fills in the unit that the view
+    names."""
     is_at_limit: bool = False
     """Whether the maximum load limited the value: the SUT may forward more."""
     is_too_slow: bool = False
@@ -76,6 +81,30 @@ class Finding:
         if maximum is None or not isinstance(self.value, Rate):
             return None
         return self.value.aggregate_fps / maximum.aggregate_fps
+
+    def in_unit(self, unit: Unit) -> "Finding":
+        """The finding with its unit.
+
+        Raises:
+            ReportError: If a value does not fit the unit.
+        """
+        for value in (self.value, self.lower_bound, self.upper_bound, self.deviation):
+            if value is not None and not _fits(value, unit):
+                is_rate = unit == FRAMES_PER_SECOND
+                wanted = "a lossratio.records.Rate" if is_rate else "a finite number from 0"
+                raise ReportError(
+                    f"The kind of measurement {self.result.kind!r} is broken: {self.quantity!r} is in {unit.name}, "
+                    f"so a value must be {wanted}, and one is {value!r}. Its view (`unit`), or the field (`Shown`), "
+                    "names the unit."
+                )
+        return replace(self, unit=unit)
+
+
+def _fits(value: Rate | float, unit: Unit) -> bool:
+    """Whether a value is in a unit: in frames per second it is a rate, else a finite number from 0."""
+    if unit == FRAMES_PER_SECOND:
+        return isinstance(value, Rate)
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0.0
 
 
 @dataclass(frozen=True)
@@ -113,23 +142,6 @@ def _declared(kind: type[Record]) -> tuple[tuple[tuple[str, ...], Shown], ...]:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture of a result, with its texts on the page."""
-
-    title: str
-    """Heading of the picture."""
-    svg: str
-    """The picture as one ``<svg>`` element; empty: nothing to draw."""
-    about: str = ""
-    """How to read the picture, in plain text."""
-    table: str = ""
-    """The numbers of the picture as HTML, which only the page shows."""
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-
-@dataclass(frozen=True)
 class LatencyPoint:
     """The one-way latency of one direction at one load, for tables and histories."""
 
@@ -145,18 +157,6 @@ class LatencyPoint:
     """99th percentile, likewise."""
     most_us: float | None
     """Largest latency, microseconds."""
-
-
-@dataclass(frozen=True)
-class Charts:
-    """The pictures of a result that the script of a large page draws."""
-
-    data: Mapping[str, JsonValue]
-    """The data of the pictures, with all trials in columns."""
-    drawn: Mapping[str, Picture]
-    """The pictures without their drawings, by the name that the script has for a drawing."""
-    others: tuple[Picture, ...] = ()
-    """The further pictures of the result."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +216,16 @@ class View(Generic[ResultT]):
         """The result in words, without the common last lines of all kinds; a failed one has one common line instead."""
         yield f"{result.kind}: {result.outcome.value}"
 
+    def message(self, result: ResultT) -> str:
+        """All lines about a result: `lines`, the quantities that it declares, and the last lines of all kinds."""
+        if result.error is not None:
+            return "\n".join([f"failed, no result: {result.error}", *closing_lines(result)])
+
+        lines = [*self.lines(result)]
+        for shown, value in shown_in(result):
+            lines.append(value_line(shown.quantity, value, shown.unit))
+        return "\n".join([*lines, *closing_lines(result)])
+
     def head(self, result: ResultT, words: str) -> str:
         """The first line of a result, with the reason if it is irregular."""
         reason = getattr(result, "reason", None)
@@ -259,6 +269,36 @@ class View(Generic[ResultT]):
         name = self.quantity or result.kind
         values = self.values(result)
         yield Finding(result, name, result.outcome, reason, has_value=self.has_value, **values)
+
+    def quantities(self, result: ResultT, number: int = 1) -> Iterator[Finding]:
+        """All quantities of a result, with their units: `findings`, and those that it declares.
+
+        Args:
+            result: The result.
+            number: Its position among results.
+
+        Raises:
+            ReportError: If a value does not fit its unit.
+        """
+        for finding in self.findings(result):
+            yield replace(finding, number=number).in_unit(self.unit(finding.quantity))
+        reason = result.error or getattr(result, "reason", None)
+        for shown, value in shown_in(result):
+            declared = Finding(result, shown.quantity, result.outcome, reason, value, number=number)
+            yield declared.in_unit(shown.unit)
+
+    def table(self, result: ResultT) -> str:
+        """The quantities of a result as a table, for notebooks: plain HTML without style."""
+        head = ("quantity", "value per interface", "bounds per interface", "reason")
+        rows = [_cells(finding) for finding in self.quantities(result)]
+        used = [column for column in range(len(head)) if any(row[column] for row in rows)]
+
+        lines = [_row("th", [head[column] for column in used])]
+        for row in rows:
+            lines.append(_row("td", [row[column] for column in used]))
+        trials = trials_counted(len(result.trials))
+        name = html.escape(f"{result.test.name}: {result.outcome.value}, {trials}")
+        return f"<table><caption>{name}</caption>{''.join(lines)}</table>"
 
     def values(self, result: ResultT) -> Mapping[str, Any]:
         """Value, bounds and deviation of the only quantity, as far as there are any: fields of `Finding`."""
@@ -315,3 +355,26 @@ class View(Generic[ResultT]):
         raise ReportError(
             f"{result.test.full_name} is of kind {result.kind!r}, which CSIT does not have."
         )
+
+
+def _cells(finding: Finding) -> tuple[str, str, str, str]:
+    """The texts of a finding in a table: quantity, value, bounds and reason."""
+    bounds = (finding.lower_bound, finding.upper_bound)
+    rates = [bound if isinstance(bound, Rate) else None for bound in bounds]
+    interval = format_interval(*rates) if rates != [None, None] else ""
+    return finding.quantity, finding.in_short, interval, finding.reason or ""
+
+
+def _row(tag: str, texts: Sequence[str]) -> str:
+    """A row of an HTML table."""
+    cells = "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
+    return f"<tr>{cells}</tr>"
+
+
+def view_of(result: TestResult) -> View[Any]:
+    """The view that shows a result.
+
+    Raises:
+        ReportError: If its class is of no kind, or the view cannot be imported.
+    """
+    return cast(View[Any], result.view())

@@ -18,8 +18,8 @@ from lossratio.errors import ReportError
 from lossratio.measurements.latency.result import Histogram, direction_latency
 from lossratio.measurements.latency.view import latency_over_load_picture, latency_picture
 from lossratio.report.csit import csit_export
+from lossratio.results import view_of
 from lossratio.results.findings import findings_of, message
-from lossratio.results.kinds import view_of
 from lossratio.results.model import Outcome
 from lossratio.simulation.measurer import BASE_DELAY, simulated_latency
 

@@ -16,11 +16,13 @@ from report_examples import (
     throughput_results,
 )
 
+from lossratio.errors import ReportError
 from lossratio.measurements import Progress
+from lossratio.measurements.mrr import MaximumReceiveRate, MrrResult, MrrView
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, BoundsSoFar
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
+from lossratio.results import TestResult, findings_of, format_frames_per_second, format_interval, message, view_of
 from lossratio.results.conditions import LoadOrigin
-from lossratio.results.findings import findings_of, format_frames_per_second, format_interval, message
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
@@ -261,3 +263,26 @@ def test_attempts_are_named_with_all_their_reasons():
     assert "because the generator faltered or miscounted, or the testbed changed: 2." in text
     # The second repair was tried because the first one failed: the trial was measured again once.
     assert "Attempts to repair the infrastructure, before trials were measured again: 2." in text
+
+
+def test_a_result_knows_the_view_of_its_kind():
+    assert type(mrr().view()) is MrrView
+    assert view_of(mrr()) is mrr().view()
+
+
+def test_a_kind_of_another_name_does_not_show_these_results():
+    class Other(MaximumReceiveRate):
+        name = "other"
+        result = MrrResult
+
+        def view(self):
+            raise AssertionError("these are results of another kind")
+
+    assert "MRR" in message(mrr())
+    assert Other.result is MrrResult
+
+
+def test_a_result_of_no_kind_says_so():
+    result = TestResult.model_construct(**dict(mrr()))
+    with pytest.raises(ReportError, match="A TestResult cannot be shown: no kind of measurement has results"):
+        str(result)

@@ -1,0 +1,60 @@
+"""The last lines of a message, which results of all kinds have: what the numbers are of, and their caveats."""
+
+from collections.abc import Iterator
+
+from lossratio.results.frame_integrity import integrity_lines
+from lossratio.results.model import TestResult
+from lossratio.results.trials import STALL
+from lossratio.units import trials_counted
+
+
+def closing_lines(result: TestResult) -> Iterator[str]:
+    """The last lines about a result of any kind."""
+    load = result.conditions.load
+    links = result.conditions.testbed.links
+    over = f" over {links} parallel links" if links > 1 else ""
+    yield (
+        f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
+        f"frames of {result.conditions.traffic.average_frame_size_bytes:.6g} bytes on average; "
+        f"{trials_counted(len(result.trials))} in {sum(trial.elapsed_s for trial in result.trials):.1f} s."
+    )
+    if result.max_load.limits:
+        yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."
+    short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
+    if short:
+        yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
+    dropped = [frames for trial in result.trials if (frames := trial.missing.generator_drops)]
+
+    if dropped:
+        yield (
+            f"The generator dropped {sum(dropped):,} frames that came back, in {len(dropped)} of the trials: the SUT "
+            "did not lose them."
+        )
+
+    reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
+    if reasons:
+        yield (
+            f"Set aside, and no evidence about the SUT: {len(reasons)} of the trials (the last of them because "
+            f"{reasons[-1]})."
+        )
+
+    stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]
+    if stalled:
+        yield (
+            f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} of the trials; "
+            "what it made up for was a burst."
+        )
+
+    if stalled and short:
+        yield "With less other work on its machine, or a larger catch_up in its topology file, it would send more."
+    yield from integrity_lines(result)
+    repeats = sum(trial.repeats for trial in result.trials)
+    if repeats:
+        because = "because the generator faltered or miscounted, or the testbed changed"
+        yield f"Attempts that were measured again, {because}: {repeats}."
+
+    repairs = sum(len(trial.repairs) for trial in result.trials)
+    if repairs:
+        yield f"Attempts to repair the infrastructure, before trials were measured again: {repairs}."
+    for remark in result.remarks:
+        yield f"Note: {remark}"

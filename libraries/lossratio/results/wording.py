@@ -1,0 +1,60 @@
+"""Values in words, as messages and pages have them: every number with its unit."""
+
+import textwrap
+
+from lossratio.records import Rate
+from lossratio.results.conditions import MaxLoad
+from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
+
+_LABEL_WIDTH = len("conditional throughput")
+_COLUMNS = 100
+
+
+def in_columns(text: str) -> str:
+    """Text with its longer lines in several, as the console of a CI system neither wraps nor shows more columns."""
+    rows = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        rows += textwrap.wrap(
+            line, _COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+    return "\n".join(rows)
+
+
+def format_frames_per_second(rate: float) -> str:
+    """Formats a frame rate to the last digit that matters, without a unit prefix, e.g. ``14,880,952 fps``."""
+    return f"{rate:,.{0 if rate >= 10_000 else 2}f} fps"
+
+
+def format_interval(least: Rate | float | None, most: Rate | float | None) -> str:
+    """Formats the interval between two bounds, per interface.
+
+    Examples are ``149.77 to 150.52 kfps``, ``from 200.00 kfps`` and ``below 9.0010 kfps``.
+    """
+    lower, upper = (
+        bound.per_interface_fps if isinstance(bound, Rate) else bound for bound in (least, most)
+    )
+    if lower is not None and upper is not None and lower < upper:
+        low, high = format_frame_rate(lower), format_frame_rate(upper)
+        return f"{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"
+    if lower is not None:
+        return f"from {format_frame_rate(lower)}"
+    return "no bounds" if upper is None else f"below {format_frame_rate(upper)}"
+
+
+def value_line(label: str, value: Rate | float | str | None, unit: Unit = FRAMES_PER_SECOND) -> str:
+    """Formats a line with a value, aligned with other such lines; a rate is in all its units, words are as they are."""
+    if isinstance(value, Rate):
+        value = (
+            f"{format_frames_per_second(value.per_interface_fps):>14} per interface"
+            f" {format_frames_per_second(value.aggregate_fps):>15} aggregate, "
+            f"L1 {format_bit_rate(value.aggregate_l1_bps)}"
+        )
+    elif not isinstance(value, str):
+        value = "none" if value is None else unit.format(value)
+    return f"  {label:<{_LABEL_WIDTH}}  {value}"
+
+
+def load_per_interface(load: MaxLoad) -> str:
+    """Formats a maximum load, e.g. ``400,000 fps per interface``."""
+    return f"{format_frames_per_second(load.rate.per_interface_fps)} per interface"
