@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
 
 from lossratio.errors import LossRatioError
 from lossratio.shipped import names_near
+
+PluginT = TypeVar("PluginT")
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class PluginGroup:
     """What a plug-in of the group is, for messages, e.g. ``kind of DUT``."""
     error: type[LossRatioError]
     """What to raise."""
+    base: str
+    """The public name of the class that a plug-in is of, or a subclass of, e.g. ``lossratio.dut.Dut``."""
     own: tuple[EntryPoint, ...] = ()
     """Entry points of lossratio itself. A checkout that is not installed has them, too."""
 
@@ -68,6 +73,39 @@ class PluginGroup:
                 entry, f"cannot be loaded: {type(cause).__name__}: {cause}"
             ) from cause
 
+    def load_class(self, name: str, base: type[PluginT]) -> type[PluginT]:
+        """Imports a plug-in that is a class, a subclass of the group's `base`.
+
+        Raises:
+            LossRatioError: Of the group's class (`error`), as of `load`; or if it is no such class, or lacks methods.
+        """
+        loaded = self.load(name)
+        if not (isinstance(loaded, type) and issubclass(loaded, base)):
+            raise self.broken(self.find(name), f"is not a subclass of {self.base}")
+        self.check_methods(name, loaded)
+        return loaded
+
+    def load_object(self, name: str, base: type[PluginT]) -> PluginT:
+        """Imports a plug-in that is an object of the group's `base`.
+
+        Raises:
+            LossRatioError: Of the group's class (`error`), as of `load`; or if it is no such object.
+        """
+        loaded = self.load(name)
+        if not isinstance(loaded, base):
+            raise self.broken(self.find(name), f"is not a {self.base}")
+        return loaded
+
+    def check_methods(self, name: str, loaded: object) -> None:
+        """Makes sure that a plug-in has all methods that its base leaves to it.
+
+        Raises:
+            LossRatioError: Of the group's class (`error`), if it lacks some.
+        """
+        missing = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
+        if missing:
+            raise self.broken(self.find(name), f"lacks what every {self.what} has: {missing}")
+
     def broken(self, entry: EntryPoint, problem: str) -> LossRatioError:
         """The error that a plug-in is unfit, which names its distribution; `problem` is the rest of the sentence."""
         return self.error(
@@ -82,9 +120,27 @@ class PluginGroup:
         return (*self.own, *_installed(self.name, tuple(sys.path)))
 
 
-def own_entries(group: str, places: Mapping[str, str]) -> tuple[EntryPoint, ...]:
-    """Lossratio's own plug-ins of a group, from ``module:attribute`` by name."""
-    return tuple(EntryPoint(name, place, group) for name, place in places.items())
+def plugin_group(
+    name: str,
+    *,
+    what: str,
+    error: type[LossRatioError],
+    base: str,
+    room: str,
+    own: Mapping[str, str],
+) -> PluginGroup:
+    """Declares a group, with lossratio's own plug-ins.
+
+    Args:
+        name: See `PluginGroup`, as for `what`, `error` and `base`.
+        what: Likewise.
+        error: Likewise.
+        base: Likewise.
+        room: The package that has lossratio's own plug-ins, e.g. ``lossratio.dut``.
+        own: The place of each of them in that package by name, e.g. ``{"ovs": "ovs:OpenVswitch"}``.
+    """
+    entries = (EntryPoint(key, f"{room}.{place}", name) for key, place in own.items())
+    return PluginGroup(name, what, error, base, tuple(entries))
 
 
 def _package_and_name(entry: EntryPoint) -> tuple[str, str]:

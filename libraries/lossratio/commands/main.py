@@ -18,7 +18,7 @@ import click
 
 from lossratio.errors import LossRatioError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
-from lossratio.plugins import PluginGroup, distribution_of, own_entries
+from lossratio.plugins import distribution_of, plugin_group
 from lossratio.shipped import did_you_mean
 from lossratio.version import __version__
 
@@ -62,21 +62,20 @@ ELSEWHERE = {
 }
 """The commands of the project's other packages by name: the package, and how it is installed."""
 
-_GROUP = "lossratio.command"
-_OWN = {
-    title: own_entries(
-        _GROUP, {name: f"lossratio.commands.{place}" for name, place in section.items()}
-    )
-    for title, section in COMMANDS.items()
-}
-_PLUGINS = PluginGroup(
-    name=_GROUP, what="command", error=LossRatioError, own=tuple(chain(*_OWN.values()))
+_PLUGINS = plugin_group(
+    "lossratio.command",
+    what="command",
+    error=LossRatioError,
+    base="click.Command",
+    room="lossratio.commands",
+    own=dict(chain.from_iterable(section.items() for section in COMMANDS.values())),
 )
 
 
 def sections() -> dict[str, tuple[EntryPoint, ...]]:
     """The commands by section of the help: lossratio's own, and then a section for each package that adds some."""
-    found = dict(_OWN)
+    own = {entry.name: entry for entry in _PLUGINS.own}
+    found = {title: tuple(own[name] for name in section) for title, section in COMMANDS.items()}
     for entry in _PLUGINS.added():
         title = f"Added by {distribution_of(entry)}"
         found[title] = (*found.get(title, ()), entry)
@@ -114,10 +113,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _PLUGINS.names():
             return None
-        command = _PLUGINS.load(cmd_name)
-        if not isinstance(command, click.Command):
-            raise _PLUGINS.broken(_PLUGINS.find(cmd_name), "is not a command of the library click")
-        return command
+        return _PLUGINS.load_object(cmd_name, click.Command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -17,31 +17,31 @@ from pydantic.fields import FieldInfo
 from lossratio.dut.base import Dut, DutOptions
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
-from lossratio.plugins import PluginGroup, own_entries
+from lossratio.plugins import plugin_group
 from lossratio.shipped import names_near
 from lossratio.topology import Hop, Port
 
-_GROUP = "lossratio.dut"
-_OWN = {
-    "none": "base:Cable",
-    "black_box": "black_box:BlackBox",
-    "frr": "frr:FrrRouter",
-    "grout": "grout:Grout",
-    "l3fwd": "l3fwd:L3fwd",
-    "linux_bridge": "linux_bridge:LinuxBridge",
-    "linux_router": "linux_router:LinuxRouter",
-    "ovs": "ovs:OpenVswitch",
-    "testpmd": "testpmd:Testpmd",
-    "vpp": "vpp:Vpp",
-    "xdp": "xdp:XdpDevice",
-}
-"""Lossratio's own kinds: module and class of each, by kind."""
-_KINDS = PluginGroup(
-    name=_GROUP,
+_KINDS = plugin_group(
+    "lossratio.dut",
     what="kind of DUT",
     error=DutError,
-    own=own_entries(_GROUP, {kind: f"lossratio.dut.{place}" for kind, place in _OWN.items()}),
+    base="lossratio.dut.Dut",
+    room="lossratio.dut",
+    own={
+        "none": "base:Cable",
+        "black_box": "black_box:BlackBox",
+        "frr": "frr:FrrRouter",
+        "grout": "grout:Grout",
+        "l3fwd": "l3fwd:L3fwd",
+        "linux_bridge": "linux_bridge:LinuxBridge",
+        "linux_router": "linux_router:LinuxRouter",
+        "ovs": "ovs:OpenVswitch",
+        "testpmd": "testpmd:Testpmd",
+        "vpp": "vpp:Vpp",
+        "xdp": "xdp:XdpDevice",
+    },
 )
+"""The kinds that there are."""
 
 
 def dut_kinds() -> tuple[str, ...]:
@@ -60,13 +60,7 @@ def load_kind(kind: str) -> type[Dut[DutOptions]]:
     Raises:
         DutError: If none or several have its name, or its package is broken.
     """
-    loaded = _KINDS.load(kind)
-    if not (isinstance(loaded, type) and issubclass(loaded, Dut)):
-        raise _KINDS.broken(_KINDS.find(kind), "is not a subclass of lossratio.dut.Dut")
-    if loaded.__abstractmethods__:
-        missing = ", ".join(sorted(loaded.__abstractmethods__))
-        raise _KINDS.broken(_KINDS.find(kind), f"lacks what every kind of DUT has: {missing}")
-    return loaded
+    return _KINDS.load_class(kind, Dut)
 
 
 def types_of_options() -> dict[str, Any]:

@@ -8,28 +8,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import ReportError
-from lossratio.plugins import PluginGroup, own_entries
+from lossratio.plugins import plugin_group
 from lossratio.report.run import Run
 
-GROUP = "lossratio.report_format"
-"""Group of the entry points."""
 PAGE = "html"
 """The format of the page, which is written where no other one is asked for."""
-_OWN = {
-    PAGE: "page:HTML",
-    "json": "tables:JSON",
-    "csv": "tables:CSV",
-    "md": "tables:MARKDOWN",
-    "junit": "junit:JUNIT",
-    "openmetrics": "metrics:OPENMETRICS",
-    "otlp": "metrics:OTLP",
-    "bencher": "metrics:BENCHER",
-}
-FORMATS = PluginGroup(
-    name=GROUP,
+FORMATS = plugin_group(
+    "lossratio.report_format",
     what="format of reports",
     error=ReportError,
-    own=own_entries(GROUP, {name: f"lossratio.report.{place}" for name, place in _OWN.items()}),
+    base="lossratio.report.ReportFormat",
+    room="lossratio.report",
+    own={
+        PAGE: "page:HTML",
+        "json": "tables:JSON",
+        "csv": "tables:CSV",
+        "md": "tables:MARKDOWN",
+        "junit": "junit:JUNIT",
+        "openmetrics": "metrics:OPENMETRICS",
+        "otlp": "metrics:OTLP",
+        "bencher": "metrics:BENCHER",
+    },
 )
 """The formats that there are."""
 
@@ -50,10 +49,7 @@ def report_format(name: str) -> ReportFormat:
     Raises:
         ReportError: If there is none or several of the name, or its package is broken.
     """
-    found = FORMATS.load(name)
-    if not isinstance(found, ReportFormat):
-        raise FORMATS.broken(FORMATS.find(name), "is not a lossratio.report.ReportFormat")
-    return found
+    return FORMATS.load_object(name, ReportFormat)
 
 
 def render(name: str, runs: Sequence[Run]) -> str:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Generic, Union, get_args
 from pydantic import BaseModel, Field, TypeAdapter
 
 from lossratio.errors import ReportError
-from lossratio.plugins import PluginGroup, own_entries
+from lossratio.plugins import plugin_group
 from lossratio.results.model import TestResult
 from lossratio.results.view import ResultT, View
 from lossratio.trials import Addition, JournalContents, TrialResult
@@ -31,17 +31,22 @@ _IS_A_KIND = '    kind: Literal["{name}"]'
 """How the result of a kind says its name, which is the name of its module."""
 
 
-def _in_the_house() -> Iterator[tuple[str, str]]:
-    """Name and place of each module or folder of the measurements that has a kind of its name; none is imported."""
+def _in_the_house() -> Iterator[str]:
+    """Each module or folder of the measurements that has a kind of its name; none is imported."""
     for path in sorted(Path(__file__).parents[1].joinpath(_HOME.rpartition(".")[2]).iterdir()):
         sources = path.glob("*.py") if path.is_dir() else [path]
         sign = _IS_A_KIND.format(name=path.stem).encode()
         if any(sign in source.read_bytes() for source in sources if source.suffix == ".py"):
-            yield path.stem, f"{_HOME}.{path.stem}"
+            yield path.stem
 
 
-_KINDS = PluginGroup(
-    GROUP, "kind of measurement", ReportError, own_entries(GROUP, dict(_in_the_house()))
+_KINDS = plugin_group(
+    GROUP,
+    what="kind of measurement",
+    error=ReportError,
+    base="lossratio.results.Kind",
+    room=_HOME,
+    own={name: name for name in _in_the_house()},
 )
 
 
@@ -244,7 +249,7 @@ def kind_of(name: str) -> Kind[Any]:
     if isinstance(loaded, ModuleType):
         loaded = _kind_in_module(loaded, name)
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
-        raise _KINDS.broken(entry, "is not a subclass of lossratio.results.Kind")
+        raise _KINDS.broken(entry, f"is not a subclass of {_KINDS.base}")
 
     missing = [
         field for field in ("name", "result") if not hasattr(loaded, field)

@@ -19,7 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from lossratio.errors import TopologyError
-from lossratio.plugins import PluginGroup, own_entries
+from lossratio.plugins import plugin_group
 from lossratio.records import FileModel
 from lossratio.topology.path import Interface
 from lossratio.topology.quantities import (
@@ -32,22 +32,19 @@ from lossratio.topology.quantities import (
 )
 from lossratio.yaml_file import Problem
 
-_GROUP = "lossratio.generator"
-_OWN = {
-    "afpacket": "own:AfPacket",
-    "auto": "own:Auto",
-    "otg": "otg:Otg",
-    "trex": "trex:Trex",
-    "xdp": "own:Xdp",
-}
-"""Lossratio's own generators of real frames: module and class of each, by kind."""
-GENERATORS = PluginGroup(
-    name=_GROUP,
+GENERATORS = plugin_group(
+    "lossratio.generator",
     what="generator",
     error=TopologyError,
-    own=own_entries(
-        _GROUP, {kind: f"lossratio.traffic.generators.{place}" for kind, place in _OWN.items()}
-    ),
+    base="lossratio.traffic.Generator",
+    room="lossratio.traffic.generators",
+    own={
+        "afpacket": "own:AfPacket",
+        "auto": "own:Auto",
+        "otg": "otg:Otg",
+        "trex": "trex:Trex",
+        "xdp": "own:Xdp",
+    },
 )
 """The generators of real frames that there are."""
 _LATE_END_OF_SOFTWARE = 0.03
@@ -356,7 +353,7 @@ _SETTINGS_HERE: Mapping[str, type[GeneratorSettings]] = {
 
 def generator_settings() -> dict[str, type[GeneratorSettings]]:
     """The models of the settings of all generators that come with lossratio, by kind: the reference describes them."""
-    return {**_SETTINGS_HERE, **{kind: settings_type(kind) for kind in _OWN}}
+    return {**_SETTINGS_HERE, **{entry.name: settings_type(entry.name) for entry in GENERATORS.own}}
 
 
 def settings_type(kind: str) -> type[GeneratorSettings]:
@@ -379,10 +376,7 @@ def settings_type(kind: str) -> type[GeneratorSettings]:
         problem = "has no 'settings_type' that is a subclass of lossratio.topology.RealGenerator"
         raise GENERATORS.broken(GENERATORS.find(kind), problem)
 
-    missing = getattr(loaded, "__abstractmethods__", ())
-    if missing:
-        problem = f"lacks what every generator has: {', '.join(sorted(missing))}"
-        raise GENERATORS.broken(GENERATORS.find(kind), problem)
+    GENERATORS.check_methods(kind, loaded)
     return settings
 
 

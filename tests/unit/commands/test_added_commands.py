@@ -54,7 +54,7 @@ def test_its_parameters_and_errors_are_treated_as_those_of_every_command(lossrat
     [
         ("no_such_module:worst", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'"),
         ("unreadable:worst", "cannot be loaded: SyntaxError"),
-        ("other_commands:number", "is not a command of the library click"),
+        ("other_commands:number", "is not a click.Command"),
     ],
 )
 def test_a_broken_package_is_named_and_every_other_command_works(lossratio, install_package, target, message):

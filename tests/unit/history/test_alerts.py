@@ -427,8 +427,8 @@ def test_another_package_adds_a_sink(night, install_package, tmp_path):
     ("target", "problem"),
     [
         ("no_such_module:Any", "cannot be loaded: ModuleNotFoundError"),
-        ("broken_sinks:number", "is not a pydantic model that is a lossratio.history.sinks.Sink"),
-        ("broken_sinks:Nothing", "lacks send"),
+        ("broken_sinks:number", "is not a subclass of lossratio.history.sinks.Sink"),
+        ("broken_sinks:Nothing", "lacks what every way to send alerts has: send"),
     ],
 )
 def test_a_broken_sink_is_an_error_for_those_who_use_it_only(night, install_package, tmp_path, target, problem):

@@ -212,11 +212,8 @@ def _with_features(options: type[VppOptions], added: tuple[EntryPoint, ...]) -> 
 
 def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
     """A feature of another package. DutError says what makes it unfit; `owners` are those of options so far."""
-    kind = FEATURES.load(name)
+    kind = FEATURES.load_class(name, Feature)
     entry = FEATURES.find(name)
-    if not (isinstance(kind, type) and issubclass(kind, Feature)):
-        raise FEATURES.broken(entry, "is not a subclass of lossratio.dut.vpp.Feature")
-
     options = kind.own_fields()
     if not options:
         raise FEATURES.broken(entry, "has no option, and so it would never be on")

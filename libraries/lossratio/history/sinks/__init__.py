@@ -12,21 +12,20 @@ from lossratio.history.sinks.sink import (
     NotSentError as NotSentError,
     Sink as Sink,
 )
-from lossratio.plugins import PluginGroup, own_entries
+from lossratio.plugins import plugin_group
 
-GROUP = "lossratio.alert_sink"
-"""Group of the entry points."""
-_OWN = {
-    "webhook": "webhook:Webhook",
-    "email": "mail:Email",
-    "command": "command:Command",
-    "apprise": "service:Service",
-}
-SINKS = PluginGroup(
-    name=GROUP,
+SINKS = plugin_group(
+    "lossratio.alert_sink",
     what="way to send alerts",
     error=ReportError,
-    own=own_entries(GROUP, {name: f"{__name__}.{place}" for name, place in _OWN.items()}),
+    base="lossratio.history.sinks.Sink",
+    room=__name__,
+    own={
+        "webhook": "webhook:Webhook",
+        "email": "mail:Email",
+        "command": "command:Command",
+        "apprise": "service:Service",
+    },
 )
 """The sinks that there are."""
 
@@ -37,11 +36,7 @@ def load_sink(name: str) -> type[Sink]:
     Raises:
         ReportError: If there is none or several of the name, or its package is broken.
     """
-    sink = SINKS.load(name)
-    if not (isinstance(sink, type) and issubclass(sink, Sink) and issubclass(sink, BaseModel)):
-        raise SINKS.broken(
-            SINKS.find(name), "is not a pydantic model that is a lossratio.history.sinks.Sink"
-        )
-    if sink.__abstractmethods__:
-        raise SINKS.broken(SINKS.find(name), f"lacks {', '.join(sorted(sink.__abstractmethods__))}")
+    sink = SINKS.load_class(name, Sink)
+    if not issubclass(sink, BaseModel):
+        raise SINKS.broken(SINKS.find(name), "is not a pydantic model")
     return sink

@@ -17,12 +17,7 @@ def load_generator(kind: str) -> type[Generator[Any]]:
     Raises:
         TopologyError: If there is no such kind, or its package is unfit.
     """
-    loaded = GENERATORS.load(kind)
-    if not (isinstance(loaded, type) and issubclass(loaded, Generator)):
-        raise GENERATORS.broken(
-            GENERATORS.find(kind), "is not a subclass of lossratio.traffic.Generator"
-        )
-    return loaded
+    return GENERATORS.load_class(kind, Generator)
 
 
 def open_generator(

@@ -5,38 +5,36 @@ Another package adds one by an entry point of the group ``lossratio.vpp_feature`
 """
 
 from lossratio.errors import DutError
-from lossratio.plugins import PluginGroup, own_entries
+from lossratio.plugins import plugin_group
 
-GROUP = "lossratio.vpp_feature"
-"""Group of the entry points."""
-_OWN = {
-    "acl": "access_lists:AccessLists",
-    "classify": "access_lists:Classifier",
-    "allowlist": "access_lists:AllowList",
-    "police": "policer:Policer",
-    "mark": "policer:Marker",
-    "vlan": "overlays:Vlan",
-    "vxlan": "overlays:Vxlan",
-    "macs": "scale:LearnedMacs",
-    "routes": "scale:Routes",
-    "ipsec": "secure_tunnels:Ipsec",
-    "ipsec_async": "secure_tunnels:IpsecAsync",
-    "wireguard": "secure_tunnels:WireGuard",
-    "process": "process:Process",
-    "det44": "nat:Det44",
-    "nat": "nat:Nat",
-    "sfdp": "nat:Sfdp",
-    "srv6": "overlays:Srv6",
-    "srv6_proxy": "overlays:Srv6Proxy",
-    "geneve": "overlays:Geneve",
-    "gtpu": "overlays:Gtpu",
-    "bond": "overlays:Bond",
-}
-"""Lossratio's own features, in the order of their commands to VPP."""
-FEATURES = PluginGroup(
-    name=GROUP,
+FEATURES = plugin_group(
+    "lossratio.vpp_feature",
     what="feature of VPP",
     error=DutError,
-    own=own_entries(GROUP, {name: f"{__name__}.{place}" for name, place in _OWN.items()}),
+    base="lossratio.dut.vpp.Feature",
+    room=__name__,
+    own={
+        "acl": "access_lists:AccessLists",
+        "classify": "access_lists:Classifier",
+        "allowlist": "access_lists:AllowList",
+        "police": "policer:Policer",
+        "mark": "policer:Marker",
+        "vlan": "overlays:Vlan",
+        "vxlan": "overlays:Vxlan",
+        "macs": "scale:LearnedMacs",
+        "routes": "scale:Routes",
+        "ipsec": "secure_tunnels:Ipsec",
+        "ipsec_async": "secure_tunnels:IpsecAsync",
+        "wireguard": "secure_tunnels:WireGuard",
+        "process": "process:Process",
+        "det44": "nat:Det44",
+        "nat": "nat:Nat",
+        "sfdp": "nat:Sfdp",
+        "srv6": "overlays:Srv6",
+        "srv6_proxy": "overlays:Srv6Proxy",
+        "geneve": "overlays:Geneve",
+        "gtpu": "overlays:Gtpu",
+        "bond": "overlays:Bond",
+    },
 )
-"""The features that there are."""
+"""The features that there are; lossratio's own are in the order of their commands to VPP."""
