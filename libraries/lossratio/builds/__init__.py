@@ -21,4 +21,4 @@ from lossratio.builds.comparison import (
     comparison_comment,
     describe_comparison,
 )
-from lossratio.builds.measuring import BuildBench, BuildRecord, InPlace, TrialBench
+from lossratio.builds.measuring import BuildBench, BuildRecord, InPlace, Measured, TrialBench

@@ -9,7 +9,7 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -30,7 +30,19 @@ _LINES = 20
 Values = Mapping[str, results.Ends]
 """What each test measured, by test and quantity (``<full name> <quantity>``): aggregate frames per second.
 Frames may be missing that the SUT did not lose, so a value has two ends."""
-Measure = Callable[[str, Path], Values | None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a build measured."""
+
+    values: Values
+    """The values."""
+    devices: Mapping[str, str] = field(default_factory=dict)
+    """The device of each value with its options, in words; of one that is not named, nobody asks."""
+
+
+Measure = Callable[[str, Path], Measured | None]
 """Sets a build up and measures it, with files in a directory; None: it cannot be measured."""
 FORMAT = "lossratio-builds/1"
 _FILE = "measurements.jsonl"
@@ -84,7 +96,7 @@ class BuildBench(Bench):
     run_suites: Callable[[RunRequest], RunOutcome] = run
     """Runs suites."""
 
-    def measure(self, directory: Path) -> Values:
+    def measure(self, directory: Path) -> Measured:
         """Measures the build that is set up: aggregate throughput, by ``<full name> <quantity>`` of tests.
 
         It is in frames per second, and 0 where the minimum load was too much. Quantities without a single value
@@ -103,24 +115,33 @@ class BuildBench(Bench):
                 f"The run ended with {reason}. The same command goes on from here.", outcome.status
             )
 
-        values = self._values(directory)
-        if not values:
+        rates = self._rates(directory)
+        if not rates:
             called = "" if self.quantity is None else f" called {self.quantity}"
             raise BuildError(
                 f"The run measured nothing{called}: see {directory}.", ExitStatus.FAILED
             )
-        return values
 
-    def _values(self, directory: Path) -> Values:
+        values = {_name(finding): self._value(finding, directory) for finding in rates}
+        devices = {
+            _name(finding): device
+            for finding in rates
+            if (device := finding.result.conditions.measured_on) is not None
+        }
+        return Measured(values, devices)
+
+    def _rates(self, directory: Path) -> list[results.Finding]:
         files = results.RunDirectory(directory)
         findings = results.findings_of(files.results() if files.has_files else ())
+        test = self.request.test
         rates = [
             finding
             for finding in findings
-            if finding.has_value and finding.unit == FRAMES_PER_SECOND
+            if finding.has_value
+            and finding.unit == FRAMES_PER_SECOND
+            and test in (None, finding.result.test.full_name, finding.result.test.long_name)
         ]
-        chosen = [finding for finding in rates if self.quantity in (None, finding.quantity)]
-        return {_name(finding): self._value(finding, directory) for finding in chosen}
+        return [finding for finding in rates if self.quantity in (None, finding.quantity)]
 
     def _value(self, finding: results.Finding, directory: Path) -> results.Ends:
         name = _name(finding)
@@ -208,7 +229,7 @@ class TrialBench(Bench):
         self._present = build
         return True
 
-    def measure(self, directory: Path) -> Values:
+    def measure(self, directory: Path) -> Measured:
         """Measures the build that is set up, by trials.
 
         Raises:
@@ -218,7 +239,8 @@ class TrialBench(Bench):
         best = sorted(self._forwarding_rate(name) for _ in range(_TRIALS))[-_BEST:]
         least, most, shares = zip(*best, strict=True)
         factor = self._profile.load_factor
-        return {name: results.Ends(fmean(least) * factor, fmean(most) * factor, max(shares))}
+        ends = results.Ends(fmean(least) * factor, fmean(most) * factor, max(shares))
+        return Measured({name: ends})
 
     def _forwarding_rate(self, name: str) -> results.Ends:
         for _ in range(_ATTEMPTS):
@@ -278,19 +300,21 @@ class BuildMeasurement:
     """The values had the frames passed that are missing and that the SUT did not lose; None: there are none."""
     shares: Mapping[str, float] | None = None
     """The shares of these frames; None: there are none."""
+    devices: Mapping[str, str] | None = None
+    """The device of each value, in words; None: it is not known."""
 
     @classmethod
-    def of(cls, build: str, measured: Values | None, directory: str) -> "BuildMeasurement":
+    def of(cls, build: str, measured: Measured | None, directory: str) -> "BuildMeasurement":
         """What a build measured."""
         if measured is None:
             return cls(build, None, directory)
-        values = {name: ends.least for name, ends in measured.items()}
-        if all(ends.least == ends.most and not ends.share for ends in measured.values()):
-            return cls(build, values, directory)
-        most = {name: ends.most for name, ends in measured.items()}
-        return cls(
-            build, values, directory, most, {name: ends.share for name, ends in measured.items()}
-        )
+        ends = measured.values
+        values = {name: one.least for name, one in ends.items()}
+        if all(one.least == one.most and not one.share for one in ends.values()):
+            return cls(build, values, directory, devices=measured.devices)
+        most = {name: one.most for name, one in ends.items()}
+        shares = {name: one.share for name, one in ends.items()}
+        return cls(build, values, directory, most, shares, measured.devices)
 
     @property
     def ends(self) -> Values | None:
@@ -308,13 +332,21 @@ class BuildMeasurement:
 class BuildRecord:
     """The measurements in a directory, one JSON object per line, behind a header with the request."""
 
-    def __init__(self, directory: Path, asked: Mapping[str, Any]) -> None:
+    def __init__(
+        self, directory: Path, asked: Mapping[str, Any], device: str | None = None
+    ) -> None:
         """Begins a record, or goes on with it.
+
+        Args:
+            directory: The directory.
+            asked: The request.
+            device: The device that an alarm is of, in words; None: all builds must have the device of the first one.
 
         Raises:
             JobError: If it has another request, or cannot be read.
         """
         self.directory = directory
+        self._device = device
         self._path = directory / _FILE
         header = {"format": FORMAT, "asked": json.loads(json.dumps(asked))}
         directory.mkdir(parents=True, exist_ok=True)
@@ -325,12 +357,17 @@ class BuildRecord:
             self._append(header)
 
     def values(self, step: int, build: str, measure: Measure) -> Values | None:
-        """What a step of a comparison measured; one that is not in the record is measured, and waited for on disk."""
+        """What a step of a comparison measured; one that is not in the record is measured, and waited for on disk.
+
+        Raises:
+            BuildError: If it was measured on another device than those before. The record does not take it in.
+        """
         if step == len(self.measurements):
             directory = f"{step + 1:03}-{build[:12].replace('/', '_')}"
             measurement = BuildMeasurement.of(
                 build, measure(build, self.directory / directory), directory
             )
+            self._require_one_device(measurement)
             self._append(
                 {
                     name: value
@@ -340,6 +377,23 @@ class BuildRecord:
             )
             self.measurements.append(measurement)
         return self.measurements[step].ends
+
+    def _require_one_device(self, measurement: BuildMeasurement) -> None:
+        for name, device in (measurement.devices or {}).items():
+            others = (one for one in self.measurements if name in (one.devices or {}))
+            first = next(others, None)
+            wanted = self._device
+            whose = "the alarm is of"
+            if wanted is None and first is not None and first.devices is not None:
+                wanted = first.devices[name]
+                whose = f"{first.build[:12]} on"
+            if wanted not in (None, device):
+                raise BuildError(
+                    f"{name} has two devices: {whose} {wanted}, and {measurement.build[:12]} was measured on {device}. "
+                    "Only builds of one device can be compared. Keep the options of the device, and let the set-up "
+                    "command exchange the build alone.",
+                    ExitStatus.BAD_INPUT,
+                )
 
     def _read(self, header: Mapping[str, Any]) -> None:
         whole, _, _ = read_input_file(self._path, JobError, MOST_RECORDED_BYTES).rpartition(b"\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -88,7 +87,8 @@ class _Measured:
     def most(self) -> int:
         return self.limit or (_MOST_RUNS if self.in_place is None else _MOST_TRIALS)
 
-    def bench(self) -> builds.BuildBench | builds.TrialBench:
+    def bench(self, test: str | None = None) -> builds.BuildBench | builds.TrialBench:
+        """Sets builds up, and measures them; with a full name of a test that one only."""
         from lossratio import builds
         from lossratio.runs import RunRequest, check_directory
 
@@ -112,9 +112,15 @@ class _Measured:
             )
             return builds.TrialBench(builds.InPlace(self.topology, *asked), self._note)
 
-        options = tuple(part for name in self.tests for part in ("--test", name))
+        names = self.tests if test is None else ()
+        options = tuple(part for name in names for part in ("--test", name))
         request = RunRequest(
-            (self.topology,), self.suites, self.include, options, purpose="builds compared"
+            (self.topology,),
+            self.suites,
+            self.include,
+            options,
+            purpose="builds compared",
+            test=test,
         )
         return builds.BuildBench(request, self.quantity, self._note)
 
@@ -187,6 +193,11 @@ def bisect(
         "Take test and revisions from an open alarm of this history, and note the answer there.",
         metavar="HISTORY",
     ),
+    device: str = option(
+        "Only an alarm of devices that match, with their options, e.g. 'linux_router, police=*'.",
+        default="*",
+        show_default=False,
+    ),
     repository: Path = option(
         "The git repository. Left out: this one.", metavar="DIR", show_default=False, default=Path()
     ),
@@ -199,7 +210,7 @@ def bisect(
     """Find the revision that changed the throughput of TEST.
 
     Measurements are repeated as often as the noise needs it. With --history, the revisions are those of the builds
-    before and since the worst alarm that was not bisected yet.
+    before and since the worst alarm that was not bisected yet, and TEST must have its device.
 
     Exit status: 0 found, or no alarm to bisect, 1 undecided at the limit or no change that matters; or that of the run
     that failed.
@@ -213,10 +224,10 @@ def bisect(
         open_history,
         put_annotations,
     )
-    from lossratio.results import in_columns
+    from lossratio.results import file_stem, in_columns
     from lossratio.topology import load_topology
 
-    chosen = folder = None
+    chosen = folder = key = None
     if history is not None:
         if good or bad:
             raise click.UsageError(
@@ -225,29 +236,40 @@ def bisect(
         folder = open_history(history)
         chosen = TrendRequest(
             testbed=load_topology(measured.topology).name,
-            test="|".join(measured.tests) or "*",
             quantity=measured.quantity or "*",
+            device=device,
         )
-        found = builds.alarm_to_bisect(analyse(folder, chosen).alarms, repository)
+        alarms = [
+            alarm
+            for test in measured.tests or ("*",)
+            for alarm in analyse(folder, replace(chosen, test=test)).alarms
+        ]
+        found = builds.alarm_to_bisect(alarms, repository)
         if found is None:
             click.echo("There is no alarm to bisect.")
             return
         alarm, good, bad = found
         key = alarm.series.key
-        chosen = replace(chosen, test=escape(key.test), quantity=escape(key.quantity))
-        name = re.sub(r"[^\w.-]+", "_", f"{alarm.began:%Y-%m-%d}-{key.test}-{key.quantity}")
-        measured = replace(
-            measured, tests=(chosen.test,), quantity=key.quantity, output=measured.output / name
+        chosen = replace(
+            chosen,
+            test=escape(key.test),
+            quantity=escape(key.quantity),
+            device=escape(key.device) or "*",
         )
-        click.echo(f"Alarm of {key}:")
+        named = (f"{alarm.began:%Y-%m-%d}", key.test, key.quantity, key.device)
+        folder_of_alarm = measured.output / file_stem("-".join(filter(None, named)))
+        measured = replace(
+            measured, tests=(key.test,), quantity=key.quantity, output=folder_of_alarm
+        )
+        click.echo(f"Alarm of {alarm.series}:")
     if good is None or bad is None:
         raise click.UsageError(
             "Name the revisions by --good and --bad, or a --history whose alarm has them."
         )
-    bench = measured.bench()
+    bench = measured.bench(None if key is None else key.test)
     revisions = builds.revisions_between(good, bad, repository)
     asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **measured.conditions}
-    record = builds.BuildRecord(measured.output, asked)
+    record = builds.BuildRecord(measured.output, asked, None if key is None else key.device or None)
 
     def measure(revision: str, directory: Path) -> Any:
         if bench.set_up(set_up, revision, "LOSSRATIO_REVISION"):

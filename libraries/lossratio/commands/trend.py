@@ -76,6 +76,11 @@ def trend(
         "Only tests whose full names match, e.g. '*64B*'.", default="*", show_default=False
     ),
     quantity: str = option("Only this quantity, e.g. NDR or MRR.", default="*", show_default=False),
+    device: str = option(
+        "Only devices that match, with their options, e.g. 'linux_router, police=*'.",
+        default="*",
+        show_default=False,
+    ),
     readings: bool = option(
         "Also follow latency at each load, and the devices' telemetry: clocks per packet and others. No alarms."
     ),
@@ -100,7 +105,9 @@ def trend(
     # A mistake in the file of alerts is an error before anything is read, and not in the night of the first alarm.
     alerts = None if alert is None else histories.Alerts.load(alert)
     folder = _opened(history, runs)
-    chosen = rules.request(testbed=testbed, test=test, quantity=quantity, readings=readings)
+    chosen = rules.request(
+        testbed=testbed, test=test, quantity=quantity, device=device, readings=readings
+    )
     analysis = histories.analyse(folder, chosen)
     click.echo(histories.trend_text(analysis))
 
@@ -140,6 +147,11 @@ def ack(
     quantity: str = option(
         "Only alarms of this quantity, e.g. NDR or MRR.", default="*", show_default=False
     ),
+    device: str = option(
+        "Only alarms of devices that match, with their options, e.g. 'linux_router, police=*'.",
+        default="*",
+        show_default=False,
+    ),
     rules: TrendRules,
     alert: Path | None = option(
         "Send WHY to the alerts of this YAML file that sent the alarm.", metavar="FILE"
@@ -153,7 +165,7 @@ def ack(
     """
     alerts = None if alert is None else histories.Alerts.load(alert)
     folder = histories.open_history(history)
-    chosen = rules.request(testbed=testbed, test=test, quantity=quantity)
+    chosen = rules.request(testbed=testbed, test=test, quantity=quantity, device=device)
     explained = histories.explain_alarms(
         folder, chosen, why, by or getpass.getuser(), keeps_open=keep_open
     )

@@ -47,6 +47,9 @@ class TrendRequest(TrendRules):
     """Full names of tests: one, or a pattern with ``*``."""
     quantity: str = "*"
     """Names of goals (or MRR), likewise."""
+    device: str = "*"
+    """Devices with their options, in words, likewise, e.g. ``linux_router, police=*``. A series of which no device is
+    known is of any."""
     last: int = 250
     """How many of the newest results of a series are looked at."""
     annotations: Path | None = None
@@ -103,7 +106,7 @@ def analyse_entries(
     """Computes the trends of entries that were read.
 
     Raises:
-        ReportError: If there is no such test or quantity.
+        ReportError: If there is no such test, quantity or device.
     """
     whole = list(series_of(stored.table, request.last))
     # The latest is the last, and stays.
@@ -113,24 +116,21 @@ def analyse_entries(
     else:
         readings = []
 
-    for what, wanted in (("test", request.test), ("quantity", request.quantity)):
+    for what in ("test", "quantity", "device"):
+        wanted = getattr(request, what)
         names = dict.fromkeys(getattr(series.key, what) for series in (*whole, *readings))
         names |= dict.fromkeys(each.test for each in stored.unmeasured) if what == "test" else {}
+        names.pop("", None)
         if names and not any(fnmatchcase(name, wanted) for name in names):
             raise ReportError(f"The history has no {what} {wanted!r}.{did_you_mean(wanted, names)}")
 
+    # Entries of other testbeds were not read.
+    chosen = replace(request, testbed="*")
     trends, explaining = (
         [
             replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
             for trend in trends_of(
-                [
-                    series
-                    for series in found
-                    if fnmatchcase(series.key.test, request.test)
-                    and fnmatchcase(series.key.quantity, request.quantity)
-                ],
-                known,
-                request,
+                [series for series in found if series.key.fits(chosen)], known, request
             )
         ]
         for found in (whole, readings)

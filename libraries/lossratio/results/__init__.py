@@ -100,6 +100,8 @@ from lossratio.results.repair import (
 from lossratio.results.run_directory import (
     Claim as Claim,
     RunDirectory as RunDirectory,
+    file_stem as file_stem,
+    may_have_result as may_have_result,
     read_result as read_result,
     result_name as result_name,
     result_stems as result_stems,

@@ -10,6 +10,7 @@ is marked as `Role.TESTED`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -109,6 +110,17 @@ def _id_of_folder(folder: Path) -> str | None:
 
 def _is_project(folder: Path) -> bool:
     return any((folder / name).exists() for name in PROJECT_FILES)
+
+
+def with_any_values(name: str) -> str:
+    """A regular expression of a name whose variables may have any values."""
+    from robot.variables.search import VariableMatches
+
+    pattern = ""
+    for match in VariableMatches(name, ignore_errors=True):
+        pattern += f"{re.escape(match.before)}.*"
+        name = match.after
+    return pattern + re.escape(name)
 
 
 def fitting(earlier: Iterable[str], identities: Iterable[str]) -> dict[str, list[str]]:

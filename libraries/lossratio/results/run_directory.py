@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from lossratio.errors import ReportError, SearchError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
 from lossratio.results.contradictions import contradictions_of
+from lossratio.results.identity import identity_of, with_any_values
 from lossratio.results.kinds import kind_in
 from lossratio.results.model import FORMAT, TestIdentity, TestResult
 from lossratio.trials import DigestError, add_digest, is_being_written, take_digest
@@ -243,6 +245,21 @@ def result_name(test_name: str, number: int) -> str:
 def search_name(name: str) -> str:
     """The name of the search before a measurement, if that search has a result of its own."""
     return f"{name} search"
+
+
+def may_have_result(test: Any, name: str) -> bool:
+    """Whether a test of Robot Framework may have a result of a name, which may be one of an earlier version.
+
+    Before a run, variables in the name of the test may have any value.
+    """
+    return any(
+        re.fullmatch(f"{with_any_values(known)}{_NUMBER}{_SEARCH}", name, re.DOTALL)
+        for known in (identity_of(test), str(test.full_name))
+    )
+
+
+_NUMBER, _SEARCH = r"(?: \(\d+\))?", "(?: search)?"
+"""What `result_name` and `search_name` add."""
 
 
 def result_stems(test_name: str) -> Iterator[str]:

@@ -145,6 +145,8 @@ class RunRequest:
     """How long tests, suites and the run may take."""
     name: str = ""
     """Name of its directory in ``results``; empty: the testbed's name and the time."""
+    test: str | None = None
+    """Full name of a result, whose test is the only one to run, whatever Robot Framework calls it; None: all run."""
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.
@@ -171,7 +173,9 @@ class RunRequest:
         }, list(map(str, sources))
 
 
-def check_selection(options: Mapping[str, Any], suites: Sequence[str], modifier: object) -> None:
+def check_selection(
+    options: Mapping[str, Any], suites: Sequence[str], modifiers: Sequence[object]
+) -> None:
     """Checks that the options select tests of the suites.
 
     Raises:
@@ -180,7 +184,7 @@ def check_selection(options: Mapping[str, Any], suites: Sequence[str], modifier:
     tags: list[str] = []
     try:
         settings = RobotSettings(
-            {**options, "prerunmodifier": [*_listed(options.get("prerunmodifier")), modifier]}
+            {**options, "prerunmodifier": [*_listed(options.get("prerunmodifier")), *modifiers]}
         )
         root = TestSuiteBuilder(
             included_extensions=settings.extension,
@@ -207,6 +211,7 @@ def run_robot(
     directory: Path,
     limits: Limits,
     modifiers: Sequence[object],
+    listeners: Sequence[object] = (),
 ) -> tuple[int, tuple[TestVerdict, ...], tuple[str, ...]]:
     """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run in order.
 
@@ -225,7 +230,13 @@ def run_robot(
         **options,
         "variable": [*ours, *_listed(options.get("variable"))],
         "outputdir": str(directory),
-        "listener": [*_listed(options.get("listener")), Watchdog(limits), files, verdicts],
+        "listener": [
+            *_listed(options.get("listener")),
+            *listeners,
+            Watchdog(limits),
+            files,
+            verdicts,
+        ],
         "prerunmodifier": [*_listed(options.get("prerunmodifier")), *modifiers],
     }
     robot = _Robot()

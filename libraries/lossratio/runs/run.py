@@ -23,7 +23,8 @@ from typing import Any, Literal, ParamSpec
 
 from pydantic import ValidationError
 from robot.api import ExecutionResult, ResultWriter, SuiteVisitor
-from robot.errors import DataError
+from robot.errors import DataError, RobotError
+from robot.libraries.BuiltIn import BuiltIn
 from robot.result import Result, TestSuite
 
 from lossratio.errors import JobError, LossRatioError, NodeError, storing
@@ -34,9 +35,11 @@ from lossratio.report import RECORD
 from lossratio.results import (
     damages_in,
     identity_of,
+    may_have_result,
     result_stems,
     results_lost,
     results_set_aside,
+    suite_identity_of,
     write_whole,
 )
 from lossratio.runs.job import Assignment, assignments_of
@@ -237,8 +240,11 @@ def run(request: RunRequest) -> RunOutcome:
     commands = {
         assignment.file: request.robot_command(assignment.suites) for assignment in assignments
     }
-    for assignment in assignments:
-        check_selection(*commands[assignment.file], assignment.modifier)
+    chosen_tests = {
+        assignment.file: [assignment.modifier, *_only(request.test)] for assignment in assignments
+    }
+    for file, command in commands.items():
+        check_selection(*command, chosen_tests[file])
     given = next(iter(commands.values()))[0].get("outputdir")
     check_directory(Path(given or _RESULTS), "-- --outputdir")
     purpose = request.purpose or assignments[0].name
@@ -266,7 +272,7 @@ def run(request: RunRequest) -> RunOutcome:
                 variables={"TOPOLOGY": chosen.file, **assignment.variables},
                 directory=directory,
                 limits=request.limits,
-                modifiers=[assignment.modifier],
+                modifiers=chosen_tests[assignment.file],
             )
 
     return RunOutcome(
@@ -315,13 +321,18 @@ def resume(
         with _kept_for_this_run(directory, chosen.token):
             now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
             _keep_newest(directory)
+            finished = frozenset(_finished(directory))
             return_code, _, troubles = run_robot(
                 {**options, **alone},
                 suites,
                 variables={**ours, **assignment.variables},
                 directory=directory,
                 limits=limits,
-                modifiers=[assignment.modifier, OnlyRest(_finished(directory))],
+                modifiers=[
+                    assignment.modifier,
+                    OnlySome(lambda test: identity_of(test) not in finished),
+                ],
+                listeners=[OnlyRest(finished)],
             )
 
     result = merged([*_outputs(directory), directory / _OUTPUT])
@@ -330,6 +341,13 @@ def resume(
     return RunOutcome(
         exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles
     )
+
+
+def _only(name: str | None) -> list[SuiteVisitor]:
+    """What leaves all tests out but those that may have a result; None: nothing does."""
+    if name is None:
+        return []
+    return [OnlySome(lambda test: may_have_result(test, name))]
 
 
 def _finished(directory: Path) -> Iterator[str]:
@@ -454,15 +472,15 @@ def _keep_newest(directory: Path) -> None:
             write_whole(folder / f"{len(_outputs(directory)) + 1:03}.xml", whole)
 
 
-class OnlyRest(SuiteVisitor):  # type: ignore[misc]
-    """Leaves out the tests that are finished. Robot Framework calls it before a run."""
+class OnlySome(SuiteVisitor):  # type: ignore[misc]
+    """Leaves tests out. Robot Framework calls it before a run."""
 
-    def __init__(self, finished: Iterable[str]) -> None:
-        self._finished = frozenset(finished)
+    def __init__(self, is_chosen: Callable[[Any], bool]) -> None:
+        self._is_chosen = is_chosen
 
     def start_suite(self, suite: Any) -> None:
-        """Leaves out finished tests of a suite."""
-        suite.tests = [test for test in suite.tests if identity_of(test) not in self._finished]
+        """Leaves out tests of a suite."""
+        suite.tests = [test for test in suite.tests if self._is_chosen(test)]
 
     def end_suite(self, suite: Any) -> None:
         """Leaves out suites without tests."""
@@ -470,6 +488,33 @@ class OnlyRest(SuiteVisitor):  # type: ignore[misc]
 
     def visit_test(self, test: Any) -> None:
         """Changes nothing: tests stay as they are."""
+
+
+class OnlyRest:
+    """Leaves out the tests that are finished, when their suite begins; a listener of Robot Framework.
+
+    Variables in the names of tests, and in the ``Id`` of a suite, have their values from then on.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, finished: Iterable[str]) -> None:
+        self._finished = frozenset(finished)
+
+    def start_suite(self, data: Any, result: Any) -> None:
+        """Leaves out finished tests of a suite."""
+        suite = suite_identity_of(result)
+        data.tests = [
+            test for test in data.tests if f"{suite}.{_resolved(test.name)}" not in self._finished
+        ]
+
+
+def _resolved(name: str) -> str:
+    try:
+        return str(BuiltIn().replace_variables(name))
+    except RobotError:
+        # The set-up of the suite gives the variable its value; or nobody does, and the name stays as it is.
+        return name
 
 
 def merged(outputs: Sequence[Path]) -> Result:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from patches_examples import git, make_repository, set_capacity, write_lab
+from patches_examples import git, make_repository, set_capacity, set_up_revision, write_lab
 
 ROOT = Path(__file__).parents[3]
 
@@ -73,13 +73,8 @@ def test_the_how_to_for_pull_requests_works_as_it_stands(slower, lossratio, tmp_
     topology = write_lab(tmp_path)
     (tmp_path / "benchmark.robot").write_text(suite)
     build = tmp_path / "build.sh"
-    # The build is the rate that the device is policed to.
-    build.write_text(
-        f"""#!/bin/sh -e
-        rate=$(git -C "{repository}" show "$1:capacity")
-        sed -i "s/police=[0-9.]* kfps/police=$rate kfps/" benchmark.robot
-        """
-    )
+    # The build is what the device can do, whose options stay as they are.
+    build.write_text(f'#!/bin/sh -e\nexport LOSSRATIO_REVISION="$1"\n{set_up_revision(repository, topology)}\n')
     build.chmod(0o755)
     words = shlex.split(command.replace("\\\n", " ").replace("$TOPOLOGY", str(topology)))
     assert words.pop(0) == "lossratio"

@@ -63,6 +63,6 @@ def test_trials_in_which_the_machine_stalled_do_not_count(monkeypatch, tmp_path)
         monkeypatch.setattr(
             bench, "_forwarding_rate", lambda name, rates=rates: Ends(rate := next(rates), rate + 1e3, 0.0)
         )
-        values += bench.measure(tmp_path).values()
+        values += bench.measure(tmp_path).values.values()
     # Both directions of the mean of the better half.
     assert values == [(2 * 98e3, 2 * 99e3, 0.0)] * 3

@@ -21,7 +21,7 @@ def measured(tmp_path, *results, quantity=None, warn=lambda caveat: None):
     for result in results:
         RunDirectory(tmp_path).write(result)
     bench = BuildBench(RunRequest((), ()), quantity, warn, lambda request: RunOutcome(ExitStatus.PASSED))
-    return bench.measure(tmp_path)
+    return bench.measure(tmp_path).values
 
 
 def stopped(reason, bound):

@@ -230,3 +230,39 @@ def test_a_directory_without_a_run_is_one_clear_error(lossratio, tmp_path):
 def test_a_resumed_run_takes_no_other_suites_or_options(lossratio, tmp_path):
     done = lossratio("run", "--resume", tmp_path, "--topology", SIMULATED)
     assert (done.status, "the suites and options that it began with" in done.err) == (2, True)
+
+
+NAMED_BY_VARIABLES = """
+*** Settings ***
+Library        OperatingSystem
+Resource       lossratio/resources/performance.resource
+Metadata       Id    ${LAB}.Core
+Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
+*** Variables ***
+${LAB}     Lab
+${SIZE}    64B
+*** Test Cases ***
+${SIZE} mrr
+    Append To File    ${OUTPUT DIR}/begun    ${TEST NAME}${\\n}
+    Measure MRR    ${SIZE}    trials=1
+${SIZE} waits
+    Append To File    ${OUTPUT DIR}/begun    ${TEST NAME}${\\n}
+    Tear Down Testbed
+    Set Up Testbed    ${OUTPUT DIR}/lab.yaml    dut=linux_bridge    police=50 kfps
+    Measure MRR    ${SIZE}    trials=1
+"""
+
+
+def test_a_finished_test_with_variables_in_its_name_is_not_measured_again(lossratio, topology, tmp_path):
+    (tmp_path / "suite.robot").write_text(NAMED_BY_VARIABLES)
+    out = tmp_path / "out"
+    more = ("--", "--outputdir", out, "--console", "none")
+    assert lossratio("run", "--topology", topology, tmp_path / "suite.robot", *more).status != 0
+    shutil.copyfile(topology, out / "lab.yaml")
+    done = lossratio("run", "--resume", out)
+    assert done.status == 0, done.err
+    assert (out / "begun").read_text().splitlines() == ["64B mrr", "64B waits", "64B waits"]
+    names, _ = statuses(RunDirectory(out))
+    assert names == {"64B mrr": "PASS", "64B waits": "PASS"}
+    results = RunDirectory(out).results()
+    assert sorted(result.test.full_name for result in results) == ["Lab.Core.64B mrr", "Lab.Core.64B waits"]
