@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,6 +52,12 @@ def write_suite(directory: Path, tests: str, settings: str = ON_A_POLICED_BRIDGE
     resource = "Resource          lossratio/resources/performance.resource"
     file.write_text(f"*** Settings ***\n{resource}\n{settings}\n*** Test Cases ***\n{tests}")
     return file
+
+
+def called(folder: Path, *arguments: object) -> int:
+    """Calls ``robot`` with arguments of its command line in a folder; returns its exit status."""
+    with contextlib.chdir(folder):
+        return robot.run_cli(["--console", "none", *map(str, arguments)], exit=False)
 
 
 def run_suite(

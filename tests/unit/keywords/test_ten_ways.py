@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from robot.api import ExecutionResult
+from robot_runs import called
 
 from lossratio.results.identity import suite_identity
 from lossratio.results.run_directory import RunDirectory
@@ -50,10 +50,9 @@ def project(tmp_path):
 
 def robot(folder, *arguments, output="run"):
     """Calls Robot Framework in a folder, and returns the names of the results that it leaves."""
-    command = [sys.executable, "-m", "robot", "--outputdir", folder.parent / output, *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return names(folder.parent / output)
+    directory = folder.parent / output
+    assert called(folder, "--outputdir", directory, *arguments) == 0
+    return names(directory)
 
 
 def names(run):
@@ -120,10 +119,9 @@ def test_outside_of_any_project_the_folder_distinguishes_files_of_one_name(proje
 
 
 def test_one_suite_twice_in_a_run_is_refused_before_its_first_trial(project):
-    command = [sys.executable, "-m", "robot", "--outputdir", "twice", FILES[2], FILES[2]]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 2
-    assert "has measured the test Ip6.64B-1c-ip4-mrr already, in another suite" in " ".join(done.stdout.split())
+    assert called(project, "--outputdir", "twice", FILES[2], FILES[2]) == 2
+    failed = [test for test in ExecutionResult(project / "twice" / "output.xml").suite.all_tests if test.failed]
+    assert "has measured the test Ip6.64B-1c-ip4-mrr already, in another suite" in failed[0].message
     assert len(names(project / "twice")) == 2
 
 
