@@ -1,8 +1,8 @@
 """What the Open Traffic Generator's interface costs: `otg-serve` and `otg` beside the bare generator, in one run.
 
 Both take turns on one veth link in a network namespace of their own (needs root): the agent with afpacket, and an
-agent with the program `otg`, which asks ``lossratio otg-serve`` with the same generator. Unidirectional frames of 64
-bytes. The cost of a trial is its time beyond duration and settle time; the rate is that of a second at a load beyond
+agent with the program `otg`, which asks ``lossratio lab otg-serve`` with the same generator. Unidirectional frames of
+64 bytes. The cost of a trial is its time beyond duration and settle time; the rate is that of a second at a load beyond
 reach.
 """
 
@@ -51,7 +51,7 @@ def main(repetitions: int, inside: bool) -> None:
         own = (sys.executable, __file__, "--inside", "--repetitions", str(repetitions))
         sys.exit(subprocess.run(["unshare", "--net", "sh", "-c", LINK, "sh", *own], check=False).returncode)
     lossratio = (sys.executable, "-c", "from lossratio.commands.main import main; main()")
-    command = (*lossratio, "otg-serve", "tg0", "tg1", "--generator", "afpacket", "--settle-time", str(SETTLE))
+    command = (*lossratio, "lab", "otg-serve", "tg0", "tg1", "--generator", "afpacket", "--settle-time", str(SETTLE))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
         server.stdout.readline()

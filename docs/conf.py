@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from importlib.metadata import EntryPoint
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
+import click
 from robot.libdoc import libdoc
 from robot.libdocpkg import LibraryDocumentation
 from sphinx.application import Sphinx
@@ -58,13 +61,30 @@ def list_keywords(_app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def list_commands(_app: Sphinx, page: str, source: list[str]) -> None:
-    """Appends all commands, with the first line of each one's help, to the page about commands."""
+    """Appends all commands, with the help and the options of each, to the page about commands."""
     if page != COMMAND_PAGE:
         return
-    for title, entries in sections().items():
-        rows = [f"## {title}", "", "| command | what it does |", "| --- | --- |"]
-        rows += [f"| `lossratio {entry.name}` | {first_line(entry)} |" for entry in entries]
-        source[0] += "\n" + "\n".join(rows) + "\n"
+    source[0] += "\n| command | what it does |\n| --- | --- |\n"
+    for entry in chain(*sections().values()):
+        target = f"lossratio-{entry.name.replace(' ', '-')}"
+        source[0] += f"| [`lossratio {entry.name}`](#{target}) | {first_line(entry)} |\n"
+    for entry in chain(*sections().values()):
+        source[0] += described_command(entry)
+
+
+def described_command(entry: EntryPoint) -> str:
+    """The part of a page about a command: its usage, its help, its options."""
+    command = entry.load()
+    name = f"lossratio {entry.name}"
+    usage = " ".join(command.collect_usage_pieces(click.Context(command)))
+    lines = ["", f"## {name}", "", f"```\n{name} {usage}\n```", "", inspect.cleandoc(command.help or ""), ""]
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    if options:
+        lines += ["| option | what it does |", "| --- | --- |"]
+    for option in options:
+        shown, text = option.get_help_record(click.Context(command))
+        lines.append(f"| `{shown.replace('|', chr(92) + '|')}` | {text.replace('|', chr(92) + '|')} |")
+    return "\n".join(lines) + "\n"
 
 
 def list_python(_app: Sphinx, page: str, source: list[str]) -> None:

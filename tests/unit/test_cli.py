@@ -12,7 +12,7 @@ import pytest
 from local_testbeds import LOCAL, local_topology, needs_testbed
 
 from lossratio.commands import doctor
-from lossratio.commands.main import commands, first_line, main, sections
+from lossratio.commands.main import SUBJECTS, commands, first_line, main, sections
 from lossratio.errors import ArchiveError, BuildError, JobError, NodeError, ReservationError, StorageError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 
@@ -157,7 +157,7 @@ def test_a_wrong_topology_is_one_message_and_status_2(lossratio, tmp_path, text,
 
 @pytest.mark.parametrize(
     "arguments",
-    [["check", "missing.yaml"], ["check"], ["nonsense"], ["testbed", "up", "missing"], ["report", "too-long" * 40]],
+    [["check", "missing.yaml"], ["check"], ["nonsense"], ["lab", "up", "missing"], ["report", "too-long" * 40]],
 )
 def test_an_impossible_request_is_status_2(lossratio, arguments):
     status, out, err = lossratio(*arguments)
@@ -166,7 +166,7 @@ def test_an_impossible_request_is_status_2(lossratio, arguments):
 
 
 def test_a_testbed_that_is_not_local_cannot_be_brought_up(lossratio):
-    status, _, err = lossratio("testbed", "up", ROOT / "topologies" / "simulated.yaml")
+    status, _, err = lossratio("lab", "up", ROOT / "topologies" / "simulated.yaml")
     assert status == 2
     assert "simulated" in err
 
@@ -178,9 +178,12 @@ def test_the_version_is_shown(lossratio):
 def test_the_help_shows_every_command_in_its_group_and_every_exit_status(lossratio):
     text = lossratio("--help").out
     for title, entries in sections().items():
-        _, _, section = text.partition(f"\n{title}:\n")
-        names = [line.split()[0] for line in section.partition("\n\n")[0].splitlines() if line[2] != " "]
-        assert names == [entry.name for entry in entries]
+        subject = title.removeprefix("lossratio ")
+        help_text, section = (lossratio(subject, "--help").out, "Commands") if subject in SUBJECTS else (text, title)
+        _, _, shown = help_text.partition(f"\n{section}:\n")
+        names = [line.split()[0] for line in shown.partition("\n\n")[0].splitlines() if line[2] != " "]
+        assert names == [entry.name.split()[-1] for entry in entries]
+    assert text.count("\n  lab ") == 1
     for status, meaning in MEANINGS.items():
         assert f"{status:<5}{meaning}" in text
     assert "soak" not in text
@@ -298,7 +301,7 @@ def test_a_testbed_goes_up_and_down(tmp_path, monkeypatch):
     file = local_topology(tmp_path, "of-the-command")
 
     def lossratio(*arguments):
-        command = [sys.executable, "-m", "lossratio", "testbed", *map(str, arguments)]
+        command = [sys.executable, "-m", "lossratio", "lab", *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
     assert lossratio("status").stdout == "No testbed is up.\n"
@@ -320,7 +323,7 @@ def test_the_doctor_names_what_is_missing_and_the_way_out(lossratio, monkeypatch
     monkeypatch.delenv("VPP_HOME", raising=False)
     monkeypatch.setattr("lossratio.bpf.why_impossible", lambda: "the kernel is locked down")
     monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: "not installed: sshd")
-    status, out, _ = lossratio("doctor")
+    status, out, _ = lossratio("lab", "doctor")
     assert status == 0
     lines = out.splitlines()
     assert " yes  simulated testbeds" in lines
@@ -332,7 +335,7 @@ def test_the_doctor_names_what_is_missing_and_the_way_out(lossratio, monkeypatch
 
 def test_the_doctor_lists_every_extra_of_users_and_what_a_study_needs(lossratio, monkeypatch):
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
-    lines = lossratio("doctor").out.splitlines()
+    lines = lossratio("lab", "doctor").out.splitlines()
     declared = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     extras = set(re.findall(r"^(\w+) = \[", declared, re.MULTILINE)) - {"docs", "test"}
     assert {line.split()[2].strip(":") for line in lines if line.startswith("  no  extra ")} == extras
@@ -348,6 +351,6 @@ def test_the_doctor_finds_what_is_there(lossratio, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("VPP_HOME", str(tmp_path))
     monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
-    lines = lossratio("doctor").out.splitlines()
+    lines = lossratio("lab", "doctor").out.splitlines()
     assert " yes  Open vSwitch as a device" in lines
     assert " yes  VPP_HOME: FD.io VPP as a device" in lines

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from lossratio.commands.main import commands
+from lossratio.commands.main import SUBJECTS, commands
 from lossratio.measurements.throughput.goals import PRESETS
 from lossratio.simulation import Recorded
 from lossratio.topology import (
@@ -156,7 +156,8 @@ def test_targets_of_links_in_the_readme_exist():
 def test_the_commands_of_the_readme_can_be_given(line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("my-lab.yaml").touch()
-    name, *arguments = shlex.split(line)
+    first, *arguments = shlex.split(line)
+    name = f"{first} {arguments.pop(0)}" if first in SUBJECTS else first
     command = commands.get_command(click.Context(commands), name)
     assert command is not None
     assert isinstance(command.make_context(name, arguments), click.Context)

@@ -292,7 +292,7 @@ def test_a_line_that_cannot_be_true_is_named_with_its_number(tmp_path, line, pro
     # A digest that fits, so that it is the line's contents that are refused.
     line = add_digest(line.encode() if line.endswith("}") else b"[1}", last[-34:-2])[0].decode()
     path.write_text(f"{path.read_text()}{line}\n")
-    with pytest.raises(SearchError, match=rf"t\.jsonl, line 3: .*{problem}.*lossratio repair"):
+    with pytest.raises(SearchError, match=rf"t\.jsonl, line 3: .*{problem}.*lossratio archive repair"):
         read_journal(path)
 
 

@@ -26,7 +26,7 @@ zzz: 1
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"), [(["rn"], "'run'"), (["testbed", "upp"], "'up'"), (["run", "--topolgy", "x"], "'--topology'")]
+    ("words", "meant"), [(["rn"], "'run'"), (["lab", "upp"], "'up'"), (["run", "--topolgy", "x"], "'--topology'")]
 )
 def test_a_misspelt_command_or_option_of_one(words, meant):
     done = CliRunner().invoke(commands, words)

@@ -24,7 +24,7 @@ from lossratio.exit_status import ExitStatus
 from lossratio.history import Trend
 from lossratio.results import agreed_change, share_in_words
 
-BISECTED_BY = "lossratio bisect"
+BISECTED_BY = "lossratio builds bisect"
 """Who notes the answer of a bisection at the alarm."""
 _CHANGE_SCALE = 10.0
 """Standard deviation of the prior of the change, which is normal, in standard deviations of the noise."""

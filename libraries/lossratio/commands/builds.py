@@ -1,4 +1,4 @@
-"""The commands ``lossratio ab`` and ``lossratio bisect``."""
+"""The commands ``lossratio builds ab`` and ``lossratio builds bisect``."""
 
 from __future__ import annotations
 

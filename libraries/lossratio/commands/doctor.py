@@ -1,4 +1,4 @@
-"""The command ``lossratio doctor``: what this machine can do, and what it lacks for the rest."""
+"""The command ``lossratio lab doctor``: what this machine can do, and what it lacks for the rest."""
 
 import os
 import platform

@@ -8,6 +8,8 @@ import ast
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from itertools import chain
@@ -22,60 +24,121 @@ from lossratio.plugins import distribution_of, plugin_group
 from lossratio.shipped import did_you_mean
 from lossratio.version import __version__
 
-COMMANDS = {
-    "Measure": {"demo": "run:demo", "run": "run:run", "self-test": "run:self_test"},
-    "Read results": {
-        "report": "report:report",
-        "compare": "report:compare",
-        "trend": "trend:trend",
-        "ack": "trend:ack",
-        "site": "trend:site",
-        "replay": "replay:replay",
-        "repair": "report:repair",
-        "csit": "report:csit",
-    },
-    "Testbeds": {
-        "doctor": "doctor:doctor",
-        "init": "init:init",
-        "check": "testbed:check",
-        "import": "testbed:import_command",
-        "testbed": "testbed:testbed",
-        "reserve": "testbed:reserve",
-        "release": "testbed:release",
-        "status": "testbed:status",
-    },
-    "Nights and builds": {
-        "plan": "night:plan",
-        "csit-coverage": "night:csit_coverage_command",
-        "matrix": "night:matrix",
-        "send": "night:send",
-        "fetch": "night:fetch",
-        "ab": "builds:ab",
-        "bisect": "builds:bisect",
-    },
-    "Serve": {"otg-serve": "otg:otg_serve"},
+FRONT = {
+    "demo": "run:demo",
+    "init": "init:init",
+    "check": "testbed:check",
+    "list": "listing:list_command",
+    "run": "run:run",
+    "report": "report:report",
+    "compare": "report:compare",
+    "trend": "trend:trend",
 }
-"""Module and attribute of each command of lossratio itself, by section of the help and name."""
+"""Module and attribute of each command that a user meets first, by name."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A subject, whose commands have two words, such as ``lossratio lab doctor``."""
+
+    what: str
+    """What its commands do, in a line."""
+    commands: Mapping[str, str]
+    """Module and attribute of each command by its second word."""
+
+
+SUBJECTS = {
+    "lab": Subject(
+        "Set up, share and test your testbeds, and plan their nights.",
+        {
+            "doctor": "doctor:doctor",
+            "import": "testbed:import_command",
+            "up": "testbed:up",
+            "down": "testbed:down",
+            "status": "testbed:status",
+            "reserve": "testbed:reserve",
+            "release": "testbed:release",
+            "self-test": "run:self_test",
+            "plan": "night:plan",
+            "matrix": "night:matrix",
+            "join": "testbed:join_lab",
+            "part": "testbed:part_lab",
+            "otg-serve": "otg:otg_serve",
+        },
+    ),
+    "archive": Subject(
+        "Keep results, show them as a site, and mend or replay their journals.",
+        {
+            "send": "night:send",
+            "fetch": "night:fetch",
+            "site": "trend:site",
+            "ack": "trend:ack",
+            "replay": "replay:replay",
+            "repair": "report:repair",
+        },
+    ),
+    "builds": Subject(
+        "Compare builds of the SUT, and find the one that changed the throughput.",
+        {"ab": "builds:ab", "bisect": "builds:bisect"},
+    ),
+    "csit": Subject(
+        "Exchange results with FD.io CSIT, and list which of its tests are here.",
+        {"export": "report:csit", "coverage": "night:csit_coverage_command"},
+    ),
+}
+"""The other commands, by first and second word."""
 
 ELSEWHERE = {
     "study": "lossratio-study, which is not installed: in a checkout of lossratio, pip install ./study"
 }
 """The commands of the project's other packages by name: the package, and how it is installed."""
 
+
+def _own_commands() -> dict[str, dict[str, str]]:
+    """Lossratio's own commands by section and full name, with module and attribute."""
+    found = {"Commands": dict(FRONT)}
+    for first, subject in SUBJECTS.items():
+        full = {f"{first} {second}": place for second, place in subject.commands.items()}
+        found[f"lossratio {first}"] = full
+    return found
+
+
+_OWN = _own_commands()
 _PLUGINS = plugin_group(
     "lossratio.command",
     what="command",
     error=LossRatioError,
     base="click.Command",
     room="lossratio.commands",
-    own=dict(chain.from_iterable(section.items() for section in COMMANDS.values())),
+    own=dict(chain.from_iterable(section.items() for section in _OWN.values())),
 )
 
 
+_MOVED = {
+    "lab": (
+        *("doctor", "import", "status", "reserve", "release"),
+        *("self-test", "plan", "matrix", "otg-serve"),
+    ),
+    "archive": ("send", "fetch", "site", "ack", "replay", "repair"),
+    "builds": ("ab", "bisect"),
+}
+"""The commands that had one word in version 0.2, by the word that goes before it now."""
+
+
+def _new_names() -> dict[str, str]:
+    names = {"testbed": "lab", "csit-coverage": "csit coverage"}
+    for first, moved in _MOVED.items():
+        names |= {second: f"{first} {second}" for second in moved}
+    return names
+
+
+_NEW_NAMES = _new_names()
+
+
 def sections() -> dict[str, tuple[EntryPoint, ...]]:
-    """The commands by section of the help: lossratio's own, and then a section for each package that adds some."""
+    """The commands by section: the first ones, those of each subject, and those that each other package adds."""
     own = {entry.name: entry for entry in _PLUGINS.own}
-    found = {title: tuple(own[name] for name in section) for title, section in COMMANDS.items()}
+    found = {title: tuple(own[name] for name in section) for title, section in _OWN.items()}
     for entry in _PLUGINS.added():
         title = f"Added by {distribution_of(entry)}"
         found[title] = (*found.get(title, ()), entry)
@@ -106,14 +169,52 @@ def _line_of(entry: EntryPoint) -> str:
         return f"(cannot be read: {type(error).__name__}: {error})"
 
 
-class _Commands(click.Group):
+class _Subject(click.Group):
+    """The commands of a subject, each imported when it is used."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(word, help=SUBJECTS[word].what)
+        self._word = word
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [entry.name for section in sections().values() for entry in section]
+        return list(SUBJECTS[self._word].commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SUBJECTS[self._word].commands:
+            return None
+        return _loaded(f"{self._word} {cmd_name}")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = self.list_commands(ctx)
+        if self._word == "csit" and args[0] not in names and Path(args[0]).is_dir():
+            _tell_new_name("csit", "csit export")
+            args = ["export", *args]
+        _check_name(ctx, args[0], names)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        entries = sections()[f"lossratio {self._word}"]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(entry.name.partition(" ")[2], _line_of(entry)) for entry in entries]
+            )
+
+
+class _Commands(click.Group):
+    """All commands, each imported when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        added = [entry.name for entry in _PLUGINS.added()]
+        return [*FRONT, *SUBJECTS, *added]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in SUBJECTS:
+            return _Subject(cmd_name)
         if cmd_name not in _PLUGINS.names():
             return None
-        return _PLUGINS.load_object(cmd_name, click.Command)
+        return _loaded(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -121,18 +222,39 @@ class _Commands(click.Group):
         names = self.list_commands(ctx)
         if args[0] in ELSEWHERE and args[0] not in names:
             ctx.fail(f"The command {args[0]!r} is of {ELSEWHERE[args[0]]}.")
-        if args[0] not in names and not args[0].startswith("-"):
-            ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], names)}")
+        if args[0] in _NEW_NAMES and args[0] not in names:
+            new = _NEW_NAMES[args[0]]
+            _tell_new_name(args[0], new)
+            args = [*new.split(), *args[1:]]
+        _check_name(ctx, args[0], [*names, *_NEW_NAMES])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in sections().items():
-            with formatter.section(title):
-                formatter.write_dl([(entry.name, _line_of(entry)) for entry in section])
+            if not title.startswith("lossratio "):
+                with formatter.section(title):
+                    formatter.write_dl([(entry.name, _line_of(entry)) for entry in section])
+        with formatter.section("More commands, e.g. lossratio lab doctor"):
+            formatter.write_dl([(name, subject.what) for name, subject in SUBJECTS.items()])
         with formatter.section("Exit statuses"):
             formatter.write_dl(
                 [(str(int(status)), meaning) for status, meaning in MEANINGS.items()]
             )
+
+
+def _loaded(name: str) -> click.Command:
+    return _PLUGINS.load_object(name, click.Command)
+
+
+def _check_name(ctx: click.Context, name: str, names: Sequence[str]) -> None:
+    if name not in names and not name.startswith("-"):
+        ctx.fail(f"No such command {name!r}.{did_you_mean(name, names)}")
+
+
+def _tell_new_name(old: str, new: str) -> None:
+    click.echo(
+        f"'lossratio {old}' is now 'lossratio {new}'; the old name goes with version 0.4.", err=True
+    )
 
 
 @click.group(cls=_Commands)

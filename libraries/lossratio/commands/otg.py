@@ -1,4 +1,4 @@
-"""The command ``lossratio otg-serve``: the generators of lossratio as a tester of the Open Traffic Generator."""
+"""The command ``lossratio lab otg-serve``: the generators of lossratio as a tester of the Open Traffic Generator."""
 
 import logging
 import socket

@@ -83,10 +83,7 @@ def argument(metavar: str | None = None, **settings: Any) -> Any:
 
 
 def command(
-    name: str | None = None,
-    *,
-    cls: type[click.Command] = click.Command,
-    group: click.Group | None = None,
+    name: str | None = None, *, cls: type[click.Command] = click.Command
 ) -> Callable[[Callable[..., None]], click.Command]:
     """Makes a command of a function whose parameters are declared by `option` and `argument`.
 
@@ -104,10 +101,7 @@ def command(
                 values[name] = kind(**{each.name: values.pop(each.name) for each in fields(kind)})  # type: ignore[operator]
             function(**values)
 
-        made = click.command(name, cls=cls, params=list(_parameters(function)))(call)
-        if group is not None:
-            group.add_command(made)
-        return made
+        return click.command(name, cls=cls, params=list(_parameters(function)))(call)
 
     return of
 

@@ -1,4 +1,4 @@
-"""The command ``lossratio replay``: the result of a search, computed again from its journal."""
+"""The command ``lossratio archive replay``: the result of a search, computed again from its journal."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""The commands that measure: ``lossratio run``, ``lossratio demo`` and ``lossratio self-test``."""
+"""The commands that measure: ``lossratio run``, ``lossratio demo`` and ``lossratio lab self-test``."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -35,7 +36,23 @@ class _RunCommand(click.Command):
         if "--" in args:
             end = args.index("--")
             args, ctx.obj = args[:end], tuple(args[end + 1 :])
-        return super().parse_args(ctx, _any_of_expanded(args))
+        try:
+            return super().parse_args(ctx, _any_of_expanded(args))
+        except click.NoSuchOption as error:
+            if error.option_name not in _options_of_robot():
+                raise
+            raise click.UsageError(
+                f"{error.option_name} is an option of Robot Framework. Those go behind --: "
+                f"{ctx.command_path} SUITE... -- {error.option_name} ...",
+                ctx,
+            ) from error
+
+
+def _options_of_robot() -> set[str]:
+    """The long options of Robot Framework, such as ``--loglevel``."""
+    from robot.run import USAGE
+
+    return set(re.findall(r"--[a-z]+", USAGE))
 
 
 def _any_of_expanded(args: Sequence[str]) -> list[str]:
@@ -62,6 +79,16 @@ def run(
     job: Path | None = option("The job, in place of suites.", metavar="FILE"),
     include: tuple[str, ...] = option(
         "Only tests with this tag, or pattern of tags.", metavar="TAG"
+    ),
+    exclude: tuple[str, ...] = option("No tests with this tag, or pattern of tags.", metavar="TAG"),
+    test: tuple[str, ...] = option(
+        "Only the tests of this name, or pattern of names.", metavar="NAME"
+    ),
+    variable: tuple[str, ...] = option(
+        "A variable of the suites, e.g. FRAME_SIZE:64B.", metavar="NAME:VALUE"
+    ),
+    output: Path | None = option(
+        "Directory for the results; a new one below results, unless given.", metavar="DIR"
     ),
     wait: float | None = option(
         "How long to wait for the testbed at most, e.g. 2h.", type=DURATION
@@ -92,7 +119,13 @@ def run(
     from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
     from lossratio.units import tests_counted
 
-    robot_options: tuple[str, ...] = click.get_current_context().obj or ()
+    robot_options = (
+        *_repeated("--test", test),
+        *_repeated("--exclude", exclude),
+        *_repeated("--variable", variable),
+        *(("--outputdir", str(output)) if output else ()),
+        *(click.get_current_context().obj or ()),
+    )
     if results is not None:
         from lossratio.history import Outbox
 
@@ -136,6 +169,11 @@ def run(
     sys.exit(int(status))
 
 
+def _repeated(name: str, values: Sequence[str]) -> Iterator[str]:
+    for value in values:
+        yield from (name, value)
+
+
 def _show_problems(outcome: RunOutcome) -> None:
     """Shows what went wrong in a run, and how to go on with one that was stopped."""
     for problem in (*outcome.troubles, *filter(None, (outcome.error,))):
@@ -165,7 +203,7 @@ def _is_kept(directory: Path, url: str) -> bool:
         return False
     except (ArchiveError, ReportError) as error:
         click.echo(
-            f"Not sent: {error} The next run, or 'lossratio send', sends the files in {outbox.path}.",
+            f"Not sent: {error} The next run, or 'lossratio archive send', sends the files in {outbox.path}.",
             err=True,
         )
 

@@ -75,18 +75,13 @@ def check(
         click.echo("No node was looked at: --connect logs in on them, and shows what they lack.")
 
 
-@click.group()
-def testbed() -> None:
-    """Build and take down local testbeds: network namespaces of this machine."""
-
-
-@command(group=testbed)
+@command()
 def up(file: Path = argument(default=Path("local"))) -> None:
     """Build the local testbed of a topology FILE; it stays until it is taken down."""
     click.echo(describe(LocalTestbed.up(load_topology(file), keep=True)))
 
 
-@command(group=testbed)
+@command()
 def down(name: str | None = argument()) -> None:
     """Take down the local testbed NAME, or all that stay."""
     staying = [
@@ -99,26 +94,16 @@ def down(name: str | None = argument()) -> None:
         click.echo("No testbed is up." if name is None else f"No testbed {name} is up.")
 
 
-@command("status", group=testbed)
-def local_status() -> None:
-    """Show which local testbeds are up, and how to log in on their nodes."""
-    there = running_testbeds()
-    for running in there:
-        click.echo(describe(running))
-    if not there:
-        click.echo("No testbed is up.")
-
-
-@command("join", group=testbed)
+@command("join")
 def join_lab(file: Path = argument()) -> None:
-    """Join the generator's own namespace to a running lab, as lossratio import wrote the topology FILE."""
+    """Join the generator's own namespace to a running lab, as lossratio lab import wrote the topology FILE."""
     made = join(load_topology(file))
     click.echo("\n".join(made) if made else "It is joined already.")
 
 
-@command("part", group=testbed)
+@command("part")
 def part_lab(file: Path = argument()) -> None:
-    """Remove the namespace and the links that `lossratio testbed join FILE` made."""
+    """Remove the namespace and the links that `lossratio lab join FILE` made."""
     topology = load_topology(file)
     click.echo(
         f"{topology.name}: {'the namespace is removed.' if part(topology) else 'there is no namespace.'}"
@@ -318,18 +303,32 @@ def release(
 
 
 @command()
-def status(files: tuple[Path, ...] = argument("FILE...", required=True)) -> None:
-    """Show who has reserved the testbeds of topology FILEs."""
+def status(files: tuple[Path, ...] = argument("[FILE...]")) -> None:
+    """Show who has reserved the testbeds of topology FILEs; without one, which local testbeds are up."""
+    if not files:
+        _show_local()
     for file in files:
-        with ExitStack() as undo:
-            holder = holder_of(*_opened(file, undo))
+        _show_holder(file)
 
-        if holder is None:
-            left = ""
-        else:
-            left = f"; ends in {format_duration(holder.left)} unless it is renewed"
 
-        click.echo(f"{file}: {'free' if holder is None else f'reserved for {holder}{left}'}")
+def _show_local() -> None:
+    """Shows the local testbeds that are up, and how to log in on their nodes."""
+    there = running_testbeds()
+    for running in there:
+        click.echo(describe(running))
+    if not there:
+        click.echo("No testbed is up.")
+
+
+def _show_holder(file: Path) -> None:
+    """Shows who has reserved a testbed."""
+    with ExitStack() as undo:
+        holder = holder_of(*_opened(file, undo))
+    if holder is None:
+        click.echo(f"{file}: free")
+        return
+    left = format_duration(holder.left)
+    click.echo(f"{file}: reserved for {holder}; ends in {left} unless it is renewed")
 
 
 def _opened(

@@ -1,4 +1,4 @@
-"""The commands ``lossratio trend``, ``lossratio ack`` and ``lossratio site``: what a history is read for."""
+"""The commands that read a history: ``lossratio trend``, ``lossratio archive ack`` and ``lossratio archive site``."""
 
 import getpass
 import os
@@ -58,7 +58,7 @@ class TrendRules:
 def _opened(history: str, runs: Sequence[Path]) -> histories.History:
     if histories.is_url(history) and runs:
         raise click.UsageError(
-            "--add adds to a folder; runs go to an archive with 'lossratio send'."
+            "--add adds to a folder; runs go to an archive with 'lossratio archive send'."
         )
     folder = histories.open_history(history)
     for problem in histories.add_runs(folder, runs):

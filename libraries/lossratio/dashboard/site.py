@@ -35,7 +35,7 @@ from lossratio.version import __version__
 PAGE = "index.html"
 """Name of the page in the folder of a site."""
 _DATA = "data"
-_MARK = '<meta name="generator" content="lossratio site">'
+_MARK = '<meta name="generator" content="lossratio archive site">'
 _SCRIPTS = (
     "elements.js",
     "statistics.js",
@@ -157,7 +157,7 @@ def _check_folder(folder: Path) -> None:
     if page.exists():
         if _MARK not in page.read_text(encoding="utf-8", errors="replace")[:2000]:
             raise ReportError(
-                f"{page} is no page of 'lossratio site', and is kept. Give another folder with --output."
+                f"{page} is no page of 'lossratio archive site', and is kept. Give another folder with --output."
             )
     elif (folder / _DATA).exists() and any((folder / _DATA).iterdir()):
         raise ReportError(

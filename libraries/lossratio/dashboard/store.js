@@ -14,7 +14,7 @@ const lossratio = (() => {
         slices.delete(name);
         slice.reject(new Error(`data/${name}.js cannot be loaded. Was the site moved without its folder data, or made anew? Load the page again.`));
       };
-      script.onload = () => { script.remove(); slice.reject(new Error(`data/${name}.js is damaged: make the site again with lossratio site.`)); };
+      script.onload = () => { script.remove(); slice.reject(new Error(`data/${name}.js is damaged: make the site again with lossratio archive site.`)); };
       document.head.append(script);
       if (slices.size > MOST) for (const old of [...slices.keys()].slice(0, MOST / 2)) if (!["index", "jobs"].includes(old)) slices.delete(old);
     }

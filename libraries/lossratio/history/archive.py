@@ -73,7 +73,7 @@ class ObjectStore:
         if not self.is_archive():
             raise ReportError(
                 f"There is no archive at {self} yet: it has neither {RUNS}/ nor {HISTORY}/. Correct the address, or "
-                f"begin an archive there with a first run: lossratio send DIR --results {self}"
+                f"begin an archive there with a first run: lossratio archive send DIR --results {self}"
             )
 
     def put(self, file: Path, name: str) -> None:
@@ -250,9 +250,7 @@ class Outbox:
             StorageError: If the outbox cannot be written, e.g. because the disk is full.
         """
         run = read_run(directory)
-        way_out = (
-            f"Make room, and send the run with: lossratio send {directory} --results {self.store}"
-        )
+        way_out = f"Make room, and send the run with: lossratio archive send {directory} --results {self.store}"
         with storing(f"write the outbox {self.path}", way_out):
             History(self.path / HISTORY).add(entries_of(run))
             self._add_directory(run)

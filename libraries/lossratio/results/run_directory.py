@@ -328,5 +328,5 @@ def _check_format(path: Path, text: bytes) -> None:
 
 def _damaged(path: Path, problem: str) -> DamagedResultError:
     return DamagedResultError(
-        f"{path} is damaged: {problem}. 'lossratio repair {path}' saves what is good."
+        f"{path} is damaged: {problem}. 'lossratio archive repair {path}' saves what is good."
     )

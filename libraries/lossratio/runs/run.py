@@ -246,7 +246,7 @@ def run(request: RunRequest) -> RunOutcome:
     for file, command in commands.items():
         check_selection(*command, chosen_tests[file])
     given = next(iter(commands.values()))[0].get("outputdir")
-    check_directory(Path(given or _RESULTS), "-- --outputdir")
+    check_directory(Path(given or _RESULTS), "--output")
     purpose = request.purpose or assignments[0].name
     candidates = [
         candidate(assignment.file, assignment.topology, purpose=purpose)
@@ -286,7 +286,7 @@ def resume(
 ) -> RunOutcome:
     """Resumes the run in a directory; with force, although its conditions have changed. For the rest see `run`."""
     record = read_record(directory)
-    repair = f"Save the good part, and then resume the run: lossratio repair {directory}"
+    repair = f"Save the good part, and then resume the run: lossratio archive repair {directory}"
     _refuse(directory, "files of it are damaged", damages_in(directory), repair)
     original = record.request()
     (assignment,) = assignments_of(original)
@@ -415,7 +415,7 @@ def _kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
             fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, FileExistsError) as error:
-            way_out = "Wait until it has ended, or choose another directory: -- --outputdir DIR"
+            way_out = "Wait until it has ended, or choose another directory: --output DIR"
             raise JobError(f"Another run writes to {directory}. {way_out}") from error
 
     try:

@@ -105,7 +105,7 @@ def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None
     if record.generator != generator.kind:
         raise TopologyError(
             f"{topology_file}: the generator is {generator.kind}, and its self_test, {file}, is about "
-            f"{record.generator}. Test this one: lossratio self-test."
+            f"{record.generator}. Test this one: lossratio lab self-test."
         )
     return record
 

@@ -345,10 +345,10 @@ def _node_names(duts: Sequence[str]) -> dict[str, str]:
 
 
 def _remarks(lab: Lab, source: Path, path: _Path) -> Iterator[str]:
-    yield f"Made from {source.name} by lossratio import: the lab {lab.name} of {lab.tool}."
+    yield f"Made from {source.name} by lossratio lab import: the lab {lab.name} of {lab.tool}."
     if path.tg is None:
         ends = " and ".join(dict.fromkeys((path.duts[0], path.duts[-1])))
-        yield f"The generator is in a namespace of its own, joined to {ends} by veth: lossratio testbed join FILE."
+        yield f"The generator is in a namespace of its own, joined to {ends} by veth: lossratio lab join FILE."
     else:
         if path.choices:
             also = f" It could also be on {', '.join(path.choices)}: --tg NODE."

@@ -59,5 +59,6 @@ from lossratio.traffic.profile import (
     address_span as address_span,
     load_profile as load_profile,
     parse_frame_size as parse_frame_size,
+    profile_descriptions as profile_descriptions,
     profile_names as profile_names,
 )

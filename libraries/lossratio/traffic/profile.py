@@ -362,6 +362,11 @@ def profile_names() -> tuple[str, ...]:
     )
 
 
+def profile_descriptions() -> dict[str, str]:
+    """What each profile that comes with lossratio says of itself, by its name."""
+    return {name: _read_profile(name).description for name in profile_names()}
+
+
 def _read_profile(name_or_path: str | Path) -> ProfileFile:
     if (
         isinstance(name_or_path, Path)

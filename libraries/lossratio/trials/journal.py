@@ -570,7 +570,7 @@ def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
         saved = "sets it aside, so that its test begins anew"
 
     return SearchError(
-        f"{path}, line {number}: {problem}. The journal is damaged there; 'lossratio repair {path}' {saved}."
+        f"{path}, line {number}: {problem}. The journal is damaged there; 'lossratio archive repair {path}' {saved}."
     )
 
 

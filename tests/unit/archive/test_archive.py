@@ -154,13 +154,13 @@ WITH_SECRETS = [
 @pytest.mark.parametrize(
     "line",
     [
-        ("send", "--results", "URL"),
-        ("fetch", "out", "--testbed", "t", "--results", "URL"),
+        ("archive", "send", "--results", "URL"),
+        ("archive", "fetch", "out", "--testbed", "t", "--results", "URL"),
         ("run", "--topology", "simulated", "linux_bridge", "--results", "URL"),
         ("trend", "URL"),
-        ("ack", "URL", "because"),
-        ("site", "URL", "--output", "site"),
-        ("plan", "--topology", "simulated", "linux_bridge", "--history", "URL"),
+        ("archive", "ack", "URL", "because"),
+        ("archive", "site", "URL", "--output", "site"),
+        ("lab", "plan", "--topology", "simulated", "linux_bridge", "--history", "URL"),
     ],
     ids=lambda line: line[0],
 )
@@ -239,7 +239,7 @@ def test_the_trend_of_an_archive_is_computed_from_its_url(run, outbox, store, tm
 
 def test_runs_are_not_added_to_an_archive_by_the_trend(run, store):
     result = CliRunner().invoke(trend, [f"file://{store.url}", "--add", str(run)])
-    assert "lossratio send" in result.output
+    assert "lossratio archive send" in result.output
 
 
 def test_the_newest_runs_come_back_to_be_compared(run, outbox, store, tmp_path):

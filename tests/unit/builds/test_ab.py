@@ -21,7 +21,7 @@ def lab(tmp_path):
 def run_ab(lossratio):
     def run(lab, a, b, *more):
         options = ["--set-up-a", a, "--set-up-b", b, "--topology", lab, "--output", lab.parent / "ab"]
-        return lossratio("ab", *options, *more, lab.parent / "mrr.robot")
+        return lossratio("builds", "ab", *options, *more, lab.parent / "mrr.robot")
 
     return run
 

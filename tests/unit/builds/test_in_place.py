@@ -16,7 +16,7 @@ from lossratio.results import Ends
 def ab(lossratio, tmp_path):
     def run(topology, a, b, *more):
         builds = ["--set-up-a", a, "--set-up-b", b, "--topology", topology, "--output", tmp_path / "ab"]
-        return lossratio("ab", *builds, *more)
+        return lossratio("builds", "ab", *builds, *more)
 
     return run
 

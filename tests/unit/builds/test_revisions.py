@@ -24,7 +24,7 @@ def run_bisect(lossratio):
         options += ["--set-up", set_up_revision(repository, lab), "--output", lab.parent / "bisect", *more]
         if test is not None:
             options += ["--test", test]
-        return lossratio("bisect", *options, lab.parent / "mrr.robot")
+        return lossratio("builds", "bisect", *options, lab.parent / "mrr.robot")
 
     return run
 
@@ -51,7 +51,7 @@ def test_an_alarm_starts_a_bisection_once_and_its_answer_is_noted_in_the_alert(l
     History(history).add([replace(entry(night, value, **name), build=build) for night, value, build in nights])
     options = ["--repository", repository, "--set-up", set_up_revision(repository, lab), "--topology", lab]
     options += ["--output", lab.parent / "bisect", "--history", history, lab.parent / "mrr.robot"]
-    found = lossratio("bisect", *options)
+    found = lossratio("builds", "bisect", *options)
     assert found.status == 0, found.err
     assert found.out.startswith("Alarm of Mrr.64B-mrr, MRR, on simulated:\n6 revisions could have changed")
     assert found.out.endswith("change 4\n")
@@ -59,8 +59,8 @@ def test_an_alarm_starts_a_bisection_once_and_its_answer_is_noted_in_the_alert(l
     (lab.parent / "alerts.yaml").write_text(f"alerts: [{{name: note, command: [tee, {sent}]}}]\n")
     assert lossratio("trend", history, "--alert", lab.parent / "alerts.yaml").status == 3
     assert "noted: It changed by -10.0" in sent.read_text()
-    assert "change 4 (lossratio bisect)" in sent.read_text()
-    assert lossratio("bisect", *options) == (0, "There is no alarm to bisect.\n", "")
+    assert "change 4 (lossratio builds bisect)" in sent.read_text()
+    assert lossratio("builds", "bisect", *options) == (0, "There is no alarm to bisect.\n", "")
 
 
 @pytest.mark.long

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
+import click
 import pytest
 from report_examples import mrr, throughput
 
+from lossratio.commands.main import sections
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -87,9 +91,17 @@ def test_the_page_of_commands_has_all_of_them(tmp_path):
         "print(source[0])\n"
     )
     page = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    listing = "from lossratio.commands.main import commands; print(*commands.list_commands(None))"
-    names = subprocess.run([sys.executable, "-c", listing], check=True, capture_output=True, text=True).stdout.split()
-    assert re.findall(r"^\| `lossratio (\S+)` \| \w", page, flags=re.MULTILINE) == names
+    names = [entry.name for section in sections().values() for entry in section]
+    assert re.findall(r"^\| \[`lossratio ([^`]+)`\]\(\S+\) \| \w", page, flags=re.MULTILINE) == names
+    assert re.findall(r"^## lossratio (.+)$", page, flags=re.MULTILINE) == names
+
+
+def test_the_page_of_commands_has_every_option_of_lossratio_itself(tmp_path):
+    conf = runpy.run_path(str(Path(__file__).parents[3] / "docs" / "conf.py"))
+    for entry in chain(*sections().values()):
+        text = conf["described_command"](entry)
+        options = [option for option in entry.load().params if isinstance(option, click.Option)]
+        assert [option.opts[0] for option in options if f"`{option.opts[0]}" not in text] == []
 
 
 def test_a_command_of_the_laboratory_says_what_to_install(lossratio, monkeypatch):

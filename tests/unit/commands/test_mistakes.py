@@ -75,11 +75,15 @@ JOB = "format: lossratio-job/1\nname: x\n{}: [simulated]\ntests: [{{suites: [lin
 TREND = ("trend", ".")
 IN_OTHER_FILES = {
     "misspelt field of a job": (
-        ("plan", "--job"),
+        ("lab", "plan", "--job"),
         JOB.format("toplogies", "frame_sizes"),
         "Did you mean 'topologies'?",
     ),
-    "misspelt field of its tests": (("plan", "--job"), JOB.format("topologies", "framesize"), "mean 'frame_sizes'?"),
+    "misspelt field of its tests": (
+        ("lab", "plan", "--job"),
+        JOB.format("topologies", "framesize"),
+        "mean 'frame_sizes'?",
+    ),
     "misspelt way of an alert": (
         (*TREND, "--alert"),
         "alerts: [{name: x, webhok: {url: 'http://x'}}]",
@@ -135,13 +139,16 @@ IN_COMMANDS = {
     "no run to report": (("report", "nope"), "nope is not the directory of a run"),
     "no run to compare": (("compare", "a", "b"), "a is not the directory of a run"),
     "no history": (("trend", "nope"), "nope is no history"),
-    "no journal": (("replay", "nope.jsonl"), "Cannot read the journal nope.jsonl"),
-    "nothing to repair": (("repair", "nope"), "nope is no journal"),
-    "no archive": (("fetch", "out"), "Missing option '--results'"),
-    "no archive to fetch from": (("fetch", "out", "--results", "nope", "--testbed", "a"), "no archive at nope yet"),
-    "no archive and nothing to begin one": (("send", "--results", "nope"), "no archive at nope yet"),
+    "no journal": (("archive", "replay", "nope.jsonl"), "Cannot read the journal nope.jsonl"),
+    "nothing to repair": (("archive", "repair", "nope"), "nope is no journal"),
+    "no archive": (("archive", "fetch", "out"), "Missing option '--results'"),
+    "no archive to fetch from": (
+        ("archive", "fetch", "out", "--results", "nope", "--testbed", "a"),
+        "no archive at nope yet",
+    ),
+    "no archive and nothing to begin one": (("archive", "send", "--results", "nope"), "no archive at nope yet"),
     "self-test through a device": (("self-test", LOCAL), "between the TG's ports there is DUT1"),
-    "local testbed of a simulated one": (("testbed", "up", SIMULATED), "Topology simulated is no local testbed"),
+    "local testbed of a simulated one": (("lab", "up", SIMULATED), "Topology simulated is no local testbed"),
     "no such command": (("mesure",), "No such command 'mesure'"),
     "misspelt command": (("repot", "a"), "No such command 'repot'. Did you mean 'report'?"),
     "misspelt option": (("run", "--topolgy", "local"), "Did you mean '--topology'?"),
@@ -174,7 +181,8 @@ def test_a_shell_completes_commands_and_options():
         )
         return done.stdout.splitlines()
 
-    assert completed("lossratio te") == ["plain,testbed"]
+    assert completed("lossratio tr") == ["plain,trend"]
+    assert completed("lossratio lab do") == ["plain,doctor", "plain,down"]
     assert "plain,--resume" in completed("lossratio run --re")
 
 

@@ -92,7 +92,7 @@ def test_a_warm_up_is_no_evidence(tmp_path):
 
 def test_the_command_shows_both_functions_and_whether_the_numbers_may_be_relied_on(lossratio, searched):
     path, search_result = searched
-    status, out, _ = lossratio("replay", path)
+    status, out, _ = lossratio("archive", "replay", path)
     assert status == 0
     assert f"combined  mean {search_result.mean:,.1f} fps" in out
     for word in ("stretch", "erf", "weight", "Do not rely on the numbers"):
@@ -104,7 +104,7 @@ def test_a_result_in_place_of_its_journal_is_told_apart(lossratio, tmp_path):
     for path in (result, journal):
         path.parent.mkdir()
         path.touch()
-    status, _, err = lossratio("replay", result)
+    status, _, err = lossratio("archive", "replay", result)
     assert status == 2
     assert f"is no journal. The journal of a result is beside it: {journal}" in err
 
@@ -124,7 +124,7 @@ def test_no_journal_is_named_that_is_not_there(lossratio, tmp_path, data, words)
     path.parent.mkdir()
     if data is not None:
         path.write_bytes(data)
-    status, _, err = lossratio("replay", path)
+    status, _, err = lossratio("archive", "replay", path)
     assert status == 2
     assert words in err
     assert "beside it" not in err
@@ -135,7 +135,7 @@ def test_the_command_loads_no_library_that_it_does_not_need(searched):
     code = (
         "import sys\n"
         "from lossratio.commands.main import commands\n"
-        f"commands(['replay', {str(searched[0])!r}], standalone_mode=False)\n"
+        f"commands(['archive', 'replay', {str(searched[0])!r}], standalone_mode=False)\n"
         "print(*sys.modules)\n"
     )
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
@@ -159,14 +159,14 @@ def test_the_command_takes_every_likelihood_and_weighting_there_is():
     ],
 )
 def test_text_that_is_no_quantity_is_an_error_that_names_the_option(lossratio, searched, arguments, message):
-    done = lossratio("replay", searched[0], *arguments)
+    done = lossratio("archive", "replay", searched[0], *arguments)
     assert done.status == 2
     assert arguments[0] in done.err
     assert message in done.err
 
 
 def test_a_loss_ratio_that_makes_no_sense_is_an_error(lossratio, searched):
-    done = lossratio("replay", searched[0], "--target-loss-ratio", "2")
+    done = lossratio("archive", "replay", searched[0], "--target-loss-ratio", "2")
     assert (done.status, "ratio" in done.err) == (2, True)
 
 
@@ -203,7 +203,7 @@ def test_a_search_for_conditional_throughput_ends_with_the_same_bounds_again(thr
 
 def test_the_command_shows_bounds_and_conditional_throughput_of_each_goal(lossratio, throughput):
     path, search_result = throughput
-    status, out, _ = lossratio("replay", path)
+    status, out, _ = lossratio("archive", "replay", path)
     assert (status, "Critical load" in out) == (0, False)
     for goal, line in zip(search_result, out.splitlines()[1:], strict=True):
         result = search_result[goal]
@@ -215,16 +215,16 @@ def test_the_command_shows_bounds_and_conditional_throughput_of_each_goal(lossra
 def test_a_search_that_was_cut_off_is_replayed_as_far_as_it_goes(lossratio, throughput, tmp_path):
     path = tmp_path / "cut.jsonl"
     path.write_text("".join(throughput[0].read_text().splitlines(keepends=True)[:6]))
-    status, out, _ = lossratio("replay", path)
+    status, out, _ = lossratio("archive", "replay", path)
     assert (status, "5 trials" in out, "not finished" in out) == (0, True, True)
     assert "irregular: the search was stopped before its end" in out
 
 
 def test_the_critical_load_comes_on_top_where_it_is_asked_for(lossratio, throughput):
     path, _ = throughput
-    out = lossratio("replay", path, "--target-loss-ratio", "1e-3").out
+    out = lossratio("archive", "replay", path, "--target-loss-ratio", "1e-3").out
     assert out.index("conditional throughput") < out.index("Critical load (loss ratio 0.001")
-    refused = lossratio("replay", path, "--max-load", "80 kfps")
+    refused = lossratio("archive", "replay", path, "--max-load", "80 kfps")
     assert (refused.status, "give --target-loss-ratio, too" in refused.err) == (2, True)
 
 
@@ -235,7 +235,7 @@ def test_the_critical_load_comes_on_top_where_it_is_asked_for(lossratio, through
 def test_a_header_that_makes_no_sense_is_an_error(lossratio, throughput, tmp_path, change, message):
     search = {**read_journal(throughput[0]).search, **change}
     path = write_journal(tmp_path / "j.jsonl", search)
-    done = lossratio("replay", path)
+    done = lossratio("archive", "replay", path)
     assert (done.status, message in done.err) == (2, True)
 
 

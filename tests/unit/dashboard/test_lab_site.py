@@ -33,7 +33,7 @@ from lossratio.history.entries import Reading
 HOW_TO = (Path(__file__).parents[3] / "docs" / "how-to" / "a-dashboard-of-the-lab.md").read_text()
 
 
-@pytest.mark.parametrize("line", re.findall(r"^\$ lossratio site (.*)$", HOW_TO, flags=re.MULTILINE))
+@pytest.mark.parametrize("line", re.findall(r"^\$ lossratio archive site (.*)$", HOW_TO, flags=re.MULTILINE))
 def test_the_commands_of_the_how_to_can_be_given(line):
     assert command.make_context("site", shlex.split(line)).params["history"] == "/srv/history"
 
@@ -226,7 +226,7 @@ def test_a_folder_with_something_else_is_kept(history, tmp_path, name):
     [
         (["h"], "--output, or look at it with --serve"),
         (["h", "--output", "o", "--runs", "javascript:alert(1)"], "begins with http://"),
-        (["s3://bucket/a", "--add", "run", "--output", "o"], "lossratio send"),
+        (["s3://bucket/a", "--add", "run", "--output", "o"], "lossratio archive send"),
         (["h", "--output", "o", "--port", "70000"], "70000"),
     ],
 )
@@ -246,13 +246,13 @@ def test_a_port_that_is_taken_is_one_line(tmp_path):
 
 @pytest.mark.long
 def test_a_look_at_the_site_ends_with_ctrl_c_and_leaves_nothing(history, tmp_path):
-    command = [sys.executable, "-m", "lossratio", "site", str(history.path), "--serve"]
+    command = [sys.executable, "-m", "lossratio", "archive", "site", str(history.path), "--serve"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as run:
         assert "16 results in 2 series" in run.stdout.readline()
         address = run.stdout.readline().split()[0]
         with urllib.request.urlopen(address, timeout=240) as answer:  # noqa: S310
-            assert b"lossratio site" in answer.read()
+            assert b"lossratio archive site" in answer.read()
         run.send_signal(signal.SIGINT)
         _, errors = run.communicate(timeout=240)
     assert (run.returncode, errors) == (0, "")

@@ -27,22 +27,9 @@ PARSERS = (
     *(parse_frame_size, parse_cpus),
 )
 COMMANDS = (
-    *(
-        "check",
-        "compare",
-        "csit",
-        "fetch",
-        "matrix",
-        "plan",
-        "replay",
-        "release",
-        "repair",
-        "report",
-        "reserve",
-        "run",
-        "self-test",
-    ),
-    *("status", "trend"),
+    *("check", "compare", "list", "report", "run", "trend"),
+    *("lab matrix", "lab plan", "lab release", "lab reserve", "lab self-test", "lab status"),
+    *("archive fetch", "archive replay", "archive repair", "csit export"),
 )
 """Not among them: those that run a command that they are given, compute for long, or stop what runs on this machine."""
 PATHS = ("/dev/zero", "/dev/null", "/proc/self/mem", "absent", "absent.yaml", ".")
@@ -72,7 +59,7 @@ def check_command(data: st.DataObject) -> None:
     command = commands.get_command(click.Context(commands), name)
     texts = st.sampled_from(PATHS) | st.sampled_from(HOSTILE_TEXTS) | st.text(max_size=10)
     texts = texts.filter(lambda text: "\0" not in text)
-    words = [name]
+    words = name.split()
     for parameter in command.params:
         if isinstance(parameter, click.Argument):
             words += data.draw(st.lists(texts, min_size=int(parameter.required), max_size=2))

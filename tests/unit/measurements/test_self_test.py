@@ -108,11 +108,11 @@ def test_a_simulated_tester_is_not_tested(tmp_path):
 def test_results_have_no_place_in_a_file(lossratio, tmp_path):
     (tmp_path / "file").touch()
     expected = "Error: file: Not a directory. Choose another directory: --output DIR.\n"
-    assert lossratio("self-test", "local-cable", "--output", "file") == (2, "", expected)
+    assert lossratio("lab", "self-test", "local-cable", "--output", "file") == (2, "", expected)
 
 
 def test_with_a_device_in_between_the_command_touches_nothing(capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["lossratio", "self-test", str(LOCAL)])
+    monkeypatch.setattr("sys.argv", ["lossratio", "lab", "self-test", str(LOCAL)])
     with pytest.raises(SystemExit, match="2"):
         main()
     assert "local.yaml: between the TG's ports there is DUT1" in capsys.readouterr().err

@@ -196,7 +196,7 @@ def test_the_listener_is_silent_where_nothing_was_measured_and_reports_files_tha
     assert "lossratio" not in nothing.stdout.replace(str(tmp_path), "")
     damaged = robot(tmp_path, SUITE, listener, "--variable=RESULT:damaged")
     assert "The run has no report. ReportError: There is nothing to report" in damaged.stderr
-    assert "lossratio repair" in damaged.stderr
+    assert "lossratio archive repair" in damaged.stderr
 
 
 @pytest.mark.long

@@ -78,7 +78,8 @@ def test_the_trials_before_a_damaged_line_are_kept_and_the_search_goes_on_from_t
     lines = journal.read_bytes().splitlines(keepends=True)
     damaged = b"".join([*lines[:5], lines[5].replace(b'"load":4', b'"load":5'), *lines[6:]])
     journal.write_bytes(damaged)
-    with pytest.raises(SearchError, match=rf"line 6: .*'lossratio repair {journal}' saves the trials before that line"):
+    message = rf"line 6: .*'lossratio archive repair {journal}' saves the trials before that line"
+    with pytest.raises(SearchError, match=message):
         read_journal(journal)
     answer = invoke(journal)
     assert answer.exit_code == 1
@@ -291,7 +292,7 @@ def test_what_is_neither_is_refused(tmp_path, name):
 def test_where_there_is_nothing_to_repair_this_is_said(lossratio, tmp_path):
     (tmp_path / "trials").mkdir()
     expected = f"{tmp_path}: nothing to repair; it has no journal (trials/*.jsonl) and no result (results/*.json).\n"
-    assert lossratio("repair", tmp_path) == (0, expected, "")
+    assert lossratio("archive", "repair", tmp_path) == (0, expected, "")
 
 
 def test_where_there_is_no_room_the_original_stays(journal, monkeypatch):

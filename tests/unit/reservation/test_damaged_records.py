@@ -122,7 +122,7 @@ class TestOnTheNode:
         lab.file.write_bytes(content)
         session = lab.session()
         damaged = pytest.raises(
-            ReservationError, match=r"/testbed: the record is damaged .*lossratio release --force\.$"
+            ReservationError, match=r"/testbed: the record is damaged .*lossratio lab release --force\.$"
         )
         with damaged:
             lab.take("bob@desk", session=session)

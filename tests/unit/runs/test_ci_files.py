@@ -183,10 +183,13 @@ def test_files_of_an_earlier_night_are_kept_and_not_taken_for_tonight(checkout):
     assert kept.read_text() == "the night before"
 
 
-@pytest.mark.parametrize(("failing", "status"), [("report", 1), ("fetch", 2), ("send", 69), ("trend", 1), ("trend", 2)])
+@pytest.mark.parametrize(
+    ("failing", "status"),
+    [("report", 1), ("archive fetch", 2), ("archive send", 69), ("trend", 1), ("trend", 2)],
+)
 def test_a_morning_that_could_not_do_all_says_so_by_its_exit_status(checkout, failing, status):
     (checkout / "results" / "night" / "results").mkdir(parents=True)
-    stands_in(checkout, f'[ "$1" != {failing} ] || exit {status}')
+    stands_in(checkout, f'case "$1 $2" in {failing.replace(" ", "?")}*) exit {status} ;; esac')
     done = shell(checkout, "ci/morning", RESULTS="s3://bucket")
     assert done.returncode == status
     assert f"ci/morning: exit status {status} of: lossratio {failing}" in done.stderr
@@ -211,11 +214,11 @@ def test_a_morning_sends_alerts_only_where_there_is_a_file_of_them(checkout):
 
 def test_a_morning_bisects_the_alarm_before_it_sends_the_alert(checkout):
     (checkout / "results" / "night" / "results").mkdir(parents=True)
-    stands_in(checkout, 'case $1 in trend|bisect) echo "$@" >>asked; [ $1 = trend ] || { echo found; exit 1; } ;; esac')
+    stands_in(checkout, 'case $1 in trend|builds) echo "$@" >>asked; [ $1 = trend ] || { echo found; exit 1; } ;; esac')
     done = shell(checkout, "ci/morning", RESULTS="s3://bucket", BISECT="--set-up './install \"$1\"' vpp_ip4")
     assert done.returncode == 0
     bisect, trend = (checkout / "asked").read_text().splitlines()
-    assert bisect == 'bisect --history s3://bucket --set-up ./install "$1" vpp_ip4'
+    assert bisect == 'builds bisect --history s3://bucket --set-up ./install "$1" vpp_ip4'
     assert trend.startswith("trend s3://bucket")
     assert "## Bisection" in (checkout / "results" / "night" / "summary.md").read_text()
 
@@ -226,7 +229,7 @@ def test_the_summary_has_trend_and_comparison_first_each_in_a_form_that_markdown
         checkout,
         """case $1 in
         report) [ "$4" = junit ] || echo "# the night" >results/night/summary.md ;;
-        fetch) echo a-night ;;
+        archive) [ "$2" != fetch ] || echo a-night ;;
         compare) echo "| $* |"; exit 3 ;;
         trend) echo "regression: a  b" ;;
         esac""",

@@ -71,7 +71,7 @@ def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
         (["--topology", SIMULATED, "suite.robot", "--", "--test", "absent"], "no tests matching name 'absent'"),
         (
             ["--topology", SIMULATED, "suite.robot", "--", "--outputdir", "suite.robot"],
-            "Error: suite.robot: Not a directory. Choose another directory: -- --outputdir DIR.\n",
+            "Error: suite.robot: Not a directory. Choose another directory: --output DIR.\n",
         ),
     ],
 )

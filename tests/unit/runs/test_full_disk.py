@@ -170,7 +170,7 @@ def test_an_outbox_that_is_full_is_an_error_of_the_disk_and_the_run_is_whole(tmp
     assert "status: 69" in done.stdout, done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert "No space left on device" in done.stderr
-    assert f"lossratio send {out} --results {archive}" in done.stderr or "add the run again" in done.stderr
+    assert f"lossratio archive send {out} --results {archive}" in done.stderr or "add the run again" in done.stderr
     assert len(RunDirectory(out).results()) == 2
 
 

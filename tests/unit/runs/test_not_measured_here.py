@@ -132,7 +132,7 @@ def test_only_what_does_not_fit_is_not_measured_here_and_another_skip_has_its_ow
     assert (metrics.count("lossratio_not_measured_here{"), metrics.count("lossratio_skipped{")) == (1, 2)
     reported = lossratio("report", out)
     assert (reported.err.count("1 test not measured here:"), reported.err.count("1 test skipped:")) == (1, 2)
-    exported = lossratio("csit", out, tmp_path / "csit")
+    exported = lossratio("csit", "export", out, tmp_path / "csit")
     assert "Not exported: 1 test not measured here: " in exported.err
     assert "Not exported: 1 test skipped: Wait for the new cards. (" in exported.err
     assert any(f"{out}: not added: 1 test not measured here: " in line for line in left_out_of(run))

@@ -37,10 +37,10 @@ def testbeds(tmp_path_factory):
 def taken(lossratio, testbeds, monkeypatch):
     """The first testbed, reserved for a colleague."""
     monkeypatch.setenv("LOSSRATIO_OWNER", "colleague@desk")
-    assert lossratio("reserve", testbeds[0], "--for", "1h", "--purpose", "a look by hand").status == 0
+    assert lossratio("lab", "reserve", testbeds[0], "--for", "1h", "--purpose", "a look by hand").status == 0
     monkeypatch.delenv("LOSSRATIO_OWNER")
     yield testbeds[0]
-    lossratio("release", testbeds[0], "--force")
+    lossratio("lab", "release", testbeds[0], "--force")
 
 
 def test_a_testbed_of_somebody_else_is_not_available(lossratio, taken, tmp_path):
@@ -56,7 +56,7 @@ def test_the_first_testbed_that_is_free_is_taken(lossratio, taken, testbeds, tmp
     done = lossratio("run", "--any-of", *testbeds, "--wait", "10s", write_suite(tmp_path, tests))
     assert done.status == 0
     assert f"on {testbeds[1]}" in done.out
-    assert "free" in lossratio("status", testbeds[1]).out
+    assert "free" in lossratio("lab", "status", testbeds[1]).out
 
 
 def test_a_run_has_the_testbed_for_itself_until_it_ends(lossratio, testbeds, tmp_path, monkeypatch):
@@ -68,7 +68,7 @@ def test_a_run_has_the_testbed_for_itself_until_it_ends(lossratio, testbeds, tmp
     file = write_suite(tmp_path, tests, settings="Library    Process")
     done = lossratio("run", "--topology", testbeds[0], "--purpose", "the nightly", file)
     assert re.search(r"reserved for .* for the nightly", done.out)
-    assert "free" in lossratio("status", testbeds[0]).out
+    assert "free" in lossratio("lab", "status", testbeds[0]).out
 
 
 @pytest.fixture
@@ -97,11 +97,11 @@ def test_a_run_that_was_killed_is_resumed_at_once(lossratio, running, testbeds):
     process.wait()
     (directory.parent / "go").write_text("")
     # Its lease would last for another minute.
-    assert "reserved for" in lossratio("status", testbeds[0]).out
+    assert "reserved for" in lossratio("lab", "status", testbeds[0]).out
     done = lossratio("run", "--resume", directory)
     assert done.status == 0, done.err
     assert not (directory / ".lease.json").exists()
-    assert "free" in lossratio("status", testbeds[0]).out
+    assert "free" in lossratio("lab", "status", testbeds[0]).out
 
 
 def test_a_run_that_lives_keeps_its_lease_although_somebody_resumes_it(lossratio, running):
@@ -123,7 +123,7 @@ def test_no_other_run_writes_into_the_directory_of_a_run_that_lives(lossratio, r
     process.kill()
     process.wait()
     assert lossratio("run", "--topology", SIMULATED, other, "--", "--outputdir", directory).status == 0
-    lossratio("release", testbeds[0], "--force")
+    lossratio("lab", "release", testbeds[0], "--force")
 
 
 def test_the_lease_of_a_run_that_may_live_elsewhere_is_waited_for(lossratio, running, testbeds):
@@ -137,25 +137,26 @@ def test_the_lease_of_a_run_that_may_live_elsewhere_is_waited_for(lossratio, run
         file.write_text(text)
         file.chmod(mode)
         assert lossratio("run", "--resume", directory).status == 75
-    lossratio("release", testbeds[0], "--force")
+    lossratio("lab", "release", testbeds[0], "--force")
 
 
 def test_a_reservation_by_hand_is_used_by_runs_that_know_its_token(lossratio, testbeds, tmp_path, monkeypatch):
-    token = re.search(r"export LOSSRATIO_RESERVATION=(\w+)", lossratio("reserve", testbeds[0], "--for", "1h").out)[1]
+    reserved = lossratio("lab", "reserve", testbeds[0], "--for", "1h")
+    token = re.search(r"export LOSSRATIO_RESERVATION=(\w+)", reserved.out)[1]
     file = write_suite(tmp_path, PASSES)
     assert lossratio("run", "--topology", testbeds[0], file).status == 75
     monkeypatch.setenv("LOSSRATIO_RESERVATION", token)
     assert lossratio("run", "--topology", testbeds[0], file).status == 0
-    assert "reserved for" in lossratio("status", testbeds[0]).out
-    assert "Released" in lossratio("release", testbeds[0]).out
-    assert "It is free." in lossratio("release", testbeds[0]).out
+    assert "reserved for" in lossratio("lab", "status", testbeds[0]).out
+    assert "Released" in lossratio("lab", "release", testbeds[0]).out
+    assert "It is free." in lossratio("lab", "release", testbeds[0]).out
 
 
 def test_another_users_lease_is_released_by_force_only(lossratio, taken):
-    done = lossratio("release", taken)
+    done = lossratio("lab", "release", taken)
     assert (done.status, "colleague@desk" in done.err) == (75, True)
-    assert "It was reserved for colleague@desk" in lossratio("release", taken, "--force").out
+    assert "It was reserved for colleague@desk" in lossratio("lab", "release", taken, "--force").out
 
 
 def test_a_simulated_testbed_cannot_be_reserved(lossratio):
-    assert lossratio("status", ROOT / "topologies" / "simulated.yaml").status == 2
+    assert lossratio("lab", "status", ROOT / "topologies" / "simulated.yaml").status == 2

@@ -151,8 +151,8 @@ def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, kil
     refused = lossratio("run", "--resume", directory.path)
     assert refused.status == 2
     assert f"{journal}, line 5: its digest does not fit" in refused.err
-    assert f"lossratio repair {directory.path}" in refused.err
-    repaired = lossratio("repair", directory.path)
+    assert f"lossratio archive repair {directory.path}" in refused.err
+    repaired = lossratio("archive", "repair", directory.path)
     assert repaired.status == 1
     assert "its first 3 trials are kept" in repaired.out
     assert not result.exists()
@@ -199,7 +199,7 @@ def test_each_result_of_a_test_is_made_anew_and_no_other_test_runs_again(lossrat
             result.write_text(result.read_text().replace('"mean": {', '"mean": }'))
         else:
             result.unlink()
-    lossratio("repair", directory.path)
+    lossratio("archive", "repair", directory.path)
     assert not any(result.exists() for result in lost)
     assert lossratio("run", "--resume", directory.path).status == 0
     again = {path for path in kept if path.stat().st_mtime_ns != kept[path]}

@@ -121,7 +121,7 @@ def test_a_lab_is_imported_and_measured_through_routers_that_learn_their_routes(
     (tmp_path / "measure.py").write_text(MEASURE)
     script = f"""set -e
 {NAMESPACES}{ROUTER}
-"$0" -m lossratio import containerlab two.clab.yml --tg tester --output lab.yaml
+"$0" -m lossratio lab import containerlab two.clab.yml --tg tester --output lab.yaml
 printf 'reservation: null\\n' >> lab.yaml
 "$0" -m lossratio check lab.yaml --connect
 "$0" measure.py

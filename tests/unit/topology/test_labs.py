@@ -308,14 +308,14 @@ def test_what_is_no_output_of_netlab_is_refused(lab, name, text, reason):
 
 def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
     (tmp_path / "round.clab.yml").write_text(ROUND)
-    arguments = ("import", "containerlab", tmp_path / "round.clab.yml", "--output", tmp_path / "round.yaml")
+    arguments = ("lab", "import", "containerlab", tmp_path / "round.clab.yml", "--output", tmp_path / "round.yaml")
     status, out, _ = lossratio(*arguments)
     assert status == 0
     assert "The path goes through r1, r2." in out
     assert [hop.node_name for hop in load_topology(tmp_path / "round.yaml").path().hops] == ["r1", "r2"]
     (tmp_path / "addressed.clab.yml").write_text(ADDRESSED)
     of_the_lab = ("--addresses", "lab", "--output", tmp_path / "addressed.yaml")
-    assert lossratio("import", "containerlab", tmp_path / "addressed.clab.yml", *of_the_lab)[0] == 0
+    assert lossratio("lab", "import", "containerlab", tmp_path / "addressed.clab.yml", *of_the_lab)[0] == 0
     assert load_topology(tmp_path / "addressed.yaml").addresses == "lab"
     status, _, err = lossratio(*arguments)
     assert (status, "is there already" in err) == (2, True)
@@ -323,10 +323,10 @@ def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
 
 JOIN = """
 mount -t tmpfs tmpfs /run && ip netns add clab-round-r1 && ip netns add clab-round-r2 && cd "$0" || exit 9
-"$1" -m lossratio testbed join round.yaml && "$1" -m lossratio testbed join round.yaml || exit 8
+"$1" -m lossratio lab join round.yaml && "$1" -m lossratio lab join round.yaml || exit 8
 ip -n lossratio-round -br link show && ip -n clab-round-r1 -br link show e1-3 && ip -n clab-round-r2 -br link show e1-3
 ip netns exec clab-round-r1 ethtool -k e1-3 | grep tx-checksumming
-"$1" -m lossratio testbed part round.yaml && ip netns list && ip -n clab-round-r1 link show e1-3
+"$1" -m lossratio lab part round.yaml && ip netns list && ip -n clab-round-r1 link show e1-3
 """
 
 

@@ -424,7 +424,7 @@ def test_a_page_of_another_site_cannot_ask_at_all(server, headers):
 
 
 def test_an_interface_that_is_not_there_is_refused_at_the_start():
-    done = CliRunner().invoke(commands, ["otg-serve", "lo", "west=eth\x1b77"])
+    done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "west=eth\x1b77"])
     assert str(done.exception).startswith("There is no network interface 'eth\\x1b77' here; there are lo")
 
 
@@ -435,7 +435,7 @@ def test_without_snappi_the_error_names_the_extra(monkeypatch):
 
 
 def test_an_address_that_is_taken_is_an_error_of_the_command(server):
-    done = CliRunner().invoke(commands, ["otg-serve", "lo", "--tcp-port", str(server.server_port)])
+    done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "--tcp-port", str(server.server_port)])
     assert str(done.exception) == (
         f"Cannot listen on 127.0.0.1, TCP port {server.server_port}: Address already in use."
     )
@@ -443,5 +443,5 @@ def test_an_address_that_is_taken_is_an_error_of_the_command(server):
 
 @pytest.mark.parametrize("ports", [["p=tg0", "p=tg1"], ["p="]])
 def test_ports_have_locations_of_their_own(ports):
-    done = CliRunner().invoke(commands, ["otg-serve", *ports])
+    done = CliRunner().invoke(commands, ["lab", "otg-serve", *ports])
     assert "name each port once, as INTERFACE or LOCATION=INTERFACE" in str(done.exception)

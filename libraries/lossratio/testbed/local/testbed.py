@@ -78,7 +78,7 @@ def _own_namespace(topology: Topology) -> str:
     if namespace is None or not namespace.startswith(_OWN):
         raise TopologyError(
             f"Topology {topology.name}: {topology.tg_name} is in no namespace of lossratio's own. There is nothing to "
-            f"join; such a namespace is called 'netns: {_OWN}LAB', as lossratio import writes it."
+            f"join; such a namespace is called 'netns: {_OWN}LAB', as lossratio lab import writes it."
         )
     return namespace
 
@@ -250,7 +250,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
         _check(topology)
         if keep and find(topology.name) is not None:
             raise TopologyError(
-                f"Testbed {topology.name} is up already; take it down first: lossratio testbed down."
+                f"Testbed {topology.name} is up already; take it down first: lossratio lab down."
             )
 
         tools = find_tools()
@@ -299,7 +299,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
         if running._known.topology != topology:
             raise TopologyError(
                 f"Testbed {topology.name} is up, but was built from an earlier description than the one that is in "
-                f"the file now; take it down first: lossratio testbed down."
+                f"the file now; take it down first: lossratio lab down."
             )
         return running
 

@@ -302,7 +302,7 @@ class Lease(AbstractContextManager["Lease"]):
             waited = f" {wait:g} s were not enough." if wait else ""
             raise TestbedReservedError(
                 f"Node {session.name}: the testbed is not available: {whose}.{waited} Wait for it (--wait 2h), take "
-                "another one (--any-of), or see 'lossratio status'.",
+                "another one (--any-of), or see 'lossratio lab status'.",
                 holder,
             )
 
@@ -472,7 +472,7 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
     if answer["event"] == "refused":
         raise TestbedReservedError(
             f"Node {session.name}: the testbed is reserved for {holder}, and not for {claim.owner}. Ask them, or take "
-            f"it away: lossratio release --force.",
+            f"it away: lossratio lab release --force.",
             holder,
         )
     return holder

@@ -254,7 +254,7 @@ def main() -> None:
         else:
             {"status": status, "clear": clear}[request["op"]](request)
     except DamagedRecordError as error:
-        way_out = "Make sure that nobody measures there, and repair it: lossratio release --force"
+        way_out = "Make sure that nobody measures there, and repair it: lossratio lab release --force"
         damage = f"the record is damaged ({error.why}), so nobody knows who has the testbed. {way_out}"
         why = damage if error.may_repair else error.why
         say("error", message=f"{request['directory']}/{request['name']}: {why}")

@@ -1,0 +1,101 @@
+"""`lossratio run` takes the options that users know from Robot Framework; old names of commands still work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lossratio.commands.main import _NEW_NAMES, SUBJECTS, commands
+
+SUITE = """*** Settings ***
+Test Tags    {tag}
+
+*** Test Cases ***
+First ${{WORD}}
+    Log    ${{WORD}}
+Second
+    [Tags]    slow
+    No Operation
+"""
+
+
+@pytest.fixture
+def suite(tmp_path):
+    file = tmp_path / "small.robot"
+    file.write_text(SUITE.format(tag="small"))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("options", "tests"),
+    [
+        ((), {"First one", "Second"}),
+        (("--test", "Sec*"), {"Second"}),
+        (("--exclude", "slow"), {"First one"}),
+        (("--test", "Second", "--test", "First*"), {"First one", "Second"}),
+        (("--include", "small", "--exclude", "slow"), {"First one"}),
+    ],
+)
+def test_tests_are_chosen_and_results_go_where_the_user_says(lossratio, suite, tmp_path, options, tests):
+    done = lossratio(
+        *("run", "--topology", "simulated", suite, "--output", "here", "--variable", "WORD:one", *options)
+    )
+    assert done.status == 0, done
+    log = (tmp_path / "here" / "output.xml").read_text()
+    assert {name for name in ("First one", "Second") if f'name="{name}"' in log} == tests
+
+
+def test_an_option_of_robot_framework_is_told_to_go_behind_the_dashes(lossratio, suite):
+    refused = lossratio("run", "--topology", "simulated", suite, "--loglevel", "DEBUG")
+    assert refused.status == 2
+    assert "--loglevel is an option of Robot Framework. Those go behind --" in refused.err
+    misspelt = lossratio("run", "--topology", "simulated", suite, "--inclde", "x")
+    assert "--include" in misspelt.err
+
+
+@pytest.mark.parametrize("old", _NEW_NAMES)
+def test_a_command_of_version_0_2_works_and_says_its_new_name(lossratio, old):
+    new = _NEW_NAMES[old]
+    done = lossratio(old, "--help")
+    assert done.status == 0
+    assert done.out == lossratio(*new.split(), "--help").out
+    assert f"'lossratio {old}' is now 'lossratio {new}'" in done.err
+
+
+def test_the_old_form_of_the_export_for_csit_works_too(lossratio, tmp_path):
+    (tmp_path / "run").mkdir()
+    done = lossratio("csit", "run", "out")
+    assert "'lossratio csit' is now 'lossratio csit export'" in done.err
+    assert "No such command" not in done.err
+
+
+def test_a_misspelt_command_of_a_subject_names_the_nearest(lossratio):
+    assert "Did you mean 'doctor'?" in lossratio("lab", "doctr").err
+
+
+def test_the_front_is_short():
+    front = ["demo", "init", "check", "list", "run", "report", "compare", "trend"]
+    assert commands.list_commands(None)[: len(front) + len(SUBJECTS)] == [*front, *SUBJECTS]
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "text"),
+    [
+        ("suites", "linux_bridge", "Linux bridge, policed to 50 kfps each way"),
+        ("topologies", "local", "network namespaces on this machine"),
+        ("profiles", "ethip4-udp", "Ethernet, IPv4, UDP; 254 source addresses"),
+        ("devices", "linux_bridge", "A bridge that forwards only"),
+    ],
+)
+def test_what_has_a_name_is_listed_with_what_it_is(lossratio, what, name, text):
+    shown = lossratio("list", what).out
+    lines = shown.splitlines()
+    assert text in lines[lines.index(name) + 1]
+    assert all(line.strip() for line in lines), "each name has a text"
+
+
+def test_every_suite_and_topology_that_comes_along_can_be_listed(lossratio):
+    root = Path(__file__).parents[3]
+    suites = {path.stem for path in (root / "libraries/lossratio/suites").glob("*.robot")}
+    assert suites <= set(lossratio("list", "suites").out.splitlines())
