@@ -38,7 +38,7 @@ def on_a_bridge(lab, rate=50):
 
 def ab(lossratio, lab, a, b):
     options = ["--set-up-a", a, "--set-up-b", b, "--topology", lab, "--output", lab.parent / "ab"]
-    return lossratio("ab", *options, "--test", "64B-mrr", lab.parent / "mrr.robot")
+    return lossratio("builds", "ab", *options, "--test", "64B-mrr", lab.parent / "mrr.robot")
 
 
 def test_two_devices_are_no_two_builds(lossratio, lab):
@@ -115,14 +115,14 @@ def test_one_alarm_of_two_devices_is_chosen_bisected_and_noted_and_the_other_one
     # The device forwards what its option allows, so that no revision differs: that is an answer, too.
     options = ["--repository", repository, "--set-up", set_up_revision(repository, lab), "--topology", lab]
     options += ["--output", lab.parent / "bisect", "--history", history]
-    chosen = lossratio("bisect", *options, "--device", "*police=90000", lab.parent / "mrr.robot")
+    chosen = lossratio("builds", "bisect", *options, "--device", "*police=90000", lab.parent / "mrr.robot")
     assert chosen.out.startswith(f"Alarm of Mrr.64B-mrr, MRR ({slow}), on simulated:\n"), chosen.err
     (folder,) = (lab.parent / "bisect").iterdir()
     assert "police_90000" in folder.name
     (note,) = load_known_changes(history / "annotations.yaml")
-    assert (note.device, note.by) == (slow, "lossratio bisect")
+    assert (note.device, note.by) == (slow, "lossratio builds bisect")
     # The worst alarm is of the other device, which these suites do not measure.
-    refused = lossratio("bisect", *options, lab.parent / "mrr.robot")
+    refused = lossratio("builds", "bisect", *options, lab.parent / "mrr.robot")
     assert refused.status == 2
     assert f"the alarm is of {fast}, and {revisions[0][:12]} was measured on {slow}" in refused.err
     assert len(list((lab.parent / "bisect").iterdir())) == 2
@@ -153,7 +153,7 @@ def test_the_test_of_an_alarm_is_found_in_a_project_whatever_robot_framework_cal
         revision = revisions[0 if night < 8 else -1][:9]
         History(history).add([replace(made, build=f"device 1.0~{night}-g{revision}", device="set up by others")])
     options = ["--repository", repository, "--set-up", set_up_revision(repository, lab), "--topology", lab]
-    found = lossratio("bisect", *options, "--output", lab.parent / "bisect", "--history", history, suite)
+    found = lossratio("builds", "bisect", *options, "--output", lab.parent / "bisect", "--history", history, suite)
     assert found.status == 0, found.err
     assert found.out.endswith("change 2\n")
 

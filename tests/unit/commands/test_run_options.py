@@ -38,9 +38,7 @@ def suite(tmp_path):
     ],
 )
 def test_tests_are_chosen_and_results_go_where_the_user_says(lossratio, suite, tmp_path, options, tests):
-    done = lossratio(
-        *("run", "--topology", "simulated", suite, "--output", "here", "--variable", "WORD:one", *options)
-    )
+    done = lossratio(*("run", "--topology", "simulated", suite, "--output", "here", "--variable", "WORD:one", *options))
     assert done.status == 0, done
     log = (tmp_path / "here" / "output.xml").read_text()
     assert {name for name in ("First one", "Second") if f'name="{name}"' in log} == tests
