@@ -152,25 +152,32 @@ def format_most(most: float) -> str:
     return _rounded(most, ROUND_CEILING)
 
 
+def counted(number: int, what: str, several: str | None = None) -> str:
+    """A number of something in words, e.g. ``1 search`` or ``2,000 searches``.
+
+    Args:
+        number: The number.
+        what: What one of them is called.
+        several: What several are called; None: the same with an s.
+    """
+    if number == 1:
+        return f"1 {what}"
+    return f"{number:,} {several or f'{what}s'}"
+
+
 def trials_counted(number: int) -> str:
     """A number of trials in words."""
-    if number == 1:
-        return "1 trial"
-    return f"{number:,} trials"
+    return counted(number, "trial")
 
 
 def results_counted(number: int) -> str:
     """A number of results in words."""
-    if number == 1:
-        return "1 result"
-    return f"{number:,} results"
+    return counted(number, "result")
 
 
 def tests_counted(number: int) -> str:
     """A number of tests in words."""
-    if number == 1:
-        return "1 test"
-    return f"{number:,} tests"
+    return counted(number, "test")
 
 
 def format_duration(seconds: float) -> str:

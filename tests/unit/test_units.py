@@ -125,3 +125,17 @@ def test_written_limits_hold_those_that_were_computed(one, other):
     least, most = sorted((one, other))
     written = [float(end) for end in units.format_limits(least, most).split(" to ")]
     assert written[0] <= least <= most <= written[1]
+
+
+@pytest.mark.parametrize(
+    ("number", "more", "words"),
+    [
+        (0, ("value",), "0 values"),
+        (1, ("value",), "1 value"),
+        (2, ("value",), "2 values"),
+        (1, ("search", "searches"), "1 search"),
+        (12_345, ("search", "searches"), "12,345 searches"),
+    ],
+)
+def test_one_of_something_has_no_plural(number, more, words):
+    assert units.counted(number, *more) == words

@@ -226,6 +226,7 @@ def bisect(
     )
     from lossratio.results import file_stem, in_columns
     from lossratio.topology import load_topology
+    from lossratio.units import counted
 
     chosen = folder = key = None
     if history is not None:
@@ -279,7 +280,7 @@ def bisect(
     search = builds.Bisection(
         revisions, least_change=measured.least_change / 100, limit=measured.most
     )
-    click.echo(f"{len(revisions) - 1} revisions could have changed the throughput.")
+    click.echo(f"{counted(len(revisions) - 1, 'revision')} could have changed the throughput.")
     with closing(bench):
         result = builds.bisect(search, record, measure, click.echo)
     answer = builds.describe_bisection(result, builds.subject_of(repository))

@@ -130,13 +130,14 @@ def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIV
     take wait on this machine; the next command sends them, too.
     """
     from lossratio.history import Outbox
+    from lossratio.units import counted
 
     outbox = Outbox.of(url)
     for directory in directories:
         for problem in outbox.add(directory):
             click.echo(problem, err=True)
     beginning = outbox.beginning()
-    click.echo(f"Sent {outbox.send()} files to {outbox.store}.")
+    click.echo(f"Sent {counted(outbox.send(), 'file')} to {outbox.store}.")
     if beginning is not None:
         click.echo(beginning)
 

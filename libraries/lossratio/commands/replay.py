@@ -12,7 +12,7 @@ import click
 from lossratio.commands.parameters import FRAME_RATE, RATIO, OneOf, argument, command, option
 from lossratio.errors import SearchError
 from lossratio.input_file import shown_name
-from lossratio.units import format_target
+from lossratio.units import format_target, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.mlrsearch import SearchResult
@@ -136,7 +136,7 @@ def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> Criti
 
 def _describe_search(result: SearchResult) -> Iterator[str]:
     end = "finished" if result.finished else "not finished"
-    yield f"Search with {result.trials} trials in {result.elapsed:,.1f} s, {end}; per interface:"
+    yield f"Search with {trials_counted(result.trials)} in {result.elapsed:,.1f} s, {end}; per interface:"
     width = max(len(str(goal)) for goal in result)
     for goal, outcome in result.items():
         throughput = outcome.conditional_throughput

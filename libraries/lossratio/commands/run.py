@@ -211,11 +211,13 @@ def _is_kept(directory: Path, url: str) -> bool:
 
 
 def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
+    from lossratio.units import tests_counted
+
     passed = sum(verdict.status == "PASS" for verdict in verdicts)
     skipped = Counter(verdict.skip for verdict in verdicts if verdict.skip is not None)
     failures = Counter(verdict.failure.value for verdict in verdicts if verdict.failure is not None)
     counts = [
-        f"{passed} of {len(verdicts)} tests passed",
+        f"{passed} of {tests_counted(len(verdicts))} passed",
         *(f"{count} {what}" for what, count in skipped.items()),
         *(f"{count} failed: {kind}" for kind, count in failures.items()),
     ]

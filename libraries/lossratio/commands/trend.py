@@ -18,6 +18,7 @@ from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.exit_status import ExitStatus
 from lossratio.history import LOOK_AT, TrendRequest
 from lossratio.report import PAGE, junit_xml, report_format, write_report
+from lossratio.units import counted, results_counted
 
 _USUAL = TrendRequest()
 
@@ -230,8 +231,8 @@ def site(
         for problem in written.problems:
             click.echo(f"Not read: {problem}", err=True)
         click.echo(
-            f"{written.page}: {written.results:,} results in {written.series:,} series, {written.alarms} of them "
-            f"alarms; {written.written} files changed."
+            f"{written.page}: {results_counted(written.results)} in {written.series:,} series, "
+            f"{written.alarms} of them alarms; {counted(written.written, 'file')} changed."
         )
 
         if serve:

@@ -29,6 +29,7 @@ from lossratio.history.trend import (
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.records import FileModel
 from lossratio.report import write_report
+from lossratio.units import results_counted
 from lossratio.yaml_file import load_yaml_file
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
@@ -218,7 +219,7 @@ def how_sure(trend: Trend) -> str:
             abs(change.ratio * change.before if np.isfinite(change.ratio) else change.after)
             / scatter
         )
-        said += f"; the change is {size:.3g} times the scatter of the {len(before)} results before"
+        said += f"; the change is {size:.3g} times the scatter of the {results_counted(len(before))} before"
 
     return said + (
         "; the values are in two bands, of which this is the lower one"

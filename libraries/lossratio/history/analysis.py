@@ -35,6 +35,7 @@ from lossratio.history.unmeasured import NothingMeasured, describe_nothing_measu
 from lossratio.report import Case, Run, read_run
 from lossratio.results import TestResult
 from lossratio.shipped import did_you_mean, names_near
+from lossratio.units import counted, results_counted
 
 
 @dataclass(frozen=True)
@@ -266,7 +267,7 @@ def trend_text(analysis: Analysis) -> str:
         results = sum(len(trend.series.times) for trend in analysis.readings)
         lines += _lines(analysis.readings)
         lines.append(
-            f"{len(analysis.readings)} readings of latency and telemetry, {results:,} numbers: "
+            f"{counted(len(analysis.readings), 'reading')} of latency and telemetry, {counted(results, 'number')}: "
             f"{_verdicts(analysis.readings)}. They explain changes, and are no alarms."
         )
     return "\n".join(lines)
@@ -337,7 +338,10 @@ def trend_cases(analysis: Analysis) -> list[Case]:
 def _summary(analysis: Analysis) -> Iterator[str]:
     results = sum(len(trend.series.times) for trend in analysis.trends)
     yield from _begun_anew(analysis.trends)
-    yield f"{len(analysis.trends)} series of {results:,} results: {_verdicts(analysis.trends)}. Rates are aggregates."
+    yield (
+        f"{len(analysis.trends)} series of {results_counted(results)}: "
+        f"{_verdicts(analysis.trends)}. Rates are aggregates."
+    )
     banded = sum(trend.bands is not None for trend in analysis.trends)
     if banded:
         yield f"Two bands: {banded} of these series, whose values flip between two levels; real changes move both."

@@ -19,7 +19,7 @@ from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import Series
 from lossratio.history.trend import Trend, TrendVerdict, describe_trend, details_of
 from lossratio.history.unmeasured import describe_nothing_measured
-from lossratio.units import FRAMES_PER_SECOND
+from lossratio.units import FRAMES_PER_SECOND, results_counted
 
 _WIDTH, _HEIGHT = 900.0, 240.0
 _LEFT = 78.0
@@ -217,7 +217,7 @@ def _headline(rows: Sequence[_Row]) -> str:
     readings = len(rows) - len(of_results)
 
     return (
-        f"{len(of_results)} series of {results:,} results, {alarms or 'none'} of them with an alarm · "
+        f"{len(of_results)} series of {results_counted(results)}, {alarms or 'none'} of them with an alarm · "
         f"{f'{readings} of latency and telemetry · ' if readings else ''}"
         f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)} · {first:%Y-%m-%d} to {last:%Y-%m-%d} · "
         "rates are aggregates"

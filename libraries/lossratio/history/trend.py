@@ -12,7 +12,7 @@ from lossratio.history.entries import FAILED, Series
 from lossratio.history.steps import Bands, bands_in, group_starts
 from lossratio.report import Difference, difference_at_most, real_change
 from lossratio.results import Ends, agreed_change, share_in_words, what_differs
-from lossratio.units import results_counted
+from lossratio.units import counted, results_counted
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
@@ -490,12 +490,12 @@ def details_of(trend: Trend) -> Iterator[str]:
         yield f"change of kind: {', '.join(trend.new_kinds)}"
     if trend.verdict is TrendVerdict.TOO_FEW:
         count = int(np.isfinite(trend.series.values).sum())
-        yield f"{len(trend.series.times)} results, {count or 'none'} of them with a value"
+        yield f"{results_counted(len(trend.series.times))}, {count or 'none'} of them with a value"
 
     if trend.is_old:
         yield (
-            f"old: not measured since {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC, {trend.idle.days} days before the "
-            "testbed's newest result"
+            f"old: not measured since {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC, "
+            f"{counted(trend.idle.days, 'day')} before the testbed's newest result"
         )
 
     if trend.begins:

@@ -15,6 +15,7 @@ from lossratio.mlrsearch import Forecast
 from lossratio.results import message
 from lossratio.traffic import RFC2544_FRAME_SIZES, load_profile
 from lossratio.trials import Integrity
+from lossratio.units import counted, tests_counted
 
 _FRAME_SIZES = tuple(FrameSize(f"{size}B") for size in RFC2544_FRAME_SIZES)
 
@@ -98,7 +99,7 @@ class Rfc2544Keywords(Keywords):
         if run.problems:
             listed = "; ".join(run.problems)
             raise TrafficError(
-                f"{len(run.problems)} of {len(run.parts)} tests have no result: {listed}"
+                f"{len(run.problems)} of {tests_counted(len(run.parts))} have no result: {listed}"
             )
         self.session.judge([part.result for part in run.parts if part.result is not None], doubts)
         return run
@@ -108,7 +109,7 @@ def _show_forecast(measurements: int, forecast: Forecast) -> None:
     expected, low, high = (
         seconds_in_words(seconds) for seconds in (forecast.seconds, forecast.low, forecast.high)
     )
-    announce(f"RFC 2544: {measurements} measurements, {expected} ({low} to {high})")
+    announce(f"RFC 2544: {counted(measurements, 'measurement')}, {expected} ({low} to {high})")
 
 
 def _show_part(part: rfc2544.Rfc2544Part) -> None:

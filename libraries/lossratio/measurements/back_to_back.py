@@ -34,7 +34,7 @@ from lossratio.trials import (
     TrialResult,
     missing_frames,
 )
-from lossratio.units import Unit, format_milliseconds
+from lossratio.units import Unit, counted, format_milliseconds
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
@@ -362,7 +362,8 @@ class BackToBackView(View[BackToBackResult]):
     def lines(self, result: BackToBackResult) -> Iterator[str]:
         """The average, its spread, and the buffer time."""
         yield self.head(
-            result, f"back-to-back frames (RFC 9004), {result.settings.repeats} searches"
+            result,
+            f"back-to-back frames (RFC 9004), {counted(result.settings.repeats, 'search', 'searches')}",
         )
         yield value_line("rate of the bursts", result.max_load.rate)
         if result.kept_rate is not None:

@@ -20,7 +20,7 @@ from lossratio.report import tables
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import Run, cycles_left_alone
 from lossratio.results import Conditions, Picture, TestResult, message, view_of
-from lossratio.units import tests_counted
+from lossratio.units import counted, results_counted, tests_counted
 
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""
@@ -176,7 +176,8 @@ def _headline(runs: Sequence[Run], rows: Sequence[tables.FindingRow]) -> str:
         last = f"{ended:%Y-%m-%d %H:%M}"
 
     odd = sum(row.is_odd for row in rows)
-    counts = f"{len(rows)} values of {len(results)} tests, {odd or 'none'} of them irregular, failed or doubtful"
+    counts = f"{counted(len(rows), 'value')} of {results_counted(len(results))}, "
+    counts += f"{odd or 'none'} of them irregular, failed or doubtful"
     where = f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}"
 
     return f"{counts} · {where} · {began:%Y-%m-%d %H:%M} to {last} UTC{left_out}"

@@ -38,6 +38,7 @@ from lossratio.trials import (
     read_good_part,
     read_journal,
 )
+from lossratio.units import counted
 
 REPAIRED = (
     "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "
@@ -162,7 +163,7 @@ def _repair_journal(path: Path) -> Repair:
     lost = data.count(b"\n", contents.intact_bytes) or 1
     kept = _keep(path)
     write_whole(path, data[: contents.intact_bytes])
-    done = f"its first {number} trials are kept, without {lost} lines{rest}; the original is {kept.name}"
+    done = f"its first {number} trials are kept, without {counted(lost, 'line')}{rest}; the original is {kept.name}"
 
     return Repair(path, str(damage), done)
 

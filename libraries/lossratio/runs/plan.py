@@ -20,6 +20,7 @@ from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.plrsearch import TIMEOUT
 from lossratio.results import fitting, identity_of
 from lossratio.runs.job import Job, Testbed, job_tests, suite_tests
+from lossratio.units import tests_counted
 
 _SEARCH = "findndrandpdr"
 _MRR = "measuremrr"
@@ -255,7 +256,7 @@ def describe_plan(plan: Plan) -> str:
     """A plan as text."""
     lines = []
     for share in plan.shares:
-        lines.append(f"{share.testbed}: {len(share.tests)} tests, {_clock(share.seconds)}")
+        lines.append(f"{share.testbed}: {tests_counted(len(share.tests))}, {_clock(share.seconds)}")
         lines += [
             f"  {_clock(test.seconds[share.testbed])}{_origin(test)}  {test.name}"
             for test in share.tests

@@ -234,7 +234,7 @@ def test_the_trend_of_an_archive_is_computed_from_its_url(run, outbox, store, tm
     outbox.send()
     result = CliRunner().invoke(trend, [f"file://{store.url}"], catch_exceptions=False)
     assert result.exit_code == 1
-    assert "1 series of 1 results" in result.output
+    assert "1 series of 1 result:" in result.output
 
 
 def test_runs_are_not_added_to_an_archive_by_the_trend(run, store):

@@ -81,7 +81,7 @@ def test_a_test_that_was_measured_since_is_listed_no_more_and_no_failure_is_in_i
     history = tmp_path / "history"
     assert "nothing measured" not in invoke(trend, history, "--add", tmp_path / "before", "--add", tonight).stdout
     done = invoke(trend, history, "--add", tmp_path / "after")
-    assert "1 series of 1 results" in done.stdout
+    assert "1 series of 1 result:" in done.stdout
     assert "nothing measured" in done.stdout
     stored = History(history).read()
     assert (stored.table.num_rows, len(stored.unmeasured)) == (1, 2)

@@ -160,7 +160,7 @@ def test_where_nobody_reads_the_console_any_more_the_run_goes_on(tmp_path):
         list(map(str, command)), stdout=writer, stderr=subprocess.PIPE, text=True, check=False, env=paths
     )
     os.close(writer)
-    assert (done.returncode, done.stderr) == (0, "lossratio run: 1 of 1 tests passed. Exit status 0.\n")
+    assert (done.returncode, done.stderr) == (0, "lossratio run: 1 of 1 test passed. Exit status 0.\n")
     assert (tmp_path / "out" / "lossratio.html").exists()
 
 

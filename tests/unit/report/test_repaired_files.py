@@ -123,7 +123,7 @@ def test_trials_that_nothing_proves_are_no_good_trials(journal):
     proved = len(contents.entries)
     assert f"{proved} trials are good; nothing proves the 2 after them" in invoke(journal).output
     journal.write_bytes(journal.read_bytes() + b"{}\n")
-    done = f"its first {proved} trials are kept, without 1 lines; nothing proves the 2 after them"
+    done = f"its first {proved} trials are kept, without 1 line; nothing proves the 2 after them"
     assert done in invoke(journal).output
     assert len(read_journal(journal).unproved) == 2
 

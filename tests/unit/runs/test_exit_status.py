@@ -256,7 +256,7 @@ def test_ctrl_c_while_robot_writes_a_message_is_an_interrupt_and_no_bad_input(lo
 def test_a_tear_down_that_fails_counts_although_the_tests_had_passed_by_then(lossratio, tmp_path):
     file = write_suite(tmp_path, PASSES, settings="Suite Teardown    Raise Error    NodeError")
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
-    assert (done.status, "0 of 1 tests passed" in done.err) == (69, True)
+    assert (done.status, "0 of 1 test passed" in done.err) == (69, True)
 
 
 def test_tests_that_were_never_begun_after_a_failure_are_not_finished(lossratio, tmp_path):

@@ -127,8 +127,8 @@ def test_suites_are_planned_without_a_job(tmp_path):
     for name in ("one", "two"):
         arguments += ["--topology", str(tmp_path / f"{name}.yaml")]
     output = CliRunner().invoke(plan, arguments, catch_exceptions=False).output
-    assert "one: 1 tests" in output
-    assert "two: 1 tests" in output
+    assert "one: 1 test," in output
+    assert "two: 1 test," in output
 
 
 @pytest.mark.parametrize("arguments", [[], ["a.robot"], ["--job", "x.yaml", "a.robot"]])

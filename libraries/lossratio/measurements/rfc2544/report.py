@@ -20,7 +20,7 @@ from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544T
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
 from lossratio.results import MaxLoad, findings_of, message, number_of, view_of, write_whole
-from lossratio.units import format_milliseconds, format_ratio
+from lossratio.units import counted, format_milliseconds, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
 """Format of the JSON file."""
@@ -345,7 +345,9 @@ _CHAPTERS = (
             "most, µs": lambda one: _microseconds(one.most),
             "standard deviation of repeats, µs": lambda one: _microseconds(one.spread),
             "frame in the middle, average, µs": lambda one: _microseconds(one.middle),
-            "state": lambda one: f"{one.failed} repeats failed" if one.failed else "measured",
+            "state": lambda one: (
+                f"{counted(one.failed, 'repeat')} failed" if one.failed else "measured"
+            ),
         },
         delays_of,
     ),
@@ -376,7 +378,7 @@ _CHAPTERS = (
             "frame loss rate, %": lambda one: f"{100 * one.frame_loss_ratio:.4g}",
             "lost frames": lambda one: "" if one.lost_frames is None else f"{one.lost_frames:,}",
             "state": lambda one: (
-                f"{one.unsent_frames:,} frames unsent" if one.unsent_frames else "measured"
+                f"{counted(one.unsent_frames, 'frame')} unsent" if one.unsent_frames else "measured"
             ),
         },
         lambda result: () if result.frame_loss is None else result.frame_loss.loads,

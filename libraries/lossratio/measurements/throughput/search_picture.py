@@ -30,7 +30,7 @@ from lossratio.measurements.throughput.result import (
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
 from lossratio.records import Rate
 from lossratio.results import Trial, format_interval
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 BANDS = {"bounds so far": 0.2, "proved": 0.5}
 """Opacities of the bands."""
@@ -285,7 +285,7 @@ def _description(result: GoalsResult) -> str:
     outcomes = "; ".join(
         f"{report.goal.name} {format_regularity(report)}" for report in result.goals
     )
-    return f"Search of {result.test.name}: load per interface over {len(result.trials)} trials. {outcomes}."
+    return f"Search of {result.test.name}: load per interface over {trials_counted(len(result.trials))}. {outcomes}."
 
 
 def windows_of(result: GoalsResult, history: History) -> list[Window]:
