@@ -184,8 +184,7 @@ def test_files_of_an_earlier_night_are_kept_and_not_taken_for_tonight(checkout):
 
 
 @pytest.mark.parametrize(
-    ("failing", "status"),
-    [("report", 1), ("archive fetch", 2), ("archive send", 69), ("trend", 1), ("trend", 2)],
+    ("failing", "status"), [("report", 1), ("archive fetch", 2), ("archive send", 69), ("trend", 1), ("trend", 2)]
 )
 def test_a_morning_that_could_not_do_all_says_so_by_its_exit_status(checkout, failing, status):
     (checkout / "results" / "night" / "results").mkdir(parents=True)
