@@ -91,6 +91,7 @@ pictures: environment
 	.venv/bin/python docs/pictures/export.py results/pictures/lossratio.html docs/pictures
 	.venv/bin/python docs/pictures/trend.py docs/pictures/trend.svg
 	.venv/bin/python docs/pictures/house.py docs/pictures/house.svg
+	.venv/bin/python docs/console.py --demo
 
 environment:
 	@tools/virtual-environment test trex

@@ -143,7 +143,40 @@ def test_the_reference_of_hooks_names_every_field(model):
 
 
 def test_the_readme_can_be_read_in_two_minutes():
-    assert len(README.splitlines()) <= 80
+    assert len(README.splitlines()) <= 76
+
+
+@pytest.fixture(scope="module")
+def console():
+    """The script that fills the pages with what the console shows."""
+    return runpy.run_path(str(DOCS / "console.py"))
+
+
+@pytest.mark.long
+def test_the_page_of_the_search_shows_the_search_of_its_picture(console):
+    result, lines = console["search_of_the_pictures"]()
+    text = console["search_text"](result, lines)
+    page = console["PAGE"].read_text()
+    assert console["page_with_search"](page, text) == page, "run: make pictures"
+    assert f"This search has {len(result.trials)} trials." in page
+    picture = (DOCS / "pictures" / "search.svg").read_text()
+    assert f"over {len(result.trials)} trials." in picture, "run: make pictures"
+
+
+@pytest.mark.long
+def test_the_readme_shows_a_demo_in_the_form_that_it_has_today(console, lossratio, monkeypatch):
+    monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: "not installed: sshd")
+    demo_output = lossratio("demo").out
+    form = re.compile(r"[\d.,]+")
+
+    def shape(lines):
+        return [" ".join(form.sub("#", line).split()) for line in lines]
+
+    shown = README.partition(".. filled in by docs/console.py\n\n::\n\n")[2].partition("\n.. end\n")[0]
+    today = console["demo_text"](demo_output.replace("Simulated instead of real", "As it should be"))
+    assert [*map(str.split, shape(shown.splitlines()))] == [*map(str.split, shape(today.splitlines()))]
+    with pytest.raises(ValueError, match="simulated here"):
+        console["demo_text"](demo_output)
 
 
 def test_targets_of_links_in_the_readme_exist():
