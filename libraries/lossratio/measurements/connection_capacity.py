@@ -46,6 +46,7 @@ class CapacityRequest(OpeningRequest):
     """
 
     unused = frozenset({"ramp", "warm_up", "integrity", "min_load"})
+    counts = True
 
     first: Connections = 1000
     """Connections of the first trial of a search."""

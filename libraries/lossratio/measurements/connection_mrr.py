@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, JsonValue
 
 from lossratio.measurements import CsitExportError, FoundResult, PlannedKind, PlannedTrials
-from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest
+from lossratio.measurements.connections import (
+    CONNECTIONS_PER_SECOND,
+    OfConnectionRates,
+    OpeningRequest,
+)
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest, at_maximum_load
 from lossratio.records import Record
 from lossratio.results import Finding, MaxLoad, View, value_line
@@ -59,7 +63,7 @@ class ConnectionMrrResult(FoundResult):
     """The connections; null if the measurement failed."""
 
 
-class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
+class ConnectionMrr(OfConnectionRates, PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
     """The kind: the connection MRR."""
 
     follows = True
@@ -77,15 +81,7 @@ class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
         self, result: ConnectionMrrResult, trials: Sequence[TrialResult]
     ) -> ConnectionMrrValues:
         """The connections of the trials, per second in which they were opened."""
-        values = [
-            sum(
-                way.received_frames / (way.elapsed_s or trial.duration)
-                for way in trial.output.directions
-            )
-            if trial.output.directions
-            else trial.forwarding_rate
-            for trial in trials
-        ]
+        values = [_established_per_second(trial) for trial in trials]
         return ConnectionMrrValues(
             values=tuple(values),
             mean_per_second=statistics.fmean(values),
@@ -93,6 +89,18 @@ class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
             lost_connections=sum(trial.output.lost_frames or 0 for trial in trials),
             unsent_connections=sum(trial.output.unsent_frames or 0 for trial in trials),
         )
+
+
+def _established_per_second(trial: TrialResult) -> float:
+    """Connections per second in which they were opened; never more than the load, as each takes its time to open."""
+    directions = trial.output.directions
+    if not directions:
+        return trial.forwarding_rate
+    return sum(
+        way.received_frames
+        / max(way.intended_frames / (trial.load * way.load_ratio), way.elapsed_s or 0.0)
+        for way in directions
+    )
 
 
 class ConnectionMrrView(View[ConnectionMrrResult]):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from lossratio.errors import SearchError
-from lossratio.measurements import NOT_IN_FILES, Suite, TestPlace, connections
+from lossratio.measurements import NOT_IN_FILES, Suite, connections
 from lossratio.measurements.throughput import (
     GoalSearch,
     GoalSet,
@@ -22,10 +21,10 @@ from lossratio.measurements.throughput import (
 )
 from lossratio.measurements.throughput.result import format_regularity
 from lossratio.measurements.throughput.view import ThroughputView
-from lossratio.mlrsearch import Bound, MLRsearch, Purpose, SearchGoal
+from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.quantities import Duration
 from lossratio.results import Finding, Offered, value_line
-from lossratio.trials import Exchange, JournalContents, TrialInput, TrialResult
+from lossratio.trials import Exchange
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     | `Find Connection Rate`    frame_size=100B    max_load=50 kcps
     | `Find Connection Rate`    {"loss_ratio": "0.1 %", "final_trial_duration": "2 s"}    frame_size=100B
     """
+
+    way_to_fewer = "take goals with shorter trials (final_trial_duration)"
 
     goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = (
         ALL_ESTABLISHED,
@@ -96,81 +97,16 @@ class ConnectionRateResult(GoalsResult):
     kind: Literal["connection_rate"] = "connection_rate"
 
 
-@dataclass(frozen=True)
-class _LongerTrial(Purpose):
-    def __str__(self) -> str:
-        return (
-            "is it the rate that is limited, or is a table full? twice as long, at the upper bound"
-        )
-
-
-class RateSearch(MLRsearch):
-    """MLRsearch, and one more trial in the end that tells a limited rate from a table that is full.
-
-    Both lose connections. At the upper bound's rate, twice the time establishes about twice as many connections through
-    a device that limits their rate, and no more through one whose table is full.
-    """
-
-    longest_trial = 0.0
-    """Seconds that the longer trial takes at most; 0: there is none."""
-    most_connections = 0
-    """Connections that it opens at most."""
-
-    def last_question(self) -> tuple[TrialInput, Purpose] | None:
-        """The longer trial, behind those of MLRsearch."""
-        question = super().last_question()
-        if question is not None or any(
-            trial.duration > self._goals_longest for trial in self.evidence
-        ):
-            return question
-
-        uppers = ((each.goal, each.proved.upper) for each in self.bounds)
-        found = [
-            (upper * goal.final_trial_duration, upper)
-            for goal, upper in uppers
-            if upper is not None
-        ]
-        if not found:
-            return None
-
-        opened, load = max(found)
-        duration = min(
-            connections.LONGER * opened / load, self.longest_trial, self.most_connections / load
-        )
-        if duration * load - opened < connections.LEAST_MORE:
-            return None
-
-        purpose = _LongerTrial(self.goals, load, duration, Bound.UPPER, None, load, coarse=True)
-        return TrialInput(duration, load), purpose
-
-    def record(self, result: TrialResult) -> None:
-        """Takes in a trial's result.
-
-        Raises:
-            DutError: If it shows that the device's table is full.
-        """
-        super().record(result)
-        entries = connections.full_table(self.evidence, self._goals_longest)
-        if entries is not None:
-            raise connections.full_table_error(
-                entries, result, "take goals with shorter trials (final_trial_duration)"
-            )
-
-    @property
-    def _goals_longest(self) -> float:
-        return max(goal.final_trial_duration for goal in self.goals)
-
-
-class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
+class ConnectionRate(
+    connections.OfConnectionRates, GoalSearch[ConnectionRateRequest, ConnectionRateResult]
+):
     """The kind: searches for the connection rate."""
 
     keyword = "Find Connection Rate"
     method = "connection_rate"
     title = "Searching for the connection rate"
     algorithm = "MLRsearch over connections per second"
-    search = RateSearch
     without = frozenset({"warm_up_duration", "fail_fast", "hints", "early_verdict", "memory_rest"})
-    _longest_trial = math.inf
 
     def asked(
         self,
@@ -190,31 +126,6 @@ class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
         """Fails if a goal has no lower bound, unless none has to be found."""
         if must_find:
             require_lower_bounds(result)
-
-    def prepare(self, testbed: Testbed, request: ConnectionRateRequest, place: TestPlace) -> None:
-        """Reads the hints, and how long devices keep connections."""
-        super().prepare(testbed, request, place)
-        self._longest_trial = request.longest_trial_of(testbed)
-
-    def controller(self, request: ConnectionRateRequest, loads: LoadRange) -> MLRsearch:
-        """MLRsearch, with a longer trial in the end; established connections are not new, and need none."""
-        controller = super().controller(request, loads)
-        if isinstance(controller, RateSearch) and not request.established:
-            controller.longest_trial = connections.OF_LONGEST * self._longest_trial
-            controller.most_connections = request.profile.flows
-        return controller
-
-    def rebuilt(self, journal: JournalContents) -> ConnectionRateResult | None:
-        """The result of a finished search, from its journal alone; None, too, where a table was full."""
-        result = super().rebuilt(journal)
-        longest = (
-            0.0
-            if result is None
-            else max(report.goal.final_trial_duration_s for report in result.goals)
-        )
-        if connections.full_table(journal.results, longest) is None:
-            return result
-        return None
 
     def inputs(
         self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch

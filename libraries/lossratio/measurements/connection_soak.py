@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from lossratio.measurements.connections import (
     CONNECTIONS_PER_SECOND,
+    OfConnectionRates,
     OpeningRequest,
     as_cps,
     in_connections,
@@ -37,7 +38,7 @@ class ConnectionSoakResult(SoakResult):
     """The kind of the result."""
 
 
-class ConnectionSoak(SoakSearch[ConnectionSoakRequest]):
+class ConnectionSoak(OfConnectionRates, SoakSearch[ConnectionSoakRequest]):
     """The kind: searches for the critical rate of connections."""
 
     keyword = "Find Critical Connection Rate"

@@ -39,6 +39,7 @@ class TeardownRequest(OpeningRequest):
     """
 
     unused = frozenset({"ramp", "warm_up", "integrity", "min_load"})
+    counts = True
 
     connections: Annotated[int, Field(ge=1)] = 10_000
     """Connections that are deleted at once."""

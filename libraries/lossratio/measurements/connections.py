@@ -6,17 +6,18 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import ceil, floor, lcm
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from lossratio.errors import DutError, SearchError
+from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.quantities import FrameRate
 from lossratio.records import Rate
 from lossratio.results import Finding
 from lossratio.trials import (
+    Answers,
     Exchange,
     Integrity,
     Measurer,
@@ -29,62 +30,29 @@ from lossratio.units import Unit
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable, TcpState
-    from lossratio.testbed import LoadRange, Testbed
+    from lossratio.testbed import LoadRange, Ready, Testbed
     from lossratio.traffic import TrafficProfile
 
 CONNECTIONS_PER_SECOND = Unit("connections/s")
 """The unit of connection rates."""
-LONGER, OF_LONGEST = 2.0, 0.9
-"""The trial that tells a full table from a limited rate: in trials of the measurement; and at most in those after which
-a device forgets."""
-LEAST_MORE = 10.0
-"""Connections that it must open beyond those that shorter trials established."""
-_OF_ROOM = 0.95
-"""The share of the connections of a full table that there is room for in any case."""
-_NO_MORE = 0.01
-"""The share of them up to which they are none."""
-
-
-def full_table(trials: Sequence[TrialResult], usual_duration: float) -> float | None:
-    """The connections that a device keeps at most, by a trial longer than usual (seconds); None: no trial shows it.
-
-    A device that limits the rate of connections establishes more of them in a longer trial. One whose table is full
-    does not.
-    """
-    usual = [
-        trial
-        for trial in trials
-        if trial.duration <= usual_duration and not is_spoilt(trial.output)
-    ]
-    most = max(map(_established, usual), default=0.0)
-    for trial in trials:
-        more = trial.load * trial.duration - most
-        is_telling = (
-            trial.duration > usual_duration and more >= LEAST_MORE and not is_spoilt(trial.output)
-        )
-        if most and is_telling and abs(_established(trial) - most) <= max(1.0, _NO_MORE * more):
-            return most
-    return None
+LEAST_LOST = 5
+"""Connections that a trial must lose to tell a table from a limited rate: fewer may be lost by chance."""
+_MORE, _NEARLY, _FEWER, _SLOWER = 1.5, 0.99, 0.5, 0.5
+"""Connections of the trials that tell it, as multiples of those that were established, and their rate likewise."""
+_OF_LONGEST = 0.9
+"""The longest of them, as a share of the time after which a device forgets a connection."""
+_SAME_SHARE, _AS_MANY = 0.5, 1.05
+"""What counts as the same: a share of losses that is not less than this part of the other, and connections that are not
+this many times as many."""
+_MOST_ASKED = 3
+_LOOKED_AT, _LOOK_RATE = 200, 1000.0
+"""Connections of the look whether a device forgets, and how many of them are opened per second."""
 
 
 def is_spoilt(output: TrialOutput) -> bool:
     """Whether connections are missing for which the device can do nothing: of the tester, or only late."""
     missing = missing_frames(output)
     return missing is not None and (missing.by_tester > 0 or missing.late > 0)
-
-
-def _established(trial: TrialResult) -> float:
-    return trial.load * trial.duration * (1.0 - trial.loss_ratio)
-
-
-def full_table_error(entries: float, longer: TrialResult, way_out: str) -> DutError:
-    """The error of a measurement of rates whose device has a full table."""
-    return DutError(
-        f"The device keeps {entries:,.0f} connections and takes no more, so these trials show the size of a table, and "
-        f"no rate: one of {longer.duration:g} s at {longer.load:,.0f} connections/s established no more than shorter "
-        f"ones did. Raise the table's limit, look for entries of others in it, or {way_out}. `Find Connection Table "
-        "Capacity` measures its size."
-    )
 
 
 def per_second(rate: Rate | float | None) -> float | None:
@@ -125,6 +93,8 @@ class OpeningRequest(Request):
     unused = frozenset({"ramp", "warm_up", "integrity"})
     connects = True
     usual_profile = "ethip4-udp-connections"
+    way_to_fewer: ClassVar[str] = "take shorter trials (trial_duration)"
+    """How trials at the same rates open fewer connections."""
 
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = 100.0
     """The smallest rate, connections per second."""
@@ -137,6 +107,8 @@ class OpeningRequest(Request):
     """Frames of data in each direction over each connection that is open, all of which must arrive."""
     closing: Literal["fin", "rst"] | None = None
     """How connections of TCP end, once all data has arrived; None: they stay open."""
+    counts: ClassVar[bool] = False
+    """Whether it is the number of connections that matters, and not their rate: late ones are opened late then."""
     stateless: bool = False
     """Whether it is right that no device on the path keeps connections: the measurement of the tester's own limit."""
 
@@ -188,10 +160,51 @@ class OpeningRequest(Request):
                 "stateless=True."
             )
 
+    def look(self, testbed: Testbed, loads: LoadRange) -> tuple[str, ...]:
+        """Looks whether devices that are reset before each trial, and whose tables nobody can count, forget then.
+
+        Connections are opened, and after a reset answered once more. An answer that gets through shows that the device
+        still has its connection, unless it lets answers in that nobody has asked for.
+
+        Raises:
+            DutError: If a device does not forget.
+        """
+        reset = [dut for dut in testbed.duts if dut.connections is None and dut.resets]
+        names = " and ".join(dict.fromkeys(dut.hop.node_name for dut in reset))
+        if not reset or self.stateless or self.exchange.established:
+            return ()
+
+        rate = min(_LOOK_RATE, loads.max_load)
+        with self.ready(testbed) as ready:
+            opened = _received(ready.measurer, _LOOKED_AT, rate, "opened")
+            if not opened:
+                return (f"whether {names} forgets connections is not known: none was established",)
+            try:
+                again = _received(ready.measurer, opened, rate, "again")
+                unasked = _received(ready.measurer, opened, rate, "unasked") if again else 0
+            except TrafficError as error:
+                if getattr(error, "kind", None) != "unsupported":
+                    raise
+                return (f"whether {names} forgets connections is not known: {error}",)
+
+        if again and not unasked:
+            raise DutError(
+                f"{names} does not forget: it was reset, and an answer came back over {again:,} of {opened:,} "
+                "connections that were opened before. The next trial would not begin as the one before did. Have the "
+                "hook 'reset' delete all connections."
+            )
+        if again:
+            return (
+                f"whether {names} forgets connections is not known: it lets answers in that nobody asked for",
+            )
+        return (
+            f"{names} forgets: after a reset no answer came back over any of {opened:,} connections",
+        )
+
     @property
     def exchange(self) -> Exchange:
         """What goes over each connection."""
-        return Exchange(self.answer_ratio, self.data_frames, self.closing)
+        return Exchange(self.answer_ratio, self.data_frames, self.closing, is_complete=self.counts)
 
     @property
     def rounds(self) -> float:
@@ -200,11 +213,7 @@ class OpeningRequest(Request):
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
         """Opens connections, and checks before each trial that no device forgets them meanwhile."""
-        opening = OpeningMeasurer(measurer, self, testbed)
-        # Trials of one duration show only by a longer one whether a table is full.
-        if hasattr(self, "trial_duration"):
-            return TableMeasurer(opening, self.longest_trial_of(testbed))
-        return opening
+        return OpeningMeasurer(measurer, self, testbed)
 
     def longest_trial_of(self, testbed: Testbed) -> float:
         """Seconds of a trial after which a device that is known to keep connections forgets the first of them."""
@@ -241,6 +250,13 @@ class OpeningRequest(Request):
                 dut.connections.check(Established(connections, to_one, seconds, state))
 
 
+def _received(measurer: Measurer, connections: int, rate: float, answers: Answers) -> int:
+    """Answers that come back over so many connections."""
+    exchange = Exchange(is_complete=True, answers=answers)
+    output = measurer.measure(TrialInput(connections / rate, rate, exchange=exchange))
+    return sum(way.received_frames for way in output.directions)
+
+
 def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None:
     """Checks that traffic has addresses and ports for so many connections.
 
@@ -274,51 +290,133 @@ def tables_of(testbed: Testbed) -> dict[str, ConnectionTable]:
 
 
 class TableMeasurer:
-    """Performs trials of one duration, and more after the first that loses connections: is a table full?
+    """Performs trials, and more after the first that loses connections: is it their rate that is limited?
 
-    A longer one takes so many seconds at most, and opens as many connections. If it establishes as many as the shorter
-    one, the table may be full, or the same share of all connections is lost. So there is a control, which opens as many
-    as were established: a table has room for them.
+    Half as many connections again as were established are opened at half of their rate: a device that limits the rate
+    loses none of them. If it does, as many are opened at the whole rate, where a device that limits it establishes
+    fewer. And half as many are opened in the time of the slow trial: a device that loses some of all connections, or
+    forgets them after a while, loses the same share of these.
+
+    So one quantity is varied at a time. What is left is a device that loses connections because of their number; nearly
+    as many as were established show whether all parts of its table fill at once. These trials are part of the first
+    one's time.
+
+    Args:
+        measurer: Performs each trial.
+        request: What is measured.
+        longest_trial: Seconds after which a device forgets connections.
     """
 
-    def __init__(self, measurer: Measurer, longest_trial: float) -> None:
-        self._measurer, self._longest_trial = measurer, longest_trial
-        self._is_answered = False
+    def __init__(self, measurer: Measurer, request: OpeningRequest, longest_trial: float) -> None:
+        self._measurer = measurer
+        self._request = request
+        self._longest_trial = _OF_LONGEST * longest_trial
+        self._questions = _MOST_ASKED
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs a trial. The longer one behind it opens as many connections, and is part of its time.
+        """Performs a trial, and asks further ones where that may tell something.
 
         Raises:
-            DutError: If the device's table is full.
+            DutError: If the device loses connections because of their number.
         """
         output = self._measurer.measure(trial)
-        duration = LONGER * trial.duration
-        is_clear = (
-            self._is_answered or is_spoilt(output) or duration > OF_LONGEST * self._longest_trial
-        )
-        if is_clear or output.loss_ratio * trial.load * trial.duration < LEAST_MORE:
+        first = TrialResult(trial, output)
+        if not self._questions or not first.loss_ratio or is_spoilt(output):
             return output
 
-        asked = TrialInput(duration, trial.load / LONGER)
-        longer = TrialResult(asked, self._measurer.measure(asked))
-        self._is_answered = not is_spoilt(longer.output)
-        entries = full_table((TrialResult(trial, output), longer), trial.duration)
-        elapsed = (output.elapsed or trial.duration) + longer.elapsed
-
-        if entries is not None:
-            room = TrialInput(duration, _OF_ROOM * entries / duration)
-            control = TrialResult(room, self._measurer.measure(room))
-            elapsed += control.elapsed
-            has_room = control.loss_ratio * room.load * duration < LEAST_MORE
-            if has_room and not _came_late(control.output):
-                raise full_table_error(entries, longer, "take shorter trials (trial_duration)")
-
+        asked = self._asked(first)
+        elapsed = first.elapsed + sum(result.elapsed for result in asked)
         return replace(output, elapsed=elapsed)
+
+    def _asked(self, first: TrialResult) -> list[TrialResult]:
+        """The trials after one that lost connections, as many as are needed to see that the rate may be limited."""
+        most = min(_MORE * _established(first), self._request.profile.flows)
+        rate = _SLOWER * _established(first) / first.duration
+        if not rate or most / rate > self._longest_trial:
+            return []
+
+        self._questions -= 1
+        slow = self._perform(most, rate)
+        if is_spoilt(slow.output) or _lost(slow) < LEAST_LOST:
+            if not slow.loss_ratio:
+                self._questions = 0
+            return [slow]
+
+        fast = self._perform(most, min(first.load, most / first.duration))
+        if _came_late(fast.output) or is_spoilt(fast.output):
+            return [slow, fast]
+        if _established(slow) > _AS_MANY * _established(fast):
+            self._questions = 0
+            return [slow, fast]
+
+        few = self._perform(_FEWER * _established(first), rate * _FEWER / _MORE)
+        if is_spoilt(few.output) or few.loss_ratio >= _SAME_SHARE * slow.loss_ratio:
+            return [slow, fast, few]
+
+        nearly = self._perform(_NEARLY * _established(first), rate * _NEARLY / _MORE)
+        raise _table_error(first, (slow, fast, few, nearly), self._request.way_to_fewer)
+
+    def _perform(self, connections: float, rate: float) -> TrialResult:
+        asked = TrialInput(round(connections) / rate, rate)
+        return TrialResult(asked, self._measurer.measure(asked))
+
+
+def _opened(trial: TrialResult) -> float:
+    return trial.load * trial.duration
+
+
+def _lost(trial: TrialResult) -> float:
+    return _opened(trial) * trial.loss_ratio
+
+
+def _established(trial: TrialResult) -> float:
+    return _opened(trial) - _lost(trial)
 
 
 def _came_late(output: TrialOutput) -> bool:
     """Whether connections of the trials before were not lost, but late, as is seen in this one."""
     return any(way.late_frames or any(way.earlier_late_frames) for way in output.directions)
+
+
+def _table_error(first: TrialResult, asked: Sequence[TrialResult], way_out: str) -> DutError:
+    """The error of a measurement of rates whose device loses connections because of their number."""
+    slow, fast, few, nearly = asked
+    entries = f"{_established(first):,.0f} connections"
+    is_even = nearly.loss_ratio == 0.0
+    forgets = sum(way.unanswered_frames or 0 for way in slow.output.directions) > _lost(slow) / 2
+    what = {
+        (True, False): f"keeps {entries} and takes no more",
+        (True, True): f"keeps {entries} and forgets others for them",
+        (
+            False,
+            False,
+        ): "loses connections because of their number, and before all of its table is full: it has "
+        "buckets, shards or blocks of ports",
+        (
+            False,
+            True,
+        ): "forgets connections because of their number, and before all of its table is full: it has "
+        "buckets or shards",
+    }[is_even, forgets]
+
+    return DutError(
+        f"The device {what}. So these trials show a table, and no rate: of {_opened(slow):,.0f} connections "
+        f"{_established(slow):,.0f} were established at {slow.load:,.0f} connections/s and {_established(fast):,.0f} "
+        f"at {fast.load:,.0f}; of {_opened(nearly):,.0f} it lost {_lost(nearly):,.0f}, and of {_opened(few):,.0f} "
+        f"{_lost(few):,.0f}. Raise the table's limit, look for entries of others in it, or {way_out}. `Find Connection "
+        "Table Capacity` measures its size."
+    )
+
+
+class OfConnectionRates:
+    """A kind whose trials show rates of connections; it comes before the class of the other things that it does."""
+
+    def measurer(self, request: OpeningRequest, testbed: Testbed, ready: Ready) -> Measurer:
+        """Performs the trials, and asks whether it is the rate of connections that is limited."""
+        if request.exchange.established:
+            # Such connections are not new.
+            return ready.measurer
+        return TableMeasurer(ready.measurer, request, request.longest_trial_of(testbed))
 
 
 class OpeningMeasurer:
@@ -347,7 +445,8 @@ class OpeningMeasurer:
                     "open them faster (max_load), or try fewer (most)."
                 )
 
-        output = self._measurer.measure(replace(trial, exchange=self._exchange, certain_above=None))
+        exchange = trial.exchange or self._exchange
+        output = self._measurer.measure(replace(trial, exchange=exchange, certain_above=None))
         established = sum(direction.received_frames for direction in output.directions)
         if established and self._unseen and self._exchange.closing is None:
             # The entries of each device are counted once.

@@ -506,7 +506,8 @@ def measure(
     advice = (*(str(warning.message) for warning in caught), *kind.remarks(request, controller))
     if request.warm_up is not None:
         advice = (*advice, run_warm_up(testbed, request, request.warm_up, loads.max_load))
-    remarks = (*loads.remarks, *advice, *remarks_on_memory(testbed, request, loads.max_load))
+    looked = (*request.look(testbed, loads), *remarks_on_memory(testbed, request, loads.max_load))
+    remarks = (*loads.remarks, *advice, *looked)
     watch = kind.watch(request, loads)
 
     def seen(trial: TrialResult) -> None:

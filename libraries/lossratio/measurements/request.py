@@ -116,6 +116,17 @@ class Request(Record):
             LossRatioError: If the traffic or a device has no room for trials at the largest one.
         """
 
+    def look(self, testbed: Testbed, loads: LoadRange) -> tuple[str, ...]:
+        """Looks at the devices before the first trial; nothing, unless a class does.
+
+        Returns:
+            Remarks for the reader of the numbers.
+
+        Raises:
+            LossRatioError: If no trial would show anything.
+        """
+        return ()
+
     @contextmanager
     def ready(
         self, testbed: Testbed, profile: TrafficProfile | None = None, **changes: Any

@@ -58,7 +58,7 @@ class Connections:
         self._is_tcp = is_tcp = any(
             direction.frames.handshake is not None for direction in configuration.directions
         )
-        self._handshake = Exchange() if is_tcp else None
+        self._handshake = Exchange(is_complete=True) if is_tcp else None
         self._safe_rate = min(table.safe_rate or FILL_RATE for table in tables.values())
         if self._connections >= _MANY and self._safe_rate == FILL_RATE:
             self._rate = _FIRST_RATE
@@ -154,7 +154,7 @@ class EstablishingMeasurer:
         if exchange is not None:
             if not exchange.established:
                 return self._measurer.measure(trial)
-            exchange = replace(exchange, data_frames=0, established=False)
+            exchange = replace(exchange, data_frames=0, established=False, is_complete=True)
         seconds = self._connections.establish(
             trial.load, self._measurer.measure, exchange, trial.duration
         )

@@ -6,7 +6,7 @@ performs them. Neither knows the other; `lossratio.trials.search` carries trials
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
 from lossratio.errors import SearchError
 from lossratio.trials.record import Frames, Observed, Seconds
@@ -22,6 +22,10 @@ def sendable(load: float, step: float) -> float:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+Answers = Literal["opened", "again", "unasked"]
+"""What answers are over; see `Exchange.answers`."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,11 @@ class Exchange:
     """How connections of TCP end: ``fin`` or ``rst``; None: they stay open."""
     established: bool = False
     """Whether devices have all of these connections before, and keep them: it is their throughput that is measured."""
+    is_complete: bool = False
+    """Whether all are opened and answered, however late: their number matters, and not their rate."""
+    answers: Answers = "opened"
+    """What is answered: connections that are opened before; or none are opened, and the first answer is sent ``again``
+    over those of the exchange before, or comes ``unasked``, from ports to which none was opened."""
 
     def __post_init__(self) -> None:
         if not _is_number(self.answer_ratio) or not 0.0 < self.answer_ratio < math.inf:
@@ -55,9 +64,14 @@ class Exchange:
                 f"Connections end by fin, by rst or not at all (None), and not by {self.closing!r}."
             )
 
-        if type(self.established) is not bool:
+        if type(self.established) is not bool or type(self.is_complete) is not bool:
             raise SearchError(
-                f"Whether connections are established is True or False, not {self.established!r}."
+                "Whether connections are established or must be complete is True or False, not "
+                f"{self.established!r} or {self.is_complete!r}."
+            )
+        if self.answers not in get_args(Answers):
+            raise SearchError(
+                f"Answers are over connections that are opened, again or unasked, not {self.answers!r}."
             )
 
     @property

@@ -52,7 +52,7 @@ def test_a_shorter_trial_opens_them_faster(tmp_path):
 def test_a_table_that_is_full_is_no_rate(tmp_path, kind):
     request = kind.request(profile=load_profile("ethip4-udp-h1024-p63", frame_size=100))
     testbed = simulated(tmp_path, "rate: 20 kcps, burst: 400, room: 18000")
-    with pytest.raises(DutError, match=r"keeps 18,000 connections and takes no more, .* no rate: one of 2 s at"):
+    with pytest.raises(DutError, match=r"keeps 18,000 connections and takes no more\. .* no rate"):
         measure(kind, testbed, request, place(tmp_path / "run"))
 
 
@@ -70,30 +70,77 @@ def test_a_device_that_loses_the_same_share_of_all_connections_has_no_full_table
 class Counts:
     """Gives counters of trials with so many connections missing, of which some turn out to be late in the next one."""
 
-    def __init__(self, *missing, late=0):
+    def __init__(self, *missing, late=0, unsent=0):
         self.missing = list(missing)
-        self.late = late
+        self.late, self.unsent = late, unsent
         self.trials = []
 
     def measure(self, trial):
         self.trials.append(trial)
         opened = round(trial.load * trial.duration)
+        sent = opened - self.unsent
         missing = self.missing.pop(0)
         late = self.late if len(self.trials) > 1 else 0
-        counted = {"sent_frames": opened, "received_frames": opened - missing, "late_frames": late}
-        return output_from_counters(trial, [DirectionCounters("port0>port1", opened, **counted)])
+        counted = {"sent_frames": sent, "received_frames": sent - missing, "late_frames": late}
+        way = DirectionCounters("port0>port1", opened, unsent_frames=self.unsent, **counted)
+        return output_from_counters(trial, [way], elapsed=trial.duration)
 
 
-def test_a_full_table_has_a_control_that_opens_what_there_is_room_for():
-    full = Counts(2000, 2000, 0)
-    with pytest.raises(DutError, match="keeps 8,000 connections and takes no more"):
-        TableMeasurer(full, 60.0).measure(TrialInput(1.0, 10_000.0))
-    assert [round(trial.load * trial.duration) for trial in full.trials] == [10_000, 10_000, 7_600]
+def asking(measurer):
+    profile = load_profile("ethip4-udp-connections", frame_size=100)
+    return TableMeasurer(measurer, ConnectionMrrRequest(profile=profile), 60.0)
 
 
-@pytest.mark.parametrize("counts", [Counts(2000, 2000, 1520), Counts(2000, 2000, 0, late=2000)])
-def test_connections_that_a_control_loses_too_or_that_were_late_show_no_full_table(counts):
-    assert TableMeasurer(counts, 60.0).measure(TrialInput(1.0, 10_000.0)).lost_frames == 2000
+def test_a_full_table_loses_at_half_the_rate_too_and_has_room_for_fewer():
+    full = Counts(2000, 4000, 4000, 0, 0)
+    error = r"keeps 8,000 connections and takes no more\. .* of 7,920 it lost 0, and of 4,000 0"
+    with pytest.raises(DutError, match=error):
+        asking(full).measure(TrialInput(1.0, 10_000.0))
+    assert [(round(trial.load * trial.duration), round(trial.load)) for trial in full.trials] == [
+        (10_000, 10_000),
+        (12_000, 4_000),
+        (12_000, 10_000),
+        (4_000, 1_333),
+        (7_920, 2_640),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "asked"),
+    [
+        # None is lost at half the rate; fewer than at the whole one; the same share of fewer; and they are only late.
+        (Counts(2000, 0), 1),
+        (Counts(2000, 3000, 4000), 2),
+        (Counts(2000, 4000, 4000, 1000), 3),
+        (Counts(2000, 4000, 4000, late=2000), 2),
+    ],
+)
+def test_connections_that_are_lost_for_another_reason_show_no_full_table(counts, asked):
+    output = asking(counts).measure(TrialInput(1.0, 10_000.0))
+    assert output.lost_frames == 2000
+    assert output.elapsed == pytest.approx(sum(trial.duration for trial in counts.trials))
+    assert len(counts.trials) == 1 + asked
+
+
+def test_a_device_is_asked_once_whether_its_rate_is_limited_and_thrice_if_it_hardly_loses_any():
+    clear = asking(Counts(2000, 0, 2000))
+    clear.measure(TrialInput(1.0, 10_000.0))
+    clear.measure(TrialInput(1.0, 10_000.0))
+    hardly = Counts(*[3, 3] * 3, 3)
+    measurer = asking(hardly)
+    for _ in range(4):
+        measurer.measure(TrialInput(1.0, 10_000.0))
+    assert not hardly.missing
+
+
+def test_nobody_is_asked_about_trials_that_lost_nothing_or_that_the_tester_spoilt():
+    assert len(asked_after(Counts(0))) == 1
+    assert len(asked_after(Counts(2000, unsent=5))) == 1
+
+
+def asked_after(counts):
+    asking(counts).measure(TrialInput(1.0, 10_000.0))
+    return counts.trials
 
 
 @pytest.mark.long

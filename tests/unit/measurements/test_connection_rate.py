@@ -61,11 +61,11 @@ def test_the_rate_of_a_simulated_device_is_found_to_within_the_goals_width(tmp_p
 @pytest.mark.parametrize("kept", [0, 1000])
 def test_a_table_that_is_full_is_no_rate_and_a_resumed_search_says_it_again(tmp_path, kept):
     model = {"rate": 80_000.0, "room": 5000, "kept": kept}
-    with pytest.raises(DutError, match=rf"keeps {5000 - kept:,} connections and takes no more, .* no rate: one of 1 s"):
+    with pytest.raises(DutError, match=rf"keeps {5000 - kept:,} connections and takes no more\. .* no rate"):
         found_by(simulated(tmp_path, **model), tmp_path)
     directory = RunDirectory(tmp_path / "run")
     (result,) = directory.results()
-    assert (result.outcome, result.trials[-1].duration_s) == (Outcome.FAILED, 1.0)
+    assert result.outcome is Outcome.FAILED
     measured = read_journal(directory.journal_path(result.test.full_name)).results
     again = replace(place(tmp_path / "run"), resume=directory)
     with pytest.raises(DutError, match="takes no more"):

@@ -226,7 +226,7 @@ def test_connections_that_are_used_again_are_filled_as_they_end(closing, state):
     table.room = 1008
     measurer.measure(TrialInput(0.1, 1000.0, exchange=Exchange(data_frames=3, closing=closing, established=True)))
     fill, measured = (entry for entry in table.log if isinstance(entry, TrialInput))
-    assert fill.exchange == Exchange(closing=closing)
+    assert fill.exchange == Exchange(closing=closing, is_complete=True)
     assert (measured.exchange.established, measured.exchange.data_frames) == (True, 3)
     assert [entry.tcp_state for entry in table.log if not isinstance(entry, TrialInput)] == [state]
 

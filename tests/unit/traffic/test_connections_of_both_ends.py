@@ -81,6 +81,29 @@ def test_a_frame_that_is_lost_in_any_pass_costs_its_connection(agent, bridged):
     assert counters.unanswered_frames == COUNT - counters.received_frames
 
 
+@pytest.mark.parametrize("profile", ["ethip4-udp-connections", "ethip4-tcp-connections"])
+def test_answers_over_connections_of_the_exchange_before_are_sent_again_and_unasked(agent, bridged, profile):
+    configure(agent, 100, profile=profile)
+    whole(agent.connect, RATE, COUNT, Exchange())
+    for answers in ("again", "again", "unasked"):
+        (counters,) = agent.connect(RATE, COUNT, Exchange(answers=answers))
+        assert (counters.sent_frames, counters.received_frames) == (COUNT, COUNT)
+    whole(agent.connect, RATE, COUNT, Exchange())
+    # Only answers from the port that connections were opened to get through.
+    port = "udp" if "udp" in profile else "tcp"
+    drop(bridged, "dut1", f"{port} sport >= 32768")
+    (again,) = agent.connect(RATE, COUNT, Exchange(answers="again"))
+    (unasked,) = agent.connect(RATE, COUNT, Exchange(answers="unasked"))
+    assert (again.received_frames, unasked.received_frames) == (COUNT, 0)
+    assert unasked.sent_frames == COUNT
+
+
+def test_no_answers_are_sent_again_where_no_connection_was_established(agent, bridged):
+    configure(agent, 100, profile="ethip4-udp-connections")
+    (counters,) = agent.connect(RATE, COUNT, Exchange(answers="again"))
+    assert (counters.intended_frames, counters.sent_frames) == (0, 0)
+
+
 def test_throughput_of_both_ends_at_once_is_refused_as_each_sends_in_its_turn(agent, bridged):
     configure(agent, 100, profile="ethip4-udp-connections")
     kind, message = refused(agent, established=True)

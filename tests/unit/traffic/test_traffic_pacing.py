@@ -50,8 +50,9 @@ class World:
         if self._stalls and self.now >= self._stalls[0][0]:
             self.now += self._stalls.pop(0)[1]
 
-    def transmit(self, load, duration, is_stopped=lambda: False, catch_up=CATCH_UP, note=None):
-        return transmit(self.offer, load, duration, is_stopped, catch_up, clock=self.clock, sleep=self.sleep, note=note)
+    def transmit(self, load, duration, is_stopped=lambda: False, catch_up=CATCH_UP, note=None, is_patient=False):
+        clocks = {"clock": self.clock, "sleep": self.sleep}
+        return transmit(self.offer, load, duration, is_stopped, catch_up, is_patient=is_patient, note=note, **clocks)
 
 
 @pytest.mark.parametrize(("seconds_per_frame", "gives_way"), [(1e-7, False), (2e-6, True)])
@@ -275,3 +276,31 @@ def test_a_burst_that_takes_more_than_twice_its_time_is_given_up():
     burst = world.transmit(100_000.0, 0.05, catch_up=math.inf)
     assert burst.sent < burst.intended == 5000
     assert burst.elapsed == pytest.approx(2 * 0.05 + LONGEST_STALL, abs=0.2)
+
+
+@given(
+    durations_of_trials,
+    frames,
+    st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.3)), max_size=3),
+    st.lists(st.floats(0.0, 0.01), min_size=1, max_size=20),
+)
+def test_a_patient_sender_sends_every_frame_late_and_never_faster_than_the_load(duration, frames, stalls, lateness):
+    load = frames / duration
+    at = sorted((duration * place, stall) for place, stall in stalls)
+    world = World(batch=10**6, stalls=at, lateness=[0.0, *lateness])
+    done = world.transmit(load, duration, is_patient=True)
+    if done.elapsed < 2.0 * duration + LONGEST_STALL:
+        assert done.sent == done.intended
+    # Within any time, what is due in it, in the batches around it, and what is made up for after a stall.
+    most = (2.0 * BATCH + CATCH_UP) * load + 2
+    for place in range(0, len(world.sent_at), max(1, len(world.sent_at) // 50)):
+        first = world.sent_at[place]
+        for last in range(place, len(world.sent_at), max(1, len(world.sent_at) // 50)):
+            assert last - place <= (world.sent_at[last] - first) * load + most
+
+
+def test_a_patient_sender_gives_up_after_twice_its_time():
+    world = World(seconds_per_frame=1e-3)
+    done = world.transmit(100_000.0, 0.05, is_patient=True)
+    assert done.sent < done.intended == 5000
+    assert done.elapsed < 2 * 0.05 + LONGEST_STALL + 0.2

@@ -124,9 +124,6 @@ class GoalSearch(
 ):
     """Searches with MLRsearch; each search has an object of its own, with its hints."""
 
-    search: type[MLRsearch] = MLRsearch
-    """The class of the controller."""
-
     def __init__(self) -> None:
         self._earlier: Sequence[EarlierSearch] = ()
         self._is_black_box = False
@@ -159,7 +156,7 @@ class GoalSearch(
         Raises:
             SearchError: If two different goals have the same name, or the request makes no sense.
         """
-        controller = self.search(
+        controller = MLRsearch(
             # Goals warn when they are made, and that may have been long before anybody could see the warning.
             [replace(goal) for goal in request.goals],
             loads.min_load,

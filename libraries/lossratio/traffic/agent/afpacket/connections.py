@@ -30,6 +30,7 @@ _AT_ONCE = 1 << 16
 _RING_FRAMES = 1 << 12
 _LEAST_SILENT = 10
 _LATE_SECONDS, _LATE_LOOK = 2.0, 0.1
+_OTHER_PORT = 0x80
 _SEQUENCE = 4
 _ACKNOWLEDGEMENT = 8
 _FLAGS = 13
@@ -195,11 +196,14 @@ class Conversation:
         self._initiator, self._responder = (_End(port, frames, setup) for port in (source, sink))
         self._sums = sums_of_payloads(frames)
         self._passes: list[Pass] = []
+        self._first = 0
+        self._is_patient = False
         self._alive = np.empty(0, dtype=np.int64)
 
     def begin(self, tag: int, connections: int, exchange: Exchange) -> None:
         """Forgets all connections, and notes those that are opened by frames with a tag."""
         self._passes = passes_of(exchange, is_tcp=self._tcp is not None)
+        self._is_patient = exchange.is_complete
         self._initiator.overlooked = self._responder.overlooked = 0
         self._responder.begin(tag, connections, None, self._change(*self._passes[:2]))
 
@@ -218,6 +222,7 @@ class Conversation:
 
         It begins with the number of the `first` frame that opened a connection; the load is in frames per second.
         """
+        self._first = first
         self._alive = opened = self._responder.arrived()
         self._responder.keep(opened)
         for number, (before, now) in enumerate(zip(self._passes, self._passes[1:])):
@@ -230,7 +235,7 @@ class Conversation:
             # The header that the receiving end has: it sent that one, or received it before this one.
             expected: Callable[[Numbers], Bytes] = receives.headers
             if number == 0:
-                expected = self._opened_headers(first, opened)
+                expected = self._opened_headers(opened)
             if before.is_forward != now.is_forward:
                 expected = self._answered(expected)
             count = len(self._alive)
@@ -239,7 +244,7 @@ class Conversation:
             if before.is_forward == now.is_forward:
                 sends.make_next(count, self._change(before, now))
             receives.begin(tag, count, expected, self._kept(now, self._passes[number + 2 :]))
-            yield sends.sender, SendOrder(load, (count - 0.5) / load, tag=tag, replies=count, length=length)
+            yield sends.sender, self._order(load, count, tag, length)
             arrived = receives.arrived()
             is_silent = number == 0 and not len(arrived) and not receives.overlooked
             if is_silent and count >= _LEAST_SILENT and not receives.are_late(tag):
@@ -249,6 +254,37 @@ class Conversation:
             if len(arrived) < count:
                 sends.keep(arrived)
                 receives.keep(arrived)
+
+    def answers_again(
+        self, load: float, next_tag: Callable[[], int], *, is_unasked: bool
+    ) -> Iterator[tuple[Sender, SendOrder]]:
+        """The first answer once more over all connections of the exchange before; see `replies`.
+
+        Unasked, answers come from another port than the one that a connection was opened to; these end with it.
+        """
+        count = len(self._alive)
+        if not count:
+            return
+
+        expected = self._answered(self._opened_headers(self._alive))
+        if is_unasked:
+            self._responder.make_next(count, lambda rows: self._completed(self._from_elsewhere(rows), self._passes[1]))
+            asked = expected
+            expected = lambda numbers: self._from_elsewhere(asked(numbers))  # noqa: E731
+
+        tag = next_tag()
+        self._initiator.overlooked = self._responder.overlooked = 0
+        self._initiator.begin(tag, count, expected, None)
+        yield self._responder.sender, self._order(load, count, tag, self._length(self._passes[1]))
+        arrived = self._initiator.arrived()
+        if is_unasked or len(arrived) < count:
+            self._responder.keep(arrived)
+            self._alive = self._alive[arrived]
+
+    def _order(self, load: float, count: int, tag: int, length: int) -> SendOrder:
+        """The order to answer over the first connections."""
+        duration = (count - 0.5) / load
+        return SendOrder(load, duration, tag=tag, replies=count, length=length, is_patient=self._is_patient)
 
     @property
     def alive(self) -> int:
@@ -275,9 +311,9 @@ class Conversation:
         header[place + _FLAGS] = _SYN
         return replace(self._frames, header=header.hex(), sizes=((self._frames.payload_offset + FCS_BYTES, 1),))
 
-    def _opened_headers(self, first: int, opened: Numbers) -> Callable[[Numbers], Bytes]:
+    def _opened_headers(self, opened: Numbers) -> Callable[[Numbers], Bytes]:
         start = self._frames.tag_offset
-        return lambda numbers: self._cycle.frames(first + opened[numbers])[0][:, :start]
+        return lambda numbers: self._cycle.frames(self._first + opened[numbers])[0][:, :start]
 
     def _answered(self, headers: Callable[[Numbers], Bytes]) -> Callable[[Numbers], Bytes]:
         return lambda numbers: swapped(headers(numbers), *self._frames.addresses[0])
@@ -298,17 +334,14 @@ class Conversation:
     def _change(self, before: Pass, now: Pass) -> Callable[[Bytes], Bytes]:
         """From the headers of one pass to the headers of the next one, which an end sends."""
         frames = self._frames
-        start = self._frames.tag_offset
-        length = self._length(now)
-        header = bytes.fromhex(frames.header)
-        tail = np.frombuffer(tag_bytes(0).ljust(frames.payload_offset - start, b"\0"), dtype=np.uint8)
         taken = self._length(before) - frames.payload_offset + bool(before.flags & (_SYN | _FIN))
 
         def change(rows: Bytes) -> Bytes:
-            data: Bytes = np.hstack((rows, np.tile(tail, (len(rows), 1))))
             is_answer = before.is_forward != now.is_forward
             if is_answer:
-                data = swapped(data, *frames.addresses[0])
+                data = swapped(rows, *frames.addresses[0])
+            else:
+                data = rows.copy()
             if self._tcp is not None:
                 sequence, acknowledged = (words_at(data, self._tcp + place) for place in (_SEQUENCE, _ACKNOWLEDGEMENT))
                 if is_answer:
@@ -318,18 +351,33 @@ class Conversation:
                 _set_word(data, self._tcp + _SEQUENCE, sequence)
                 _set_word(data, self._tcp + _ACKNOWLEDGEMENT, acknowledged)
                 data[:, self._tcp + _FLAGS] = now.flags
-
-            for first, end in frames.rewritable:
-                # The time to live, which routers have counted down.
-                if end - first == 1:
-                    data[:, first] = header[first]
-
-            for checksum in frames.checksums:
-                data[:, checksum.offset : checksum.offset + 2] = 0
-            complete(data, np.full(len(data), length), frames, self._sums)
-            return data[:, :start]
+            return self._completed(data, now)
 
         return change
+
+    def _completed(self, rows: Bytes, now: Pass) -> Bytes:
+        """Headers as frames of a pass begin with them, once all but times to live and checksums is as it must be."""
+        frames = self._frames
+        start = self._frames.tag_offset
+        header = bytes.fromhex(frames.header)
+        tail = np.frombuffer(tag_bytes(0).ljust(frames.payload_offset - start, b"\0"), dtype=np.uint8)
+        data: Bytes = np.hstack((rows, np.tile(tail, (len(rows), 1))))
+        for first, end in frames.rewritable:
+            # The time to live, which routers have counted down.
+            if end - first == 1:
+                data[:, first] = header[first]
+
+        for checksum in frames.checksums:
+            data[:, checksum.offset : checksum.offset + 2] = 0
+        complete(data, np.full(len(data), self._length(now)), frames, self._sums)
+        return data[:, :start]
+
+    def _from_elsewhere(self, rows: Bytes) -> Bytes:
+        """Headers from another port than any to which connections were opened: that of the first one, but for a bit."""
+        place = self._frames.addresses[0][1]
+        changed: Bytes = rows.copy()
+        changed[:, place] ^= _OTHER_PORT
+        return changed
 
 
 def check_answerable(frames: FramesSpec) -> None:

@@ -16,6 +16,7 @@ from ..core.generator import Exchange, Tags, integrity_of
 from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
+from .connections import Conversation
 from .direction import FAR, MOST_EARLIER, ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
@@ -128,7 +129,11 @@ class AfPacketGenerator:
         (direction,) = self._directions
         try:
             conversation = direction.conversation()
-            opening = SendOrder(load, (count - 0.5) / load, connections=count, exchange=exchange)
+            if exchange.answers != "opened":
+                return [self._answer_again(direction.name, conversation, load, exchange, check)]
+            opening = SendOrder(
+                load, (count - 0.5) / load, connections=count, exchange=exchange, is_patient=exchange.is_complete
+            )
             sender = direction.sender_of(opening)
             self._begin(opening)
             report = self._finish([sender], check)[sender]
@@ -155,6 +160,32 @@ class AfPacketGenerator:
         unanswered = max(0, (arrived or 0) + unseen - unsent - alive)
 
         return [{**counters, "received_frames": alive, "unanswered_frames": unanswered}]
+
+    def _answer_again(
+        self, name: str, conversation: Conversation, load: float, exchange: Exchange, check: Check
+    ) -> Message:
+        """Answers over the connections of the exchange before; all are intended, and those that come back received."""
+        count = conversation.alive
+        is_unasked = exchange.answers == "unasked"
+        sent = 0
+        began = time.monotonic()
+        for sender, order in conversation.answers_again(load, self._tags.next, is_unasked=is_unasked):
+            sender.start(order)
+            sent = self._finish([sender], check)[sender].transmission.sent
+
+        overlooked = min(conversation.overlooked, sent - conversation.alive)
+        return {
+            "name": name,
+            "intended_frames": count,
+            "sent_frames": sent - overlooked,
+            "unsent_frames": count - sent + overlooked,
+            "received_frames": conversation.alive,
+            "generator_drop_frames": 0,
+            "late_frames": 0,
+            "load_ratio": 1.0,
+            "elapsed_s": time.monotonic() - began,
+            "examination": None,
+        }
 
     def start(self, load: float) -> None:
         """See `Generator.start`."""

@@ -61,6 +61,8 @@ class SendOrder:
     """Whether it notes when frames leave."""
     is_complete: bool = False
     """Whether every frame must leave, however late."""
+    is_patient: bool = False
+    """Whether every frame must leave, and none sooner after the one before than the load says."""
     probe_tag: int = 0
     """The tag of the first latency frame."""
     probes: tuple[int, ...] = ()
@@ -361,8 +363,11 @@ def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: P
         log = SendLog(output.offer, time.monotonic) if order.is_logged else None
         offer = output.offer if log is None else log.offer
         catch_up = math.inf if order.is_complete else catch_up
+        patient = order.is_patient
         steps = [
-            SentStep(time.monotonic(), transmit(offer, load, duration, is_stopped, catch_up, note=note))
+            SentStep(
+                time.monotonic(), transmit(offer, load, duration, is_stopped, catch_up, is_patient=patient, note=note)
+            )
             for load, duration in order.steps or ((order.load, order.duration),)
         ]
     except AgentError as error:

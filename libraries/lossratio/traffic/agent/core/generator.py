@@ -84,6 +84,8 @@ class Exchange:
     data_frames: int
     closing: str | None
     established: bool
+    is_complete: bool
+    answers: str
 
     def __post_init__(self) -> None:
         if not 0.0 < self.answer_ratio < math.inf:
@@ -92,6 +94,8 @@ class Exchange:
             raise ValueError(f"the number of data_frames must not be {self.data_frames!r}")
         if self.closing not in (None, "fin", "rst"):
             raise ValueError(f"connections end by fin, by rst or not at all, and not by {self.closing!r}")
+        if self.answers not in ("opened", "again", "unasked"):
+            raise ValueError(f"answers are over connections that are opened, again or unasked, not {self.answers!r}")
 
 
 class DistinguishingGenerator(Protocol):

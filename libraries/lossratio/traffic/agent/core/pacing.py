@@ -72,6 +72,7 @@ def transmit(
     is_stopped: Callable[[], bool],
     catch_up: float = CATCH_UP,
     *,
+    is_patient: bool = False,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
     note: Callable[[int, int], None] | None = None,
@@ -88,14 +89,18 @@ def transmit(
 
     `offer` sends up to so many frames, and returns how many it sent. `catch_up` are seconds of traffic that are made up
     for after a stall, in one go; infinite: every frame is sent, if that takes less than twice the duration and
-    `LONGEST_STALL`. `note` is called after each batch with the frames sent and skipped until then; and `give_way` while
-    it is behind, after each piece. Senders of the same priority on one processor take turns then; otherwise the first
-    one would keep it, and the other direction would get nothing.
+    `LONGEST_STALL`. A patient sender sends every frame within that time, too, and does not make up for a longer stall:
+    what is left leaves late, and so does all that follows, at the load. `note` is called after each batch with the
+    frames sent and skipped until then; and `give_way` while it is behind, after each piece. Senders of the same
+    priority on one processor take turns then; otherwise the first one would keep it, and the other direction would get
+    nothing.
     """
     end = math.inf if duration is None else duration
     is_complete = math.isinf(catch_up)
     if is_complete or duration is None:
         last_call = 2.0 * end + LONGEST_STALL
+    elif is_patient:
+        last_call = end + BATCH + catch_up
     else:
         last_call = end + grace_after(duration, catch_up)
 
@@ -103,14 +108,24 @@ def transmit(
     last_due = (intended - 1) / load
     # As many frames as may be due within that time, wherever it begins.
     most = sys.maxsize if is_complete else int((BATCH + catch_up) * load) + 1
-    start = clock()
+    if is_patient:
+        # It is behind by no more than that, and sends a batch ahead.
+        most += int(BATCH * load) + 1
+    begin = start = clock()
+    patience = end + LONGEST_STALL if is_patient else 0.0
     sent = skipped = 0
     worst = 0.0
 
     while True:
         now = clock() - start
         if sent + skipped < intended:
-            worst = max(worst, now - (sent + skipped) / load)
+            late = now - (sent + skipped) / load
+            worst = max(worst, late)
+            # The time of a stall counts for nothing.
+            delay = min(late - BATCH - catch_up, begin + patience - start)
+            if delay > 0:
+                start += delay
+                now -= delay
         elif now >= end:
             break
 
@@ -144,7 +159,7 @@ def transmit(
         else:
             give_way()
 
-    elapsed = clock() - start
+    elapsed = clock() - begin
     # Only somebody who stops it ends it sooner.
     return Transmission(sent + skipped if elapsed < end else intended, sent, elapsed, worst)
 

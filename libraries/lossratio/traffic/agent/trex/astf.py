@@ -132,6 +132,8 @@ class AstfGenerator:
 
     def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
         """See `ConnectingGenerator.connect`. TRex answers at once, so that the rate of answers is the load."""
+        if exchange.answers != "opened":
+            raise unsupported("TRex cannot answer over connections that it does not open. Use 'kind: afpacket'.")
         self._check(count, exchange)
         connection = self._connection
         clock = self._connection.clock

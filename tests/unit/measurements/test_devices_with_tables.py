@@ -1,0 +1,119 @@
+"""Devices that nobody described, with every kind of table: the right number, or an error that says what they are."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from flow_tables import (
+    ROOM,
+    Bucket,
+    Expiring,
+    FailingOpen,
+    HardlyReset,
+    Losing,
+    Lru,
+    NeverReset,
+    OneWay,
+    Parts,
+    Plain,
+    PortBlocks,
+    RandomNat,
+    Stateless,
+    TabledTestbed,
+)
+from measurement_examples import place
+
+from lossratio.errors import DutError
+from lossratio.measurements import measure
+from lossratio.measurements.connection_capacity import CapacityRequest, ConnectionCapacity
+from lossratio.measurements.connection_mrr import ConnectionMrr, ConnectionMrrRequest
+from lossratio.measurements.connection_rate import ConnectionRate, ConnectionRateRequest
+from lossratio.mlrsearch import SearchGoal
+from lossratio.results import Outcome, findings_of
+from lossratio.traffic import load_profile
+
+PROFILE = load_profile("ethip4-udp-connections", frame_size=100)
+WIDTH = 0.02
+GOAL = (SearchGoal(0.0, 0.5, 0.5, 0.5, WIDTH, name="connection rate"),)
+UNEVEN = r"loses connections because of their number, .*: it has buckets, shards or blocks of ports\. .* and no rate"
+RATE = 2000.0
+"""Connections per second of devices that limit them; a burst of ten comes first."""
+TABLES = {
+    "plain": (Plain(), r"keeps 600 connections and takes no more\. .* and no rate"),
+    "buckets": (Parts(128, 8), UNEVEN),
+    "large buckets": (Parts(16, 32), UNEVEN),
+    "shards": (Parts(4, 150), UNEVEN),
+    "LRU": (Lru(), r"keeps 600 connections and forgets others for them\. .* and no rate"),
+    "port blocks": (PortBlocks(), UNEVEN),
+    "NAT with random ports": (RandomNat(), UNEVEN),
+    "lets pass what it has no room for": (FailingOpen(), r"keeps 600 connections and forgets others for them"),
+    "a reset that does nothing": (NeverReset(), r"does not forget: .* over 200 of 200 connections"),
+    "a reset that leaves some": (HardlyReset(), r"does not forget: .* over 50 of 200 connections"),
+}
+LIMITED = {
+    "bucket of tokens": Bucket(RATE),
+    "bucket of tokens before a table with a little more room": Bucket(RATE, room=1200),
+    "time-out that no trial reaches": Expiring(1.2, Bucket(RATE)),
+}
+
+
+def rate_of(device, tmp_path, **asked):
+    request = ConnectionRateRequest(profile=PROFILE, goals=GOAL, max_load=20e3, **asked)
+    result = measure(ConnectionRate(), TabledTestbed(device, tmp_path), request, place(tmp_path / "run"))
+    (finding,) = findings_of([result])
+    return result, finding
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_is_no_rate_and_its_kind_is_named(tmp_path, kind):
+    device, error = TABLES[kind]
+    with pytest.raises(DutError, match=re.compile(error, re.DOTALL)):
+        rate_of(device, tmp_path)
+
+
+@pytest.mark.parametrize("kind", LIMITED)
+def test_a_rate_that_is_limited_is_found_whatever_comes_after_it(tmp_path, kind):
+    result, finding = rate_of(LIMITED[kind], tmp_path)
+    truth = RATE + 10.0 / 0.5
+    assert result.outcome is Outcome.MEASURED
+    assert finding.lower_bound <= truth * (1.0 + WIDTH)
+    assert finding.upper_bound >= truth * (1.0 - WIDTH)
+
+
+def test_a_device_that_loses_each_tenth_frame_has_neither_a_table_nor_a_rate(tmp_path):
+    result, finding = rate_of(Losing(), tmp_path)
+    assert (result.outcome, finding.value) == (Outcome.IRREGULAR, None)
+    request = ConnectionMrrRequest(profile=PROFILE, trials=5, trial_duration=0.5, max_load=3000.0)
+    mrr = measure(ConnectionMrr(), TabledTestbed(Losing(), tmp_path), request, place(tmp_path / "mrr"))
+    assert mrr.connections.mean_per_second == pytest.approx(2700.0, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("device", "capacity"),
+    [(Plain(), ROOM), (Lru(), ROOM), (FailingOpen(), ROOM), (Parts(4, 150), None), (Bucket(1e6, room=333), 333)],
+)
+def test_the_capacity_is_the_most_connections_without_loss(tmp_path, device, capacity):
+    request = CapacityRequest(profile=PROFILE, max_load=20e3, first=100, most=5000, repeats=2)
+    testbed = TabledTestbed(device, tmp_path)
+    result = measure(ConnectionCapacity(), testbed, request, place(tmp_path / "run"))
+    if capacity is None:
+        capacity = next(count for count in range(5000) if device.west(count, 0.0) is None)
+    assert result.capacity.median_connections == capacity
+    assert any(remark.startswith("BOX forgets: after a reset no answer came back") for remark in result.remarks)
+
+
+@pytest.mark.parametrize("device", [Stateless(), OneWay(10**6)])
+def test_where_answers_pass_that_nobody_asked_for_nothing_is_said_about_a_reset(tmp_path, device):
+    request = CapacityRequest(profile=PROFILE, max_load=20e3, first=100, most=500, repeats=1)
+    result = measure(ConnectionCapacity(), TabledTestbed(device, tmp_path), request, place(tmp_path / "run"))
+    (remark,) = (remark for remark in result.remarks if "forgets" in remark)
+    assert remark == "whether BOX forgets connections is not known: it lets answers in that nobody asked for"
+
+
+@pytest.mark.parametrize("load", [100.0, 3000.0, 996.24])
+def test_a_connection_mrr_is_never_above_what_was_offered(tmp_path, load):
+    request = ConnectionMrrRequest(profile=PROFILE, trials=1, trial_duration=0.4, max_load=load)
+    result = measure(ConnectionMrr(), TabledTestbed(Plain(10**6), tmp_path), request, place(tmp_path / "run"))
+    assert result.connections.mean_per_second == pytest.approx(load)
+    assert result.connections.mean_per_second <= load * (1.0 + 1e-12)
