@@ -89,12 +89,40 @@ MUTATIONS = (
     Mutation(
         "the size of a full table is a rate",
         "measurements/connections.py",
-        "if most and is_telling and abs(",
-        "if not most and is_telling and abs(",
+        "if is_spoilt(slow.output) or _lost(slow) < LEAST_LOST:",
+        "if True:",
         (
             "measurements/test_connection_rate.py::test_a_table_that_is_full_is_no_rate_and_a_resumed_search_says_it_again",
             "measurements/test_connection_mrr.py::test_a_table_that_is_full_is_no_rate",
+            "measurements/test_devices_with_tables.py::test_a_table_is_no_rate_and_its_kind_is_named",
         ),
+    ),
+    Mutation(
+        "a limited rate before a table with a little more room is a full table",
+        "measurements/connections.py",
+        "if _established(slow) > _AS_MANY * _established(fast):",
+        "if False:",
+        (
+            "measurements/test_devices_with_tables.py::test_a_rate_that_is_limited_is_found_whatever_comes_after_it",
+            "measurements/test_connection_mrr.py::test_connections_that_are_lost_for_another_reason_show_no_full_table",
+        ),
+    ),
+    Mutation(
+        "a reset that does nothing is one",
+        "measurements/connections.py",
+        "if again and not unasked:",
+        "if False:",
+        ("measurements/test_devices_with_tables.py::test_a_table_is_no_rate_and_its_kind_is_named",),
+    ),
+    Mutation(
+        "the frames of the check of a path fill a table",
+        "traffic/measurer.py",
+        """    for attempt in range(_ATTEMPTS):
+        reset()
+""",
+        """    for attempt in range(_ATTEMPTS):
+""",
+        ("testbed/test_reset_before_traffic.py",),
     ),
     Mutation(
         "frames that a busy node has no room to note are lost",
@@ -198,15 +226,15 @@ MUTATIONS = (
     Mutation(
         "a share of all connections that is lost is a full table",
         "measurements/connections.py",
-        "if has_room and not _came_late(control.output):",
-        "if True:",
+        "if is_spoilt(few.output) or few.loss_ratio >= _SAME_SHARE * slow.loss_ratio:",
+        "if False:",
         ("measurements/test_connection_mrr.py",),
     ),
     Mutation(
         "connections that were only late are a full table",
         "measurements/connections.py",
-        "if has_room and not _came_late(control.output):",
-        "if has_room:",
+        "if _came_late(fast.output) or is_spoilt(fast.output):",
+        "if is_spoilt(fast.output):",
         ("measurements/test_connection_mrr.py",),
     ),
     Mutation(

@@ -17,7 +17,6 @@ from lossratio.quantities import FrameRate
 from lossratio.records import Rate
 from lossratio.results import Finding
 from lossratio.trials import (
-    Answers,
     Exchange,
     Integrity,
     Measurer,
@@ -250,7 +249,7 @@ class OpeningRequest(Request):
                 dut.connections.check(Established(connections, to_one, seconds, state))
 
 
-def _received(measurer: Measurer, connections: int, rate: float, answers: Answers) -> int:
+def _received(measurer: Measurer, connections: int, rate: float, answers: str) -> int:
     """Answers that come back over so many connections."""
     exchange = Exchange(is_complete=True, answers=answers)
     output = measurer.measure(TrialInput(connections / rate, rate, exchange=exchange))

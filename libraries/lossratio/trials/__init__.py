@@ -75,7 +75,6 @@ from lossratio.trials.timeline import (
     Timeline as Timeline,
 )
 from lossratio.trials.trial import (
-    Answers as Answers,
     ChangedField as ChangedField,
     Controller as Controller,
     DirectionCounters as DirectionCounters,

@@ -6,7 +6,7 @@ performs them. Neither knows the other; `lossratio.trials.search` carries trials
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from lossratio.errors import SearchError
 from lossratio.trials.record import Frames, Observed, Seconds
@@ -24,8 +24,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-Answers = Literal["opened", "again", "unasked"]
-"""What answers are over; see `Exchange.answers`."""
+_ANSWERS = ("opened", "again", "unasked")
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Exchange:
     """Whether devices have all of these connections before, and keep them: it is their throughput that is measured."""
     is_complete: bool = False
     """Whether all are opened and answered, however late: their number matters, and not their rate."""
-    answers: Answers = "opened"
+    answers: str = "opened"
     """What is answered: connections that are opened before; or none are opened, and the first answer is sent ``again``
     over those of the exchange before, or comes ``unasked``, from ports to which none was opened."""
 
@@ -69,7 +68,7 @@ class Exchange:
                 "Whether connections are established or must be complete is True or False, not "
                 f"{self.established!r} or {self.is_complete!r}."
             )
-        if self.answers not in get_args(Answers):
+        if self.answers not in _ANSWERS:
             raise SearchError(
                 f"Answers are over connections that are opened, again or unasked, not {self.answers!r}."
             )
