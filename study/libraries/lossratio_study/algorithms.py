@@ -18,6 +18,14 @@ PEER = f"MLRsearch {PEER_VERSION}"
 Goals = Sequence[SearchGoal]
 
 
+def _any_goals(goals: Goals) -> bool:
+    return True
+
+
+def _as_it_is(subject: Subject) -> Subject:
+    return subject
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """One way to search."""
@@ -26,11 +34,11 @@ class Algorithm:
     """Its name in tables."""
     search: Callable[[Goals, Subject, Measurer], Outcome]
     """Runs one search."""
-    applies: Callable[[Goals], bool] = lambda goals: True
+    applies: Callable[[Goals], bool] = _any_goals
     """Whether it can search for these goals."""
     follows_rfc9971: bool = True
     """Whether its results must be as RFC 9971 defines them; then the independent checker checks them."""
-    tonight: Callable[[Subject], Subject] = lambda subject: subject
+    tonight: Callable[[Subject], Subject] = _as_it_is
     """Makes the SUT as it is during the search."""
     early_verdict: bool = False
     """Whether its trials may end as soon as their verdict is certain."""
@@ -57,6 +65,7 @@ def _search_with_sequential_goals(goals: Goals, subject: Subject, measurer: Meas
         )
         for goal in goals
     ]
+
     outcome = search_with_ours(tests, subject, measurer)
     found = outcome.result
     results = [replace(found[test], goal=goal) for test, goal in zip(tests, goals, strict=True)]

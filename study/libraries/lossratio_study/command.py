@@ -34,8 +34,10 @@ from lossratio_study.testbed import Place, searches_on_testbed
 
 REPLAY_PAGE = "replay.html"
 """Name of the page of searches on recorded trials."""
-QUICK_SEEDS, FULL_SEEDS = range(2), range(20)
-QUICK_REPEATS, FULL_REPEATS = 2, 3
+QUICK_SEEDS = range(2)
+FULL_SEEDS = range(20)
+QUICK_REPEATS = 2
+FULL_REPEATS = 3
 
 
 def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -> range | None:
@@ -151,20 +153,25 @@ def study(
         _study_testbed(on_testbed.place(on_testbed.testbed), goal_sets, chosen, repeats or 1, results)
         return
 
-    family_set = family_set if replay is None else str(replay)
+    if replay is not None:
+        family_set = str(replay)
     known = families_of(family_set)
     _refuse_unknown(families, known, family_set)
     compared = [CHANGES[name] for name in changes]
     of_changes = tuple(name for change in compared for name in (change.with_hints, change.without_hints))
+    usual_overheads = tuple(OVERHEADS.values()) if full else (NO_OVERHEAD,)
+    usual_seeds = FULL_SEEDS if full else QUICK_SEEDS
+    usual_repeats = FULL_REPEATS if full else QUICK_REPEATS
+
+    # What was asked for, or else what is usual.
     plan = Study(
         family_set=family_set,
         families=families or tuple(known),
         goal_sets=goal_sets or tuple(GOAL_SETS),
         algorithms=of_changes or _installed(algorithms or tuple(ALGORITHMS)),
-        overheads=tuple(OVERHEADS[name] for name in overheads)
-        or (tuple(OVERHEADS.values()) if full else (NO_OVERHEAD,)),
-        seeds=tuple(seeds or (FULL_SEEDS if full else QUICK_SEEDS)),
-        repeats=repeats or (FULL_REPEATS if full else QUICK_REPEATS),
+        overheads=tuple(OVERHEADS[name] for name in overheads) or usual_overheads,
+        seeds=tuple(seeds or usual_seeds),
+        repeats=repeats or usual_repeats,
     )
 
     store = Store(results)
@@ -199,9 +206,13 @@ def _run(cells: Sequence[Cell], store: Store, jobs: int, scheduler: str | None) 
     if not cells:
         raise click.UsageError("None of these algorithms can search for these goals.")
     progress = click.progressbar(length=len(cells), label="Searching", file=sys.stderr)
+
+    def show(done: int) -> None:
+        progress.update(done - progress.pos)
+
     try:
-        with progress as bar:
-            run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda n: bar.update(n - bar.pos))
+        with progress:
+            run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=show)
     finally:
         click.echo(f"Cells finished: {progress.pos} of {len(cells)}, kept in {store.directory}", err=True)
 
@@ -246,18 +257,22 @@ def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
     if family_set not in FAMILY_SETS:
         yield "Searches on recorded trials; loads in frames/s", tables.bounds_table(rows)
         return
+
     groups = {name: family.group for name, family in FAMILY_SETS[family_set].items()}
     free = figures.at_overhead(rows, 0.0, counted=False)
     if len(free):
         yield "Mean seconds of a search on quiet / jittery / mixed SUTs, overhead 0", tables.group_table(free, groups)
     for (overhead, counted), chosen in rows.groupby(["overhead", "counted"]):
-        title = f"Overhead {overhead:g} s{', counted' if counted else ''}: searches (mean, median, 95th percentile)"
+        which = f"{overhead:g} s, counted" if counted else f"{overhead:g} s"
+        title = f"Overhead {which}: searches (mean, median, 95th percentile)"
         yield title, tables.algorithm_table(chosen)
+
     if set(rows.algorithm) <= set(HINT_ALGORITHMS):
         if len(free):
             yield from tables.hint_family_tables(free)
         yield "With hints from earlier nights beside without", tables.figure_table(figures.hint_figures(free))
         return
+
     if not {OURS, PEER} <= set(rows.algorithm.unique()):
         return
     if len(free):

@@ -28,31 +28,48 @@ Make = Callable[[Draw, float, Overload], Sut]
 
 def _at(capacity: Range, make: Callable[[Draw, float, Overload], SutT]) -> Callable[[Draw, float, Overload], SutT]:
     """A shape that is made for a drawn capacity, in frames per second, in place of a largest load."""
-    return lambda draw, max_load, overload: make(draw, max_load * log_uniform(draw, *capacity), overload)
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> SutT:
+        return make(draw, max_load * log_uniform(draw, *capacity), overload)
+
+    return made
 
 
 def sharp_knee(capacity: Range) -> Make:
     """Forwards all frames up to its capacity."""
-    return _at(capacity, lambda draw, drawn, overload: simulation.SharpKnee(drawn, overload))
+
+    def made(draw: Draw, drawn: float, overload: Overload) -> Sut:
+        return simulation.SharpKnee(drawn, overload)
+
+    return _at(capacity, made)
 
 
 def overloaded(make: Make, drop_cost: Range = (0.0, 0.0), dip: Range = (0.0, 0.0)) -> Make:
     """Another shape with its own behaviour in overload."""
-    return lambda draw, max_load, overload: make(
-        draw, max_load, Overload(drop_cost=draw.uniform(*drop_cost), dip=draw.uniform(*dip))
-    )
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        own = Overload(drop_cost=draw.uniform(*drop_cost), dip=draw.uniform(*dip))
+        return make(draw, max_load, own)
+
+    return made
 
 
 def policer(rate: Range, burst: Range) -> Make:
     """A token bucket: passes a rate and a burst."""
-    return _at(rate, lambda draw, drawn, overload: simulation.Policer(drawn, drawn * log_uniform(draw, *burst)))
+
+    def made(draw: Draw, drawn: float, overload: Overload) -> Sut:
+        return simulation.Policer(drawn, drawn * log_uniform(draw, *burst))
+
+    return _at(rate, made)
 
 
 def buffer(capacity: Range, size: Range) -> Make:
     """A queue: delays a burst."""
-    return _at(
-        capacity, lambda draw, drawn, overload: simulation.Buffer(drawn, drawn * log_uniform(draw, *size), overload)
-    )
+
+    def made(draw: Draw, drawn: float, overload: Overload) -> Sut:
+        return simulation.Buffer(drawn, drawn * log_uniform(draw, *size), overload)
+
+    return _at(capacity, made)
 
 
 def spectrum(
@@ -73,9 +90,11 @@ def spectrum(
 
 def smooth_knee(mrr: Range, spread: Range, function: Literal["stretch", "erf"] = "stretch") -> Make:
     """Loses some frames far below its largest forwarding rate."""
-    return _at(
-        mrr, lambda draw, drawn, overload: simulation.SmoothKnee(drawn, drawn * log_uniform(draw, *spread), function)
-    )
+
+    def made(draw: Draw, drawn: float, overload: Overload) -> Sut:
+        return simulation.SmoothKnee(drawn, drawn * log_uniform(draw, *spread), function)
+
+    return _at(mrr, made)
 
 
 def two_states(capacity: Range, gap: Range, fast_spell: Range, slow_spell: Range) -> Make:
@@ -92,19 +111,19 @@ def two_states(capacity: Range, gap: Range, fast_spell: Range, slow_spell: Range
 
 def background_loss(capacity: Range, lost_per_second: Range) -> Make:
     """Loses this number of frames per second at its capacity, and the same share of frames at any load."""
-    return _at(
-        capacity,
-        lambda draw, drawn, overload: simulation.BackgroundLoss(
-            drawn, log_uniform(draw, *lost_per_second) / drawn, overload
-        ),
-    )
+
+    def made(draw: Draw, drawn: float, overload: Overload) -> Sut:
+        return simulation.BackgroundLoss(drawn, log_uniform(draw, *lost_per_second) / drawn, overload)
+
+    return _at(capacity, made)
 
 
 def stalls(capacity: Range, interval: Range, stall: Range, queued_share: Range = (0.0, 0.0)) -> Make:
     """Stalls at times; a queue holds the traffic of a share of the stall. Times are in seconds."""
 
     def made(draw: Draw, drawn: float, overload: Overload) -> Sut:
-        every, length = log_uniform(draw, *interval), log_uniform(draw, *stall)
+        every = log_uniform(draw, *interval)
+        length = log_uniform(draw, *stall)
         return RareStalls(drawn, every, length, drawn * length * draw.uniform(*queued_share), overload)
 
     return _at(capacity, made)
@@ -112,12 +131,12 @@ def stalls(capacity: Range, interval: Range, stall: Range, queued_share: Range =
 
 def drift(capacity: Range, rate: Range, signs: tuple[float, ...]) -> Make:
     """Becomes steadily faster or slower, by a share of its capacity per second."""
-    return _at(
-        capacity,
-        lambda draw, drawn, overload: simulation.CapacityDrift(
-            drawn, float(draw.choice(signs)) * log_uniform(draw, *rate), overload
-        ),
-    )
+
+    def made(draw: Draw, drawn: float, overload: Overload) -> Sut:
+        sign = float(draw.choice(signs))
+        return simulation.CapacityDrift(drawn, sign * log_uniform(draw, *rate), overload)
+
+    return _at(capacity, made)
 
 
 MAX_LOADS = (14_880_952.0, 37_202_381.0)
@@ -141,6 +160,7 @@ def _jittery_smooth_knee(draw: Draw, max_load: float, overload: Overload) -> Sut
     return Series((jitter, simulation.SmoothKnee(mrr, mrr * log_uniform(draw, 0.001, 0.01))))
 
 
+# A table: name, group and shape of each family.
 FAMILIES: Mapping[str, Family] = named(
     *(
         Family(name, group, make, MAX_LOADS, MIN_LOAD)
@@ -188,6 +208,7 @@ def _two_workers(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return Series((first, second))
 
 
+# A table, as above.
 HELD_OUT_FAMILIES: Mapping[str, Family] = named(
     *(
         # 64-byte frames on 100 Mbit/s, 1 and 40 Gbit/s, and 1518-byte frames on 100 Gbit/s.
@@ -271,15 +292,18 @@ class _Inconstant:
             self._remembers = traffic.start < self._remembers_until
             self._excess = float(model.frames)
             self._lost = 0
+
         missing = model.less if self._remembers else 0.0
         if traffic.start < model.warm_up:
             missing = model.less * (1.0 - traffic.start / model.warm_up)
+
         capacity = model.capacity * (1.0 - missing) * (1.0 + model.per_trial) ** (self._trials - 1)
         excess = max(traffic.frames - capacity * traffic.duration, 0.0)
         if traffic.load > model.plateau:
             excess = max(excess, model.share * traffic.frames)
         if model.every:
             excess += traffic.load * (self._stalled(end) - self._stalled(traffic.start))
+
         self._excess += excess
         lost = min(traffic.frames, int(self._excess) - self._lost)
         self._lost += lost
@@ -312,6 +336,7 @@ def _dead(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return Inconstant(max_load * draw.uniform(0.5, 1.0), share=1.0)
 
 
+# A table, as above, with the loads of each family.
 HARD_FAMILIES: Mapping[str, Family] = named(
     Family("dead", "quiet", _dead, MAX_LOADS, MIN_LOAD),
     Family("always lossy", "quiet", _inconstant(share=(0.001, 0.5)), MAX_LOADS, MIN_LOAD),

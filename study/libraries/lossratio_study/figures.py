@@ -66,7 +66,9 @@ def spread(rows: Any, algorithm: str) -> Any:
 
 def geometric_mean(ratios: Any) -> float:
     """The geometric mean; NaN for no values."""
-    return float(np.exp(np.mean(np.log(ratios)))) if len(ratios) else math.nan
+    if not len(ratios):
+        return math.nan
+    return float(np.exp(np.mean(np.log(ratios))))
 
 
 def standard_error(figure: Callable[[Any], float], rows: Any) -> float:
@@ -122,7 +124,9 @@ def bias_beside_peer(rows: Any, algorithm: str = OURS) -> float:
 def spread_ratio(rows: Any) -> float:
     """Spread of the lower bound, mean over families, divided by the peer's; NaN where the peer has none."""
     theirs = float(spread(rows, PEER).mean())
-    return float(spread(rows, OURS).mean()) / theirs if theirs else math.nan
+    if not theirs:
+        return math.nan
+    return float(spread(rows, OURS).mean()) / theirs
 
 
 def mean_spread_ratio(rows: Any) -> float:
@@ -138,6 +142,7 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
     """
     rows = rows[rows.goal_set.isin(list(TIME))]
     free = at_overhead(rows, 0.0, counted=False)
+
     yield from _by_goal_set("time / peer's", mean_time_ratio, free, TIME)
     if SEQUENTIAL in set(rows.algorithm.unique()):
         tests_time = partial(mean_time_ratio, algorithm=SEQUENTIAL)
@@ -148,12 +153,14 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
         name = f"time / peer's, overhead 0.5 s {'' if counted else 'not '}counted"
         loaded = at_overhead(rows, 0.5, counted=counted)
         yield from _by_goal_set(name, mean_time_ratio, loaded, dict.fromkeys(TIME, (1.0, 1.0)))
+
     yield from _by_goal_set(
         "bias beside peer's, %", bias_beside_peer, free, {name: (most, most) for name, most in BIAS.items()}
     )
     yield from _by_goal_set("spread / peer's", spread_ratio, free, dict.fromkeys(TIME, (1.3, 1.0)))
     over_all = mean_spread_ratio(free)
     yield Figure("spread / peer's", "all", over_all, standard_error(mean_spread_ratio, free), 1.0, 1.0)
+
     if EARLY in set(rows.algorithm.unique()):
         worst = dict.fromkeys(EARLY_TIME, (1.10, 1.02))
         most = {name: (each, each) for name, each in BIAS.items()}
@@ -163,11 +170,13 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
             ("bias beside peer's, %", bias_beside_peer, most),
         ):
             yield from _by_goal_set(f"early verdicts: {what}", partial(early, algorithm=EARLY), free, limits)
+
     for other in sorted(set(free.algorithm.unique()) - {OURS, PEER, SEQUENTIAL, EARLY}):
         beside = free[free.goal_set.isin(free[free.algorithm == other].goal_set.unique())]
         no_demands = dict.fromkeys(beside.goal_set.unique(), (math.inf, math.inf))
         ratio = partial(mean_time_ratio, algorithm=other)
         yield from _by_goal_set(f"{other}: time / peer's", ratio, beside, no_demands)
+
     ours = searches(rows[rows.algorithm.isin([OURS, EARLY])])
     milliseconds = 1000.0 * float(ours.controller_seconds.sum() / ours.trials.sum())
     yield Figure("results with faults", "all", float((ours.faults != "").sum()), math.nan, 0.0, 0.0)
@@ -217,15 +226,27 @@ def _of_change(change: Change, goals: str, rows: Any) -> Iterator[Figure]:
     def ratios(chosen: Any) -> Any:
         return time(chosen, change.with_hints) / time(chosen, change.without_hints)
 
+    def mean_ratio(chosen: Any) -> float:
+        return geometric_mean(ratios(chosen))
+
+    def worst_ratio(chosen: Any) -> float:
+        return float(ratios(chosen).max())
+
+    def off(chosen: Any) -> float:
+        return abs(bias_by_hints(chosen, change))
+
     def figure(name: str, value: Callable[[Any], float], must: float, aim: float) -> Figure:
         return Figure(f"{name}, {change.name}", goals, value(rows), standard_error(value, rows), must, aim)
 
-    limits = HINTED_TIME_UNCHANGED[goals] if change.name == "unchanged" else HINTED_TIME.get(change.name)
+    limits = HINTED_TIME.get(change.name)
+    if change.name == "unchanged":
+        limits = HINTED_TIME_UNCHANGED[goals]
     if limits is not None:
-        yield figure("time / without hints", lambda chosen: geometric_mean(ratios(chosen)), *limits)
-        yield figure("time / without hints, worst family", lambda chosen: float(ratios(chosen).max()), 1.3, 1.2)
+        yield figure("time / without hints", mean_ratio, *limits)
+        yield figure("time / without hints, worst family", worst_ratio, 1.3, 1.2)
+
     most = HINTED_BIAS[goals]
-    yield figure("bias by hints, %", lambda chosen: abs(bias_by_hints(chosen, change)), most, most)
+    yield figure("bias by hints, %", off, most, most)
 
 
 def bias_by_hints(rows: Any, change: Change) -> float:
@@ -240,8 +261,8 @@ def bias_by_hints(rows: Any, change: Change) -> float:
 
 def seen(rows: Any, *, with_hints: bool) -> float:
     """Percentage of 1 % changes that move the lower bound by at least half a change in the right direction."""
-    small, none = CHANGES["1 %"], CHANGES["unchanged"]
-    names = [change.with_hints if with_hints else change.without_hints for change in (small, none)]
+    changes = (CHANGES["1 %"], CHANGES["unchanged"])
+    names = [change.with_hints if with_hints else change.without_hints for change in changes]
     keys = ["family", "seed", "goal"]
     after, before = (
         rows[(rows.algorithm == name) & rows.lower.notna()][[*keys, "repeat", "lower", "truth"]] for name in names
@@ -253,8 +274,10 @@ def seen(rows: Any, *, with_hints: bool) -> float:
     return 100.0 * float((moved >= HALF_A_CHANGE).groupby(pairs.family, sort=False).mean().mean())
 
 
-SHORT_SUM, LONG_SUM = 61.0, 661.0
-"""Duration sums in seconds: NDR and PDR then take some 100 and some 1,000 trials."""
+SHORT_SUM = 61.0
+"""A duration sum in seconds: NDR and PDR then take some 100 trials."""
+LONG_SUM = 661.0
+"""Likewise, with some 1,000 trials."""
 
 
 def decision_time_growth() -> float:

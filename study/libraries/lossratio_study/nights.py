@@ -8,7 +8,7 @@ import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -23,13 +23,29 @@ NIGHT_STREAM = 2
 Trials = tuple[TrialResult, ...]
 
 
+def _as_before(rng: np.random.Generator) -> float:
+    return 1.0
+
+
+def _up_to(rng: np.random.Generator, change: float) -> float:
+    return 1.0 + rng.uniform(-change, change)
+
+
+def _either_way(rng: np.random.Generator, change: float) -> float:
+    return 1.0 + float(rng.choice((-change, change)))
+
+
+def _by_anything(rng: np.random.Generator) -> float:
+    return math.exp(rng.uniform(-3.0, 3.0))
+
+
 @dataclass(frozen=True)
 class Change:
     """A change of a SUT before the examined search."""
 
     name: str
     """Its name in tables."""
-    factor: Callable[[np.random.Generator], float] = lambda rng: 1.0
+    factor: Callable[[np.random.Generator], float] = _as_before
     """Draws the factor by which the SUT is faster in the examined search."""
     nights: int = EARLIER_SEARCHES
     """Number of earlier nights."""
@@ -54,7 +70,9 @@ class Change:
 
     def tonight(self, subject: Subject) -> Subject:
         """The SUT in the examined search."""
-        return subject if self.is_nonsense else scaled(subject, self.drawn(subject) * (1.0 + self.drift) ** self.nights)
+        if self.is_nonsense:
+            return subject
+        return scaled(subject, self.drawn(subject) * (1.0 + self.drift) ** self.nights)
 
     def earlier(self, subject: Subject, night: int) -> Subject:
         """The SUT in an earlier night."""
@@ -70,16 +88,13 @@ def scaled(subject: Subject, factor: float) -> Subject:
     return replace(subject, sut=Scaled(subject.sut, factor))
 
 
-def _either_way(rng: np.random.Generator, change: float) -> float:
-    return 1.0 + float(rng.choice((-change, change)))
-
-
+# A table: each change on a line.
 CHANGES: Mapping[str, Change] = named(
     Change("unchanged"),
-    Change("up to 5 %", lambda rng: 1.0 + rng.uniform(-0.05, 0.05)),
-    Change("20 %", lambda rng: _either_way(rng, 0.2)),
-    Change("nonsense", lambda rng: math.exp(rng.uniform(-3.0, 3.0)), is_nonsense=True),
-    Change("1 %", lambda rng: _either_way(rng, 0.01)),
+    Change("up to 5 %", partial(_up_to, change=0.05)),
+    Change("20 %", partial(_either_way, change=0.2)),
+    Change("nonsense", _by_anything, is_nonsense=True),
+    Change("1 %", partial(_either_way, change=0.01)),
     Change("forty nights", nights=40),
     Change("drift 0.1 % a night", nights=40, drift=0.001),
 )

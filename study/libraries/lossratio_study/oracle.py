@@ -17,7 +17,7 @@ For instance: lossratio-study --algorithm lossratio --algorithm oracle
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import thread_time
@@ -88,7 +88,8 @@ class Optimum:
 
     def __init__(self, goal: SearchGoal, full: Sequence[Kind], short: Sequence[Kind], counted: float = 0.0) -> None:
         self.loads = len(full)
-        self._full, self._short = full, short
+        self._full = full
+        self._short = short
         self._criterion = Criterion.of(goal)
         self._is_growing = goal.first_duration < goal.final_trial_duration
         self._nanoseconds = round(1e9 * (goal.final_trial_duration + counted))
@@ -124,24 +125,34 @@ class Optimum:
         return self._plans[key]
 
     def _best_plan(self, lower: int, upper: int, load: int, counts: Counts) -> Plan:
-        kind, ends = self._full[load], []
-        for high in (False, True):
-            after = Counts(counts.low + (not high), counts.high + high)
-            bound = self._classified(after, 0)
-            if kind.loss == (0.0 if high else 1.0):
-                ends.append(0.0)
-            elif bound is Bound.UNDECIDED:
-                ends.append(self.plan(lower, upper, load, after).seconds)
-            else:
-                ends.append(self.left(load, upper)[0] if bound is Bound.LOWER else self.left(lower, load)[0])
-        seconds = (1.0 - kind.loss) * (kind.low + ends[0]) + kind.loss * (kind.high + ends[1])
-        short = self._refuted_after(load, counts) + self.left(lower, load)[0] if self._is_growing else math.inf
+        kind = self._full[load]
+        after_low = 0.0
+        if kind.loss != 1.0:
+            after_low = self._left_after(lower, upper, load, Counts(counts.low + 1, counts.high))
+        after_high = 0.0
+        if kind.loss != 0.0:
+            after_high = self._left_after(lower, upper, load, Counts(counts.low, counts.high + 1))
+
+        seconds = (1.0 - kind.loss) * (kind.low + after_low) + kind.loss * (kind.high + after_high)
+        short = math.inf
+        if self._is_growing:
+            short = self._refuted_after(load, counts) + self.left(lower, load)[0]
         return Plan(min(short, seconds), short < seconds)
+
+    def _left_after(self, lower: int, upper: int, load: int, counts: Counts) -> float:
+        """Mean seconds that are left after a full-length trial at a load."""
+        bound = self._classified(counts, 0)
+        if bound is Bound.UNDECIDED:
+            return self.plan(lower, upper, load, counts).seconds
+        if bound is Bound.LOWER:
+            return self.left(load, upper)[0]
+        return self.left(lower, load)[0]
 
     def _refuted_after(self, load: int, counts: Counts) -> float:
         """Mean seconds of short trials until a load is an upper bound, by Wald's identity."""
         kind = self._short[load]
-        (p, q), missing = self._criterion.exceed, 1
+        p, q = self._criterion.exceed
+        missing = 1
         gain = kind.loss - (1.0 - kind.loss) * p / (q - p)
         if gain <= 0.0:
             return math.inf
@@ -151,8 +162,8 @@ class Optimum:
 
     def _classified(self, counts: Counts, short_high: int) -> Bound:
         if (counts, short_high) not in self._bounds:
-            full, short = self._nanoseconds, self._short_nanoseconds
-            tally = Tally(counts.low * full, counts.high * full, 0, short_high * short)
+            full = self._nanoseconds
+            tally = Tally(counts.low * full, counts.high * full, 0, short_high * self._short_nanoseconds)
             self._bounds[counts, short_high] = tally.classify(self._criterion)
         return self._bounds[counts, short_high]
 
@@ -176,9 +187,8 @@ class Rehearsals:
         self._goal = goal
         self._certain_above = certain_above
         self._max_load = subject.max_load
-        self._measurer: Callable[[int], SimulatedMeasurer] = lambda number: subject.measurer(
-            overhead, REHEARSAL_STREAM, number
-        )
+        self._subject = subject
+        self._overhead = overhead
         self.loads: tuple[float, ...] = ()
         self.full: list[Kind] = []
         self.short: list[Kind] = []
@@ -188,15 +198,20 @@ class Rehearsals:
         if found.regular and found.relevant_lower_bound is not None:
             self._rehearse_around(grid, round(grid.position(found.relevant_lower_bound)))
 
+    def _measurer(self, number: int) -> SimulatedMeasurer:
+        return self._subject.measurer(self._overhead, REHEARSAL_STREAM, number)
+
     def _rehearse_around(self, grid: LoadGrid, bound: int) -> None:
         """Rehearses at the loads around a bound, until these are clear."""
         kinds: dict[int, Kind] = {}
         for step, first, clear in ((-1, bound, 0.0), (1, bound + 1, 1.0)):
-            index, in_a_row = first, 0
+            index = first
+            in_a_row = 0
             while 0 <= index <= grid.top and in_a_row < CLEAR and abs(index - bound) <= MOST_LOADS:
                 kinds[index] = self._rehearsed(self._goal.final_trial_duration, grid.load(index))
                 in_a_row = in_a_row + 1 if kinds[index].loss == clear else 0
                 index += step
+
         indices = sorted(kinds)
         self.loads = tuple(grid.load(index) for index in indices)
         full = growing([kinds[index] for index in indices])
@@ -224,7 +239,8 @@ def growing(kinds: Sequence[Kind]) -> list[Kind]:
     for kind in kinds:
         blocks.append((kind.loss, 1))
         while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (loss, count), (other, more) = blocks.pop(), blocks.pop()
+            loss, count = blocks.pop()
+            other, more = blocks.pop()
             blocks.append(((loss * count + other * more) / (count + more), count + more))
     losses = [loss for loss, count in blocks for _ in range(count)]
     return [kind._replace(loss=loss) for kind, loss in zip(kinds, losses, strict=True)]
@@ -244,18 +260,21 @@ def search_with_oracle(
         measurer: Performs the trials.
         early_verdict: Whether trials end as soon as they are certain to be high-loss.
     """
-    overhead, certain_above = Overhead(measurer.overhead, measurer.count_overhead), None
-    if early_verdict:
-        certain_above = goal.loss_ratio
+    overhead = Overhead(measurer.overhead, measurer.count_overhead)
+    certain_above = goal.loss_ratio if early_verdict else None
     known = Rehearsals(goal, subject, overhead, certain_above)
     counted = overhead.seconds if overhead.counted else 0.0
     begin = thread_time()
     optimum = Optimum(goal, known.full, known.short, counted)
     controller = MLRsearch([goal], subject.min_load, subject.max_load, fail_fast=False, early_verdict=early_verdict)
-    recorder, criterion = Recorder(measurer), Criterion.of(goal)
-    lower, upper = -1, optimum.loads
+    recorder = Recorder(measurer)
+    criterion = Criterion.of(goal)
+
+    lower = -1
+    upper = optimum.loads
     while (load := optimum.left(lower, upper)[1]) is not None:
-        tally, counts = Tally(), Counts()
+        tally = Tally()
+        counts = Counts()
         while (bound := tally.classify(criterion)) is Bound.UNDECIDED:
             is_short = optimum.plan(lower, upper, load, counts).is_short
             duration = goal.first_duration if is_short else goal.final_trial_duration
@@ -266,7 +285,11 @@ def search_with_oracle(
             if not is_short:
                 is_high = result.loss_ratio > goal.loss_ratio
                 counts = Counts(counts.low + (not is_high), counts.high + is_high)
-        lower, upper = (load, upper) if bound is Bound.LOWER else (lower, load)
+        if bound is Bound.LOWER:
+            lower = load
+        else:
+            upper = load
+
     seconds = thread_time() - begin - recorder.seconds
     rest = searched(controller, measurer)
     return Outcome(rest.result, (*recorder.trials, *rest.trials), seconds)

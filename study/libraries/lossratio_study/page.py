@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from lossratio.drawing import (
@@ -18,7 +19,8 @@ from lossratio.drawing import (
 )
 from lossratio.units import FRAMES_PER_SECOND
 
-_FEW, _MANY = 4, 200
+_FEW = 4
+_MANY = 200
 _WIDTH = 900.0
 _LEFT = 20.0
 _RIGHT = 880.0
@@ -54,22 +56,45 @@ class _Row:
     def bounds(self) -> str:
         lower = self.searches.lower
         ends = (FRAMES_PER_SECOND.format(bound) for bound in (lower.min(), lower.max()))
-        return " to ".join(ends) if lower.notna().any() else NOTHING
+        if not lower.notna().any():
+            return NOTHING
+        return " to ".join(ends)
+
+    @property
+    def known_spread(self) -> float | None:
+        """The spread; None: there is none."""
+        return None if self.bounds == NOTHING else self.spread
+
+    @property
+    def seconds(self) -> float:
+        """Mean time of a search."""
+        return float(self.searches.elapsed.mean())
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest search."""
+        return float(self.searches.elapsed.max())
+
+    @property
+    def trials(self) -> float:
+        """Mean number of trials of a search."""
+        return float(self.searches.trials.mean())
 
     @property
     def regular(self) -> str:
         return f"{int(self.searches.regular.sum())} of {len(self.searches)}"
 
 
+# A table: each column on a line.
 _COLUMNS: tuple[Column[_Row], ...] = (
     test_column(_Row),
-    Column("goal", lambda row: row.goals),
-    number_column("seconds", lambda row: row.searches.elapsed.mean(), "{:,.0f}".format),
-    number_column("longest, s", lambda row: row.searches.elapsed.max(), "{:,.0f}".format),
-    number_column("trials", lambda row: row.searches.trials.mean(), "{:,.0f}".format),
-    number_column("spread, %", lambda row: None if row.bounds == NOTHING else row.spread, "{:.2f}".format),
-    Column("lower bounds", lambda row: row.bounds, style="number"),
-    Column("regular", lambda row: row.regular),
+    Column("goal", attrgetter("goals")),
+    number_column("seconds", attrgetter("seconds"), "{:,.0f}".format),
+    number_column("longest, s", attrgetter("longest"), "{:,.0f}".format),
+    number_column("trials", attrgetter("trials"), "{:,.0f}".format),
+    number_column("spread, %", attrgetter("known_spread"), "{:.2f}".format),
+    Column("lower bounds", attrgetter("bounds"), style="number"),
+    Column("regular", attrgetter("regular")),
 )
 
 
@@ -80,37 +105,44 @@ def replay_page(searches: Any, titles: Mapping[str, str], title: str) -> str:
     """
     records = list(dict.fromkeys(searches.family))
     several = searches.algorithm.nunique() > 1
-    rows = [
-        _Row(
-            record,
-            f"record-{records.index(record) + 1}",
-            f"{titles[goals]}: {goal}" + (f", {algorithm}" if several else ""),
-            chosen,
-        )
-        for (record, goals, goal, algorithm), chosen in searches.groupby(
-            ["family", "goal_set", "goal", "algorithm"], sort=False
-        )
-    ]
+    rows = []
+    keys = ["family", "goal_set", "goal", "algorithm"]
+    for (record, goals, goal, algorithm), chosen in searches.groupby(keys, sort=False):
+        link = f"record-{records.index(record) + 1}"
+        words = f"{titles[goals]}: {goal}"
+        if several:
+            words = f"{words}, {algorithm}"
+        rows.append(_Row(record, link, words, chosen))
+
     overview = Overview(
         rows=rows,
         columns=_COLUMNS,
-        filters={"goal": ("Goal", lambda row: row.goals)},
+        filters={"goal": ("Goal", attrgetter("goals"))},
         only="Only with irregular results",
         card_name="records",
         few=_FEW,
-        has_card=lambda row: False,
+        has_card=_has_no_card,
     )
-    by_record = [[row for row in rows if row.test == record] for record in records]
+    cards = []
+    for record in records:
+        of_record = [row for row in rows if row.test == record]
+        cards.append((of_record[0].link, record, (_draw(of_record),)))
+
+    number = len(searches.groupby(["seed", "repeat"]))
     return overview.page(
         "page.html.jinja",
-        [(of_record[0].link, of_record[0].test, (_draw(of_record),)) for of_record in by_record],
+        cards,
         is_large=len(records) > _MANY,
         data={},
         package=str(__package__),
         title=title,
-        headline=f"records: {len(records)}, searches on each: {len(searches.groupby(['seed', 'repeat']))}",
+        headline=f"records: {len(records)}, searches on each: {number}",
         goals=list(_goals(rows)),
     )
+
+
+def _has_no_card(row: _Row) -> bool:
+    return False
 
 
 def _goals(rows: Sequence[_Row]) -> Iterator[tuple[str, ...]]:
@@ -118,10 +150,16 @@ def _goals(rows: Sequence[_Row]) -> Iterator[tuple[str, ...]]:
     for goals in dict.fromkeys(row.goals for row in rows):
         chosen = [row for row in rows if row.goals == goals]
         spreads = sorted(row.spread for row in chosen if row.bounds != NOTHING)
-        seconds = sum(row.searches.elapsed.mean() for row in chosen) / len(chosen)
-        middle, widest = (f"{spreads[place]:.2f} %" if spreads else NOTHING for place in (len(spreads) // 2, -1))
+        seconds = sum(row.seconds for row in chosen) / len(chosen)
+        middle = NOTHING
+        widest = NOTHING
+        if spreads:
+            middle = f"{spreads[len(spreads) // 2]:.2f} %"
+            widest = f"{spreads[-1]:.2f} %"
+
         regular = sum(int(row.searches.regular.sum()) for row in chosen)
-        yield goals, f"{seconds:,.0f}", middle, widest, f"{regular} of {sum(len(row.searches) for row in chosen)}"
+        number = sum(len(row.searches) for row in chosen)
+        yield goals, f"{seconds:,.0f}", middle, widest, f"{regular} of {number}"
 
 
 def _draw(rows: Sequence[_Row]) -> str:
@@ -130,17 +168,25 @@ def _draw(rows: Sequence[_Row]) -> str:
     ends = [end for chosen in found for column in ("lower", "upper") for end in chosen[column].dropna()]
     if not ends:
         return ""
+
     room = 0.05 * (max(ends) - min(ends)) or 0.05 * max(ends)
     bottom = _TOP + _LANE * len(rows)
     plot = Plot(Axis(min(ends) - room, max(ends) + room, _LEFT, _RIGHT), Axis(0.0, len(rows), bottom, _TOP))
     about, in_words = rates_axis("load", max(ends))
-    plot.frame(plot.x.ticks(9), range(1, len(rows)), in_words, lambda lane: "")
+    plot.frame(plot.x.ticks(9), range(1, len(rows)), in_words, _without_words)
+
     for lane, (row, chosen) in enumerate(zip(reversed(rows), reversed(found), strict=True)):
         for number, search in enumerate(chosen.itertuples()):
             y = lane + 0.1 + 0.5 * (number + 0.5) / len(chosen)
             hint = f"{FRAMES_PER_SECOND.format(search.lower)}, {search.elapsed:,.0f} s, {search.trials} trials"
-            plot.steps([(search.lower, search.upper if search.upper > 0.0 else search.lower, y)], series_colour(4))
+            end = search.upper if search.upper > 0.0 else search.lower
+            plot.steps([(search.lower, end, y)], series_colour(4))
             plot.marks(_MARK, [(search.lower, y, hint)])
         plot.text(_LEFT + 4.0, plot.y.place(lane + 0.72), row.goals)
+
     plot.text(_LEFT, bottom + 34.0, about)
     return plot.svg(_WIDTH, bottom + 40.0, "The lower bound of each search, with its interval.")
+
+
+def _without_words(lane: float) -> str:
+    return ""

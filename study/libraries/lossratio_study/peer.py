@@ -66,7 +66,7 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
     )
     begin = thread_time()
     try:
-        found = MLRsearch.MultipleLossRatioSearch(config=config).search(measurer=Adapter(), debug=lambda text: None)
+        found = MLRsearch.MultipleLossRatioSearch(config=config).search(measurer=Adapter(), debug=_say_nothing)
     except RuntimeError as error:
         raise SearchError(f"MLRsearch {PEER_VERSION} failed: {error}") from error
     seconds = thread_time() - begin - recorder.seconds
@@ -79,14 +79,23 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
     return Outcome(SearchResult(results, finished=True, elapsed=elapsed, trials=len(trials)), trials, seconds)
 
 
+def _say_nothing(text: str) -> None:
+    pass
+
+
 def _our_result(goal: SearchGoal, theirs: Any, min_load: float, max_load: float) -> GoalResult:
     values = (theirs.relevant_lower_bound, theirs.relevant_upper_bound, theirs.conditional_throughput)
-    lower, upper, throughput = (None if value is None else float(value) for value in values)
+    lower, upper, throughput = map(_float_or_none, values)
     if lower is not None and upper is not None:
         regular = upper - lower <= goal.width * upper
-        return GoalResult(goal, regular, lower, upper, throughput, None if regular else IrregularReason.STOPPED_EARLY)
+        unfinished = None if regular else IrregularReason.STOPPED_EARLY
+        return GoalResult(goal, regular, lower, upper, throughput, unfinished)
     if lower is not None and lower >= max_load:
         return GoalResult(goal, False, lower, lower, throughput, IrregularReason.MAX_LOAD_IS_LOWER_BOUND)
-    at_min = upper is not None and upper <= min_load
-    reason = IrregularReason.MIN_LOAD_IS_UPPER_BOUND if at_min else IrregularReason.STOPPED_EARLY
-    return GoalResult(goal, False, lower, upper, throughput, reason)
+    if upper is not None and upper <= min_load:
+        return GoalResult(goal, False, lower, upper, throughput, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
+    return GoalResult(goal, False, lower, upper, throughput, IrregularReason.STOPPED_EARLY)
+
+
+def _float_or_none(value: Any) -> float | None:
+    return None if value is None else float(value)

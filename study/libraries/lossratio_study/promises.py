@@ -16,7 +16,8 @@ from lossratio.trials import TrialOutput, TrialResult
 
 Curve = Callable[[float], float]
 """The probability that a trial is lossy, by its load in frames per second."""
-MIN_LOAD, MAX_LOAD = 10_000.0, 1_000_000.0
+MIN_LOAD = 10_000.0
+MAX_LOAD = 1_000_000.0
 CAPACITIES = (20_000.0, 900_000.0)
 """Frames per second: between them are the capacities of the curves."""
 SPREADS = (0.0005, 0.02)
@@ -26,6 +27,7 @@ NEARLY = 0.15
 LOST = 0.02
 """The share of frames that a lossy trial loses beyond the goal's loss ratio."""
 
+# A table: each goal on a line.
 PROMISES: tuple[SequentialGoal, ...] = (
     SequentialGoal(0.0, 0.5, name="half, indifference 0.2"),
     SequentialGoal(0.0, 0.5, width=0.02, indifference=0.1, error=0.2, name="half, indifference 0.1"),
@@ -63,14 +65,11 @@ def promises_kept(goals: tuple[SequentialGoal, ...], searches: int, first_seed: 
     for goal in goals:
         outcomes = [search_on_curve(goal, seed) for seed in range(first_seed, first_seed + searches)]
         wrong = [is_wrong(goal, result, curve) for result, curve, _ in outcomes]
-        yield Kept(
-            goal,
-            searches,
-            sum(lower for lower, _ in wrong),
-            sum(upper for _, upper in wrong),
-            sum(not result.regular for result, _, _ in outcomes),
-            sum(trials for _, _, trials in outcomes) / searches,
-        )
+        irregular = sum(not result.regular for result, _, _ in outcomes)
+        trials = sum(number for _, _, number in outcomes) / searches
+        wrong_lower = sum(lower for lower, _ in wrong)
+        wrong_upper = sum(upper for _, upper in wrong)
+        yield Kept(goal, searches, wrong_lower, wrong_upper, irregular, trials)
 
 
 def search_on_curve(goal: SequentialGoal, seed: int, stuck: int = 1) -> tuple[GoalResult, Curve, int]:
@@ -85,7 +84,8 @@ def search_on_curve(goal: SequentialGoal, seed: int, stuck: int = 1) -> tuple[Go
         controller = MLRsearch([goal], MIN_LOAD, MAX_LOAD)
     luck = 0.0
     while (trial := controller.next_trial()) is not None:
-        luck = luck if controller.trials % stuck else draw.random()
+        if controller.trials % stuck == 0:
+            luck = draw.random()
         lost = goal.loss_ratio + LOST if luck < curve(trial.load) else 0.0
         controller.record(TrialResult(trial, TrialOutput(lost)))
     return controller.result()[goal], curve, controller.trials
@@ -93,7 +93,8 @@ def search_on_curve(goal: SequentialGoal, seed: int, stuck: int = 1) -> tuple[Go
 
 def is_wrong(goal: SequentialGoal, result: GoalResult, curve: Curve) -> tuple[bool, bool]:
     """Whether a regular result's lower bound is a bad load, and whether its upper bound is a good one."""
-    lower, upper = result.relevant_lower_bound, result.relevant_upper_bound
+    lower = result.relevant_lower_bound
+    upper = result.relevant_upper_bound
     if not result.regular or lower is None or upper is None:
         return False, False
     good = goal.exceed_ratio - goal.indifference
@@ -108,7 +109,18 @@ def _curve(goal: SequentialGoal, draw: random.Random, *, hardest: bool) -> Curve
     good = max(0.0, goal.exceed_ratio - gap)
     bad = goal.exceed_ratio + gap
     if hardest:
-        return lambda load: good if load <= capacity else bad
-    least, most = draw.uniform(0.0, good), draw.uniform(bad, 1.0)
+
+        def step(load: float) -> float:
+            return good if load <= capacity else bad
+
+        return step
+
+    least = draw.uniform(0.0, good)
+    most = draw.uniform(bad, 1.0)
     spread = math.exp(draw.uniform(*map(math.log, SPREADS)))
-    return lambda load: least + (most - least) / (1.0 + math.exp(min(50.0, (1.0 - load / capacity) / spread)))
+
+    def slope(load: float) -> float:
+        below = (1.0 - load / capacity) / spread
+        return least + (most - least) / (1.0 + math.exp(min(50.0, below)))
+
+    return slope

@@ -21,8 +21,10 @@ from lossratio_study.checker import DurationSums, faults
 from lossratio_study.outcome import Outcome
 from lossratio_study.suts import Overhead, Subject, named
 
-SEARCH_STREAM, PROOF_STREAM = 0, 1
-"""Streams of random numbers: searches and certificates must not share random numbers."""
+SEARCH_STREAM = 0
+"""Stream of random numbers of searches."""
+PROOF_STREAM = 1
+"""Stream of certificates, which must not share random numbers with searches."""
 REHEARSALS = 5
 """Number of proofs that are tried with each trial duration, to find the fastest."""
 
@@ -53,6 +55,7 @@ def _csit(loss_ratio: float) -> SearchGoal:
         return SearchGoal(loss_ratio, 0.5, 1.0, 21.0, 0.005, 1.0, name=f"loss {loss_ratio * 100:g} %")
 
 
+# A table: each set on a line.
 GOAL_SETS: Mapping[str, GoalSet] = named(
     GoalSet("G1", "NDR and PDR of CSIT", (NDR, PDR)),
     GoalSet("G2", "RFC 2544", (RFC2544,)),
@@ -141,14 +144,17 @@ def search_rows(
     A failed search has its error as fault, and no numbers.
     """
     tonight = algorithm.tonight(subject)
+
+    def proving(seed: int) -> Measurer:
+        return tonight.measurer(overhead, repeat, PROOF_STREAM, seed)
+
     done = search(goal_set, subject, algorithm, tonight.measurer(overhead, repeat, SEARCH_STREAM))
     proof_time = math.nan
     if repeat == 0 and done.outcome is not None:
-        proof_time = certificate(
-            done.outcome.result,
-            lambda seed: tonight.measurer(overhead, repeat, PROOF_STREAM, seed),
-            max(goal.loss_ratio for goal in goal_set.goals) if algorithm.early_verdict else None,
-        ).elapsed
+        certain_above = None
+        if algorithm.early_verdict:
+            certain_above = max(goal.loss_ratio for goal in goal_set.goals)
+        proof_time = certificate(done.outcome.result, proving, certain_above).elapsed
     yield from rows_of(done, goal_set, tonight, overhead, algorithm, repeat, proof_time)
 
 
@@ -180,8 +186,10 @@ def rows_of(
         elapsed = math.fsum(trial.elapsed for trial in outcome.trials)
         trials = len(outcome.trials)
         controller_seconds = outcome.controller_seconds
+
     for number, goal in enumerate(goal_set.goals):
         goal_result = GoalResult(goal, False, None, None, None) if outcome is None else outcome.result[goal]
+        # A row of a table: each field on a line.
         yield Row(
             goal_set=goal_set.name,
             family=subject.family,
@@ -240,11 +248,13 @@ def certificate(
     """
     claims: dict[float, list[tuple[SearchGoal, Bound]]] = {}
     for goal, goal_result in result.items():
-        lower, upper = goal_result.relevant_lower_bound, goal_result.relevant_upper_bound
+        lower = goal_result.relevant_lower_bound
+        upper = goal_result.relevant_upper_bound
         if lower is not None:
             claims.setdefault(lower, []).append((goal, Bound.LOWER))
         if upper is not None and upper != lower:
             claims.setdefault(upper, []).append((goal, Bound.UPPER))
+
     proofs = [
         _best_proof(load, of_load, measurer, number * (REHEARSALS + 1), certain_above)
         for number, (load, of_load) in enumerate(claims.items())
@@ -291,6 +301,7 @@ def _proof(trial: TrialInput, claims: list[tuple[SearchGoal, Bound]], measurer: 
     counted = 0.0
     elapsed = 0.0
     trials = 0
+
     while counted < longest:
         result = TrialResult(trial, measurer.measure(trial))
         counted += result.effective_duration

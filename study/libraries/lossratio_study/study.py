@@ -27,7 +27,9 @@ FAMILY_SETS = {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES, "hard": H
 
 def families_of(family_set: str) -> Mapping[str, Family]:
     """The families of a set by name; the families of a directory of records are its files, see `recorded_families`."""
-    return FAMILY_SETS[family_set] if family_set in FAMILY_SETS else recorded_families(Path(family_set))
+    if family_set in FAMILY_SETS:
+        return FAMILY_SETS[family_set]
+    return recorded_families(Path(family_set))
 
 
 SEEDS_PER_CELL = 5
@@ -61,14 +63,15 @@ class Cell:
     def rows(self) -> list[Row]:
         """Runs the searches."""
         family = families_of(self.family_set)[self.family]
-        return [
-            row
-            for subject in [family.subject(seed) for seed in self.seeds]
-            for repeat in range(self.repeats)
-            for row in search_rows(
-                GOAL_SETS[self.goal_set], subject, self.overhead, algorithm_named(self.algorithm), repeat
-            )
-        ]
+        algorithm = algorithm_named(self.algorithm)
+        goals = GOAL_SETS[self.goal_set]
+
+        rows: list[Row] = []
+        for seed in self.seeds:
+            subject = family.subject(seed)
+            for repeat in range(self.repeats):
+                rows.extend(search_rows(goals, subject, self.overhead, algorithm, repeat))
+        return rows
 
 
 @dataclass(frozen=True)
@@ -101,11 +104,8 @@ class Study:
 
     def _searches(self, goal_set: GoalSet) -> Iterator[tuple[Overhead, str]]:
         """The overheads with the names of the algorithms that search with them, for a set of goals."""
-        taking_part = {
-            name: algorithm
-            for name, algorithm in ((name, algorithm_named(name)) for name in self.algorithms)
-            if algorithm.applies(goal_set.goals)
-        }
+        known = {name: algorithm_named(name) for name in self.algorithms}
+        taking_part = {name: one for name, one in known.items() if one.applies(goal_set.goals)}
         for overhead in self.overheads:
             if overhead.counted and not goal_set.countable_overhead:
                 continue
@@ -176,13 +176,17 @@ def frame_of(rows: Iterable[Row]) -> Any:
     return DataFrame([asdict(row) for row in rows])
 
 
+def _say_nothing(done: int) -> None:
+    """The progress that nobody asked for."""
+
+
 def run_study(
     cells: Sequence[Cell],
     store: Store,
     *,
     jobs: int,
     scheduler: str | None = None,
-    on_progress: Callable[[int], None] = lambda done: None,
+    on_progress: Callable[[int], None] = _say_nothing,
 ) -> None:
     """Runs the unfinished cells, and stores each one as soon as it is finished.
 
@@ -195,6 +199,7 @@ def run_study(
     missing = [cell for cell in cells if not store.has(cell)]
     done = len(cells) - len(missing)
     on_progress(done)
+
     with _backend(scheduler):
         finished = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(
             delayed(_run)(cell) for cell in missing

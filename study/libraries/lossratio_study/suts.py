@@ -45,7 +45,9 @@ class Overhead:
     """Whether it counts towards the goals' duration sums (in the effective duration), as FD.io CSIT's does."""
 
     def __str__(self) -> str:
-        return f"{self.seconds:g}{'-counted' if self.counted else ''}"
+        if self.counted:
+            return f"{self.seconds:g}-counted"
+        return f"{self.seconds:g}"
 
 
 NO_OVERHEAD = Overhead(0.0)
@@ -109,7 +111,9 @@ class Family:
         """The SUT of a seed. With an odd seed it forwards less than its capacity in overload."""
         draw = np.random.default_rng((seed, _number(self.name)))
         max_load = float(draw.choice(self.max_loads))
-        overload = Overload(drop_cost=draw.uniform(0.05, 0.6), dip=draw.uniform(0.0, 0.1)) if seed % 2 else GRACEFUL
+        overload = GRACEFUL
+        if seed % 2:
+            overload = Overload(drop_cost=draw.uniform(0.05, 0.6), dip=draw.uniform(0.0, 0.1))
         max_rate = None if self.generator is None else self.generator * max_load
         return Subject(self.name, seed, self.make(draw, max_load, overload), self.min_load, max_load, max_rate)
 
@@ -131,7 +135,10 @@ def recorded_families(directory: Path) -> Mapping[str, Family]:
 
 
 def _always(sut: Sut) -> Callable[[Draw, float, Overload], Sut]:
-    return lambda draw, max_load, overload: sut
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        return sut
+
+    return made
 
 
 def log_uniform(draw: Draw, low: float, high: float) -> float:

@@ -51,6 +51,7 @@ _RFC_9971 = "RFC 9971"
 _CSIT = "FD.io CSIT's test methodology, MLRsearch"
 _OLDER = (OUR_SEARCH, HERE / "older")
 
+# A table: each system on a line.
 SYSTEMS: Mapping[str, System] = named(
     System(ALGORITHMS[OURS], _RFC_9971, (OUR_SEARCH,)),
     System(ALGORITHMS[EARLY], f"{_RFC_9971}, with early verdicts", (OUR_SEARCH,)),
@@ -75,7 +76,7 @@ def algorithm_named(name: str) -> Algorithm:
         SearchError: If there is none; it names those that there are.
     """
     try:
-        found = resolve_name(name) if ":" in name else _own(name)
+        found = _found(name)
     except (LookupError, ImportError, AttributeError, ValueError) as cause:
         there = ", ".join(map(repr, SYSTEMS))
         raise SearchError(
@@ -87,7 +88,9 @@ def algorithm_named(name: str) -> Algorithm:
     return found
 
 
-def _own(name: str) -> Algorithm:
+def _found(name: str) -> object:
+    if ":" in name:
+        return resolve_name(name)
     if name in HINT_ALGORITHMS:
         return HINT_ALGORITHMS[name]
     return SYSTEMS[name].algorithm
@@ -100,4 +103,6 @@ def code_of(name: str) -> tuple[Path, ...]:
     if name in HINT_ALGORITHMS:
         return OUR_SEARCH, HERE / "nights.py"
     file = Path(getfile(import_module(name.partition(":")[0])))
-    return OUR_SEARCH, file.parent if file.name == "__init__.py" else file
+    if file.name == "__init__.py":
+        return OUR_SEARCH, file.parent
+    return OUR_SEARCH, file

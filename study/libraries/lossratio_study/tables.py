@@ -24,22 +24,17 @@ def group_table(rows: Any, groups: Mapping[str, str]) -> str:
     for algorithm in one.algorithm.unique():
         means = one[one.algorithm == algorithm].groupby(["goal_set", "group"])[["elapsed", "certificate"]].mean()
         for label, column in ((algorithm, "elapsed"), ("  certificate for the same", "certificate")):
-            lines.append([label, *(" / ".join(_at(means[column], name, group) for group in GROUPS) for name in names)])
+            lines.append([label, *(_by_group(means[column], name) for name in names)])
     return text_table(["", *names], lines)
 
 
 def figure_table(figures: Iterable[Figure]) -> str:
     """A table of figures, their demands and verdicts."""
-    lines = [
-        [
-            figure.name,
-            figure.goals,
-            *(_number(number, 3) for number in (figure.value, figure.error)),
-            *(f"{limit:g}" for limit in (figure.must, figure.aim)),
-            figure.verdict,
-        ]
-        for figure in figures
-    ]
+    lines = []
+    for figure in figures:
+        measured = [_number(figure.value, 3), _number(figure.error, 3)]
+        demanded = [f"{figure.must:g}", f"{figure.aim:g}"]
+        lines.append([figure.name, figure.goals, *measured, *demanded, figure.verdict])
     return text_table(["", "goals", "value", "+-", "must", "aim", "verdict"], lines)
 
 
@@ -80,8 +75,10 @@ def hint_family_tables(rows: Any) -> Iterator[tuple[str, str]]:
 def _family_table(rows: Any, cells: Iterable[Callable[[str], str]], *more: str) -> str:
     """A line for each family, and more lines; a column of cells for each goal set."""
     columns = list(cells)
-    names = [*rows.family.unique(), *more]
-    return text_table(["", *by_goal_set(rows)], [[name, *(cell(name) for cell in columns)] for name in names])
+    lines = []
+    for name in (*rows.family.unique(), *more):
+        lines.append([name, *(cell(name) for cell in columns)])
+    return text_table(["", *by_goal_set(rows)], lines)
 
 
 def algorithm_table(rows: Any) -> str:
@@ -91,19 +88,14 @@ def algorithm_table(rows: Any) -> str:
         for algorithm in of_goals.algorithm.unique():
             chosen = of_goals[of_goals.algorithm == algorithm]
             one = searches(chosen)
-            lines.append(
-                [
-                    f"{name} {algorithm}",
-                    *_distribution(one.elapsed),
-                    *_distribution(one.trials),
-                    _number(one.certificate.mean(), 0),
-                    _number(bias(chosen, algorithm).mean(), 3),
-                    _number(spread(chosen, algorithm).mean(), 3),
-                    f"{100.0 * (1.0 - chosen.regular.mean()):.1f}",
-                    str(int((one.faults != "").sum())),
-                    f"{1000.0 * one.controller_seconds.sum() / max(1, one.trials.sum()):.2f}",
-                ]
-            )
+            costs = [*_distribution(one.elapsed), *_distribution(one.trials), _number(one.certificate.mean(), 0)]
+            errors = [figure(chosen, algorithm).mean() for figure in (bias, spread)]
+            irregular = 100.0 * (1.0 - chosen.regular.mean())
+            faults = int((one.faults != "").sum())
+            per_decision = 1000.0 * one.controller_seconds.sum() / max(1, one.trials.sum())
+            quality = [*(_number(error, 3) for error in errors), f"{irregular:.1f}", str(faults)]
+            lines.append([f"{name} {algorithm}", *costs, *quality, f"{per_decision:.2f}"])
+
     times = ["seconds", "median", "95 %", "trials", "median", "95 %", "certificate"]
     return text_table(["", *times, "bias %", "spread %", "irregular %", "faults", "ms/decision"], lines)
 
@@ -111,33 +103,24 @@ def algorithm_table(rows: Any) -> str:
 def bounds_table(rows: Any) -> str:
     """For each SUT, goal and algorithm: the time of a search, and between which loads the lower bound was."""
     groups = rows.groupby(["family", "goal_set", "goal", "algorithm"], sort=False)
-    lines = [
-        [
-            f"{family}: {goal_set}, {goal}, {algorithm}",
-            *(_number(numbers.mean(), 0) for numbers in (chosen.elapsed, chosen.trials)),
-            *(_number(chosen.lower.agg(name), 0) for name in ("min", "median", "max")),
-            f"{int(chosen.regular.sum())} of {len(chosen)}",
-        ]
-        for (family, goal_set, goal, algorithm), chosen in groups
-    ]
+    lines = []
+    for (family, goal_set, goal, algorithm), chosen in groups:
+        costs = [_number(numbers.mean(), 0) for numbers in (chosen.elapsed, chosen.trials)]
+        lower = [_number(chosen.lower.agg(name), 0) for name in ("min", "median", "max")]
+        regular = f"{int(chosen.regular.sum())} of {len(chosen)}"
+        lines.append([f"{family}: {goal_set}, {goal}, {algorithm}", *costs, *lower, regular])
     return text_table(["", "seconds", "trials", "least lower bound", "median", "largest", "regular"], lines)
 
 
 def promise_table(kept: Iterable[Kept]) -> str:
     """How often sequential goals have a wrong bound, beside their promises."""
-    lines = [
-        [
-            str(promise.goal),
-            str(promise.searches),
-            f"{promise.goal.error:g}",
-            _number(promise.error, 4),
-            str(promise.wrong_lower),
-            str(promise.wrong_upper),
-            str(promise.irregular),
-            _number(promise.trials, 0),
-        ]
-        for promise in kept
-    ]
+    lines = []
+    for promise in kept:
+        searches = [str(promise.goal), str(promise.searches)]
+        errors = [f"{promise.goal.error:g}", _number(promise.error, 4)]
+        counts = [str(number) for number in (promise.wrong_lower, promise.wrong_upper, promise.irregular)]
+        lines.append([*searches, *errors, *counts, _number(promise.trials, 0)])
+
     header = ["lossy trials allowed", "SUTs", "promised", "wrong", "lower", "upper", "irregular", "trials"]
     return text_table(header, lines)
 
@@ -155,22 +138,26 @@ def system_table(systems: Iterable[System], goal_sets: Sequence[GoalSet]) -> str
 def text_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table in columns: the first is aligned to the left, the others to the right."""
     table = [list(header), *(list(line) for line in lines)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
-        )
-        for line in table
-    )
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    rows = []
+    for line in table:
+        others = map(str.rjust, line[1:], widths[1:])
+        rows.append("  ".join([line[0].ljust(widths[0]), *others]))
+    return "\n".join(rows)
 
 
-def _at(means: Any, name: str, group: str) -> str:
-    return _number(means.get((name, group), math.nan), 0)
+def _by_group(means: Any, name: str) -> str:
+    """The numbers of a goal set, one for each group."""
+    return " / ".join(_number(means.get((name, group), math.nan), 0) for group in GROUPS)
 
 
 def _cell(*by_family: Any) -> Callable[[str], str]:
     """Numbers of one family, side by side."""
-    return lambda family: " | ".join(_number(series.get(family, math.nan)) for series in by_family)
+
+    def cell(family: str) -> str:
+        return " | ".join(_number(series.get(family, math.nan)) for series in by_family)
+
+    return cell
 
 
 def _number(value: float, digits: int = 2) -> str:

@@ -99,6 +99,7 @@ class _Bench:
         topology = self.testbed.request.topology.name
         subject = Subject(topology, 0, None, self.loads.min_load, self.loads.max_load)
         overhead = algorithm.overhead or NO_OVERHEAD
+
         inputs = {
             "algorithm": algorithm.name,
             "goals": [str(goal) for goal in goal_set.goals],
@@ -108,6 +109,7 @@ class _Bench:
             "min_load_fps": subject.min_load,
             "max_load_fps": subject.max_load,
         }
+
         with self.testbed.ready_for(self.profile) as ready:
             with Journal.open(path, inputs) as journal:
                 journal.is_verified = ready.is_verified
@@ -118,6 +120,7 @@ class _Bench:
                 ready.wait_for_late_frames()
             if ready.is_verified():
                 Journal.prove(path)
+
         yield from rows_of(done, goal_set, subject, overhead, algorithm, repeat)
 
 

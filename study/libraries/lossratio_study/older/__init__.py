@@ -44,11 +44,12 @@ def _one_after_another(
 
     def search(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
         parts = [searched(bisection(goal, subject.min_load, subject.max_load), measurer) for goal in goals]
+        results = [part.result for part in parts]
         together = SearchResult(
-            [goal_result for part in parts for goal_result in part.result.values()],
-            finished=all(part.result.finished for part in parts),
-            elapsed=sum(part.result.elapsed for part in parts),
-            trials=sum(part.result.trials for part in parts),
+            [of_goal for result in results for of_goal in result.values()],
+            finished=all(result.finished for result in results),
+            elapsed=sum(result.elapsed for result in results),
+            trials=sum(result.trials for result in results),
         )
         trials = tuple(trial for part in parts for trial in part.trials)
         return Outcome(together, trials, sum(part.controller_seconds for part in parts))

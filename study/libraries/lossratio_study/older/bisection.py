@@ -69,7 +69,9 @@ class TST009Bisection(ScriptedController):
 
     def _try(self, load: float, purpose: str) -> Generator[Step, TrialResult, None]:
         for repetition in range(1, self._max_repetitions + 1):
-            reason = purpose if repetition == 1 else f"{purpose}; verifies the loss, trial {repetition}"
+            reason = purpose
+            if repetition > 1:
+                reason = f"{purpose}; verifies the loss, trial {repetition}"
             result = yield Step(TrialInput(self._goal.final_trial_duration, load), reason)
             if result.loss_ratio <= self._goal.loss_ratio:
                 self._lower = result
@@ -107,4 +109,6 @@ class RFC2544Bisection(TST009Bisection):
 
 def _lost_frames(result: TrialResult) -> float:
     lost = result.output.lost_frames
-    return result.load * result.duration * result.loss_ratio if lost is None else lost
+    if lost is None:
+        return result.load * result.duration * result.loss_ratio
+    return lost

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
@@ -65,10 +66,9 @@ class Interval:
         bound. A trial inside the interval becomes the upper bound if it has high loss, otherwise the lower bound.
         """
         if result.load in (self.lower.load, self.upper.load):
-            return self._with(
-                result if result.load == self.lower.load else self.lower,
-                result if result.load == self.upper.load else self.upper,
-            )
+            lower = result if result.load == self.lower.load else self.lower
+            upper = result if result.load == self.upper.load else self.upper
+            return self._with(lower, upper)
         is_high = result.loss_ratio > self.loss_ratio
         if not self.is_lower_valid:
             return self._with(result, self.lower) if result.load < self.lower.load else self
@@ -76,7 +76,9 @@ class Interval:
             return self._with(result, self.upper) if is_high else self
         if result.load > self.upper.load:
             return self if self.is_upper_valid else self._with(self.upper, result)
-        return self._with(self.lower, result) if is_high else self._with(result, self.upper)
+        if is_high:
+            return self._with(self.lower, result)
+        return self._with(result, self.upper)
 
     def _with(self, lower: TrialResult, upper: TrialResult) -> Interval:
         return Interval(self.loss_ratio, self.max_load, lower, upper)
@@ -110,6 +112,7 @@ def choose(intervals: Mapping[str, Interval], phase: Phase, min_load: float) -> 
         for name, interval in intervals.items()
         if interval.is_lower_valid or interval.lower.load > min_load
     }
+
     for name, interval in refined.items():
         if not interval.is_lower_valid:
             load = clamped(
@@ -123,6 +126,7 @@ def choose(intervals: Mapping[str, Interval], phase: Phase, min_load: float) -> 
     for name, interval in refined.items():
         if is_wide(interval.width, phase.width_goal):
             return Choice(step_up(interval.lower.load, interval.width / 2.0), f"internal search for {name}")
+
     for name, interval in intervals.items():
         if interval.lower.duration < phase.duration:
             return Choice(interval.lower.load, f"re-measures the lower bound for {name}")
@@ -164,7 +168,7 @@ class MLRsearch2019(ScriptedController):
             SearchError: If an argument makes no sense, or the goals are not these two.
         """
         super().__init__(one_trial_goals(goals), min_load, max_load, timeout)
-        ordered = sorted(self.goals, key=lambda goal: goal.loss_ratio)
+        ordered = sorted(self.goals, key=attrgetter("loss_ratio"))
         if len(ordered) != 2 or ordered[0].loss_ratio != 0.0:
             raise SearchError(
                 "MLRsearch of 2019 searches for two goals: NDR with loss ratio 0, and PDR with a larger one."
@@ -189,11 +193,13 @@ class MLRsearch2019(ScriptedController):
         Returns:
             The trials at the bounds of the first phase's interval, which is wide enough for that phase.
         """
-        duration, width = self.goals[0].first_duration, self._phases[0].width_goal
+        duration = self.goals[0].first_duration
+        width = self._phases[0].width_goal
         upper = yield Step(TrialInput(duration, self.max_load), "initial phase: the maximum load")
         mrr = clamped(min(upper.forwarding_rate, step_down(self.max_load, width)), self.min_load, self.max_load)
         if mrr == self.max_load:
             return upper, upper
+
         lower = yield Step(TrialInput(duration, mrr), "initial phase: MRR")
         if lower.loss_ratio > 0.0:
             mrr2 = clamped(min(lower.forwarding_rate, step_down(mrr, width)), self.min_load, self.max_load)
@@ -201,8 +207,11 @@ class MLRsearch2019(ScriptedController):
             mrr2 = clamped(step_up(mrr, width), self.min_load, self.max_load)
         if mrr2 in (mrr, self.max_load):
             return lower, upper
+
         third = yield Step(TrialInput(duration, mrr2), "initial phase: MRR2")
-        return (third, lower) if mrr2 < mrr else (lower, third)
+        if mrr2 < mrr:
+            return third, lower
+        return lower, third
 
     def _update(self, result: TrialResult) -> None:
         self._intervals = {name: interval.updated(result) for name, interval in self._intervals.items()}

@@ -7,7 +7,7 @@ cannot send count as lost: they are in the trial's loss ratio already (`lossrati
 
 import math
 from collections import defaultdict
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
@@ -74,12 +74,13 @@ class MeasuredLoads:
         ratios = self.effective_loss_ratios()
         lower = [load for load, effective in ratios.items() if effective <= loss_ratio]
         upper = [load for load, effective in ratios.items() if effective > loss_ratio]
-        return MeasuredBounds(
-            lower=lower[-1] if lower else None,
-            second_lower=lower[-2] if len(lower) > 1 else None,
-            upper=upper[0] if upper else None,
-            second_upper=upper[1] if len(upper) > 1 else None,
-        )
+        lower.reverse()
+        return MeasuredBounds(_nth(lower, 0), _nth(lower, 1), _nth(upper, 0), _nth(upper, 1))
+
+
+def _nth(loads: Sequence[float], place: int) -> float | None:
+    """The load at a place; None: there are fewer."""
+    return loads[place] if place < len(loads) else None
 
 
 class Exit(Enum):
@@ -123,10 +124,12 @@ class PhaseRule:
             middle = self._bisect(lower, upper)
             if middle is not None:
                 return Choice(middle, "initial bisect")
+
         if lower is not None:
             return Choice(lower, "re-measures the lower bound")
         if upper is not None:
             return Choice(upper, "re-measures the upper bound")
+
         if current.lower is None:
             return self._extend_down(current, previous)
         if current.upper is None:
@@ -238,6 +241,7 @@ class MLRsearch2021(ScriptedController):
         mrr = clamped(min(first.forwarding_rate, step_down(self.max_load, width)), self.min_load, self.max_load)
         if mrr == self.max_load:
             return
+
         second = yield from self._measure(mrr, self._initial_duration, "initial phase: MRR")
         if second.loss_ratio <= self._loss_ratios[0]:
             mrr2 = clamped(step_up(mrr, width), self.min_load, self.max_load)
@@ -245,6 +249,7 @@ class MLRsearch2021(ScriptedController):
             mrr2 = clamped(min(second.forwarding_rate, step_down(mrr, width)), self.min_load, self.max_load)
         if mrr2 in (mrr, self.max_load):
             return
+
         yield from self._measure(mrr2, self._initial_duration, "initial phase: MRR2")
         # External search from MRR and MRR2 is faster than bisecting up to the maximum load.
         self._measured[self._initial_duration].forget(self.max_load)

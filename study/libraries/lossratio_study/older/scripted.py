@@ -137,6 +137,7 @@ class ScriptedController(ABC):
         self.elapsed = 0.0
         self.trials = 0
         self._timeout = math.inf if timeout is None else timeout
+
         if not self.goals:
             raise SearchError("A search needs at least one search goal.")
         if not 0.0 < self.min_load <= self.max_load < math.inf:
@@ -145,6 +146,7 @@ class ScriptedController(ABC):
             )
         if not self._timeout > 0.0:
             raise SearchError(f"A search's timeout must be a positive number of seconds, not {timeout!r}.")
+
         self._script = self._search()
         self._started = False
         self._step: Step | None = None
