@@ -6,6 +6,7 @@ A field's name ends in its unit: ``_fps`` frames per second, ``_bps`` bits per s
 
 import ast
 import inspect
+import linecache
 import sys
 from datetime import timezone
 from functools import cache
@@ -88,21 +89,24 @@ def docstrings_of_fields(kind: type) -> dict[str, str]:
         for name, one in getattr(kind, "model_fields", {}).items()
         if one.description
     }
-    return {
+    # pydantic's own class has no fields, and a source that takes longer to read than all of ours.
+    bases = [base for base in reversed(kind.__mro__) if base not in pydantic.BaseModel.__mro__]
+    found = {
         field: text
-        for base in reversed(kind.__mro__)
+        for base in bases
         for (name, field), text in _docstrings(base.__module__).items()
         if name == base.__name__
-    } | stated
+    }
+    return found | stated
 
 
 @cache
 def _docstrings(module: str) -> dict[tuple[str, str], str]:
     """The docstrings of fields by class and field."""
-    try:
-        tree = ast.parse(inspect.getsource(sys.modules[module]))
-    except (OSError, TypeError):  # There is no source, as of `object`.
-        return {}
+    loaded = sys.modules[module]
+    # No line where there is no source, as of `object`. `inspect.getsource` first looks at every module that is loaded.
+    lines = linecache.getlines(getattr(loaded, "__file__", None) or "", vars(loaded))
+    tree = ast.parse("".join(lines))
     found = {}
     for kind in (node for node in tree.body if isinstance(node, ast.ClassDef)):
         for field, after in pairwise(kind.body):

@@ -59,8 +59,7 @@ def checked(goal: SearchGoal, trials: Sequence[TrialResult]) -> Checked:
             break
         if is_bound(goal, _at(trials, load), upper=False):
             lower = load
-    throughput = None if lower is None else lower * (1.0 - _quantile(goal, _at(trials, lower)))
-    return Checked(lower, upper, throughput)
+    return Checked(lower, upper, _throughput(goal, trials, lower))
 
 
 def _tested(goal: SequentialGoal, trials: Sequence[TrialResult]) -> Checked:
@@ -78,6 +77,7 @@ def _tested(goal: SequentialGoal, trials: Sequence[TrialResult]) -> Checked:
         if trial.duration == goal.final_trial_duration and (trial.loss_ratio > goal.loss_ratio or not trial.is_early)
     ]
     block = _block(goal, full)
+
     for trial in full:
         load = trial.load
         if not ((lower is None or load > lower) and (upper is None or load < upper)):
@@ -93,19 +93,29 @@ def _tested(goal: SequentialGoal, trials: Sequence[TrialResult]) -> Checked:
         sides = _sides(goal, low, high)
         # A load's share of the goal's error, by its place in the order of tests.
         pair = order.index(load) // 2
-        share = Fraction(3, 10) if pair == 0 else Fraction(4, 10) / (2 * pair * (pair + 1))
+        share = Fraction(3, 10)
+        if pair > 0:
+            share = Fraction(4, 10) / (2 * pair * (pair + 1))
         needed = (1 / (_written(goal.error) * share)) ** block
+
         if all(side < needed for side in sides) and low + high >= goal.most_trials:
             unsure.add(load)
-            sides = (
-                (needed, Fraction(0)) if high <= _written(goal.exceed_ratio) * (low + high) else (Fraction(0), needed)
-            )
+            sides = (Fraction(0), needed)
+            if high <= _written(goal.exceed_ratio) * (low + high):
+                sides = (needed, Fraction(0))
         if sides[0] >= needed:
             lower = load
         elif sides[1] >= needed:
             upper = load
-    throughput = None if lower is None else lower * (1.0 - _quantile(goal, _at(trials, lower)))
-    return Checked(lower, upper, throughput, bool(unsure & {lower, upper}))
+
+    return Checked(lower, upper, _throughput(goal, trials, lower), bool(unsure & {lower, upper}))
+
+
+def _throughput(goal: SearchGoal, trials: Sequence[TrialResult], lower: float | None) -> float | None:
+    """The conditional throughput at a lower bound; None: there is no bound."""
+    if lower is None:
+        return None
+    return lower * (1.0 - _quantile(goal, _at(trials, lower)))
 
 
 def _block(goal: SequentialGoal, trials: Sequence[TrialResult]) -> int:
@@ -116,6 +126,7 @@ def _block(goal: SequentialGoal, trials: Sequence[TrialResult]) -> int:
     expected = Fraction(0)
     variance = Fraction(0)
     changes = 0
+
     for lossy in outcomes.values():
         trials_here = len(lossy)
         pairs = 2 * sum(lossy) * (len(lossy) - sum(lossy))
@@ -123,13 +134,15 @@ def _block(goal: SequentialGoal, trials: Sequence[TrialResult]) -> int:
             expected += Fraction(pairs, trials_here)
             variance += Fraction(pairs * (pairs - trials_here), trials_here**2 * (trials_here - 1))
             changes += sum(before != after for before, after in pairwise(lossy))
+
     is_alike = expected > changes and 4 * (expected - changes) ** 2 > 25 * variance
     return math.ceil(expected / changes) if is_alike else 1
 
 
 def _sides(goal: SequentialGoal, low: int, high: int) -> tuple[Fraction, Fraction]:
     """How many times as probable the trials are on the verdict's side: for a lower and for an upper bound."""
-    exceed, indifference = _written(goal.exceed_ratio), _written(goal.indifference)
+    exceed = _written(goal.exceed_ratio)
+    indifference = _written(goal.indifference)
     if indifference == 0:
         at_exceed = exceed**high * (1 - exceed) ** low
         below = _integral(high, low, exceed)
@@ -144,9 +157,11 @@ def _sides(goal: SequentialGoal, low: int, high: int) -> tuple[Fraction, Fractio
 
 def _integral(high: int, low: int, end: Fraction) -> Fraction:
     """The integral of q**high * (1 - q)**low from 0 to an end."""
-    return sum(
-        (math.comb(low, k) * (-1) ** k * end ** (high + k + 1) / (high + k + 1) for k in range(low + 1)), Fraction(0)
-    )
+    total = Fraction(0)
+    for k in range(low + 1):
+        power = high + k + 1
+        total += math.comb(low, k) * (-1) ** k * end**power / power
+    return total
 
 
 def _goal_faults(
@@ -154,21 +169,26 @@ def _goal_faults(
 ) -> Iterator[str]:
     goal = claimed.goal
     shown = checked(goal, trials)
-    lower, upper = shown.relevant_lower_bound, shown.relevant_upper_bound
+    lower = shown.relevant_lower_bound
+    upper = shown.relevant_upper_bound
     at_max = lower is not None and lower >= max_load
+
     if claimed.relevant_lower_bound != lower:
         yield f"the relevant lower bound is {lower!r}, not {claimed.relevant_lower_bound!r}"
     if claimed.relevant_upper_bound != (lower if at_max else upper):
         yield f"the relevant upper bound is {upper!r}, not {claimed.relevant_upper_bound!r}"
-    ours, theirs = shown.conditional_throughput, claimed.conditional_throughput
+
+    ours = shown.conditional_throughput
+    theirs = claimed.conditional_throughput
     if ours != theirs and (ours is None or theirs is None or not math.isclose(ours, theirs, rel_tol=ROUNDING)):
         yield f"the conditional throughput is {ours!r}, not {theirs!r}"
+
     narrow = lower is not None and upper is not None and upper - lower <= goal.width * upper * (1.0 + ROUNDING)
     if claimed.regular != (narrow and not shown.unsure):
-        yield f"with bounds {lower!r} and {upper!r} the result is {'irregular' if claimed.regular else 'regular'}"
+        truth = "irregular" if claimed.regular else "regular"
+        yield f"with bounds {lower!r} and {upper!r} the result is {truth}"
     if (claimed.reason is IrregularReason.UNSURE) != (narrow and shown.unsure):
-        by_limit = "" if shown.unsure else "not "
-        yield f"a bound is {by_limit}decided by the limit of trials, but the reason is {claimed.reason!s}"
+        yield f"a bound is {_not(shown.unsure)}decided by the limit of trials, but the reason is {claimed.reason!s}"
     if not claimed.regular and not narrow:
         yield from _reason_faults(claimed.reason, at_max, upper is not None and upper <= min_load, any_failed)
         if claimed.reason is IrregularReason.STALLED and not _has_stalled(goal, trials):
@@ -177,13 +197,18 @@ def _goal_faults(
 
 def _reason_faults(reason: IrregularReason | None, at_max: bool, at_min: bool, any_failed: bool) -> Iterator[str]:
     if (reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND) != at_max:
-        yield f"the maximum load is {'' if at_max else 'not '}a lower bound, but the reason is {reason!s}"
+        yield f"the maximum load is {_not(at_max)}a lower bound, but the reason is {reason!s}"
     if (reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND) != at_min:
-        yield f"the minimum load is {'' if at_min else 'not '}an upper bound, but the reason is {reason!s}"
+        yield f"the minimum load is {_not(at_min)}an upper bound, but the reason is {reason!s}"
     if reason is IrregularReason.OTHER_GOAL_FAILED and not any_failed:
         yield "no goal failed at the minimum load, so the search should not have ended"
     if reason is None:
         yield "an irregular result has no reason"
+
+
+def _not(is_true: bool) -> str:
+    """The word that makes a statement true."""
+    return "" if is_true else "not "
 
 
 def _has_stalled(goal: SearchGoal, trials: Sequence[TrialResult]) -> bool:
@@ -237,13 +262,16 @@ class DurationSums:
 
     def is_bound(self, *, upper: bool) -> bool:
         """Whether the load is an upper bound, or a lower bound."""
-        sums, exceed_ratio = self._sums, self._exceed_ratio
+        sums = self._sums
+        exceed_ratio = self._exceed_ratio
         balancing = sums[False, True] * exceed_ratio / (1 - exceed_ratio)
         high = sums[True, False] + max(Fraction(0), sums[False, False] - balancing)
         whole = max(sums[True, True] + high, Fraction(_nanoseconds(self._goal.duration_sum)))
         optimistic = high / whole <= exceed_ratio
         pessimistic = (whole - sums[True, True]) / whole <= exceed_ratio
-        return not (optimistic or pessimistic) if upper else optimistic and pessimistic
+        if upper:
+            return not (optimistic or pessimistic)
+        return optimistic and pessimistic
 
 
 def _quantile(goal: SearchGoal, trials: Iterable[TrialResult]) -> float:
