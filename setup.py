@@ -59,6 +59,7 @@ setup(
         "Issues": f"{REPOSITORY}/issues",
     },
     package_dir={"": "libraries"},
+    py_modules=["LossRatio"],
     # Folders of data count as packages, too: setuptools warns of each that is none.
     packages=find_namespace_packages("libraries", include=["lossratio", "lossratio.*"]),
     package_data={

@@ -19,7 +19,7 @@ from lossratio.commands.main import first_line, sections
 from lossratio.records import docstrings_of_fields
 from lossratio.results import installed_kinds
 
-LIBRARY = "lossratio.keywords.LossRatio"
+LIBRARY = "LossRatio"
 KEYWORD_PAGE = "reference/keywords"
 COMMAND_PAGE = "reference/commands"
 PYTHON_PAGE = "reference/python"

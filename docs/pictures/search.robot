@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation       The search that the README shows: `make pictures` runs it and draws docs/pictures/search.svg.
 
-Library             lossratio.keywords.LossRatio
+Library             LossRatio
 
 Suite Setup         Set Up Testbed    ${CURDIR}/testbed.yaml
 Suite Teardown      Tear Down Testbed

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation       The soak test on the first page of the documentation: `make pictures` draws docs/pictures/soak.svg.
 
-Library             lossratio.keywords.LossRatio
+Library             LossRatio
 
 Suite Setup         Set Up Testbed    ${CURDIR}/testbed.yaml
 Suite Teardown      Tear Down Testbed

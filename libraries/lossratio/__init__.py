@@ -30,6 +30,9 @@ __all__ = list(_ROOM_OF)
 
 
 def __getattr__(name: str) -> object:
+    if name == __name__:
+        # Robot Framework asks for it when a suite imports this module as a library.
+        return import_module("lossratio.keywords.wrong_import").WrongImport
     try:
         room = _ROOM_OF[name]
     except KeyError:

@@ -34,9 +34,15 @@ CLAIMS = {
         "a_run_that_was_stopped_goes_on_and_is_one_run",
     ),
     "You need Python 3.10 or later": ("test_packaging.py", "the_lowest_versions_that_are_tested_are_those"),
-    "you can be root or an ordinary user": ("local_testbed/test_testbed_nodes.py", "all_of_this_holds_for_an_ordinary_user"),
+    "you can be root or an ordinary user": (
+        "local_testbed/test_testbed_nodes.py",
+        "all_of_this_holds_for_an_ordinary_user",
+    ),
     "builds a testbed from network namespaces": ("commands/test_init.py", "enter_alone_ends_with_a_number_measured_or"),
-    "Then it removes the testbed": ("local_testbed/test_testbed_life.py", "a_testbed_that_was_taken_down_has_left_nothing"),
+    "Then it removes the testbed": (
+        "local_testbed/test_testbed_life.py",
+        "a_testbed_that_was_taken_down_has_left_nothing",
+    ),
     "between the bounds, 50,942 and 51,197 fps": ("../../tools/release-check", "demo"),
     "is a page about the run": ("test_site.py", "no_page_fetches_anything_from_another_host"),
     "or is too busy, the demo simulates the bridge, and says why": (

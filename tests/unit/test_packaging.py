@@ -66,7 +66,7 @@ def test_the_wheel_holds_every_module_and_resource(wheel_contents):
     }
     assert {name.split("/")[1] for name in data} == set(linked)
     data.add("lossratio/commands/new_lab.robot")
-    assert modules | data <= set(wheel_contents)
+    assert modules | data | {"LossRatio.py"} <= set(wheel_contents)
 
 
 def test_the_wheel_has_the_version_that_results_and_records_of_runs_name(wheel_contents):
@@ -94,7 +94,7 @@ def test_links_and_picture_of_the_readme_lead_into_the_repository_on_pypi(metada
     text = metadata.get_payload()
     targets = re.findall(r"<([^<>\s]+)>`_", text) + re.findall(r"^\.\. image:: (.*)$", text, re.MULTILINE)
     ours = [target for target in targets if "/main/" in target]
-    assert len(ours) > 15
+    assert len(ours) > 10
     assert all(target.startswith("https://") for target in targets)
     assert [target for target in ours if not (ROOT / target.partition("/main/")[2]).exists()] == []
     owner = source.removeprefix("https://github.com/")

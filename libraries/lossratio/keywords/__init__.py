@@ -1,4 +1,6 @@
-"""Robot Framework keywords; import them with ``Library    lossratio.keywords.LossRatio``.
+"""Robot Framework keywords; import them with ``Library    LossRatio``.
+
+The long name ``lossratio.keywords.LossRatio`` means the same library.
 
 Each name is imported when it is asked for: the library needs every kind of measurement, and a package with a kind of
 its own may import this face.

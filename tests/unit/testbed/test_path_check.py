@@ -161,8 +161,7 @@ def test_a_dut_that_lets_nothing_out_is_named_with_the_place_where_it_drops():
 
 
 @pytest.mark.parametrize(
-    ("flows", "words"),
-    [(10, "its 10 flows"), (254, "10 of 254 flows"), (10_000, r"10 of 10,000 flows, from all over")],
+    ("flows", "words"), [(10, "its 10 flows"), (254, "10 of 254 flows"), (10_000, r"10 of 10,000 flows, from all over")]
 )
 def test_of_a_dut_that_lets_none_out_it_is_said_how_many_flows_were_checked(flows, words):
     dut = CountingDut(HOPS[1], {"west": SENT, "east": SENT}, {"west": SENT, "east": 0})
