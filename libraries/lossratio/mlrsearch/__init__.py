@@ -35,9 +35,13 @@ from lossratio.mlrsearch.grid import LoadGrid as LoadGrid
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES as EARLIER_SEARCHES
 from lossratio.mlrsearch.memory import (
     ENOUGH as ENOUGH,
+    FEWER_AGAIN as FEWER_AGAIN,
+    LARGEST_SHARE as LARGEST_SHARE,
+    LONG_REST as LONG_REST,
     RestAnswer as RestAnswer,
+    failed_since_loss as failed_since_loss,
+    fewer_after_rest as fewer_after_rest,
     rest_answers as rest_answers,
-    usual_rest as usual_rest,
 )
 from lossratio.mlrsearch.result import (
     GoalResult as GoalResult,

@@ -14,7 +14,7 @@ from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import hint_of
-from lossratio.mlrsearch.memory import CONTROL, MEMORY, RESTED, Memory, Rested
+from lossratio.mlrsearch.memory import CONTROL, MEMORY, RESTED, Memory, Rested, first_question
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_of
 from lossratio.mlrsearch.rules import GoalView, choose
 from lossratio.mlrsearch.stages import GoalBounds
@@ -65,10 +65,14 @@ class Purpose:
     def __str__(self) -> str:
         if not self.goals:
             return "warm-up at the maximum load; its result is discarded"
+        searched = "as in earlier searches" if self.hinted else "as in the search"
         if self.rule == RESTED:
-            return f"does the SUT pass more after a rest? {_EXPECTATIONS[self.expected]}, as in the search"
+            change = "less" if self.expected is Bound.LOWER else "more"
+            return f"does the SUT pass {change} after a rest? {_EXPECTATIONS[self.expected]}, {searched}"
         if self.rule == CONTROL:
-            return f"a control of the trial after a rest: {_EXPECTATIONS[self.expected]}, as in the search"
+            return (
+                f"a control of the trial after a rest: {_EXPECTATIONS[self.expected]}, {searched}"
+            )
         if self.rule == MEMORY:
             return f"does the SUT remember loss? {_EXPECTATIONS[self.expected]} {_IF_IT_REMEMBERS[self.expected]}"
 
@@ -114,6 +118,8 @@ class MLRsearch:
         hints: Iterable[Sequence[TrialResult]] = (),
         early_verdict: bool = False,
         memory_rest: float = 0.0,
+        memory_share: float = math.inf,
+        has_rested: bool = False,
         load_step: float = 0.0,
     ) -> None:
         """Prepares a search.
@@ -130,8 +136,10 @@ class MLRsearch:
                 search first. They choose where the search starts, and are no evidence.
             early_verdict: Whether a trial may end as soon as it is certain to be a high-loss trial for every goal. It
                 counts as a full one then, so all verdicts are those of full trials; only the order of trials differs.
-            memory_rest: Seconds of rest before a trial at the end that shows whether the SUT passes more then; 0: there
-                is no such trial.
+            memory_rest: Seconds of rest before a trial that shows whether the SUT passes more or less then; 0: there is
+                no such trial. It is the first one, if hints promise the bounds; otherwise the last one.
+            memory_share: The largest share of the time of the search that this rest may take; otherwise it is left out.
+            has_rested: Whether the SUT will have had that rest when the search begins.
             load_step: The generator sends multiples of this load, in frames per second; 0: any load.
 
         Raises:
@@ -161,13 +169,22 @@ class MLRsearch:
         self._curve = LossCurve()
         shortest = min(goal.first_duration for goal in self.goals)
         self._memory = Memory(self._grid, shortest)
-        self._rested = Rested(self._grid, shortest, memory_rest, self._certain_above)
         self._pace = Pace()
         earlier = tuple(hints)
         by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
-        self.hinted_loads = {
-            goal: self._grid.load(hint.lower) for goal, hint in by_goal.items() if hint is not None
-        }
+        promised = {goal: hint.lower for goal, hint in by_goal.items() if hint is not None}
+        self.hinted_loads = {goal: self._grid.load(lower) for goal, lower in promised.items()}
+        last = earlier[-1] if earlier else ()
+        is_free = has_rested or memory_rest <= memory_share * sum(trial.elapsed for trial in last)
+        asks_first = memory_rest > 0.0 and warm_up_duration is None and is_free
+        self._rested = Rested(
+            self._grid,
+            shortest,
+            memory_rest,
+            self._certain_above,
+            share=memory_share,
+            first=first_question(promised, self._grid, last) if asks_first else None,
+        )
         self._views = tuple(
             GoalView(goal, self._grid, self._curve, hint, early_verdict=early_verdict)
             for goal, hint in by_goal.items()
@@ -252,9 +269,12 @@ class MLRsearch:
         if self.next_trial() is None:
             return Forecast(0.0, 0.0, 0.0)
         warm_up = 0.0 if self._warm_up is None else self._pace.elapsed(self._warm_up.duration)
-        left = forecast(self._views, self._pace, warm_up + self._rested.time_left(self._pace))
+        left = forecast(self._views, self._pace, warm_up)
+        last = self._rested.time_left(self._pace, self.elapsed + left.seconds)
         most = self._timeout - self.elapsed
-        return Forecast(min(left.seconds, most), min(left.low, most), min(left.high, most))
+        return Forecast(
+            min(left.seconds + last, most), min(left.low + last, most), min(left.high + last, most)
+        )
 
     def _decide(self) -> tuple[TrialInput, Purpose] | None:
         if self.elapsed >= self._timeout:
@@ -265,6 +285,11 @@ class MLRsearch:
             )
         if self._is_failed():
             return None
+
+        first = self._rested.first_trial()
+        if first is not None:
+            trial, expected, rule = first
+            return trial, self._purpose(trial, expected, rule, hinted=True)
 
         proposals = self._proposals()
         if not proposals:
@@ -288,25 +313,39 @@ class MLRsearch:
 
         view = max(self._views, key=lambda view: (view.too_much(), view.goal.loss_ratio))
         upper = view.relevant_bounds().upper or view.too_much()
-        rested = self._rested.next_trial(view.too_much(), upper, view.goal.loss_ratio)
+        rested = self._rested.next_trial(
+            view.too_much(),
+            upper,
+            view.goal.loss_ratio,
+            strictest=min(goal.loss_ratio for goal in self.goals),
+            elapsed=self.elapsed,
+        )
 
-        for rule, question in ((MEMORY, self._memory.next_trial()), (RESTED, rested)):
-            if question is not None:
-                trial, expected = question
-                rule = CONTROL if rule == RESTED and not trial.rest else rule
-                bounds = self._views[0].relevant_bounds()
-                return trial, Purpose(
-                    self.goals,
-                    trial.load,
-                    trial.duration,
-                    expected,
-                    *bounds,
-                    coarse=True,
-                    hinted=False,
-                    rule=rule,
-                )
-
+        remembered = self._memory.next_trial()
+        if remembered is not None:
+            trial, expected = remembered
+            return trial, self._purpose(trial, expected, MEMORY)
+        if rested is not None:
+            trial, expected, rule = rested
+            return trial, self._purpose(trial, expected, rule)
         return None
+
+    def _purpose(
+        self, trial: TrialInput, expected: Bound, rule: str, *, hinted: bool = False
+    ) -> Purpose:
+        """Why a trial is chosen that asks something besides the goals' bounds."""
+        lower, upper = self._views[0].relevant_bounds()
+        return Purpose(
+            self.goals,
+            trial.load,
+            trial.duration,
+            expected,
+            lower,
+            upper,
+            coarse=True,
+            hinted=hinted,
+            rule=rule,
+        )
 
     def _proposals(self) -> list[tuple[TrialInput, Purpose]]:
         return [proposal for view in self._views if (proposal := self._proposal(view)) is not None]

@@ -60,7 +60,8 @@ class Pace:
     def add(self, result: TrialResult) -> None:
         """Counts a trial."""
         self._trials += 1
-        self._elapsed += result.elapsed - result.traffic_duration - result.input.rest
+        # Of a rest, only what was missing has passed in the trial.
+        self._elapsed += max(0.0, result.elapsed - result.traffic_duration - result.input.rest)
         self._effective += result.effective_duration - result.duration
 
     def elapsed(self, duration: float) -> float:

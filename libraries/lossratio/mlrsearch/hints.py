@@ -121,7 +121,7 @@ def hint_of(
     None if none of the last searches found a lower bound.
     """
     searches = [
-        (*found, overload_of(grid, night[0]), night)
+        (*found, _first_overload(grid, night), night)
         for night in earlier
         if (found := _bounds(goal, grid, night)) is not None
     ]
@@ -213,6 +213,12 @@ def overload_of(grid: LoadGrid, trial: TrialResult) -> float | None:
     """The place of a forwarding rate at maximum load on the grid; None: another load, or below the minimum load."""
     rate = trial.load * (1.0 - trial.loss_ratio * trial.duration / trial.traffic_duration)
     return grid.position(rate) if trial.load == grid.max_load and rate > grid.min_load else None
+
+
+def _first_overload(grid: LoadGrid, trials: Sequence[TrialResult]) -> float | None:
+    """The place of the forwarding rate in the first trial at maximum load; only one after a rest may come before it."""
+    first = next((trial for trial in trials if not trial.input.rest), None)
+    return None if first is None else overload_of(grid, first)
 
 
 def _bounds(

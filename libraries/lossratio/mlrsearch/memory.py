@@ -5,12 +5,17 @@ gives it away is the first trial: it was in overload, and yet it forwarded more 
 loss leave the SUT rested. If it then forwards at several loads what it lost before, and loses frames again right after
 the next loss, it remembers. `lossratio.mlrsearch.constancy` sees that in these trials, with its size.
 
-A memory that is longer than trials rest needs a rest of its own, and a control: the same load right after a loss. Only
-frames that the SUT lost count in either question. Where frames that were not sent leave a trial open, it is repeated.
+A memory that is longer than trials rest needs a rest of its own, and a control: the same load right after a loss.
+Before the first trial of a search a SUT has rested anyway. So where earlier searches promise the bounds, this trial is
+just above them; the next time it is at a lower bound, and shows whether the SUT passes less after a rest.
+
+Only frames that the SUT lost count in these questions. Where frames that were not sent leave a trial open, it is
+repeated.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
@@ -27,6 +32,10 @@ RESTED = "rested"
 """Name of the rule that chose a trial after a rest; see `Rested`."""
 CONTROL = "control"
 """Name of the rule that chose a trial of its control; see `Rested`."""
+SINCE_LOSS = "since loss"
+"""Name of the rule that chose a trial after a long time without loss, in place of a rest."""
+OVERLOAD = "look"
+"""Name of the rule that chose the trial at maximum load, with which the search itself begins after the first one."""
 
 LONG_REST = 15.0
 """Seconds without traffic before a trial that asks whether the SUT passes more after a rest."""
@@ -50,8 +59,21 @@ MOST_ATTEMPTS = 3
 TRIALS_OF_CONTROL = 2
 """Trials of a control: one at maximum load, which is to lose frames, and then the load itself."""
 
-LEAST_EVIDENCE = 5.0
-"""Seconds of a duration sum from which on a search has such a trial; quick goals have 2 s."""
+LARGEST_SHARE = 0.25
+"""The largest share of the time of a search that such a rest takes, unless it is asked for.
+
+A picture: a search for NDR and PDR takes 44 s without overhead, so it ends without a rest of 15 s. One that takes 70 s
+has it.
+"""
+
+ABOVE = 2
+"""Goal widths above the lower bounds of earlier searches, where the first trial of a search shows a memory of loss."""
+
+FEWER_AGAIN = 2
+"""So often a load must fail after a rest and pass right after that before there is a doubt: one time may be chance."""
+
+NEAR = 3
+"""Grid steps above the load that would be asked first after a rest, within which another trial answers as well."""
 
 CLIMB = 4
 """Factor of the grid steps above the bounds from one such trial to the next: 1, 4, 16, 64, 256."""
@@ -68,16 +90,6 @@ REST = 5.0
 
 MARGIN = 1
 """Grid steps that loads stay away from the two forwarding rates."""
-
-
-def usual_rest(goals: Iterable[SearchGoal], *, is_black_box: bool = False) -> float:
-    """Seconds of that rest for a search; 0: none, as there is little evidence for each load anyway.
-
-    A black box, of which nothing is known, is always asked.
-    """
-    if is_black_box or any(goal.duration_sum >= LEAST_EVIDENCE for goal in goals):
-        return LONG_REST
-    return 0.0
 
 
 class Memory:
@@ -102,9 +114,14 @@ class Memory:
         lost = sut_loss_ratio(result) * result.duration / result.traffic_duration
         offered = offered_load(result)
         forwarded = offered * (1.0 - lost)
-        if self._first is None:
+        if self._first is None and not result.input.rest:
+            # The first trial that is offered enough: one after a rest of its own is just above the bounds, or below.
             self._first = forwarded
-        elif self._quiet == 0.0 and forwarded < (1.0 - LESS) * min(offered, self._first):
+        elif (
+            self._first is not None
+            and self._quiet == 0.0
+            and forwarded < (1.0 - LESS) * min(offered, self._first)
+        ):
             self._weak = max(self._weak, forwarded)
 
         if self._plan and (result.load, result.duration) == (self._plan[0][0], self._duration):
@@ -177,14 +194,31 @@ def rest_answers(
 ) -> dict[float, RestAnswer]:
     """What the trials after a rest, and their controls, say about each load, by the frames that the SUT lost.
 
-    Of a load that was asked again, the last answer counts.
+    Of a load that was asked again, the last answer counts. Loads below the upper bound have none.
 
     Args:
         results: The trials of a search that count, in the order measured.
         upper: The relevant upper bound, frames per second: what passes must have been offered more.
         allowed: The loss ratio of a trial that passes.
     """
-    return dict(_each_answer(results, upper, allowed))
+    answers = _each_answer(results, upper, allowed)
+    return {load: answer for load, answer in answers if load >= upper}
+
+
+def failed_since_loss(
+    results: Iterable[TrialResult], upper: float, seconds: float
+) -> TrialResult | None:
+    """The first trial from a load on that lost frames of the SUT after so long without loss; None: there is none.
+
+    Args:
+        results: The trials of a search that count, in the order measured.
+        upper: The load, in frames per second.
+        seconds: Least seconds without loss before the trial.
+    """
+    since = SinceLoss(seconds)
+    for result in results:
+        since.add(result)
+    return since.failed(upper)
 
 
 def _each_answer(
@@ -229,78 +263,290 @@ def _passes(result: TrialResult, upper: float, allowed: float) -> bool | None:
     return None
 
 
-class Rested:
-    """The last trials of a search: short and whole ones at loads above all upper bounds, each after a rest.
+def fewer_after_rest(results: Sequence[TrialResult], allowed: float) -> tuple[TrialResult, ...]:
+    """The trials that failed after a rest, although the same load passed right after that.
 
-    Most SUTs lose frames in the first one, and that was all. A load that passes has a control: right after a loss, in a
-    trial at maximum load, it is measured again, as in the search. A SUT that remembers a loss for longer than trials
-    rest fails there, and so does one that is slow only at the beginning of a trial, where early verdicts end trials.
-    As their loads are above the bounds, these trials change no bound; unless the maximum load is one, which is asked
-    itself.
+    Args:
+        results: The trials of a search that count, in the order measured.
+        allowed: The loss ratio of a trial that passes.
+    """
+    return tuple(
+        result
+        for result, control in pairwise(results)
+        if result.input.rest
+        and not control.input.rest
+        and _is_control(control, result)
+        and sut_loss_ratio(result) > allowed >= control.loss_ratio
+    )
+
+
+class SinceLoss:
+    """Trials that came after a long time without loss: a SUT that remembers a loss has forgotten it by then.
+
+    A picture: a trial of 60 s at 100 kfps lost nothing, and the next one, at 100.5 kfps, loses frames. It would pass if
+    a loss had made the SUT weak for some seconds.
+
+    Args:
+        long: Seconds of a long time.
+
+    Attributes:
+        trials: The trials.
+    """
+
+    def __init__(self, long: float) -> None:
+        self.trials: list[TrialResult] = []
+        self._long = long
+        self._seconds = 0.0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a trial now would be one of them."""
+        return self._seconds >= self._long
+
+    def add(self, result: TrialResult) -> None:
+        """Takes in a trial."""
+        if self.is_long and not result.input.rest:
+            self.trials.append(result)
+        self._seconds = 0.0 if sut_loss_ratio(result) > 0.0 else self._seconds + result.elapsed
+
+    def has_asked(self, bound: float) -> bool:
+        """Whether one of them was at a bound or above."""
+        return any(result.load >= bound for result in self.trials)
+
+    def failed(self, bound: float, most: float = math.inf) -> TrialResult | None:
+        """The first of them, from a bound to this load at most, that lost frames of the SUT; None: there is none."""
+        return next(
+            (
+                result
+                for result in self.trials
+                if bound <= result.load <= most and sut_loss_ratio(result) > 0.0
+            ),
+            None,
+        )
+
+
+@dataclass(frozen=True)
+class FirstQuestion:
+    """What the first trial of a search asks, as the SUT has rested before it."""
+
+    load: float
+    """Its load, in frames per second."""
+    bound: float
+    """The upper bound that earlier searches promise, in frames per second; below the load in the first case here."""
+    allowed: float
+    """The loss ratio of a trial that passes."""
+
+    @property
+    def expected(self) -> Bound:
+        """What the load is expected to be."""
+        return Bound.UPPER if self.load > self.bound else Bound.LOWER
+
+
+def first_question(
+    promised: Mapping[SearchGoal, int], grid: LoadGrid, last: Sequence[TrialResult]
+) -> FirstQuestion | None:
+    """What the first trial of a search asks: whether the SUT passes more after a rest, or less; they take turns.
+
+    None: earlier searches promise no bounds.
+
+    Args:
+        promised: The lower bounds that earlier searches promise, as indices on the grid.
+        grid: The loads of the search.
+        last: The trials of the last one of them, in the order measured.
+    """
+    if not promised:
+        return None
+
+    strictest = min(promised, key=lambda goal: promised[goal])
+    highest = max(promised, key=lambda goal: promised[goal])
+    lowest = grid.load(promised[strictest])
+    width = grid.steps_within(highest.width)
+    above = promised[highest] + ABOVE * width
+    bound = grid.load(min(grid.top, above - width))
+
+    was_above = bool(last) and last[0].input.rest > 0.0 and last[0].load > lowest
+    if was_above or above >= grid.top:
+        return FirstQuestion(lowest, bound, strictest.loss_ratio)
+    return FirstQuestion(grid.load(above), bound, highest.loss_ratio)
+
+
+class Rested:
+    """Short and whole trials after a rest: one before the search or after it, and what follows from its answer.
+
+    One at the end is above all upper bounds. Most SUTs lose frames in it, and that was all. A load that passes has a
+    control: right after a loss, in a trial at maximum load, it is measured again, as in the search. A SUT that
+    remembers a loss for longer than trials rest fails there, and so does one that is slow only at the beginning of a
+    trial, where early verdicts end trials. As their loads are above the bounds, these trials change no bound; unless
+    the maximum load is one, which is asked itself.
+
+    The first trial of a search asks the same just above the bounds that earlier searches promise; or, at a lower bound,
+    whether the SUT passes less after a rest. Then the control is the same load, at once. What follows from such an
+    answer waits until the search is over.
 
     Args:
         grid: The loads of the search.
         duration: Seconds of the trials.
         rest: Seconds of the rest; 0: nothing is asked.
         certain_above: The loss ratio above which the search ends a trial early; None: it does not.
+        share: The largest share of the time of the search that a rest at its end may take.
+        first: What the first trial asks; None: nothing.
     """
 
     def __init__(
-        self, grid: LoadGrid, duration: float, rest: float, certain_above: float | None = None
+        self,
+        grid: LoadGrid,
+        duration: float,
+        rest: float,
+        certain_above: float | None = None,
+        *,
+        share: float = math.inf,
+        first: FirstQuestion | None = None,
     ) -> None:
         self._grid = grid
         self._duration = duration
         self._rest = rest
         self._certain_above = certain_above
+        self._share = share
+        self._first = first
         self._trials: list[TrialResult] = []
+        self._since_loss = SinceLoss(rest)
 
-    def time_left(self, pace: Pace) -> float:
-        """Seconds of the one trial that most SUTs are asked, if it is still to come."""
-        if self._rest and not self._trials:
+    def time_left(self, pace: Pace, search: float) -> float:
+        """Seconds of the one trial that most SUTs are asked at the end, if it is still to come.
+
+        Args:
+            pace: What trials take.
+            search: Seconds that the search takes in all.
+        """
+        if self._first is None and not self._trials and self._are_short_for(search):
             return self._rest + pace.elapsed(self._duration)
         return 0.0
 
     def add(self, result: TrialResult) -> None:
         """Takes in a trial."""
+        self._since_loss.add(result)
         if self._trials or result.input.rest:
             self._trials.append(result)
+        else:
+            self._first = None
+
+    def first_trial(self) -> tuple[TrialInput, Bound, str] | None:
+        """The next of the trials before the search, what its load is expected to be, and its rule; None: there is none.
+
+        The last of them is at maximum load: what is forwarded there shows where the bounds are, if they have moved.
+        """
+        question = self._first
+        if question is None:
+            return None
+        if not self._trials:
+            trial = TrialInput(self._duration, question.load, rest=self._rest)
+            return trial, question.expected, RESTED
+
+        first, *since = self._trials
+        control = self._first_control(question, first, since)
+        if control is not None:
+            is_overload = control.load > first.load
+            return control, Bound.UPPER if is_overload else question.expected, CONTROL
+        if all(result.load < self._grid.max_load for result in since):
+            return self._overload(), Bound.UPPER, OVERLOAD
+
+        self._first = None
+        return None
+
+    def _first_control(
+        self, question: FirstQuestion, first: TrialResult, since: Sequence[TrialResult]
+    ) -> TrialInput | None:
+        passes = _passes(first, question.bound, question.allowed)
+        if question.expected is Bound.LOWER:
+            return self._again(first.load) if passes is False and not since else None
+
+        ((_, answer),) = _each_answer(self._trials, question.bound, question.allowed)
+        return self._control(first.load, since) if answer is RestAnswer.PASSED else None
 
     def next_trial(
-        self, bound: float, upper: float, loss_ratio: float
-    ) -> tuple[TrialInput, Bound] | None:
-        """The next trial once the search is over, and what its load is expected to be; None: the question is answered.
+        self, bound: float, upper: float, loss_ratio: float, *, strictest: float, elapsed: float
+    ) -> tuple[TrialInput, Bound, str] | None:
+        """The next trial once the search is over, what its load is expected to be, and its rule; None: all is answered.
 
         Args:
             bound: The smallest load that short trials showed to be too much for each goal, frames per second.
             upper: The relevant upper bound, frames per second.
             loss_ratio: What a trial may lose to pass.
+            strictest: The least that a goal allows to lose.
+            elapsed: Seconds that the search took so far.
         """
         if not self._rest:
             return None
-        trial = self._next_input(bound, _each_answer(self._trials, upper, loss_ratio))
-        if trial is None:
+        trial = self._fewer(strictest)
+        if trial is not None:
+            return trial, Bound.LOWER, RESTED if trial.rest else CONTROL
+
+        asked = [result for result in self._trials if result.input.rest and result.load >= bound]
+        if not asked and self._share < math.inf:
+            # A rest that nobody asked for is spared where long trials without loss do instead.
+            first = self._first_index(bound)
+            if self._since_loss.failed(bound, self._grid.load(first + NEAR)) is not None:
+                return None
+            if self._since_loss.is_long and not self._since_loss.has_asked(bound):
+                return TrialInput(self._duration, self._grid.load(first)), Bound.UPPER, SINCE_LOSS
+
+        found = self._answers(bound, upper, loss_ratio)
+        trial = self._next_input(bound, found, asked)
+        is_remembered = any(answer is RestAnswer.REMEMBERED for _, answer in found)
+        is_worth_it = is_remembered or self._are_short_for(elapsed, len(asked) + 1)
+        if not asked and self._trials and self._share < math.inf:
+            # The first trial of the search has asked the opposite.
             return None
-        return (trial, Bound.UPPER)
+        if trial is None or (trial.rest and not is_worth_it):
+            return None
+        return trial, Bound.UPPER, RESTED if trial.rest else CONTROL
+
+    def _are_short_for(self, search: float, rests: int = 1) -> bool:
+        """Whether so many rests are no more than their share of the time of a search, in seconds."""
+        return self._rest > 0.0 and rests * self._rest <= self._share * search
+
+    def _fewer(self, strictest: float) -> TrialInput | None:
+        """Once a load failed after a rest and passed right after that: the same again."""
+        found = {result.load for result in fewer_after_rest(self._trials, strictest)}
+        for load in sorted(found):
+            rested = [
+                number
+                for number, result in enumerate(self._trials)
+                if result.input.rest and result.load == load
+            ]
+            if len(rested) < FEWER_AGAIN:
+                return TrialInput(self._duration, load, rest=self._rest)
+            last = rested[-1]
+            if last == len(self._trials) - 1 and sut_loss_ratio(self._trials[last]) > strictest:
+                return self._again(load)
+        return None
+
+    def _answers(
+        self, bound: float, upper: float, loss_ratio: float
+    ) -> list[tuple[float, RestAnswer]]:
+        """The answers at loads that are too much."""
+        found = _each_answer(self._trials, upper, loss_ratio)
+        return [(load, answer) for load, answer in found if load >= bound]
 
     def _next_input(
-        self, bound: float, found: Sequence[tuple[float, RestAnswer]]
+        self, bound: float, found: Sequence[tuple[float, RestAnswer]], asked: Sequence[TrialResult]
     ) -> TrialInput | None:
         answers = dict(found)
-        rested = [number for number, result in enumerate(self._trials) if result.input.rest]
-        if not rested:
+        if not asked:
             return self._after_rest(self._next_index(bound, answers))
 
-        last = self._trials[rested[-1]].load
+        last = asked[-1].load
         without_control = {load for load, answer in answers.items() if answer is RestAnswer.PASSED}
         if without_control - {last}:
             # An earlier version asked for no controls.
             return None
         if without_control:
-            return self._control(last, self._trials[rested[-1] + 1 :])
+            place = max(number for number, result in enumerate(self._trials) if result is asked[-1])
+            return self._control(last, self._trials[place + 1 :])
         if answers[last] is not RestAnswer.OPEN:
             return self._next_question(bound, found)
 
-        attempts = [number for number in rested if self._trials[number].load == last]
+        attempts = [result for result in asked if result.load == last]
         if len(attempts) < MOST_ATTEMPTS:
             return TrialInput(self._duration, last, rest=self._rest)
         return None
@@ -337,8 +583,17 @@ class Rested:
         if len(since) >= TRIALS_OF_CONTROL * MOST_ATTEMPTS:
             return None
         if since and sut_loss_ratio(since[-1]) > 0.0:
-            return TrialInput(self._duration, load, certain_above=self._certain_above)
+            return self._again(load)
+        return self._overload()
+
+    def _again(self, load: float) -> TrialInput:
+        return TrialInput(self._duration, load, certain_above=self._certain_above)
+
+    def _overload(self) -> TrialInput:
         return TrialInput(self._duration, self._grid.max_load)
+
+    def _first_index(self, bound: float) -> int:
+        return min(math.ceil(self._grid.position(bound)) + 1, self._grid.top)
 
     def _next_index(self, bound: float, answers: dict[float, RestAnswer]) -> int | None:
         """The next load to ask after a rest, as its index on the grid.
@@ -357,6 +612,8 @@ class Rested:
         passed = [*easy, *remembered]
         if (hard and not passed) or _by_chance(easy, remembered, hard):
             return None
+        if not passed:
+            return self._first_index(bound)
         if not hard and top not in passed:
             steps: int = CLIMB ** len(passed)
             return min(base + steps, top)

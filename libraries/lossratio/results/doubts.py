@@ -56,6 +56,8 @@ class DoubtKind(str, Enum):
     """Frames came back more than once, changed, truncated, padded or elsewhere; they do not count as received."""
     MEMORY = "memory of the device"
     """The device forwards less right after a trial, or after loss, than after a rest, and trials rest too short."""
+    LESS_AFTER_REST = "less after a rest"
+    """The device loses more after a rest than right after a trial, so results hold for a busy device."""
     LOSS_AT_ANY_LOAD = "loss at any load"
     """The same is lost in trials at small loads and at large ones, so the load is not the cause."""
     CHANCE = "zone of chance"

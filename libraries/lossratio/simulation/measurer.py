@@ -134,6 +134,9 @@ class SimulatedMeasurer:
         if trial.has_timelines:
             return self._measure_in_time(trial)
 
+        if self.now == 0.0:
+            # A SUT that was just started has rested for as long as anybody asks for.
+            trial = replace(trial, rest=0.0)
         self.now += trial.rest
         intended = _whole_frames(trial.load * trial.duration)
         if self._max_rate < math.inf:

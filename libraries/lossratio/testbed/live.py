@@ -71,6 +71,8 @@ class LiveTestbed(Testbed):
         self._agent: AgentClient | None = agent
         self._undo = undo
         self._is_in_use = False
+        # Before the testbed was opened, others may have sent.
+        self._quiet_since = time.monotonic()
         way = Way.of(
             [link.path for link in set_up.links], is_local=request.topology.testbed == "local"
         )
@@ -129,6 +131,7 @@ class LiveTestbed(Testbed):
             raise
         finally:
             self._is_in_use = False
+            self._quiet_since = time.monotonic()
 
     def _prepared(
         self,
@@ -191,6 +194,7 @@ class LiveTestbed(Testbed):
             return TrafficMeasurer(
                 agent,
                 idle_time=idle_time,
+                quiet_since=self._quiet_since,
                 ramp=ramp,
                 reset=self._reset_duts,
                 forget=forget,
@@ -218,6 +222,10 @@ class LiveTestbed(Testbed):
             verify_within=self._watch.verify_within,
             verify_often=self._watch.verify_often,
         )
+
+    def rested_for(self) -> float:
+        """See `Testbed.rested_for`."""
+        return time.monotonic() - self._quiet_since
 
     def exchange(self) -> None:
         """See `Testbed.exchange`; the testbed may look otherwise from then on."""

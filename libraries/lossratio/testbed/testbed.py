@@ -233,6 +233,10 @@ class Testbed(ABC):
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.
         """
 
+    def rested_for(self) -> float:
+        """Seconds that the DUTs have had no traffic of trials for, at least; checks of the path do not count."""
+        return math.inf
+
     def load_step(self, profile: TrafficProfile) -> float:
         """What loads with a traffic profile are multiples of, in frames per second; 0: any load can be sent.
 

@@ -58,6 +58,8 @@ class TrafficMeasurer:
         agent: The agent.
         idle_time: Seconds without traffic before each trial, for the DUT to recover: a property of the DUT. They are
             part of a trial's time.
+        quiet_since: When the trials before this measurer's ended, on the monotonic clock; None: now. Checks of the path
+            since then do not count against a trial's rest.
         repeats: How often a trial is measured again at most. It is measured again if its counters were refused, or if
             the generator left frames unsent; frames that the SUT lost make no difference. The last attempt counts,
             with its unsent frames. So does the second attempt with a larger share of unsent frames than `FALTERING`;
@@ -77,6 +79,7 @@ class TrafficMeasurer:
         agent: AgentClient,
         *,
         idle_time: float = 0.0,
+        quiet_since: float | None = None,
         repeats: int = REPEATS,
         tolerance: float = trials.START_TOLERANCE,
         ramp: float = 0.0,
@@ -94,6 +97,7 @@ class TrafficMeasurer:
         self._output = partial(trials.output_from_counters, tolerance=tolerance)
         self._ramp = ramp
         self._quiet_since: float | None = None
+        self._rested_since = time.monotonic() if quiet_since is None else quiet_since
         self._limit = math.inf
         self._in_flight = trials.IN_FLIGHT
         self._late_frames = late_frames or trials.LateFrames()
@@ -266,19 +270,22 @@ class TrafficMeasurer:
         raise AssertionError("The last attempt ends the loop.")
 
     def _begin_traffic(self, rest: float = 0.0) -> None:
-        """Resets the SUT if it can be, and waits until it had its idle time."""
+        """Resets the SUT if it can be, and waits until it had its idle time and a trial's rest."""
         self._reset()
+        now = time.monotonic()
+        rested = now - self._rested_since
         if self._quiet_since is None:
-            quiet = 0.0
+            idle = 0.0
         else:
-            quiet = time.monotonic() - self._quiet_since
+            idle = now - self._quiet_since
 
-        time.sleep(max(0.0, max(self._idle_time, rest) - quiet))
+        time.sleep(max(0.0, self._idle_time - idle, rest - rested))
         self._late_frames.begin_traffic()
 
     def _end_traffic(self, directions: Sequence[trials.DirectionCounters]) -> float:
         """Reports late frames of earlier traffic, which came with these counters; returns the present time."""
         self._quiet_since = time.monotonic()
+        self._rested_since = self._quiet_since
         self._late_frames.seen_since(_late_by_traffic(directions))
         return self._quiet_since
 

@@ -13,7 +13,6 @@ from lossratio.measurements.throughput.goals import (
     GoalFields,
     GoalFile,
     GoalSet,
-    NdrPdrGoals,
     goal_set_from,
     load_goals,
 )
@@ -96,15 +95,9 @@ def test_the_reference_names_every_field_and_preset():
         assert f"`{name}`" in REFERENCE, name
 
 
-def test_a_search_of_quick_goals_has_no_rest_at_its_end_unless_it_asks_for_one():
+def test_a_search_asks_after_15_s_of_rest_unless_it_says_otherwise():
     profile = load_profile("ethip4-udp", frame_size="64B")
-    rests = {
-        goals: SearchRequest(goals=NdrPdrGoals[goals].value, profile=profile).last_rest()
-        for goals in NdrPdrGoals.__members__
-    }
-    assert rests == {"csit": 15.0, "quick": 0.0, "sequential": 15.0}
-    quick = SearchRequest(goals=[QUICK_NDR], profile=profile)
-    assert quick.last_rest(is_black_box=True) == 15.0
-    assert quick.but(memory_rest=0.0).last_rest(is_black_box=True) == 0.0
-    assert SearchRequest(goals=[QUICK_NDR], profile=profile, memory_rest=3.0).last_rest() == 3.0
-    assert SearchRequest(goals=[NDR], profile=profile, memory_rest=0.0).last_rest() == 0.0
+    usual = SearchRequest(goals=[QUICK_NDR], profile=profile)
+    assert usual.rest_before_question == 15.0
+    assert usual.but(memory_rest=0.0).rest_before_question == 0.0
+    assert usual.but(memory_rest=3.0).rest_before_question == 3.0

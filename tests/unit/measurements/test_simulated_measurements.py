@@ -74,7 +74,7 @@ def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
     ]
     assert [entry.result.input for entry in contents.entries] == [trial.as_result().input for trial in result.trials]
     rules = [entry.rule for entry in contents.entries]
-    assert set(rules) == {"look", "plan", "rested"}
+    assert set(rules) == {"look", "plan"}
     assert rules == [trial.rule for trial in result.trials]
     assert contents.search["dut"]["options"]["police"] == 50_000
     assert [goal["name"] for goal in contents.search["goals"]] == ["NDR", "PDR"]
@@ -377,15 +377,29 @@ nodes:
 """
 
 
-@pytest.mark.parametrize(("dut", "rests"), [("black_box", 15.0), (None, 0.0)])
-def test_a_quick_search_of_a_black_box_ends_with_a_trial_after_a_rest(tmp_path, dut, rests):
+@pytest.mark.parametrize(("dut", "rest", "longest"), [("black_box", None, 15.0), (None, None, 0.0), (None, 3.0, 3.0)])
+def test_only_a_black_box_or_a_user_has_a_quick_search_end_with_a_trial_after_a_rest(tmp_path, dut, rest, longest):
     file = tmp_path / "box.yaml"
     file.write_text(BUCKET)
     device = open_testbed(file) if dut is None else open_testbed(file, dut=dut)
-    request = REQUEST.but(goals=NdrPdrGoals.quick.value, min_load=100.0)
+    request = REQUEST.but(goals=NdrPdrGoals.quick.value, min_load=100.0, memory_rest=rest)
     result = find_conditional_throughput(device, request, place(tmp_path))
-    assert result.settings["memory_rest_s"] == rests
-    assert max(trial.rest_s for trial in result.trials) == rests
+    assert result.settings["memory_rest_s"] == (rest or 15.0)
+    assert ("memory_share" in result.settings) is (longest == 0.0)
+    assert max(trial.rest_s for trial in result.trials) == longest
+
+
+def test_a_device_is_asked_after_a_rest_once_in_a_run(tmp_path):
+    request = REQUEST.but(goals=NdrPdrGoals.quick.value)
+    asking = request.but(memory_rest=2.0)
+    first = find_conditional_throughput(policed(police="50 kfps"), asking, place(tmp_path, "first"))
+    again, other = (
+        find_conditional_throughput(policed(police=police), request, place(tmp_path, police))
+        for police in ("50 kfps", "60 kfps")
+    )
+    assert max(trial.rest_s for trial in first.trials) == 2.0
+    assert again.settings["memory_share"] == 0.0
+    assert other.settings["memory_share"] == 0.25
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from lossratio.mlrsearch import RFC2544, TST009, MLRsearch, SearchGoal
 from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.simulation import Buffer, Policer
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
-from lossratio_study.algorithms import ALGORITHMS, EARLY
+from lossratio_study.algorithms import ALGORITHMS, EARLY, search_with_ours
 from lossratio_study.suts import Overhead, Subject
 
 MIN, MAX = 9001.0, 14_880_952.0
@@ -128,7 +128,8 @@ def test_a_bucket_that_empties_is_not_taken_for_loss_that_fades(goal, seconds):
 def test_two_early_verdicts_show_the_rate_behind_a_burst(sut, goal, seconds):
     """A trial that ends soon has had the burst, and so forwarded more per second than the whole trial would."""
     subject = Subject("burst", 0, sut, 9001.0, 14_880_952.0)
-    result = ALGORITHMS[EARLY].search([goal], subject, subject.measurer(Overhead(0.5))).result
+    measurer = subject.measurer(Overhead(0.5))
+    result = search_with_ours([goal], subject, measurer, early_verdict=True, memory_rest=0.0).result
     assert result.elapsed <= seconds
     assert result[goal].regular
 

@@ -99,3 +99,60 @@ def test_results_of_earlier_versions_without_controls_have_their_doubt():
     assert "above the upper bound: it remembers a loss, or became faster; rest=15 s between trials would" in reason
     assert memories_in([rested(load) for load in LOADS[:4]]) == []
     assert memories_in([rested(load, unsent=1) for load in LOADS])
+
+
+def doubts_about_less(trials):
+    """The doubts that the SUT passes less after a rest."""
+    (doubts,) = doubts_of([throughput_of([*trials, *SEARCHED], (NDR,))])
+    return [doubt.reason for doubt in doubts if doubt.kind is DoubtKind.LESS_AFTER_REST]
+
+
+def test_two_loads_that_fail_after_a_rest_and_pass_right_after_it_are_a_doubt_with_their_size():
+    pair = [rested(100_000.0, lost=2_000), counted_trial(100_000.0)]
+    assert doubts_about_less(pair) == []
+    (reason,) = doubts_about_less([*pair, rested(100_000.0, lost=3_000), counted_trial(100_000.0)])
+    assert reason == (
+        "2 trials at 100.00 kfps per interface, each after a rest of 15 s, lost 2 % or more, and the same load passed "
+        "right after each of them: the results are of a device that has just forwarded frames, and hold for no other"
+    )
+    chance = [rested(100_000.0, lost=2_000), counted_trial(100_000.0, lost=2_000)]
+    assert doubts_about_less(2 * chance) == []
+
+
+def remarks_on_first(*first):
+    """The remarks of a search that began with these trials."""
+    evidence = [*first, *SEARCHED]
+    maximum, search = setup(run())
+    search["settings"]["memory_rest_s"] = 15.0
+    least, most = search["min_load_fps"], maximum.rate.per_interface_fps
+    found = {NDR: goal_result(NDR, evidence, min_load=least, max_load=most)}
+    return search_fields(run(), maximum, search, found, [JournalEntry(trial) for trial in evidence])["remarks"]
+
+
+def test_a_first_trial_that_asked_for_less_is_said_with_its_answer():
+    passed = remarks_on_first(rested(100_000.0))
+    assert passed[0] == (
+        "the first trial, of 1 s at 100.00 kfps per interface, after a rest of 15 s, passed: nothing shows that the "
+        "SUT passes less after a rest"
+    )
+    failed = remarks_on_first(rested(100_000.0, lost=2_000), counted_trial(100_000.0))
+    assert "lost 2 %, and the same load passed right after that; after another rest it did not" in failed[0]
+    assert len(remarks_on_first()) == 1
+
+
+def test_a_trial_that_failed_after_a_long_time_without_loss_is_as_good_as_one_after_a_rest():
+    (remark,) = remarks_on([])
+    assert remark.startswith("after 15 s without loss or longer, a trial of 1 s above the bounds, at 100.40 kfps")
+
+
+def test_without_any_such_trial_the_remark_says_how_to_ask():
+    lossy = [trial for trial in SEARCHED if trial.loss_ratio]
+    evidence = [*lossy, *[counted_trial(100_000.0)] * 11]
+    maximum, search = setup(run())
+    search["settings"]["memory_rest_s"] = 15.0
+    found = {NDR: goal_result(NDR, evidence, min_load=1e3, max_load=1e6)}
+    entries = [JournalEntry(trial) for trial in evidence]
+    assert search_fields(run(), maximum, search, found, entries)["remarks"] == (
+        "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest; "
+        "memory_rest=15 s would ask",
+    )

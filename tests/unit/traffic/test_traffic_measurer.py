@@ -144,3 +144,12 @@ def test_a_trial_that_is_measured_again_rests_again(monkeypatch):
     clock = Clock(monkeypatch)
     output = TrafficMeasurer(Agent(103, 101, 99)).measure(TrialInput(1.0, 100.0, rest=15.0))
     assert (output.loss_ratio, clock.slept) == (0.01, [15.0] * 3)
+
+
+def test_the_first_trial_waits_for_what_is_missing_of_its_rest_since_the_trials_before(monkeypatch):
+    clock = Clock(monkeypatch)
+    rested = TrialInput(1.0, 100.0, rest=15.0)
+    TrafficMeasurer(Agent(100), idle_time=2.0, quiet_since=clock.now - 11.0).measure(rested)
+    TrafficMeasurer(Agent(100), idle_time=2.0, quiet_since=clock.now - 60.0).measure(rested)
+    TrafficMeasurer(Agent(100), idle_time=2.0).measure(rested)
+    assert clock.slept == [4.0, 2.0, 15.0]

@@ -5,6 +5,7 @@ and were dropped in the generator. So before a goal result is reported, its boun
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -30,6 +31,8 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.mlrsearch import (
     ENOUGH,
+    FEWER_AGAIN,
+    LONG_REST,
     Bound,
     Criterion,
     Evidence,
@@ -42,6 +45,8 @@ from lossratio.mlrsearch import (
     RestAnswer,
     SearchGoal,
     evidence_of,
+    failed_since_loss,
+    fewer_after_rest,
     goal_result,
     rest_answers,
     zone_in,
@@ -68,6 +73,8 @@ EARLY_VERDICT = "early_verdict"
 """The setting of searches whose trials end as soon as their verdict is certain; other searches do not have it."""
 MEMORY_REST = "memory_rest_s"
 """The setting of the rest before the trial at the end of a search, which asks whether the SUT passes more then."""
+MEMORY_SHARE = "memory_share"
+"""The setting of the largest share of the search's time that this rest may take; None: any."""
 _RATES = ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput")
 _ALSO_DUE_TO_THE_GENERATOR = (
     IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
@@ -190,12 +197,14 @@ def rest_answers_in(
 
 
 def _remark_on_rest(
-    evidence: Sequence[TrialResult], bounds: Iterable[tuple[float | None, float]]
+    evidence: Sequence[TrialResult], bounds: Sequence[tuple[float | None, float]]
 ) -> Iterator[str]:
-    """What the trials after a rest at the end of a search looked for, unless they make a doubt."""
-    asked = [trial for trial in evidence if trial.input.rest]
+    """What the trials after a rest looked for, unless they make a doubt."""
+    yield from _remark_on_less(evidence, min((allowed for _, allowed in bounds), default=0.0))
+    upper = max((upper for upper, _ in bounds if upper is not None), default=0.0)
+    asked = [trial for trial in evidence if trial.input.rest and trial.load >= upper]
     if not asked:
-        yield "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest"
+        yield _remark_without_rest(evidence, upper)
         return
 
     answers = rest_answers_in(evidence, bounds)
@@ -232,6 +241,40 @@ def _remark_on_rest(
         )
 
 
+def _remark_without_rest(evidence: Sequence[TrialResult], upper: float) -> str:
+    """What is known of a memory of loss without a trial after a rest above the bounds."""
+    failed = failed_since_loss(evidence, upper, LONG_REST)
+    if failed is None:
+        return (
+            "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest; "
+            f"memory_rest={LONG_REST:g} s would ask"
+        )
+    return (
+        f"after {LONG_REST:g} s without loss or longer, a trial of {failed.duration:g} s above the bounds, at "
+        f"{format_frame_rate(failed.load)} per interface, lost {format_ratio(sut_loss_ratio(failed))}, as in the "
+        "search: nothing shows that the SUT remembers a loss"
+    )
+
+
+def _remark_on_less(evidence: Sequence[TrialResult], allowed: float) -> Iterator[str]:
+    """What the first trial of a search shows, if it asked whether the SUT passes less after a rest."""
+    first = next(iter(evidence), None)
+    found = fewer_after_rest(evidence, allowed)
+    if len(found) >= FEWER_AGAIN or first is None or not first.input.rest:
+        return
+    trial = (
+        f"the first trial, of {first.duration:g} s at {format_frame_rate(first.load)} per interface, after a rest of "
+        f"{first.input.rest:g} s, "
+    )
+    if found:
+        yield (
+            f"{trial}lost {format_ratio(sut_loss_ratio(first))}, and the same load passed right after that; after "
+            "another rest it did not fail again, so nothing shows that the SUT passes less after a rest"
+        )
+    elif sut_loss_ratio(first) <= allowed:
+        yield f"{trial}passed: nothing shows that the SUT passes less after a rest"
+
+
 def level_in_words(level: LevelLoss) -> str:
     """A loss that is the same at any load, as a sentence without its full stop."""
     what, lost = {
@@ -254,6 +297,7 @@ class _Searched(BaseModel):
     timeout_s: float | None = None
     warm_up_duration_s: float | None = None
     memory_rest_s: float = 0.0
+    memory_share: float | None = None
 
 
 def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
@@ -280,6 +324,7 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
         fail_fast=settings.get("fail_fast") is not False,
         early_verdict=settings.get(EARLY_VERDICT) is True,
         memory_rest=searched.memory_rest_s,
+        memory_share=math.inf if searched.memory_share is None else searched.memory_share,
     )
     for trial in journal.results:
         controller.record(trial)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +30,7 @@ from lossratio.measurements.telemetry import TelemetryRequest, TelemetryTrial, m
 from lossratio.measurements.throughput.evidence import (
     ALGORITHM,
     MEMORY_REST,
+    MEMORY_SHARE,
     SearchKind,
     check_generator,
     is_generators_limit,
@@ -45,13 +48,14 @@ from lossratio.measurements.throughput.result import (
     format_regularity,
 )
 from lossratio.mlrsearch import (
+    LARGEST_SHARE,
+    LONG_REST,
     Forecast,
     LossUnit,
     MLRsearch,
     SearchGoal,
     level_loss_in,
     loss_falls_with_load,
-    usual_rest,
 )
 from lossratio.quantities import Duration
 from lossratio.results import (
@@ -94,14 +98,14 @@ class SearchRequest(Request):
     early_verdict: bool = False
     """Whether a trial ends as soon as it is certain to be a high-loss trial for every goal."""
     memory_rest: Annotated[Duration | None, Field(ge=0.0, exclude=True)] = None
-    """Time without traffic before one more short trial at the end, above the bounds (0: there is none). None: 15 s, and
-    no such trial after a quick search (where no goal has a duration sum of 5 s), unless the device is a black box."""
+    """Time without traffic before one more short trial at the end, above the bounds (0: there is none). None: 15 s,
+    where that is no more than a quarter of the search's time, and once in a run for each device. With hints, this trial
+    is the first one. A black box is always asked."""
 
-    def last_rest(self, *, is_black_box: bool = False) -> float:
-        """Seconds of rest before the trial at the end; 0: there is none."""
-        if self.memory_rest is not None:
-            return self.memory_rest
-        return usual_rest(self.goals, is_black_box=is_black_box)
+    @property
+    def rest_before_question(self) -> float:
+        """Seconds of rest before the trial that asks whether the SUT passes more after it; 0: there is none."""
+        return LONG_REST if self.memory_rest is None else self.memory_rest
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
         """The time that the search is expected to take, with waits for each full-length trial."""
@@ -126,7 +130,8 @@ class GoalSearch(
 
     def __init__(self) -> None:
         self._earlier: Sequence[EarlierSearch] = ()
-        self._is_black_box = False
+        self._memory_share = math.inf
+        self._has_rested = False
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
         """Notes the kind of the device, reads the hints, and checks that the generator can end trials early."""
@@ -134,7 +139,11 @@ class GoalSearch(
         from lossratio.traffic import check_early_verdicts
 
         dut = testbed.request.dut
-        self._is_black_box = dut is not None and dut.kind == BLACK_BOX
+        is_black_box = dut is not None and dut.kind == BLACK_BOX
+        device = testbed.request.device
+        if request.memory_rest is None and not is_black_box:
+            self._memory_share = memory_share(place, device)
+        self._has_rested = testbed.rested_for() >= request.rest_before_question and not is_black_box
         if request.hints is not None:
             own = [
                 directory.path
@@ -142,7 +151,6 @@ class GoalSearch(
                 if directory is not None
             ]
             traffic = request.profile.described()
-            device = testbed.request.device
             self._earlier = earlier_searches(
                 request.hints, place.test, traffic, device, besides=own
             )
@@ -166,7 +174,9 @@ class GoalSearch(
             fail_fast=request.fail_fast,
             hints=[search.trials for search in self._earlier],
             early_verdict=request.early_verdict,
-            memory_rest=request.last_rest(is_black_box=self._is_black_box),
+            memory_rest=request.rest_before_question,
+            memory_share=self._memory_share,
+            has_rested=self._has_rested,
             load_step=loads.step,
         )
         (name, times), *_ = Counter(map(str, controller.goals)).most_common(1)
@@ -184,7 +194,9 @@ class GoalSearch(
     ) -> Mapping[str, Any]:
         """Goals, loads and settings."""
         stated = request.inputs()
-        stated["settings"][MEMORY_REST] = request.last_rest(is_black_box=self._is_black_box)
+        stated["settings"][MEMORY_REST] = request.rest_before_question
+        if self._memory_share < math.inf:
+            stated["settings"][MEMORY_SHARE] = self._memory_share
         if request.hints is not None:
             stated["settings"]["hints"] = {
                 "searches": [
@@ -462,6 +474,32 @@ def earlier_searches(
     return tuple(
         sorted((search for search in searches if search is not None), key=attrgetter("began"))
     )
+
+
+_WITH_REST = re.compile(rb'"rest_s":\s*[1-9]')
+"""A result file with a trial after a rest; the others need not be parsed."""
+
+
+def memory_share(place: TestPlace, device: Device | None) -> float:
+    """The largest share of a search's time that a rest may take: nothing if this run has asked the device already.
+
+    A search that is continued goes on as it began.
+
+    Raises:
+        ReportError: If a result file of the run cannot be read.
+        SearchError: If the journal of the search cannot be read.
+    """
+    begun = None if place.resume is None else place.resume.journal_of(place.test)
+    if begun is not None and begun.is_file():
+        share = read_journal(begun).search.get("settings", {}).get(MEMORY_SHARE)
+        return math.inf if share is None else float(share)
+
+    files = sorted((place.directory.path / "results").glob("*.json"))
+    asked = (read_result(file) for file in files if _WITH_REST.search(file.read_bytes()))
+    is_asked = any(
+        isinstance(result, GoalsResult) and result.conditions.device == device for result in asked
+    )
+    return 0.0 if is_asked else LARGEST_SHARE
 
 
 def _from_run(

@@ -67,6 +67,7 @@ from lossratio.results import (
     trials_in_words,
     value_line,
 )
+from lossratio.trials import sut_loss_ratio
 from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 _RFC2544_DURATION_S = 60.0
@@ -254,6 +255,7 @@ class ThroughputView(View[GoalsResult]):
         )
         if rested:
             yield rested
+        yield from _less_after_rest(result)
 
         for report in result.goals:
             if report.result is not None and report.result.zone is not None:
@@ -363,6 +365,23 @@ def _rested(result: GoalsResult) -> Doubt | None:
         f"whole trials at {len(passed)} loads passed after a rest of {rest:g} s, at up to "
         f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound{control}: {causes}; "
         f"{way_out}. The trials are evidence like any other, and the bounds follow from all trials",
+    )
+
+
+def _less_after_rest(result: GoalsResult) -> Iterator[Doubt]:
+    """The doubt that the SUT passes less after a rest, from the first trial of the search and one after it."""
+    evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
+    found = mlrsearch.fewer_after_rest(
+        evidence, min(report.goal.loss_ratio for report in result.goals)
+    )
+    if len(found) < mlrsearch.FEWER_AGAIN:
+        return
+    least = min(sut_loss_ratio(trial) for trial in found)
+    yield Doubt(
+        DoubtKind.LESS_AFTER_REST,
+        f"{len(found)} trials at {format_frame_rate(found[0].load)} per interface, each after a rest of "
+        f"{found[0].input.rest:g} s, lost {format_ratio(least)} or more, and the same load passed right after each of "
+        "them: the results are of a device that has just forwarded frames, and hold for no other",
     )
 
 

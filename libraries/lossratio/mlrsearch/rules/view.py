@@ -57,9 +57,10 @@ class GoalView(Stages):
     def add(self, result: TrialResult) -> None:
         """Counts a trial; to be called after the loss curve has counted it."""
         before = self.intervals[0]
+        is_first = self.stages[0].evidence.tally(self.grid.max_load).full_trials == 0
         if (
             self._hint is not None
-            and before.upper is None
+            and is_first
             and (overload := overload_of(self.grid, result)) is not None
         ):
             if self._earlier is not None:
