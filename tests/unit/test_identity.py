@@ -8,7 +8,7 @@ import shutil
 import pytest
 from robot import running
 
-from lossratio.results.identity import identity_of, suite_identity
+from lossratio.results.identity import identity_of, namesakes_of, suite_identity
 
 TESTS = "*** Test Cases ***\nA Test\n    No Operation\n"
 
@@ -108,3 +108,41 @@ def test_a_path_that_is_relative_is_the_same_suite(project, monkeypatch):
 def test_numbers_that_order_files_are_no_part_of_names(project):
     file = suite(project / "02__core" / "01__ip4.robot")
     assert names_in(file) == ["Core.Ip4.A Test"]
+
+
+def test_files_whose_names_differ_in_what_is_no_part_of_a_name_are_namesakes(project, tmp_path):
+    file = suite(project / "01__core" / "01__ip4.robot")
+    other = suite(project / "02__core" / "IP4.robot")
+    again = suite(project / "01__core" / "2__ip4.robot")
+    suite(project / "core" / "ip6.robot")
+    suite(project / "01__core" / "ip4.resource")
+    suite(project / "03__core" / "ip4.robot", Id="Own")
+    give_id(project / "04__core", "Own")
+    suite(project / "04__core" / "ip4.robot")
+    (project / "05__core").symlink_to(project / "01__core")
+    assert namesakes_of(file) == [again]
+    renamed = suite(project / "02__core" / "1__ip4.robot")
+    assert namesakes_of(file) == [again, renamed]
+    assert namesakes_of(other) == []
+
+
+@pytest.mark.parametrize("where", [".", "..", "core", "/"])
+@pytest.mark.parametrize("is_project", [True, False])
+def test_a_name_does_not_depend_on_where_robot_framework_is_called(tmp_path, monkeypatch, where, is_project):
+    folder = tmp_path / "project"
+    file = suite(folder / "tests" / "core" / "ip4.robot")
+    if is_project:
+        (folder / "robot.toml").touch()
+    (folder / "core").mkdir()
+    monkeypatch.chdir(folder / where)
+    expected = ["Tests.Core.Ip4.A Test" if is_project else "Core.Ip4.A Test"]
+    for path in (file, file.parent, folder / "tests", folder):
+        assert names_in(path) == names_in(os.path.relpath(path)) == expected
+
+
+def test_a_folder_above_the_suites_does_not_rename_them_where_there_is_no_project(tmp_path):
+    file = suite(tmp_path / "a" / "core" / "ip4.robot")
+    before = names_in(file)
+    suite(tmp_path / "a" / "all.robot")
+    (tmp_path / "a" / "__init__.robot").touch()
+    assert names_in(file) == before == ["Core.Ip4.A Test"]

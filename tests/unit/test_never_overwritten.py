@@ -43,6 +43,41 @@ def test_files_of_an_earlier_run_in_the_same_directory_are_kept(tmp_path):
     assert results == [first, second]
 
 
+def test_the_result_of_a_script_that_ended_at_the_same_moment_is_kept(tmp_path):
+    directory = RunDirectory(tmp_path)
+    first = measure(tmp_path / "first").model_copy(update={"remarks": ("of the first script",)})
+    second = measure(tmp_path / "second")
+    for result in (first, second):
+        # Neither has seen anything of the other one when it looked, before its first trial.
+        directory.write(result)
+    assert directory.results() == (second,)
+    (kept,) = (tmp_path / "earlier").iterdir()
+    assert read_result(kept) == first
+
+
+def test_what_is_added_to_a_result_takes_the_place_of_the_result_alone(tmp_path):
+    directory = RunDirectory(tmp_path)
+    result = measure(tmp_path)
+    more = result.model_copy(update={"remarks": ("latency was not measured",)})
+    directory.write(more)
+    assert directory.results() == (more,)
+    assert not (tmp_path / "earlier").exists()
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["a_suite.a_test.json"]
+
+
+def test_results_are_kept_where_the_file_system_has_no_links(tmp_path, monkeypatch):
+    def no_links(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    first, second = (measure(tmp_path / name) for name in ("first", "second"))
+    directory = RunDirectory(tmp_path)
+    for result in (first, second):
+        directory.write(result)
+    assert directory.results() == (second,)
+    assert len(list((tmp_path / "earlier").iterdir())) == 1
+
+
 def test_a_test_that_another_process_measures_now_is_not_begun(tmp_path):
     directory = RunDirectory(tmp_path)
     with (

@@ -1,5 +1,6 @@
 """The state that the keywords of one suite share; and one measurement of a test, from its announcement to the log."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -224,7 +225,8 @@ class Session:
         """The place of the measurement that begins now: the running test, or the suite in its set-up.
 
         Raises:
-            SearchError: If there is no run in `resume` that could be continued.
+            SearchError: If there is no run in `resume` that could be continued, or another file has a test of this
+                identity: both would be one series.
         """
         # A misspelt directory must not cost all that was measured.
         earlier = resume or self._resume
@@ -239,6 +241,8 @@ class Session:
         suite = results.suite_identity(
             variables["SUITE SOURCE"], variables["SUITE METADATA"], variables["SUITE NAME"]
         )
+        if results.ID not in {str(key).title() for key in variables["SUITE METADATA"]}:
+            _require_one_of_a_name(variables["SUITE SOURCE"], suite, test)
         name = results.result_name(test, self._measurements[test])
         directory = results.RunDirectory(Path(variables["OUTPUT DIR"]))
         Claims.of_this_run().add(f"{suite}.{test}", self, directory)
@@ -263,6 +267,25 @@ class Session:
             None if earlier is None else results.RunDirectory(earlier),
             forced,
         )
+
+
+def _require_one_of_a_name(source: str, suite: str, test: str) -> None:
+    """Checks that no other file of the project has a test of the same identity.
+
+    Raises:
+        SearchError: If one has.
+    """
+    for other in results.namesakes_of(Path(source)) if source else ():
+        # Suites are expanded over frame sizes and cores, which stand before the names of their tests.
+        names = (
+            f"(?:.*-)?{results.with_any_values(name)}" for name in results.names_of_tests_in(other)
+        )
+        if any(re.fullmatch(name, test) for name in names):
+            raise SearchError(
+                f"{source} and {other} both have the test {suite}.{test}, and would be one series: numbers that order "
+                "files, and capitals, are no part of a name. Rename a file, or give one a name of its own: "
+                "[Metadata]    Id    NAME."
+            )
 
 
 @library(scope="GLOBAL", auto_keywords=False)

@@ -69,10 +69,13 @@ from lossratio.results.identity import (
     fitting as fitting,
     identity_of as identity_of,
     kind_in_words as kind_in_words,
+    names_of_tests_in as names_of_tests_in,
+    namesakes_of as namesakes_of,
     options_that_count as options_that_count,
     suite_identity as suite_identity,
     suite_identity_of as suite_identity_of,
     what_differs as what_differs,
+    with_any_values as with_any_values,
 )
 from lossratio.results.kinds import (
     Kind as Kind,

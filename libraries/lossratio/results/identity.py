@@ -91,17 +91,70 @@ def _name_of(source: Path) -> str:
     return ".".join(reversed(names))
 
 
+def namesakes_of(source: Path) -> list[Path]:
+    """Other files whose suites have the same name, in the order of their paths: their tests would be one series.
+
+    Robot Framework leaves numbers that order files out of names, as in ``01__ip4.robot``, and makes capitals of first
+    letters. A file or folder with an ``Id`` has a name of its own.
+    """
+    from robot.running import TestSuite
+
+    source = source.resolve()
+    if SUITES.has(source):
+        return []
+
+    project = next(filter(_is_project, source.parents), source.parent.parent)
+    alike = [project]
+    for part in (*reversed(source.parents), source):
+        if project not in part.parents:
+            continue
+        name = TestSuite.name_from_source(part)
+        inside = (child for folder in alike for child in folder.iterdir())
+        alike = [
+            child
+            for child in inside
+            if child == part
+            or (
+                (child.is_dir() if part.is_dir() else child.suffix == part.suffix)
+                and TestSuite.name_from_source(child) == name
+                and not (child.is_dir() and _id_of_folder(child))
+            )
+        ]
+
+    others = {file.resolve() for file in alike} - {source}
+    return sorted(file for file in others if not _id_of_file(file))
+
+
+def names_of_tests_in(file: Path) -> list[str]:
+    """The names of the tests in a suite's file, as they stand there."""
+    from robot.api import get_model
+    from robot.api.parsing import TestCase, TestCaseSection
+
+    sections = [part for part in get_model(file).sections if isinstance(part, TestCaseSection)]
+    return [str(test.name) for part in sections for test in part.body if isinstance(test, TestCase)]
+
+
+def _id_of_file(file: Path) -> str | None:
+    from robot.api import get_model
+
+    return _id_in(get_model(file))
+
+
 def _id_of_folder(folder: Path) -> str | None:
     """The ``Id`` in the file ``__init__.robot`` of a folder, also where Robot Framework runs only a file in it."""
     file = folder / _INIT_FILE
     if not file.is_file():
         return None
     from robot.api import get_init_model
+
+    return _id_in(get_init_model(file))
+
+
+def _id_in(model: Any) -> str | None:
+    """The ``Id`` in the settings of a file."""
     from robot.api.parsing import Metadata, SettingSection
 
-    sections = [
-        section for section in get_init_model(file).sections if isinstance(section, SettingSection)
-    ]
+    sections = [section for section in model.sections if isinstance(section, SettingSection)]
     settings = [
         setting for section in sections for setting in section.body if isinstance(setting, Metadata)
     ]

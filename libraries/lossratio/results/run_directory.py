@@ -86,7 +86,10 @@ class RunDirectory:
         return self.path / "results" / f"{file_stem(test_name)}.json"
 
     def write(self, result: TestResult) -> Path:
-        """Writes a test's result as a whole or not at all, in place of an earlier one; returns the file.
+        """Writes a test's result as a whole or not at all; returns the file.
+
+        It takes the place of the same measurement's earlier result. That of another one, e.g. of another process that
+        measures a test of this name, is moved to ``earlier``.
 
         Raises:
             StorageError: If the file cannot be written.
@@ -96,7 +99,11 @@ class RunDirectory:
         way_out = f"Its trials are in the journal, {self.journal_path(name)}; make room, and resume the run."
         with storing(f"write the result of {name} to {path}", way_out):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, encode_result(result))
+            data = encode_result(result)
+            while not _is_written(path, data):
+                # Whoever is sooner moves it.
+                with contextlib.suppress(FileNotFoundError):
+                    _move(path, self.path / "earlier")
         return path
 
     def claim(self, test_name: str) -> Claim:
@@ -158,6 +165,49 @@ class RunDirectory:
             )
         results = (read_result(path) for path in sorted((self.path / "results").glob("*.json")))
         return tuple(sorted(results, key=lambda result: (result.started, result.test.full_name)))
+
+
+_BEGAN = re.compile(rb'^ "started": .*$', re.MULTILINE)
+"""The line of a result that distinguishes measurements of one test."""
+
+
+def _is_written(path: Path, data: bytes) -> bool:
+    """Writes a result, unless the file has one of another measurement; whether it did."""
+    try:
+        _create(path, data)
+    except FileExistsError:
+        began = _BEGAN.search(data)
+        try:
+            is_own = began is not None and began[0] in path.read_bytes()
+        except FileNotFoundError:
+            return False
+        if is_own:
+            write_whole(path, data)
+        return is_own
+
+    return True
+
+
+def _create(path: Path, data: bytes) -> None:
+    """Writes a new file as a whole.
+
+    Raises:
+        OSError: If there is one already, or it cannot be written.
+    """
+    whole = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write_whole(whole, data)
+        try:
+            os.link(whole, path)
+        except FileExistsError:
+            raise
+        except OSError:
+            # Not every file system has links.
+            if path.exists():
+                raise FileExistsError(path) from None
+            whole.replace(path)
+    finally:
+        whole.unlink(missing_ok=True)
 
 
 def _move(path: Path, folder: Path) -> None:

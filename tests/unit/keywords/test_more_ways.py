@@ -95,6 +95,33 @@ def test_names_that_differ_in_case_alone_are_two_results(tmp_path):
     assert len(list((run.directory / "trials").iterdir())) == 3
 
 
+@pytest.mark.parametrize("two", [("01__a.robot", "02__a.robot"), ("a_b.robot", "A B.robot")])
+def test_files_of_one_name_are_refused_before_the_first_trial_with_a_way_out(tmp_path, two):
+    folder = tmp_path / "core"
+    folder.mkdir()
+    files = [write_suite(folder, TESTS).rename(folder / name) for name in two]
+    (folder / "robot.toml").unlink()
+    (tmp_path / "robot.toml").touch()
+    for file in files:
+        run = run_suite(file)
+        assert run.status == 2
+        message = run.tests["64B mrr"].message
+        assert "and would be one series" in message
+        assert all(str(each) in message for each in files)
+        assert not RunDirectory(run.directory).has_files
+    files[1].write_text(files[1].read_text().replace("*** Settings ***", "*** Settings ***\nMetadata    Id    Other"))
+    suites = [name for file in files for name in names(run_suite(file, file.stem).directory)]
+    assert len(set(suites)) == 4
+
+
+def test_files_of_one_name_with_other_tests_are_suites_as_before(tmp_path):
+    first, second = tmp_path / "01__suite.robot", tmp_path / "02__suite.robot"
+    write_suite(tmp_path, "\n64B mrr\n    Measure MRR    64B    trials=1\n").rename(first)
+    write_suite(tmp_path, "\n1518B mrr\n    Measure MRR    1518B    trials=1\n").rename(second)
+    found = [name for file in (first, second) for name in names(run_suite(file, file.stem).directory)]
+    assert sorted(found) == NAMES
+
+
 def test_long_names_and_names_in_any_script_are_kept(tmp_path):
     long = "very " * 80 + "long"
     tests = "".join(f"\n{name}\n    Measure MRR    64B    trials=1\n" for name in (long, long + "er", "größe 测试 / 1"))
