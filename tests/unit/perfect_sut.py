@@ -285,6 +285,7 @@ class PerfectTestbed:
 
     def spoil(self, trial: TrialInput, directions, seconds: float) -> tuple[Moment, list[DirectionCounters]]:
         """The counters of traffic that took so many seconds, as the injector leaves them."""
+        self._late_frames.begin_traffic()
         self._measured += 1
         moment = Moment(self._measured, trial, self._seconds, self._random)
         self._seconds += seconds
@@ -294,15 +295,12 @@ class PerfectTestbed:
 
     def measure(self, trial: TrialInput):
         output = self._measurer.measure(trial)
-        self._late_frames.begin_traffic()
         moment, counters = self.spoil(trial, output.directions, output.elapsed or trial.duration)
         # All frames that left reached the device.
         self._table.entries = sum(direction.sent_frames for direction in counters)
-        late_now = self._late_now()
-        self._late_frames.seen_since(late_now)
-        counters[0] = replace(counters[0], late_frames=late_now[0], earlier_late_frames=tuple(late_now[1:]))
+        self.see_late_frames(counters)
         if moment.late_by:
-            self._late.setdefault(moment.number + moment.late_by, {})[moment.number] = moment.late
+            self.hold_late_frames(moment)
         if self._injector is None:
             return output
         spoilt = output_from_counters(trial, counters, elapsed=(output.elapsed or trial.duration) + moment.stalled)
@@ -311,6 +309,16 @@ class PerfectTestbed:
         )
         late = 0 if moment.late_by else moment.late
         return replace(spoilt, timelines=timelines, late_frames=late or None)
+
+    def see_late_frames(self, counters: list[DirectionCounters]) -> None:
+        """Reports late frames of earlier traffic that come with these counters."""
+        late_now = self._late_now()
+        self._late_frames.seen_since(late_now)
+        counters[0] = replace(counters[0], late_frames=late_now[0], earlier_late_frames=tuple(late_now[1:]))
+
+    def hold_late_frames(self, moment: Moment) -> None:
+        """Has the late frames of a trial come back with a later one, or after all."""
+        self._late.setdefault(moment.number + max(1, moment.late_by), {})[moment.number] = moment.late
 
     def _late_now(self, *, after: bool = False) -> list[int]:
         """Late frames that come now: of the trial before, of that before it...; or, after all, of the latest, too."""
@@ -334,7 +342,9 @@ class PerfectSource:
 
     def latency(self, load: float, duration: float):
         output = self._source.latency(load, duration)
-        _, counters = self._testbed.spoil(TrialInput(duration, load), output.directions, duration)
+        moment, counters = self._testbed.spoil(TrialInput(duration, load), output.directions, duration)
+        self._testbed.see_late_frames(counters)
+        self._testbed.hold_late_frames(moment)
         return replace(output, directions=tuple(counters))
 
     def start_traffic(self, load: float, watch: bool = False) -> None:

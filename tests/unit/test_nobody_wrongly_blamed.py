@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import replace
+from io import StringIO
 
 import pytest
 from measurement_examples import PROFILE, place
@@ -16,14 +17,26 @@ from perfect_sut import (
     held_up,
     held_up_a_little,
     held_up_for_long,
+    starved_at_times,
 )
 
 from lossratio.errors import DutError, LossRatioError, TrafficError
 from lossratio.exit_status import FailureKind, kind_of_error
+from lossratio.history import History, TrendRequest, add_runs, analyse, trend_cases, trend_page, trend_text
+from lossratio.keywords.live_view import Terminal
 from lossratio.measurements.connections import OpeningRequest
-from lossratio.measurements.latency.measure import Latency, LatencyPoint, measure_latency
+from lossratio.measurements.latency.measure import (
+    Latency,
+    LatencyPoint,
+    LatencyProgress,
+    LatencyRequest,
+    add_latency,
+    measure_latency,
+    points_of,
+)
 from lossratio.measurements.measure import measure
 from lossratio.measurements.reconfiguration import Reconfiguration, measure_reconfiguration_loss
+from lossratio.measurements.telemetry import TelemetryRequest, measure_telemetry
 from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report import render
@@ -61,7 +74,9 @@ GOALS = {
     },
 }
 """Goals of searches for throughput, with fine grids of loads and with coarse ones."""
-KINDS = [*(kind.name for kind in built_in_kinds() if kind.name != "throughput"), *GOALS]
+THEN = "quick, with latency and telemetry"
+"""A search, and the trials after it."""
+KINDS = [*(kind.name for kind in built_in_kinds() if kind.name != "throughput"), *GOALS, THEN]
 
 
 def request_for(kind, goals):
@@ -79,19 +94,41 @@ def request_for(kind, goals):
     return kind.request(**{**asked, **OTHERWISE.get(kind.name, {})})
 
 
-def perform(name, testbed, where):
-    """Measures, by the way that the kind has."""
+def perform(name, testbed, where, show):
+    """Measures, by the way that the kind has, and shows the progress."""
+    if name == THEN:
+        search_and_ask(testbed, where, show)
+        return
     kind = kind_of("throughput" if name in GOALS else name)
     request = request_for(kind, GOALS.get(name))
     if isinstance(kind, Latency):
-        return measure_latency(testbed, request, where)
-    if isinstance(kind, Reconfiguration):
-        return measure_reconfiguration_loss(testbed, request, where)
-    if issubclass(kind.request, OpeningRequest):
-        testbed.keep_connections()
-    return measure(kind, testbed, request, where)
+        measure_latency(testbed, request, where, lambda at_load: show(LatencyProgress(at_load)))
+    elif isinstance(kind, Reconfiguration):
+        measure_reconfiguration_loss(testbed, request, where, show)
+    else:
+        if issubclass(kind.request, OpeningRequest):
+            testbed.keep_connections()
+        measure(kind, testbed, request, where, show)
 
 
+def search_and_ask(testbed, where, show):
+    """Searches, and measures latency and telemetry at what the search found, if it found anything."""
+    kind = kind_of("throughput")
+    result = measure(kind, testbed, request_for(kind, GOALS["quick"]), where, show)
+    report = result.goal_to_follow(None)
+    bound, _ = report.bounds
+    if bound is None:
+        return
+    latency = LatencyRequest(profile=PROFILE, points=points_of(result))
+    result = add_latency(testbed, latency, where, result, lambda at_load: show(LatencyProgress(at_load)))
+    load = bound.per_interface_fps
+    telemetry = TelemetryRequest(profile=PROFILE, load=load, goal=report.goal.name)
+    trial = measure_telemetry(testbed, telemetry)
+    where.directory.write(result.model_copy(update={"telemetry": (trial,)}))
+
+
+GOOD_NIGHTS, BAD_NIGHTS = 5, 3
+"""Nights of a trend, and the last ones, in which the tester is spoilt."""
 LATE = (held_up, held_up_a_little, held_up_for_long)
 ABOUT_THE_TESTER = {
     DoubtKind.UNSENT,
@@ -108,7 +145,7 @@ TRUE = (
     r"not the device",
     r"never reached the SUT",
     r"too little evidence about the SUT",
-    r"shows? nothing about the SUT",
+    r"(shows?|says?) nothing about the SUT",
     r"no trial after a long rest asked whether the SUT remembers a loss",
     r"whether the SUT remembers a loss is not known",
     r"trials are too few to show how often the SUT loses more",
@@ -142,14 +179,21 @@ def blaming(text):
     return [sentence for sentence in named if not any(re.search(known, sentence) for known in TRUE)]
 
 
-def measured(kind, directory, injector):
-    """The failure of a measurement, if it fails, and its run, if it leaves one."""
+def measured(kind, directory, injector, seed=1):
+    """The failure of a measurement, if it fails, its run, if it leaves one, and what its console shows."""
     failure = None
+    shown = StringIO()
+    console = Terminal(shown, columns=lambda: 250, clock=lambda: 0.0)
+
+    def show(progress):
+        console.show(progress)
+        shown.write(f"{progress.line()}\n")
+
     try:
-        perform(kind, PerfectTestbed(directory, injector), place(directory / "run"))
+        perform(kind, PerfectTestbed(directory, injector, seed), place(directory / "run"), show)
     except LossRatioError as error:
         failure = error
-    return failure, read_run(directory / "run")
+    return failure, read_run(directory / "run"), shown.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -160,11 +204,26 @@ def clean(tmp_path_factory):
     def run_of(kind):
         if kind not in runs:
             directory = tmp_path_factory.mktemp("clean")
-            failure, runs[kind] = measured(kind, directory, None)
+            failure, runs[kind], _ = measured(kind, directory, None)
             assert failure is None
         return runs[kind]
 
     return run_of
+
+
+@pytest.fixture(scope="module")
+def good_nights(tmp_path_factory):
+    """Gives the directories of some nights of a kind of measurement whose tester does all that it should."""
+    nights = {}
+
+    def of_kind(kind):
+        if kind not in nights:
+            nights[kind] = [tmp_path_factory.mktemp("night") for _ in range(GOOD_NIGHTS)]
+            for night, directory in enumerate(nights[kind]):
+                measured(kind, directory, None, seed=night)
+        return nights[kind]
+
+    return of_kind
 
 
 def texts_of(run, before):
@@ -184,7 +243,8 @@ def texts_of(run, before):
 @pytest.mark.parametrize("injector", INJECTORS, ids=lambda injector: injector.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_perfect_sut_is_not_blamed_for_what_its_tester_did(tmp_path, clean, kind, injector):
-    failure, run = measured(kind, tmp_path, injector)
+    failure, run, console = measured(kind, tmp_path, injector)
+    assert blaming(console) == []
     if failure is not None and injector in LATE:
         # Late frames count as lost (RFC 2544, section 23), whoever held them: a search may find no load.
         assert not isinstance(failure, DutError)
@@ -203,13 +263,45 @@ def test_a_perfect_sut_is_not_blamed_for_what_its_tester_did(tmp_path, clean, ki
     assert compared.regressions == ()
 
 
+def test_late_frames_after_a_search_are_in_the_records_of_their_trials(tmp_path):
+    _, run, console = measured(THEN, tmp_path, held_up_for_long)
+    (result,) = run.results
+    (doubts,) = run.doubts
+    late = [at_load.late_frames for at_load in result.latency] + [trial.late_frames for trial in result.telemetry]
+    assert any(late)
+    assert "frames late)" in console
+    assert "after the search they came back" in "\n".join(str(doubt) for doubt in doubts)
+
+
+@pytest.mark.rotated
+@pytest.mark.long
+@pytest.mark.parametrize("injector", INJECTORS, ids=lambda injector: injector.__name__)
+@pytest.mark.parametrize("kind", ["mrr", "quick"])
+def test_a_perfect_sut_is_not_blamed_by_the_trend_of_several_nights(tmp_path, good_nights, kind, injector):
+    bad_nights = [tmp_path / f"bad-{night}" for night in range(BAD_NIGHTS)]
+    for night, directory in enumerate(bad_nights):
+        directory.mkdir()
+        measured(kind, directory, injector, seed=night)
+    history = History(tmp_path / "history")
+    nights = [directory / "run" for directory in (*good_nights(kind), *bad_nights)]
+    texts = {"nights": "\n".join(add_runs(history, nights))}
+    analysis = analyse(history, TrendRequest(readings=True))
+    texts["trend"] = trend_text(analysis)
+    texts["page"] = visible(trend_page(analysis, "lab"))
+    texts["cases"] = "\n".join(f"{case.message}\n{case.output}" for case in trend_cases(analysis))
+    assert {name: said for name, text in texts.items() if (said := blaming(text))} == {}
+    if injector not in (*LATE, starved_at_times):
+        # Late frames count as lost (RFC 2544, section 23): a value falls with them, whoever held them.
+        assert analysis.alarms == ()
+
+
 def test_drops_of_the_generator_are_no_loss_beside_a_reset(tmp_path):
-    _, run = measured("reset", tmp_path, drops_always)
+    _, run, _ = measured("reset", tmp_path, drops_always)
     assert DoubtKind.LOSS_BESIDE_RESET not in [doubt.kind for doubts in run.doubts for doubt in doubts]
 
 
 def test_a_test_without_a_value_because_of_its_tester_is_no_regression(tmp_path, clean):
-    _, run = measured("recovery", tmp_path, drops_only_one_way)
+    _, run, _ = measured("recovery", tmp_path, drops_only_one_way)
     (finding,) = findings_of(run.results)
     assert finding.value is None
     assert compare([clean("recovery")], [run]).regressions == ()

@@ -176,14 +176,16 @@ class TelemetryTrial(Record):
     """Frames received, in all directions."""
     generator_drop_frames: FrameCount = 0
     """Frames that came back and that the generator itself dropped; left out: none."""
+    late_frames: FrameCount = 0
+    """Frames that came back after the wait for frames in flight, and are not among those received; left out: none."""
     duts: tuple[DutTelemetry, ...]
     """The DUTs, from west to east."""
 
-    _leave_out = left_out_if_empty("generator_drop_frames")
+    _leave_out = left_out_if_empty("generator_drop_frames", "late_frames")
 
     @property
     def lost_frames(self) -> int:
-        """Frames sent that did not come back."""
+        """Frames sent that did not come back in time."""
         return self.sent_frames - self.received_frames
 
 
@@ -205,9 +207,9 @@ def describe_telemetry(trial: TelemetryTrial) -> str:
         for dut in trial.duts
         for text in describe_loads(dut.workers, dut.cpus)
     ]
-    return "\n".join(
-        (*lines, f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}")
-    )
+    late = f", and {trial.late_frames:,} too late" if trial.late_frames else ""
+    at_tg = f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}{late}"
+    return "\n".join((*lines, at_tg))
 
 
 def telemetry_doubts(trials: Sequence[TelemetryTrial]) -> Iterator[Doubt]:
@@ -331,6 +333,7 @@ def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryT
                 "frames in them that were thrown away. Look for other work on the generator's node."
             )
 
+        output = ready.with_late_frames(output)
         rate = ready.conditions.rate(trial.load)
         wanted = {dut: tuple(dut.probes()) for dut in testbed.duts}
         for probe in dict.fromkeys(name for names in wanted.values() for name in names):
@@ -352,6 +355,7 @@ def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryT
         sent_frames=sum(direction.sent_frames for direction in output.directions),
         received_frames=sum(direction.received_frames for direction in output.directions),
         generator_drop_frames=missing.generator_drops,
+        late_frames=missing.late,
         duts=tuple(_described(observation) for observation in observations),
     )
 

@@ -28,6 +28,7 @@ from lossratio.results.doubts import (
     generator_stalls as generator_stalls,
     least_news as least_news,
     offered_in as offered_in,
+    only_late as only_late,
     time_dependence_in as time_dependence_in,
     unsent_frames as unsent_frames,
     unsent_share as unsent_share,

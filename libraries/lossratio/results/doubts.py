@@ -192,11 +192,19 @@ def late_frames(trials: Sequence[Trial], late_in_last: int) -> Doubt | None:
     counts = [trial.missing.late for trial in trials]
     if counts and not counts[-1]:
         counts[-1] = min(late_in_last, trials[-1].missing.lost_by_sut)
+    missing = sum(trial.missing.total for trial in trials)
+    return only_late(counts, missing, "")
+
+
+def only_late(counts: Sequence[int], missing: int, which: str) -> Doubt | None:
+    """The doubt that missing frames of some trials, in words `which`, were only late; None: no frame was.
+
+    There are the late frames of each trial, and the missing frames of all.
+    """
     late = sum(counts)
     if not late:
         return None
-    missing = sum(trial.missing.total for trial in trials)
-    affected = trials_counted(sum(count > 0 for count in counts))
+    affected = f"{trials_counted(sum(count > 0 for count in counts))}{which}"
     return Doubt(
         DoubtKind.LATE_FRAMES,
         f"{late:,} of the {missing:,} missing frames were only late: of {affected} they came back after the wait for "

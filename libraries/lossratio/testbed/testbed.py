@@ -15,7 +15,14 @@ from lossratio.nodes import NO_CREDENTIALS, Credentials
 from lossratio.results import Conditions, Device, options_that_count
 from lossratio.topology import GeneratorSettings, Topology, TrafficPath
 from lossratio.traffic import ANSWER_SECONDS, StoppedTraffic, TrafficProfile
-from lossratio.trials import Integrity, LateFrames, LatencyOutput, Measurer
+from lossratio.trials import (
+    Integrity,
+    LateFrames,
+    LatencyOutput,
+    Measurer,
+    TrialOutput,
+    with_late_frames,
+)
 from lossratio.yaml_file import describe_problem
 
 TestbedT = TypeVar("TestbedT", bound="Testbed")
@@ -195,6 +202,13 @@ class Ready:
     """Looks at the DUTs if that would be due within so many seconds; returns whether it found them as set up."""
     verify_often: Callable[[], None] = lambda: None
     """Has the DUTs looked at more often, as the run was cut off before their trials were proved."""
+
+    def with_late_frames(self, output: TrialOutput) -> TrialOutput:
+        """Waits for late frames of the latest traffic; returns its output, which is in no journal, with them."""
+        late: list[int] = []
+        self.late_frames.keep(output.lost_frames or 0, late.append)
+        self.wait_for_late_frames()
+        return with_late_frames(output, sum(late))
 
 
 class Testbed(ABC):

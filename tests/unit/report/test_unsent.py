@@ -311,6 +311,28 @@ def test_what_the_generator_dropped_in_a_later_trial_contradicts_no_search():
     assert kinds_of(search.model_copy(update={"telemetry": (trial,)})) == []
 
 
+def test_late_frames_of_a_later_trial_contradict_no_search_and_are_told():
+    search = throughput()
+    frames = round(search.conditions.rate(135e3).aggregate_fps)
+    counted = {"duration_s": 1.0, "loss_ratio": 0.05, "unsent_frames": 0, "late_frames": round(0.05 * frames)}
+    latency = at(135e3, counters()).model_copy(update=counted)
+    load = search.goals[1].result.relevant_lower_bound
+    sent = round(load.aggregate_fps)
+    received = round(0.9 * sent)
+    asked = {"load": load, "goal": "PDR", "duration_s": 1.0, "sent_frames": sent, "received_frames": received}
+    trial = telemetry_trial().model_copy(update={**asked, "late_frames": sent - received})
+    for more in ({"latency": (latency,)}, {"telemetry": (trial,)}):
+        assert kinds_of(search.model_copy(update=more)) == [DoubtKind.LATE_FRAMES]
+    held = round(0.05 * frames) + sent - received
+    (doubts,) = doubts_of([search.model_copy(update={"latency": (latency,), "telemetry": (trial,)})])
+    (doubt,) = doubts
+    assert str(doubt).startswith(f"{DoubtKind.LATE_FRAMES.value}: {held:,} of the {held:,} missing frames were only")
+    assert "of 2 trials after the search they came back" in str(doubt)
+    # Where 2 % of the frames were lost, and not late, that is the device's.
+    fewer = trial.model_copy(update={"late_frames": sent - received - round(0.02 * sent)})
+    assert DoubtKind.CONTRADICTED in kinds_of(search.model_copy(update={"telemetry": (fewer,)}))
+
+
 def test_a_busy_device_behind_a_generator_that_gets_slower_has_no_drift_and_no_bands():
     """The device forwards what it can, however much less the generator sends."""
 

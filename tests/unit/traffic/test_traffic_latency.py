@@ -6,7 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from traffic_lab import configure, drop
+from traffic_lab import configure, drop, hold, received_by
+from waiting import wait_until
 from whole_trials import whole
 
 from lossratio.traffic import AgentRefusalError
@@ -168,6 +169,36 @@ def test_trials_after_a_latency_trial_are_as_before(agent):
     agent.latency(2000.0, 0.1)
     for direction in agent.trial(1000.0, 0.1):
         assert (direction.received_frames, direction.late_frames) == (direction.sent_frames, 0)
+
+
+@real
+def test_latency_frames_that_a_device_holds_are_late_frames_of_their_trial(agent, bridged):
+    configure(agent, bidirectional=False)
+    # They need 1.3 s.
+    hold(bridged, "dut1", 400_000)
+    before = received_by(bridged, "tg1", "tg")
+    output = agent.latency(20_000.0, 0.05)
+    (counters,), (latency,) = output.directions, output.latency
+    assert latency.received_frames < latency.sent_frames
+    wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + counters.sent_frames)
+    late, *of_earlier = agent.late_by_traffic(0.1)
+    assert counters.received_frames + late == counters.sent_frames
+    assert not any(of_earlier)
+    assert not any(agent.late_by_traffic(0.0))
+    (after,) = agent.trial(100.0, 0.1)
+    assert (after.late_frames, after.received_frames) == (0, after.sent_frames)
+
+
+@real
+@pytest.mark.parametrize("begin", ["trial", "latency"])
+def test_late_latency_frames_come_with_the_next_traffic_as_others_do(agent, bridged, begin):
+    configure(agent, bidirectional=False)
+    hold(bridged, "dut1", 400_000)
+    before = received_by(bridged, "tg1", "tg")
+    (counters,) = agent.latency(20_000.0, 0.05).directions
+    wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + counters.sent_frames)
+    (after,) = agent.trial(100.0, 0.1) if begin == "trial" else agent.latency(100.0, 0.1).directions
+    assert counters.received_frames + after.late_frames == counters.sent_frames
 
 
 @real

@@ -312,6 +312,7 @@ class Measured:
     def at_load(self, conditions: Conditions, duration: float) -> LatencyAtLoad:
         """The latency in the form of result files."""
         output = None if isinstance(self.outcome, str) else self.outcome
+        missing = self._missing()
         return LatencyAtLoad(
             goal=self.point.goal,
             share_ratio=self.point.share,
@@ -322,16 +323,16 @@ class Measured:
             unsent_frames=None
             if output is None
             else sum(direction.unsent_frames for direction in output.directions),
-            generator_drop_frames=self._generator_drops(),
+            generator_drop_frames=missing.generator_drops,
+            late_frames=missing.late,
             directions=() if output is None else tuple(map(direction_latency, output.latency)),
             error=self.outcome if isinstance(self.outcome, str) else None,
         )
 
-    def _generator_drops(self) -> int:
+    def _missing(self) -> MissingFrames:
         if self.trial is None:
-            return 0
-        missing = missing_frames(self.trial.output) or MissingFrames()
-        return missing.generator_drops
+            return MissingFrames()
+        return missing_frames(self.trial.output) or MissingFrames()
 
 
 def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoint) -> Measured:
@@ -348,11 +349,13 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
             begun = ready.source.now()
             output = ready.source.latency(trial.load, trial.duration)
             elapsed = ready.source.now() - begun
+            counted = ready.with_late_frames(
+                output_from_counters(
+                    trial, output.directions, negative_loss="csit", elapsed=elapsed
+                )
+            )
         if request.integrity is Integrity.FAIL:
             check_integrity(output.directions, f"at {format_frame_rate(trial.load)}")
-        counted = output_from_counters(
-            trial, output.directions, negative_loss="csit", elapsed=elapsed
-        )
     except LossRatioError as error:
         if isinstance(error, AgentRefusalError) and error.kind == _UNSUPPORTED:
             # No other load would do either.

@@ -69,12 +69,14 @@ class LatencyAtLoad(Record):
     """Frames that the generator could not send; null: the trial failed."""
     generator_drop_frames: FrameCount = 0
     """Frames that came back and that the generator itself dropped: the loss ratio counts them; left out: none."""
+    late_frames: FrameCount = 0
+    """Frames that came back after the wait for frames in flight: the loss ratio counts them; left out: none."""
     directions: tuple[DirectionLatency, ...]
     """Latency by direction; empty: the trial failed."""
     error: str | None = None
     """Why the trial failed; null if it did not."""
 
-    _leave_out = left_out_if_empty("is_raised", "generator_drop_frames")
+    _leave_out = left_out_if_empty("is_raised", "generator_drop_frames", "late_frames")
 
     @model_validator(mode="after")
     def _a_failed_trial_has_an_error(self) -> "LatencyAtLoad":
@@ -267,7 +269,8 @@ def latency_lines(latency: Iterable[LatencyAtLoad]) -> Iterator[str]:
         else:
             unsent = ""
 
-        yield f"latency at {name_load(at_load)}{loss}{unsent}"
+        late = f" ({at_load.late_frames:,} frames late)" if at_load.late_frames else ""
+        yield f"latency at {name_load(at_load)}{loss}{unsent}{late}"
         if at_load.error is not None:
             yield f"  failed: {at_load.error}"
         yield from (

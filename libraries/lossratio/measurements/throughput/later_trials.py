@@ -1,13 +1,14 @@
 """Trials after a search, of latency and telemetry, that contradict it, or whose load was not offered."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 
 from lossratio.measurements.latency.result import name_load
 from lossratio.measurements.throughput.result import Goal, GoalsResult
 from lossratio.records import Rate
-from lossratio.results import ROUNDING, Doubt, DoubtKind, Offered, unsent_frames
+from lossratio.results import ROUNDING, Doubt, DoubtKind, Offered, only_late, unsent_frames
+from lossratio.trials import MissingFrames
 from lossratio.units import format_frame_rate, format_ratio
 
 LEAST_EXCESS = 0.01
@@ -23,53 +24,35 @@ LEAST_LOST = 10
 
 @dataclass(frozen=True)
 class _LaterTrial:
-    """A trial after the search: in words, with its traffic, frames that the SUT lost, and its duration in seconds."""
+    """A trial after the search: in words, with its traffic, frames that are missing, and its duration in seconds."""
 
     what: str
     offered: Offered
-    lost: int
+    missing: MissingFrames
     duration: float
 
     @property
     def loss_ratio(self) -> float:
+        """The share of the frames that the SUT lost."""
         if self.offered.sent:
-            return self.lost / self.offered.sent
+            return self.missing.lost_by_sut / self.offered.sent
         return 0.0
 
 
 def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
     """Doubts about a search by the trials of latency and telemetry that follow it."""
-    trials: list[_LaterTrial] = []
-    for at_load in result.latency:
-        if at_load.duration_s is not None and at_load.loss_ratio is not None:
-            intended = _intended(at_load.load, at_load.duration_s)
-            missing = at_load.unsent_frames or 0
-            offered = Offered(at_load.load.per_interface_fps, max(0, intended - missing), missing)
-            lost = max(
-                0, round(at_load.loss_ratio * intended) - missing - at_load.generator_drop_frames
-            )
-            trials.append(
-                _LaterTrial(
-                    f"latency trial at {name_load(at_load)},", offered, lost, at_load.duration_s
-                )
-            )
-
-    for one in result.telemetry:
-        load = one.load.per_interface_fps
-        missing = max(0, _intended(one.load, one.duration_s) - one.sent_frames)
-        what = f"telemetry's trial at {format_frame_rate(load)} per interface"
-        lost = one.lost_frames - one.generator_drop_frames
-        trials.append(
-            _LaterTrial(what, Offered(load, one.sent_frames, missing), lost, one.duration_s)
-        )
-
+    trials = [*_of_latency(result), *_of_telemetry(result)]
+    late = [trial.missing.late for trial in trials]
+    only = only_late(late, sum(trial.missing.total for trial in trials), " after the search")
+    if only is not None:
+        yield only
     unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")
     if unsent is not None:
         yield unsent
     excesses = [
         (excess, trial, goal)
         for trial in trials
-        if trial.lost >= LEAST_LOST
+        if trial.missing.lost_by_sut >= LEAST_LOST
         and (goal := _strictest_met(result, trial.offered.load)) is not None
         # The most that a bucket adds to the loss ratio of a trial that is longer than the goal's.
         for longer in [max(0.0, trial.duration - goal.final_trial_duration_s)]
@@ -83,6 +66,42 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
             f"the {worst.what} lost {format_ratio(worst.loss_ratio)}, where {goal.name} allows "
             f"{format_ratio(goal.loss_ratio)}, "
             "although the search found that this load meets the goal; find out what changed, and search again",
+        )
+
+
+def _of_latency(result: GoalsResult) -> Iterator[_LaterTrial]:
+    for at_load in result.latency:
+        if at_load.duration_s is None or at_load.loss_ratio is None:
+            continue
+        intended = _intended(at_load.load, at_load.duration_s)
+        known = MissingFrames(
+            late=at_load.late_frames,
+            unsent=at_load.unsent_frames or 0,
+            generator_drops=at_load.generator_drop_frames,
+        )
+        lost = max(0, round(at_load.loss_ratio * intended) - known.total)
+        yield _LaterTrial(
+            f"latency trial at {name_load(at_load)},",
+            Offered(at_load.load.per_interface_fps, max(0, intended - known.unsent), known.unsent),
+            replace(known, lost_by_sut=lost),
+            at_load.duration_s,
+        )
+
+
+def _of_telemetry(result: GoalsResult) -> Iterator[_LaterTrial]:
+    for trial in result.telemetry:
+        load = trial.load.per_interface_fps
+        missing = MissingFrames(
+            lost_by_sut=max(0, trial.lost_frames - trial.generator_drop_frames - trial.late_frames),
+            late=trial.late_frames,
+            unsent=max(0, _intended(trial.load, trial.duration_s) - trial.sent_frames),
+            generator_drops=trial.generator_drop_frames,
+        )
+        yield _LaterTrial(
+            f"telemetry's trial at {format_frame_rate(load)} per interface",
+            Offered(load, trial.sent_frames, missing.unsent),
+            missing,
+            trial.duration_s,
         )
 
 

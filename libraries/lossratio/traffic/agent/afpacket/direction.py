@@ -51,6 +51,8 @@ class ActiveDirection:
         self._source, self._sink = source, sink
         self._arrivals: ArrivalLog | None = None
         self._conversation: Conversation | None = None
+        self._probe: Probe | None = None
+        self._late_probes = 0
         self._is_examined = True
         self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
         self.sender = Sender(self._setup)
@@ -73,6 +75,8 @@ class ActiveDirection:
     def watch(self, order: SendOrder, tags: Mapping[int, Sequence[int]]) -> None:
         """Begins to count frames with an order's tag. All directions do that before any of them sends."""
         self._stop_noting()
+        if not order.probes:
+            self._end_probe()
         self._returns.watch(order.tag)
         self._stack.watch(order.tag)
         self._foreign.watch_foreign(tags)
@@ -137,8 +141,10 @@ class ActiveDirection:
 
     def open_probe(self, load: float, duration: float, tag: int) -> Probe:
         """Gets latency frames ready, a part of this direction's traffic; their tags count up from the first one."""
+        self._end_probe()
         ends = ((self._source, self._setup.tag_place), (self._sink, self._direction.arriving_tag))
-        return Probe(self.name, ends, tag=tag, frames=latency_frames(self.load(load), duration))
+        self._probe = Probe(self.name, ends, tag=tag, frames=latency_frames(self.load(load), duration))
+        return self._probe
 
     def so_far(self, lookout: Lookout, before: Mapping[str, Link], now: Mapping[str, Link]) -> SoFar:
         """The counters of a running trial that is watched; `before` and `now` are all interfaces."""
@@ -170,7 +176,8 @@ class ActiveDirection:
 
     def late(self) -> int:
         """Frames that came back since they were counted; none of a trial that failed before that."""
-        return self._returns.late()
+        late_probes = self._probe.late() if self._probe is not None else 0
+        return self._returns.late() + late_probes
 
     def late_of_earlier(self) -> list[int]:
         """Late frames of the traffic before, of that before that..., since `counters` or this."""
@@ -216,7 +223,7 @@ class ActiveDirection:
             "received_frames": received,
             "unsent_frames": max(0, sent.intended - sent.sent) + broadcasts,
             "generator_drop_frames": after[sink].receive_drops - before[sink].receive_drops,
-            "late_frames": sum(late[:1]),
+            "late_frames": sum(late[:1]) + self._late_probes,
             "earlier_late_frames": late[1:],
             "foreign_frames": self._foreign.read() + copies,
             "elapsed_s": sent.elapsed,
@@ -241,8 +248,17 @@ class ActiveDirection:
             if each is not None:
                 each.close()
         self._stop_noting()
+        self._end_probe()
         if self._conversation is not None:
             self._conversation.close()
+
+    def _end_probe(self) -> None:
+        """Looks for late latency frames of the latest traffic, a last time."""
+        self._late_probes = 0
+        if self._probe is not None:
+            self._late_probes = self._probe.late()
+            self._probe.close()
+        self._probe = None
 
     def _stop_noting(self) -> None:
         if self._arrivals is not None:

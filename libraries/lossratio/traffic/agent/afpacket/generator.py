@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
@@ -101,16 +100,13 @@ class AfPacketGenerator:
 
     def latency(self, load: float, duration: float, check: Check) -> Message:
         """See `Generator.latency`."""
-        with ExitStack() as opened:
-            try:
-                probes = [
-                    opened.enter_context(self._probe(direction, load, duration)) for direction in self._directions
-                ]
-            except OSError as error:
-                raise _socket_error(error) from error
-            self._begin(SendOrder(load, duration), probes)
-            counters = self._counters(self._finish(self._senders(), check))
-            latency = [probe.latency() for probe in probes]
+        try:
+            probes = [self._probe(direction, load, duration) for direction in self._directions]
+        except OSError as error:
+            raise _socket_error(error) from error
+        self._begin(SendOrder(load, duration), probes)
+        counters = self._counters(self._finish(self._senders(), check))
+        latency = [probe.latency() for probe in probes]
         return {
             "directions": [_with_latency_frames(counted, answer) for counted, answer in zip(counters, latency)],
             "latency": latency,

@@ -50,12 +50,16 @@ def latency_frames(load: float, duration: float) -> tuple[int, ...]:
 
 
 class Probe:
-    """Measures the latency of one direction once, by those of the load's `frames` that have tags from `tag` on."""
+    """Measures the latency of one direction once, by those of the load's `frames` that have tags from `tag` on.
+
+    It sees late ones until it is closed.
+    """
 
     def __init__(self, name: str, ends: Sequence[tuple[Link, TagPlace]], *, tag: int, frames: tuple[int, ...]) -> None:
         self.tag = tag
         self.frames = frames
         self._name = name
+        self._counted = 0
         self._clock = ClockWatch()
         room = len(frames) + _SPARE
         with ExitStack() as opened:
@@ -66,15 +70,22 @@ class Probe:
             opened.callback(self._arrived.close)
             self._opened = opened.pop_all()
 
-    def __enter__(self) -> Probe:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._opened.close()
-
     def latency(self) -> Message:
         """The latency that was measured; see `lossratio.traffic.agent.core.generator.Generator.latency`."""
-        return summarize(self._name, self._left.read(), self._arrived.read(), clock_was_set=self._clock.was_set())
+        arrived = self._arrived.read()
+        answer = summarize(self._name, self._left.read(), arrived, clock_was_set=self._clock.was_set())
+        self._counted = answer["received_frames"]
+        return answer
+
+    def late(self) -> int:
+        """Latency frames that came back since they were counted."""
+        before = self._counted
+        self._counted = len(np.unique(self._arrived.read().numbers))
+        return self._counted - before
+
+    def close(self) -> None:
+        """Closes its sockets."""
+        self._opened.close()
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,7 @@ class StampRing(ReceiveRing):
         let_probes_through(self.socket, tag_place, tag, ~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
 
     def read(self) -> Stamps:
-        """Times at which the kernel saw frames since the ring was made; to be asked once."""
+        """Times at which the kernel saw frames since the ring was made; `overlooked` is since this was asked before."""
         overlooked, captured = self.overlooked(), self.captured()
         start = self._tag_place.offset
         return Stamps(words_at(captured.contents(start + 4), start) & NUMBERS, captured.times, overlooked)
