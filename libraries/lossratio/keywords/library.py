@@ -39,7 +39,7 @@ class LossRatio(
     |     frame_size=64B    profile=ethip4-udp
 
     The resource file imports this library, and passes on the variables that change from run to run:
-    ``TOPOLOGY``, ``GOALS`` (``csit``, ``quick``, ``sequential`` or others), ``LATENCY`` and ``TELEMETRY`` (``on``, as it is there, or ``off``), ``DOUBTS`` (``warn``, as it is there, or ``fail``) and ``RESUME``.
+    ``TOPOLOGY``, ``GOALS`` (``csit``, ``csit-half``, ``quick``, ``sequential`` or others), ``LATENCY`` and ``TELEMETRY`` (``on``, as it is there, or ``off``), ``DOUBTS`` (``warn``, as it is there, or ``fail``) and ``RESUME``.
 
     = Arguments of measurements =
 

@@ -195,10 +195,9 @@ def _keywords(test: TestCase) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _goals(named: Mapping[str, str], variables: Mapping[str, str]) -> tuple[SearchGoal, ...]:
-    name = named.get("goals", variables.get("GOALS", "csit"))
-    goals: tuple[SearchGoal, ...] = NdrPdrGoals[
-        name if name in NdrPdrGoals.__members__ else "csit"
-    ].value
+    title = named.get("goals", variables.get("GOALS", NdrPdrGoals.csit.title))
+    pair = NdrPdrGoals.titled(title) or NdrPdrGoals.csit
+    goals: tuple[SearchGoal, ...] = pair.value
     return goals
 
 

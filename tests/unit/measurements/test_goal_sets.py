@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,8 @@ def test_a_file_says_whether_its_trials_end_early(write, given, early):
 
 @pytest.mark.parametrize("text", ["", "NRD", "NDR, nothing", "goals.json"])
 def test_an_unknown_set_is_an_error_that_names_the_known_ones(text):
-    with pytest.raises(SearchError, match=r"Say csit, quick, sequential, presets by name \(NDR, PDR, .*or a file"):
+    known = r"Say csit, csit-half, quick, sequential, presets by name \(NDR, PDR, .*or a file"
+    with pytest.raises(SearchError, match=known):
         goal_set_from(text)
 
 
@@ -93,6 +95,12 @@ def test_the_references_example_is_a_file_of_goals(write):
 def test_the_reference_names_every_field_and_preset():
     for name in (*GoalFile.model_fields, *GoalFields.model_fields, *PRESETS):
         assert f"`{name}`" in REFERENCE, name
+
+
+def test_half_of_csits_evidence_is_a_set_of_its_own():
+    for half, full in zip(goal_set_from("csit-half").goals, goal_set_from("csit").goals, strict=True):
+        assert half.duration_sum == 11.0
+        assert half == replace(full, duration_sum=11.0, name=f"HALF_{full.name}")
 
 
 def test_a_search_asks_after_15_s_of_rest_unless_it_says_otherwise():

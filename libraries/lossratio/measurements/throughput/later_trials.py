@@ -11,10 +11,11 @@ from lossratio.results import ROUNDING, Doubt, DoubtKind, Offered, only_late, un
 from lossratio.trials import MissingFrames
 from lossratio.units import format_frame_rate, format_ratio
 
-LEAST_EXCESS = 0.01
-"""Loss ratio beyond the one that a goal allows, at a load that meets the goal, which contradicts the search: the least
-change (1 %) that a comparison or a trend calls one. Less may be a stall, or one of the trials that a goal with an
-exceed ratio allows to lose more."""
+LEAST_CHANGE = 0.01
+"""The least relative change that a comparison or a trend calls one."""
+LEAST_EXCESS = LEAST_CHANGE
+"""Loss ratio beyond the one that a goal allows, at a load that meets the goal, which contradicts the search. Less may
+be a stall, or one of the trials that a goal with an exceed ratio allows to lose more."""
 USUAL_BUCKET = 0.05
 """Seconds of a policer's rate that its bucket may hold. The shorter trials of the search passed it, and a longer one
 loses it: that contradicts nothing."""

@@ -76,6 +76,12 @@ class ZoneOfChance(Record):
         """The smallest and the largest load."""
         return self.shares[0].load, self.shares[-1].load
 
+    @property
+    def width(self) -> float:
+        """How far its ends are apart, relative to the larger one."""
+        least, most = (end.per_interface_fps for end in self.ends)
+        return 1.0 - least / most
+
 
 class GoalOutcome(Record):
     """A goal result (RFC 9971)."""

@@ -26,11 +26,12 @@ from lossratio.measurements.throughput.evidence import (
     level_in_words,
     rest_answers_in,
 )
-from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
+from lossratio.measurements.throughput.later_trials import LEAST_CHANGE, doubts_of_later_trials
 from lossratio.measurements.throughput.result import (
     GoalSpread,
     GoalsResult,
     SequentialRule,
+    ZoneOfChance,
     format_regularity,
     search_goal,
 )
@@ -133,7 +134,8 @@ class ThroughputView(View[GoalsResult]):
                     ("relevant lower bound", "relevant upper bound"), report.bounds, strict=True
                 ):
                     yield _bound_line(label, bound, result)
-                yield value_line("conditional throughput", report.result.conditional_throughput)
+                value = value_line("conditional throughput", report.result.conditional_throughput)
+                yield value + _coin(report.result.zone)
                 for share in () if report.result.zone is None else report.result.zone.shares:
                     lossy = f"{share.lossy} of {share.trials} trials lossy, {share.longest_run} in a row at most"
                     load = f"{share.load.per_interface_fps:>12,.0f} fps per interface"
@@ -258,14 +260,15 @@ class ThroughputView(View[GoalsResult]):
         yield from _less_after_rest(result)
 
         for report in result.goals:
-            if report.result is not None and report.result.zone is not None:
-                here = format_interval(*report.bounds)
-                zone = format_interval(*report.result.zone.ends)
+            zone = None if report.result is None else report.result.zone
+            if zone is not None and zone.width > LEAST_CHANGE:
                 yield Doubt(
                     DoubtKind.CHANCE,
-                    f"from {zone} per interface, 30 to 70 % of trials lose more than {report.goal.name} allows. Its "
-                    f"bounds are {here} by this search, and another search may find any load in there; repeatability "
-                    "is promised only outside of the zone",
+                    f"from {format_interval(*zone.ends)} per interface, 30 to 70 % of trials lose more than "
+                    f"{report.goal.name} allows. Its bounds are {format_interval(*report.bounds)} by this search, and "
+                    "another search may find any load in there, so a change of "
+                    f"{format_ratio(LEAST_CHANGE)} would not be seen; repeatability is promised only outside of the "
+                    "zone",
                 )
 
         yield from telemetry_doubts(result.telemetry)
@@ -366,6 +369,13 @@ def _rested(result: GoalsResult) -> Doubt | None:
         f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound{control}: {causes}; "
         f"{way_out}. The trials are evidence like any other, and the bounds follow from all trials",
     )
+
+
+def _coin(zone: ZoneOfChance | None) -> str:
+    """What the line of a value says of its zone of chance, if there is one."""
+    if zone is None:
+        return ""
+    return f"; a coin from {format_interval(*zone.ends)} per interface ({format_ratio(zone.width)})"
 
 
 def _less_after_rest(result: GoalsResult) -> Iterator[Doubt]:
