@@ -424,6 +424,51 @@ MUTATIONS = (
         'answered = (_BY_KEY["TG", "stolen"],)',
         ("testbed/test_watch.py",),
     ),
+    Mutation(
+        "the Id of a folder names none of its suites",
+        "results/identity.py",
+        "        given = _id_of_folder(folder)\n",
+        "        given = None\n",
+        ("test_identity.py::test_an_id_of_a_folder_reaches_its_suites",),
+    ),
+    Mutation(
+        "two processes may claim one test",
+        "results/run_directory.py",
+        "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+        ("test_never_overwritten.py::test_a_test_that_another_run_has_claimed_is_not_measured_until_that_run_ends",),
+    ),
+    Mutation(
+        "a journal that another process began a moment ago is emptied",
+        "trials/journal.py",
+        """        if has_header(path):
+            file.close()
+            raise _written_elsewhere(path)
+""",
+        "",
+        ("test_never_overwritten.py::test_a_journal_that_another_process_begins_at_the_same_moment_is_kept",),
+    ),
+    Mutation(
+        "the result of another measurement is replaced",
+        "results/run_directory.py",
+        "began is not None and began[0] in path.read_bytes()",
+        "path.exists()",
+        ("test_never_overwritten.py::test_the_result_of_a_script_that_ended_at_the_same_moment_is_kept",),
+    ),
+    Mutation(
+        "builds of two devices are compared",
+        "builds/measuring.py",
+        "if wanted not in (None, device):",
+        "if False:",
+        ("builds/test_one_device.py::test_a_record_that_is_continued_knows_the_device_of_earlier_builds",),
+    ),
+    Mutation(
+        "files that differ in ordering numbers alone are one series",
+        "results/identity.py",
+        "    return sorted(file for file in others if not _id_of_file(file))",
+        "    return []",
+        ("test_identity.py::test_files_whose_names_differ_in_what_is_no_part_of_a_name_are_namesakes",),
+    ),
 )
 
 
