@@ -213,6 +213,18 @@ def test_the_keeper_of_reservations_needs_nothing_but_the_standard_library():
         assert names <= sys.stdlib_module_names | {path.stem for path in folder.glob("*.py")}
 
 
+def test_ssh_is_loaded_where_a_node_is_reached_by_it_and_nowhere_else():
+    """It takes a tenth of the time in which keywords are imported, and testbeds of one machine do without it."""
+    way_in = "lossratio.nodes.connection"
+    at_once = []
+    for path, tree in sources().items():
+        modules = [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
+        modules += [alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
+        if path != PACKAGE / "nodes" / "connection.py":
+            at_once += [(path, name) for name in modules if name == way_in or name.split(".")[0] == "paramiko"]
+    assert not at_once
+
+
 def results_of_kinds() -> dict[str, str]:
     """The classes of results, and the room in `measurements` that each is of."""
     folder = PACKAGE / "measurements"

@@ -1,7 +1,7 @@
 """Sessions on the nodes of a testbed over SSH: commands, files, and long-lived processes that speak in lines."""
 
 from lossratio.nodes.background import LIVES, BackgroundProgram, before_ordinary
-from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, is_public_key
+from lossratio.nodes.credentials import NO_CREDENTIALS, Credentials
 from lossratio.nodes.facts import (
     Card,
     Core,
@@ -14,4 +14,5 @@ from lossratio.nodes.facts import (
 from lossratio.nodes.node import NOT_FOUND, DutNode, Will, reason, shown
 from lossratio.nodes.process import NodeProcess, Pulse
 from lossratio.nodes.program import NodeProgram, pack_program, read_sources
+from lossratio.nodes.public_keys import is_public_key
 from lossratio.nodes.session import CommandResult, CommandRunner, NodeSession

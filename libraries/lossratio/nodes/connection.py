@@ -6,14 +6,8 @@ The files with host keys and private keys may be broken: an error names the file
 import getpass
 import io
 import logging
-import os
-import re
 import socket
 import struct
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import paramiko
@@ -22,6 +16,8 @@ from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from lossratio.errors import NodeError
 from lossratio.input_file import read_input_file
+from lossratio.nodes.credentials import Credentials
+from lossratio.nodes.limits import within
 from lossratio.topology import Node
 
 KEEPALIVE = 10
@@ -51,34 +47,6 @@ _NO_KEY = (
 
 # Without a handler of the application, Python would print paramiko's tracebacks to stderr beside our one clear error.
 logging.getLogger(_LOG_CHANNEL).addHandler(logging.NullHandler())
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """Secrets for a log-in; neither shows in ``repr``."""
-
-    password: str | None = field(default=None, repr=False)
-    """Password of the user on the node."""
-    passphrase: str | None = field(default=None, repr=False)
-    """Passphrase of the private key."""
-
-    def completed(self, node_name: str) -> "Credentials":
-        """Takes missing secrets from LOSSRATIO_PASSWORD_<NODE> (or LOSSRATIO_PASSWORD) and LOSSRATIO_PASSPHRASE.
-
-        <NODE> is the node's name in capitals, with ``_`` for everything that is neither letter nor digit.
-        """
-        own = "LOSSRATIO_PASSWORD_" + re.sub(r"[^A-Z0-9]", "_", node_name.upper())
-        return Credentials(
-            password=self.password
-            or os.environ.get(own)
-            or os.environ.get("LOSSRATIO_PASSWORD")
-            or None,
-            passphrase=self.passphrase or os.environ.get("LOSSRATIO_PASSPHRASE") or None,
-        )
-
-
-NO_CREDENTIALS = Credentials()
-"""No secrets but those in the environment."""
 
 
 def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClient:
@@ -147,29 +115,6 @@ def _own_name(node_name: str) -> str:
         raise NodeError(
             f"Node {node_name}: the user who runs this has no name on this machine; give the node a 'username'."
         ) from cause
-
-
-@contextmanager
-def within(seconds: float, abort: Callable[[], object]) -> Iterator[threading.Event]:
-    """Calls ``abort`` from another thread if the block takes longer than ``seconds``, and sets the event it yields.
-
-    paramiko has waits without a limit; only closing the connection or channel ends them.
-    """
-    expired = threading.Event()
-
-    def give_up() -> None:
-        expired.set()
-        # The block may just have ended by itself.
-        with suppress(OSError):
-            abort()
-
-    timer = threading.Timer(seconds, give_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield expired
-    finally:
-        timer.cancel()
 
 
 class _RefuseUnknown(paramiko.MissingHostKeyPolicy):
@@ -256,7 +201,7 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
     As in OpenSSH, broken lines of known_hosts do no harm if they belong to other nodes.
     """
     if node.host_key is not None:
-        key = _parsed(f"{identity} {node.host_key}")
+        key = parsed_key(f"{identity} {node.host_key}")
         if key is None:
             raise NodeError(
                 f"{where}: its host_key is no public key; it must be a line like 'ssh-ed25519 AAAA...'."
@@ -277,7 +222,7 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
         ):
             continue
 
-        key = _parsed(line)
+        key = parsed_key(line)
         if key is None:
             raise NodeError(
                 f"{where}: {file}:{number}: the line of {identity} has no public key of type {kind}. Correct the "
@@ -286,11 +231,6 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
         # The first of several keys of one type counts.
         if key.get_name() not in (keys.lookup(identity) or {}):
             keys.add(identity, key.get_name(), key)
-
-
-def is_public_key(text: str) -> bool:
-    """Whether a text is a public host key, as a topology file has it: ``ssh-ed25519 AAAA...``."""
-    return _parsed(f"host {text}") is not None
 
 
 def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramiko.PKey:
@@ -360,7 +300,8 @@ def _is_about(name: str, identity: str) -> bool:
         return False
 
 
-def _parsed(line: str) -> paramiko.PKey | None:
+def parsed_key(line: str) -> paramiko.PKey | None:
+    """The key in a line of known_hosts; None: there is none."""
     try:
         entry = HostKeyEntry.from_line(" ".join(line.split()))
     except _NO_KEY:

@@ -4,23 +4,43 @@ import math
 import shlex
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-
-import paramiko
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, TypeAlias
 
 from lossratio.errors import NodeError
-from lossratio.nodes.connection import within
+from lossratio.nodes.limits import within
 from lossratio.nodes.namespaces import Channel
+
+if TYPE_CHECKING:
+    import paramiko
 
 CHUNK = 1 << 16
 """Bytes that are requested from a channel at once."""
-BROKEN = (EOFError, paramiko.SSHException)
-"""Exceptions of paramiko, besides OSError, if a connection breaks while a channel sends; reading sends, too."""
-
-
-AnyChannel = paramiko.Channel | Channel
+AnyChannel: TypeAlias = "paramiko.Channel | Channel"
 """A channel of a connection, or of a namespace of this machine."""
+
+
+def broken() -> "tuple[type[EOFError], type[paramiko.SSHException]]":
+    """Exceptions, besides OSError, if a connection breaks while a channel sends; reading sends, too.
+
+    paramiko is imported only here, where something went wrong, and where a node is reached by SSH: it takes a tenth of
+    the time in which keywords are imported, and namespaces of this machine do without it.
+    """
+    import paramiko
+
+    return (EOFError, paramiko.SSHException)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Ends the block where the connection breaks meanwhile."""
+    try:
+        yield
+    except OSError:
+        return
+    except broken():
+        return
 
 
 class StreamReader(threading.Thread):
@@ -40,7 +60,7 @@ class StreamReader(threading.Thread):
             except TimeoutError:
                 # The channel's timeout belongs to the reader of the other stream.
                 continue
-            except BROKEN:
+            except broken():
                 return
             if not chunk:
                 return
@@ -56,7 +76,7 @@ class StreamReader(threading.Thread):
 def feed(channel: AnyChannel, data: bytes) -> None:
     """Sends the whole standard input of a command and closes it."""
     # The command or the connection may end meanwhile. The caller waits for the exit status, and sees which one it was.
-    with suppress(OSError, *BROKEN):
+    with _quietly():
         channel.sendall(data)
         channel.shutdown_write()
 
@@ -64,7 +84,7 @@ def feed(channel: AnyChannel, data: bytes) -> None:
 def close(channel: AnyChannel) -> None:
     """Closes a channel, also when its connection breaks at that moment."""
     # paramiko marks the channel as closed before it sends the end to the node, and sending may fail.
-    with suppress(OSError, *BROKEN):
+    with _quietly():
         channel.close()
 
 
@@ -152,7 +172,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
             raise NodeError(
                 f"Node {self.node_name}: {shown(self.command)} does not read its input."
             ) from cause
-        except (OSError, *BROKEN) as cause:
+        except (OSError, *broken()) as cause:
             raise NodeError(self._obituary()) from cause
         finally:
             self._channel.settimeout(None)
@@ -198,14 +218,19 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         if not self._channel.closed:
             with within(timeout, lambda: close(self._channel)) as expired:
                 feed(self._channel, b"")
-                with suppress(*BROKEN):
-                    while self._channel.recv(CHUNK):
-                        pass
+                self._read_to_the_end()
                 self._channel.status_event.wait()
             close(self._channel)
             if expired.is_set():
                 return None
         return self._channel.exit_status
+
+    def _read_to_the_end(self) -> None:
+        try:
+            while self._channel.recv(CHUNK):
+                pass
+        except broken():
+            return
 
     def _receive(self, deadline: float, meanwhile: Callable[[], object] | None) -> bytes | None:
         """The next part of the output; empty: the output has ended; None: no output until the deadline."""
@@ -221,7 +246,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
                     return None
                 if meanwhile is not None:
                     meanwhile()
-            except BROKEN as cause:
+            except broken() as cause:
                 raise NodeError(self._obituary()) from cause
             finally:
                 if deadline < math.inf:

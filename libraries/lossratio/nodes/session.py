@@ -7,17 +7,21 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
-
-import paramiko
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from lossratio.errors import NodeError
 from lossratio.nodes import process
-from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, open_client, within
+from lossratio.nodes.credentials import NO_CREDENTIALS, Credentials
+from lossratio.nodes.limits import within
 from lossratio.nodes.namespaces import Client, open_here, open_namespace
-from lossratio.nodes.process import BROKEN, CHUNK, AnyChannel, NodeProcess, StreamReader, shown
+from lossratio.nodes.process import CHUNK, AnyChannel, NodeProcess, StreamReader, broken, shown
 from lossratio.topology import Interface, Node
 
+if TYPE_CHECKING:
+    import paramiko
+
+AnyClient: TypeAlias = "paramiko.SSHClient | Client"
+"""A log-in on a node, or the way into a namespace of this machine."""
 _OPEN_TIMEOUT = 30.0
 _SLOWEST_TRANSFER = 1e5
 """Smallest rate at which a file must be written, bytes per second."""
@@ -73,9 +77,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         prefix: Arguments that `start` puts before each command, e.g. ``env NAME=value``; empty unless it is set.
     """
 
-    def __init__(
-        self, name: str, node: Node, client: paramiko.SSHClient | Client, credentials: Credentials
-    ) -> None:
+    def __init__(self, name: str, node: Node, client: AnyClient, credentials: Credentials) -> None:
         self.name = name
         self.node = node
         self.prefix: tuple[str, ...] = ()
@@ -227,7 +229,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             except NodeError:
                 if not expired.is_set():
                     raise
-            except BROKEN as cause:
+            except broken() as cause:
                 if not expired.is_set():
                     raise NodeError(self._lost(command)) from cause
             finally:
@@ -261,7 +263,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.")
         try:
             return transport.open_session(timeout=timeout)
-        except (OSError, *BROKEN) as cause:
+        except (OSError, *broken()) as cause:
             if not transport.is_active():
                 why = "the connection is lost"
             else:
@@ -280,7 +282,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             # To close the input of a command that ends at the same moment may break the connection: paramiko
             # may send the end of the input after the end of the channel, which OpenSSH takes for a broken client.
             channel.exec_command(f"{line} </dev/null" if reads_nothing else line)
-        except (OSError, *BROKEN) as cause:
+        except (OSError, *broken()) as cause:
             why = str(cause).rstrip(".") or "the connection was lost"
             raise NodeError(f"Node {self.name}: cannot start {shown(command)}: {why}.") from cause
 
@@ -288,9 +290,13 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         return f"Node {self.name}: the connection was lost while {shown(command)} ran."
 
 
-def _opened(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClient | Client:
+def _opened(name: str, node: Node, credentials: Credentials) -> AnyClient:
     if node.is_here:
         return open_here()
     if node.netns is not None or node.container is not None:
         return open_namespace(name, node)
+
+    # Imported here, as paramiko is: testbeds of this machine do without it.
+    from lossratio.nodes.connection import open_client
+
     return open_client(name, node, credentials.completed(name))
