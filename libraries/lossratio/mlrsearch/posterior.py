@@ -215,23 +215,24 @@ class Curves:
             rise: See `Curves`.
         """
         floors = np.array([*FLOORS.values()])
-        begun = floors @ _over(_LONGEST / 20.0, rise)[1]
+        begun = floors @ _over(_LONGEST / 20.0, rise)[_MANY:, :_MANY]
         state = np.concatenate([(1.0 - later) * begun, later * floors])
         forward = np.empty_like(self._likely)
-        for row, likely_here in enumerate(self._likely):
+        for row, (here, likely_here) in enumerate(zip(forward, self._likely, strict=True)):
             if row:
-                state = np.dot(state, self._moves[row - 1])
-            state = state * likely_here
-            state /= np.add.reduce(state)
-            forward[row] = state
+                state = np.dot(state, self._moves[row - 1], here)
+            np.multiply(state, likely_here, here)
+            state = np.divide(here, np.add.reduce(here), here)
         return forward
 
     def _passed_down(self) -> Floats:
         """How probable the trials at larger loads are, by the state at each load; the largest probability is 1."""
         backward = np.ones_like(self._likely)
-        for row in range(len(self.positions) - 2, -1, -1):
-            state = np.dot(self._moves[row], backward[row + 1] * self._likely[row + 1])
-            backward[row] = state / np.maximum.reduce(state)
+        above = backward[-1]
+        rows = zip(backward[-2::-1], self._moves[::-1], self._likely[:0:-1], strict=True)
+        for here, move, likely_above in rows:
+            np.dot(move, above * likely_above, here)
+            above = np.divide(here, np.maximum.reduce(here), here)
         return backward
 
     def joint(self, low: int, high: int) -> Floats:
@@ -251,21 +252,25 @@ def likely(low: float, high: float) -> Floats:
 
 def _moves(gaps: Floats, stays: Floats, rise: Rise) -> Floats:
     """The probability of each state after each gap, by the state before it, if a floor is left in it or not."""
-    moves = np.zeros((len(gaps), len(LOSSY), len(LOSSY)))
+    if not len(gaps):
+        return np.empty((0, len(LOSSY), len(LOSSY)))
+    halves = np.maximum(0.5, np.round(np.minimum(gaps, _LONGEST) * 2.0) / 2.0)
+    moves = np.concatenate([_over(gap, rise) for gap in halves.tolist()])
+    moves = moves.reshape(-1, len(LOSSY), len(LOSSY))
+    moves[:, _MANY:, :_MANY] *= (1.0 - stays)[:, None, None]
     floor = np.arange(_MANY, len(LOSSY))
     moves[:, floor, floor] = stays[:, None]
-    halves = np.maximum(0.5, np.round(np.minimum(gaps, _LONGEST) * 2.0) / 2.0)
-    for move, gap, leaves in zip(moves, halves.tolist(), (1.0 - stays).tolist(), strict=True):
-        move[:_MANY, :_MANY], floors = _over(gap, rise)
-        np.multiply(floors, leaves, out=move[_MANY:, :_MANY])
     return moves
 
 
 @lru_cache(maxsize=1024)
-def _over(gap: float, rise: Rise) -> tuple[Floats, Floats]:
+def _over(gap: float, rise: Rise) -> Floats:
     """The probability of each level after so many steps: by the level before, and by the floor left half-way."""
     half = np.linalg.matrix_power(_over_a_quarter(rise), round(2.0 * gap))
-    return half @ half, _after_floors() @ half
+    over = np.zeros((len(LOSSY), len(LOSSY)))
+    over[:_MANY, :_MANY] = half @ half
+    over[_MANY:, :_MANY] = _after_floors() @ half
+    return over
 
 
 @lru_cache
