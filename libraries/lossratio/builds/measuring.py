@@ -376,6 +376,7 @@ class BuildRecord:
                 }
             )
             self.measurements.append(measurement)
+
         return self.measurements[step].ends
 
     def _require_one_device(self, measurement: BuildMeasurement) -> None:
@@ -387,6 +388,7 @@ class BuildRecord:
             if wanted is None and first is not None and first.devices is not None:
                 wanted = first.devices[name]
                 whose = f"{first.build[:12]} on"
+
             if wanted not in (None, device):
                 raise BuildError(
                     f"{name} has two devices: {whose} {wanted}, and {measurement.build[:12]} was measured on {device}. "

@@ -342,6 +342,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
         f"{len(analysis.trends)} series of {results_counted(results)}: "
         f"{_verdicts(analysis.trends)}. Rates are aggregates."
     )
+
     banded = sum(trend.bands is not None for trend in analysis.trends)
     if banded:
         yield f"Two bands: {banded} of these series, whose values flip between two levels; real changes move both."
@@ -360,6 +361,7 @@ def trend_json(analysis: Analysis) -> str:
         "format": FORMAT,
         "trends": [_trend(trend) for trend in analysis.trends],
     }
+
     if analysis.readings:
         fields["readings"] = [_trend(trend) for trend in analysis.readings]
     fields["unmeasured"] = [

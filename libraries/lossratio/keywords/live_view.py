@@ -65,6 +65,7 @@ def live_view(testbed: Testbed) -> Iterator[Show]:
                     yield terminal.show
                 finally:
                     testbed.watch_trials(None)
+
     except ExecutionFailed as error:
         # Robot Framework's form of Ctrl-C within a keyword.
         directory = BuiltIn().get_variable_value("${OUTPUT DIR}")

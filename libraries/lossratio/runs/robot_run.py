@@ -198,6 +198,7 @@ def check_selection(
             {str(tag) for test in root.all_tests for tag in test.tags} if settings.include else ()
         )
         root.configure(**settings.suite_config)
+
     except DataError as error:
         known = f" Their tags are: {', '.join(tags)}." if tags else ""
         raise RobotOptionsError(f"Nothing was run: {error.message}{known}") from error
