@@ -10,12 +10,13 @@ from click.testing import CliRunner
 
 from lossratio.commands.main import commands
 from lossratio.report import note_failure
+from lossratio.trials import Journal, TrialInput, TrialOutput, TrialResult
 from lossratio_study import command
 from lossratio_study.algorithms import PEER
 from lossratio_study.command import study
 from lossratio_study.families import FAMILIES
 from lossratio_study.study import Cell, Store
-from lossratio_study.suts import Overhead
+from lossratio_study.suts import Overhead, recorded_families
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -144,7 +145,8 @@ def test_searches_with_and_without_hints_are_set_side_by_side(tmp_path):
 
 def test_a_study_of_records_shows_between_which_loads_the_bounds_were(tmp_path):
     (tmp_path / "nights").mkdir()
-    lines = [{"load": load, "frames": load, "lost": max(0, load - 50_000)} for load in range(10_000, 100_000, 10_000)]
+    loads = [*range(10_000, 100_000, 10_000)] * 10
+    lines = [{"load": load, "frames": load, "lost": max(0, load - 50_000)} for load in loads]
     (tmp_path / "nights" / "one.jsonl").write_text("\n".join(map(json.dumps, lines)))
     note_failure(tmp_path / "nights", "A test that failed", "No trial was measured.")
     options = ("--goals", "G4", "--algorithm", "lossratio", "--repeats", "1", "--jobs", "1", "--results", str(tmp_path))
@@ -167,3 +169,32 @@ def test_a_directory_without_records_is_refused(tmp_path):
     result = CliRunner().invoke(study, ["--replay", str(tmp_path)])
     assert result.exit_code != 0
     assert "no record of trials" in str(result.exception or result.output)
+
+
+def journal_of_a_night(folder, name, began):
+    """A journal with a dozen trials: all of them pass up to 50 kfps."""
+    about = {"test": {"suite": "A Suite", "name": name}}
+    search = {"traffic": {"profile": "ethip4-udp"}, "dut": None}
+    folder.mkdir(parents=True)
+    with Journal.open(folder / f"{name}.jsonl", search, about) as journal:
+        for number in range(12):
+            load = 10_000.0 * (1 + (began + number) % 10)
+            journal.append(TrialResult(TrialInput(1.0, load), TrialOutput(max(0.0, 1.0 - 50_000.0 / load))))
+
+
+def test_nights_of_one_test_are_one_record_and_repeat_only_with_enough_trials(tmp_path):
+    for night in range(3):
+        journal_of_a_night(tmp_path / "nights" / str(night) / "trials", "steady", night)
+    journal_of_a_night(tmp_path / "nights" / "9" / "trials", "other", 0)
+    families = recorded_families(tmp_path / "nights")
+    assert [(name, len(family.record.files)) for name, family in families.items()] == [
+        ("0/trials/steady.jsonl", 3),
+        ("9/trials/other.jsonl", 1),
+    ]
+    record = families["0/trials/steady.jsonl"].record
+    assert record.fewest_trials(50_000.0, 50_001.0) == 3
+    options = ("--goals", "G4", "--algorithm", "lossratio", "--repeats", "1", "--jobs", "1", "--results", str(tmp_path))
+    CliRunner().invoke(study, ["--replay", str(tmp_path / "nights"), *options], catch_exceptions=False)
+    rows = re.findall(r"<tr data-goal=.*</tr>", (tmp_path / "replay.html").read_text())
+    assert len(rows) == 2
+    assert all(">0.00<" not in row for row in rows)

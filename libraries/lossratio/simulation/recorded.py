@@ -10,6 +10,7 @@ recorded trial does not matter: a trial of a search loses the same share, whatev
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -44,13 +45,26 @@ class Recorded(WithoutTruth):
     """The loss between two recorded loads: by the same trial at both, in logarithms of the loss ratio; or that of
     either load by chance, the nearer one more often."""
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files of the record, in the order measured."""
+        return (self.file,)
+
     def loads(self) -> tuple[float, ...]:
         """The recorded loads, ascending, in frames per second per interface."""
-        return tuple(_record(self.file))
+        return tuple(_record(self.files))
+
+    def fewest_trials(self, low: float, high: float) -> int:
+        """The least number of trials at a load from one to another, and at the next ones around them."""
+        record = _record(self.files)
+        loads = list(record)
+        first = max(0, bisect_right(loads, low) - 1)
+        last = min(len(loads) - 1, bisect_left(loads, high))
+        return min(int(record[load].shape[1]) for load in loads[first : last + 1])
 
     def lossy(self, loss_ratio: float) -> dict[float, float]:
         """The share of trials that lost more than a ratio, by recorded load."""
-        record = _record(self.file).items()
+        record = _record(self.files).items()
         return {
             load: float(np.mean(np.floor(lost) > loss_ratio * sent))
             for load, (lost, sent) in record
@@ -58,7 +72,7 @@ class Recorded(WithoutTruth):
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """Begins at a random trial of the record."""
-        record = _record(self.file)
+        record = _record(self.files)
         loads, logs = list(record), np.log(list(record))
         number = int(rng.integers(max(sequence.shape[1] for sequence in record.values())))
         ratio = 0.0
@@ -98,16 +112,17 @@ def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> 
 
 
 @lru_cache
-def _record(file: Path) -> dict[float, Sequence]:
+def _record(files: tuple[Path, ...]) -> dict[float, Sequence]:
     trials: dict[float, list[tuple[float, float]]] = {}
-    for number, (load, frames, lost) in enumerate(_trials(file), 1):
-        if not (0.0 < load < math.inf and frames > 0 and 0 <= lost <= frames):
-            raise SearchError(
-                f"{file}, trial {number}: {lost} of {frames} frames lost at {load} frames/s is no trial."
-            )
-        trials.setdefault(load, []).append((max(NOTHING, lost), frames))
-    if not trials:
-        raise SearchError(f"{file} has no trials to replay.")
+    for file in files:
+        for number, (load, frames, lost) in enumerate(_trials(file), 1):
+            if not (0.0 < load < math.inf and frames > 0 and 0 <= lost <= frames):
+                raise SearchError(
+                    f"{file}, trial {number}: {lost} of {frames} frames lost at {load} frames/s is no trial."
+                )
+            trials.setdefault(load, []).append((max(NOTHING, lost), frames))
+        if not trials:
+            raise SearchError(f"{file} has no trials to replay.")
     return {load: np.array(trials[load]).T for load in sorted(trials)}
 
 

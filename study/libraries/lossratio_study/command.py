@@ -184,7 +184,8 @@ def study(
     if replay is not None:
         page = results / REPLAY_PAGE
         titles = {name: goal_set.title for name, goal_set in GOAL_SETS.items()}
-        page.write_text(replay_page(rows, titles, str(replay)), encoding="utf-8")
+        suts = {name: family.record for name, family in known.items() if family.record is not None}
+        page.write_text(replay_page(rows, titles, str(replay), suts), encoding="utf-8")
         click.echo(f"\nWhich goals repeat on these SUTs, and at what price: {page}")
 
 

@@ -17,10 +17,14 @@ from lossratio.drawing import (
     series_colour,
     test_column,
 )
+from lossratio.simulation import Recorded
 from lossratio.units import FRAMES_PER_SECOND
 
 _FEW = 4
 _MANY = 200
+LEAST_TRIALS = 10
+"""Trials at each load around the bounds from which on a record says how well a goal repeats: with fewer, each search
+meets the same trials."""
 _WIDTH = 900.0
 _LEFT = 20.0
 _RIGHT = 880.0
@@ -31,12 +35,16 @@ _MARK = Mark("lower", "lower bound", "circle", series_colour(2))
 
 @dataclass(frozen=True)
 class _Row:
-    """All searches for a goal on one record; `searches` is a data frame with `lossratio_study.Row`'s columns."""
+    """All searches for a goal on one record; `searches` is a data frame with `lossratio_study.Row`'s columns.
+
+    There are `fewest` trials at each load around the bounds, or more.
+    """
 
     test: str
     link: str
     goals: str
     searches: Any
+    fewest: int
 
     @property
     def words(self) -> str:
@@ -47,9 +55,11 @@ class _Row:
         return not self.searches.regular.all()
 
     @property
-    def spread(self) -> float:
-        """How far the lower bounds are apart, in per cent of their median; NaN: there is none."""
+    def spread(self) -> float | None:
+        """How far the lower bounds are apart, in per cent of their median; None: the record does not say."""
         lower = self.searches.lower
+        if self.fewest < LEAST_TRIALS or not lower.notna().any():
+            return None
         return float(100.0 * (lower.max() - lower.min()) / lower.median())
 
     @property
@@ -59,11 +69,6 @@ class _Row:
         if not lower.notna().any():
             return NOTHING
         return " to ".join(ends)
-
-    @property
-    def known_spread(self) -> float | None:
-        """The spread; None: there is none."""
-        return None if self.bounds == NOTHING else self.spread
 
     @property
     def seconds(self) -> float:
@@ -92,16 +97,16 @@ _COLUMNS: tuple[Column[_Row], ...] = (
     number_column("seconds", attrgetter("seconds"), "{:,.0f}".format),
     number_column("longest, s", attrgetter("longest"), "{:,.0f}".format),
     number_column("trials", attrgetter("trials"), "{:,.0f}".format),
-    number_column("spread, %", attrgetter("known_spread"), "{:.2f}".format),
+    number_column("spread, %", attrgetter("spread"), "{:.2f}".format),
     Column("lower bounds", attrgetter("bounds"), style="number"),
     Column("regular", attrgetter("regular")),
 )
 
 
-def replay_page(searches: Any, titles: Mapping[str, str], title: str) -> str:
+def replay_page(searches: Any, titles: Mapping[str, str], title: str, suts: Mapping[str, Recorded]) -> str:
     """Makes the page of searches, a data frame with `lossratio_study.Row`'s columns.
 
-    The titles of the sets of goals are by their short names.
+    The titles of the sets of goals are by their short names, and the recorded SUTs by their names.
     """
     records = list(dict.fromkeys(searches.family))
     several = searches.algorithm.nunique() > 1
@@ -112,7 +117,8 @@ def replay_page(searches: Any, titles: Mapping[str, str], title: str) -> str:
         words = f"{titles[goals]}: {goal}"
         if several:
             words = f"{words}, {algorithm}"
-        rows.append(_Row(record, link, words, chosen))
+        fewest = _fewest_trials(suts[record], chosen)
+        rows.append(_Row(record, link, words, chosen, fewest))
 
     overview = Overview(
         rows=rows,
@@ -145,11 +151,17 @@ def _has_no_card(row: _Row) -> bool:
     return False
 
 
+def _fewest_trials(sut: Recorded, searches: Any) -> int:
+    """The least number of trials at a load of a record, from the lowest bound that was found to the highest."""
+    ends = [end for column in ("lower", "upper") for end in searches[column].dropna()]
+    return sut.fewest_trials(min(ends), max(ends)) if ends else 0
+
+
 def _goals(rows: Sequence[_Row]) -> Iterator[tuple[str, ...]]:
     """For each goal, over all records: mean seconds, the median and the largest spread, regular results."""
     for goals in dict.fromkeys(row.goals for row in rows):
         chosen = [row for row in rows if row.goals == goals]
-        spreads = sorted(row.spread for row in chosen if row.bounds != NOTHING)
+        spreads = sorted(row.spread for row in chosen if row.spread is not None)
         seconds = sum(row.seconds for row in chosen) / len(chosen)
         middle = NOTHING
         widest = NOTHING

@@ -129,7 +129,7 @@ class Store:
         code = code_digest((*EVERYBODYS_CODE, *code_of(cell.algorithm)))
         name = f"{seeds}-{code}.parquet"
         if cell.family_set not in FAMILY_SETS:
-            record = code_digest((Path(cell.family_set, cell.family),))
+            record = code_digest(_files_of(cell))
             name = f"{record}-{name}"
         folders = (cell.family_set, cell.goal_set, f"overhead-{cell.overhead}", cell.algorithm, cell.family)
         return self.directory.joinpath(*(folder.replace(" ", "-").replace("/", "-") for folder in folders), name)
@@ -147,6 +147,13 @@ class Store:
         from pandas import concat, read_parquet
 
         return concat([read_parquet(self.path(cell)) for cell in cells], ignore_index=True)
+
+
+def _files_of(cell: Cell) -> tuple[Path, ...]:
+    """The files of the record that a cell searches on."""
+    record = families_of(cell.family_set)[cell.family].record
+    assert record is not None  # noqa: S101 (families that are no set by name are records)
+    return record.files
 
 
 @cache

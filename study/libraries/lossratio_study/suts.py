@@ -1,14 +1,17 @@
 """The SUTs of a study: models with drawn parameters, and the loads of the searches on them."""
 
+import json
 import math
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from lossratio.errors import SearchError
 from lossratio.exit_status import FAILURES
@@ -106,6 +109,8 @@ class Family:
     """Smallest load of a search, in frames per second."""
     generator: float | None = None
     """The share of the largest load that the generator can send; None: all of it."""
+    record: Recorded | None = None
+    """The record of trials that the SUTs are; None: they are drawn."""
 
     def subject(self, seed: int) -> Subject:
         """The SUT of a seed. With an odd seed it forwards less than its capacity in overload."""
@@ -118,20 +123,58 @@ class Family:
         return Subject(self.name, seed, self.make(draw, max_load, overload), self.min_load, max_load, max_rate)
 
 
-def recorded_families(directory: Path) -> Mapping[str, Family]:
-    """Recorded SUTs: a family for each record in a directory and below, by the name of its file there.
+@pydantic_dataclass(frozen=True)
+class RecordedNights(Recorded):
+    """A SUT that was searched in several nights: their trials are one record, in the order measured."""
 
-    Each seed begins at another trial of the record. Searches are between the lowest and the highest recorded load.
+    later: tuple[Path, ...] = ()
+    """The records of the later nights, in their order."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files of all nights."""
+        return (self.file, *self.later)
+
+
+def recorded_families(directory: Path) -> Mapping[str, Family]:
+    """Recorded SUTs in a directory and below: a family for each record, by the name of its first file there.
+
+    The journals of one test with the same traffic are one record. Each seed begins at another trial of the record.
+    Searches are between the lowest and the highest recorded load.
     """
+    nights: dict[str, list[Path]] = {}
+    files = [file for file in sorted(directory.rglob("*.jsonl")) if file.name != FAILURES]
+    for file in sorted(files, key=lambda file: str(_header(file).get("created", ""))):
+        nights.setdefault(_test_of(file), []).append(file)
+
     families = {}
-    for file in sorted(file for file in directory.rglob("*.jsonl") if file.name != FAILURES):
-        name = str(file.relative_to(directory))
-        record = Recorded(file)
+    for first, *later in nights.values():
+        name = str(first.relative_to(directory))
+        record = RecordedNights(first, later=tuple(later))
         loads = record.loads()
-        families[name] = Family(name, "recorded", _always(record), (loads[-1],), loads[0])
+        families[name] = Family(name, "recorded", _always(record), (loads[-1],), loads[0], record=record)
     if not families:
         raise SearchError(f"There is no record of trials (*.jsonl) in {directory}.")
     return families
+
+
+def _test_of(file: Path) -> str:
+    """What the trials of a file are of: the test, its traffic and its device, for a journal; else the file itself."""
+    header = _header(file)
+    test = (header.get("about") or {}).get("test")
+    if test is None:
+        return str(file)
+    search = header["search"]
+    what = [test["suite"], test["name"], search.get("traffic"), search.get("dut")]
+    return json.dumps(what, sort_keys=True)
+
+
+@lru_cache
+def _header(file: Path) -> Mapping[str, Any]:
+    """The header of a journal; of another record, its first trial."""
+    with file.open(encoding="utf-8") as lines:
+        first = json.loads(next(lines, "{}"))
+    return first if isinstance(first, dict) else {}
 
 
 def _always(sut: Sut) -> Callable[[Draw, float, Overload], Sut]:
