@@ -38,6 +38,21 @@ class Agent:
         return (answer,)
 
 
+def test_traffic_that_belongs_to_a_trial_leaves_it_its_late_frames():
+    found, other = [], []
+    late = LateFrames()
+    late.begin_traffic()
+    with late.aside():
+        late.begin_traffic()
+        late.seen_since([3])
+        late.begin_traffic()
+    late.keep(10, found.append)
+    late.begin_traffic()
+    late.keep(5, other.append)
+    late.seen_since([4, 2, 1])
+    assert (found, other, late.total) == ([3, 1], [], 4)
+
+
 class SoMany:
     """A controller that wants so many trials."""
 

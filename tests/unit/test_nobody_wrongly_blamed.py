@@ -20,6 +20,8 @@ from perfect_sut import (
     starved_at_times,
 )
 
+from lossratio.drawing import trial_hint
+from lossratio.drawing.plot import LOSSY, mark_of
 from lossratio.errors import DutError, LossRatioError, TrafficError
 from lossratio.exit_status import FailureKind, kind_of_error
 from lossratio.history import History, TrendRequest, add_runs, analyse, trend_cases, trend_page, trend_text
@@ -45,6 +47,7 @@ from lossratio.report.run import read_run
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import findings_of, message
 from lossratio.results.kinds import built_in_kinds, kind_of
+from lossratio.results.trials import trials_in_words
 from lossratio.traffic import load_profile
 
 CONNECTIONS = load_profile("ethip4-udp-connections", frame_size=100)
@@ -168,6 +171,25 @@ def sentences(text):
     return [part.strip() for part in re.split(r"\n|(?<=[.:;])\s+", text)]
 
 
+UNEXPLAINED = re.compile(r"\bloss (?:at least )?(?!0 %)[\d.e-]+ %")
+CAUSE = re.compile(r"unsent|late|dropped by the generator|set aside")
+
+
+def without_cause(text):
+    """The lines of a text that say how much was lost, and do not say that the SUT did not lose it."""
+    return [line for line in text.splitlines() if UNEXPLAINED.search(line) and not CAUSE.search(line)]
+
+
+def check_losses(run, texts):
+    """Checks that each loss that is told or drawn has a cause that is not the SUT."""
+    trials = [trial for result in run.results for trial in result.trials]
+    told = {name: texts[name] for name in texts if name.startswith("message")}
+    told["trials"] = "\n".join(trials_in_words(result.trials) for result in run.results)
+    told["hints"] = "\n".join(map(trial_hint, trials))
+    assert {name: said for name, text in told.items() if (said := without_cause(text))} == {}
+    assert {mark for _, mark in LOSSY}.isdisjoint(map(mark_of, trials))
+
+
 def visible(page):
     without_code = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
     return html.unescape(re.sub(r"<[^>]+>", "\n", without_code))
@@ -261,6 +283,8 @@ def test_a_perfect_sut_is_not_blamed_for_what_its_tester_did(tmp_path, clean, ki
     texts, compared = texts_of(run, clean(kind))
     assert {name: said for name, text in texts.items() if (said := blaming(text))} == {}
     assert compared.regressions == ()
+    if kind != "latency":
+        check_losses(run, texts)
 
 
 def test_late_frames_after_a_search_are_in_the_records_of_their_trials(tmp_path):
@@ -307,5 +331,23 @@ def test_a_test_without_a_value_because_of_its_tester_is_no_regression(tmp_path,
     assert compare([clean("recovery")], [run]).regressions == ()
 
 
+def test_a_sut_whose_last_frames_were_late_is_not_said_to_have_lost_them(tmp_path):
+    _, run = measured("recovery", tmp_path, held_up)
+    (finding,) = findings_of(run.results)
+    assert "frames were only late, and not lost, so nobody knows when the SUT recovered" in finding.reason
+
+
+def test_frames_that_the_generator_dropped_are_named_where_a_maximum_receive_rate_has_a_loss(tmp_path):
+    _, run = measured("mrr", tmp_path, drops_always)
+    (result,) = run.results
+    dropped = sum(trial.missing.generator_drops for trial in result.trials)
+    assert f"loss                    1 % of the frames sent; {dropped:,} of them were dropped by the" in message(result)
+
+
 def test_a_sentence_about_the_sut_is_found():
     assert blaming("2 trials of 3. It forwards less: the SUT gets slower\n") == ["the SUT gets slower"]
+
+
+def test_a_loss_without_a_cause_is_found():
+    said = "trial 1: loss 0 %\ntrial 2: loss 3.1 %, rule: look\ntrial 3: loss 2 %, 5 frames unsent"
+    assert without_cause(said) == ["trial 2: loss 3.1 %, rule: look"]

@@ -21,7 +21,7 @@ from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_fil
 from lossratio.runs import RunOutcome, RunRequest, run
 from lossratio.testbed import Ready, Testbed, load_limits, load_range, open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials import TrialInput, TrialResult
+from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
 from lossratio.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
 
 SKIP = 125
@@ -247,17 +247,18 @@ class TrialBench(Bench):
             output = self._ready.measurer.measure(self._trial)
             # Beyond what the build can do, frames that could not be sent change nothing; and where it runs on the CPUs
             # of the generator, they are its cost.
-            if output.lost_frames or not output.unsent_frames or self._shares_cpus:
+            missing = missing_frames(output) or MissingFrames()
+            if missing.without_tester or not missing.by_tester or self._shares_cpus:
                 break
         else:
             rate = format_frame_rate(self._trial.load)
             raise BuildError(
-                f"The generator could not send {rate}, and the build lost nothing of what it got: this says nothing of "
-                "the build. Give a --max-load that the generator can send.",
+                f"The generator could not send and receive {rate}, and the build lost nothing of what it got: this "
+                "says nothing of the build. Give a --max-load that the generator can send and receive.",
                 ExitStatus.INFRASTRUCTURE,
             )
 
-        if not (output.lost_frames or output.unsent_frames or self._is_warned):
+        if not (missing.total or self._is_warned):
             self._is_warned = True
             self._warn(
                 f"{name}: the build forwards all of the maximum load; a faster one would not show"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from html import escape
 
 from lossratio.results import Trial, format_loss
+from lossratio.trials import sut_loss_ratio
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
 
 INK = "#333333"
@@ -80,31 +81,33 @@ class Mark:
 WARM_UP = Mark("warm-up", "warm-up, not counted", "cross", "#777777", is_filled=False)
 SET_ASIDE = Mark("set-aside", "set aside, not counted", "cross", "#AA4499", is_filled=False)
 LOSSLESS = Mark("lossless", "no loss", "circle", "#0072B2")
-UNSENT = Mark("unsent", "only unsent frames", "square", "#444444", is_filled=False)
+NOT_LOST = Mark("not-lost", "missing, but not lost", "square", "#444444", is_filled=False)
 LOSSY = (
     (0.001, Mark("loss-1", "loss ≤ 0.1 %", "triangle", "#F2A93B")),
     (0.01, Mark("loss-2", "loss ≤ 1 %", "triangle", "#E2711D")),
     (0.1, Mark("loss-3", "loss ≤ 10 %", "triangle", "#B3261E")),
     (1.0, Mark("loss-4", "loss > 10 %", "triangle", "#5C0A14")),
 )
-"""Marks of trials that lost frames, each with the largest loss ratio that it is used for."""
+"""Marks of trials of which the SUT lost frames, each with the largest share of them that it is used for."""
 
-MARKS = (LOSSLESS, *(mark for _, mark in LOSSY), UNSENT, WARM_UP, SET_ASIDE)
+MARKS = (LOSSLESS, *(mark for _, mark in LOSSY), NOT_LOST, WARM_UP, SET_ASIDE)
 """All marks, in the order of the legend."""
 _SERIES_COLOURS = ("#009E73", "#CC79A7", "#56B4E9", "#D9A400", "#777777")
 
 
 def mark_of(trial: Trial) -> Mark:
-    """The mark of a trial."""
+    """The mark of a trial, by what the SUT lost."""
     if not trial.is_evidence:
         if trial.set_aside is None:
             return WARM_UP
         return SET_ASIDE
     if trial.loss_ratio == 0.0:
         return LOSSLESS
-    if trial.lost_frames == 0 and trial.unsent_frames:
-        return UNSENT
-    return next(mark for largest, mark in LOSSY if trial.loss_ratio <= largest)
+
+    lost = sut_loss_ratio(trial.as_result())
+    if lost == 0.0:
+        return NOT_LOST
+    return next(mark for largest, mark in LOSSY if lost <= largest)
 
 
 _RADIUS = 3.4
@@ -383,11 +386,11 @@ def by_mark(trials: Iterable[Trial]) -> dict[Mark, list[Trial]]:
 
 def trial_hint(trial: Trial) -> str:
     """The text that is shown when the pointer is on a trial."""
-    unsent = f", {trial.unsent_frames:,} frames unsent" if trial.unsent_frames else ""
+    not_lost = f", {trial.missing.not_lost}" if trial.missing.not_lost else ""
     rule = f", rule: {trial.rule}" if trial.rule else ""
     return (
         f"trial {trial.number}: {format_frame_rate(trial.load_per_interface_fps)} for {trial.duration_s:g} s, "
-        f"loss {format_loss(trial.loss_ratio, trial.decided_after_s)}{unsent}{rule}"
+        f"loss {format_loss(trial.loss_ratio, trial.decided_after_s)}{not_lost}{rule}"
     )
 
 

@@ -172,7 +172,7 @@ def bounds_of(trials: Sequence[TrialResult], looks: int = 1) -> LossBounds:
     known = [trial.output for trial in trials if why_set_aside(trial) is None]
     missing = [missing_frames(output) or MissingFrames() for output in known]
     # Frames that came back and that the generator dropped are forwarded frames.
-    lost_in = [float(frames.lost_by_sut + frames.late) for frames in missing]
+    lost_in = [float(frames.without_tester) for frames in missing]
     counts = [
         (float(output.sent_frames or 0), lost) for output, lost in zip(known, lost_in, strict=True)
     ]
@@ -226,7 +226,8 @@ class ConfirmationView(View[ConfirmationResult]):
 
         evidence = (trial for trial in result.trials if trial.is_evidence and trial.sent_frames)
         counted = [
-            (float(trial.sent_frames or 0), float(trial.lost_frames or 0)) for trial in evidence
+            (float(trial.sent_frames or 0), float(trial.missing.without_tester))
+            for trial in evidence
         ]
         bounds = [LossBounds.of(np.full(1, sent), np.full(1, lost)) for sent, lost in counted]
         floor = 0.1 * min(asked, statement.most_loss_ratio)

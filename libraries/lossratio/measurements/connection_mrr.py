@@ -15,7 +15,12 @@ from lossratio.measurements.connections import (
     OfConnectionRates,
     OpeningRequest,
 )
-from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest, at_maximum_load
+from lossratio.measurements.mrr import (
+    MRR_TRIAL_DURATION,
+    MrrRequest,
+    at_maximum_load,
+    not_lost_of_them,
+)
 from lossratio.records import Record
 from lossratio.results import Finding, MaxLoad, View, value_line
 from lossratio.trials import TrialInput, TrialResult
@@ -121,8 +126,11 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
             yield f"connections established ({trials_counted(len(found.values))}, opened at {rate:,.0f} connections/s)"
             yield value_line("mean", found.mean_per_second, CONNECTIONS_PER_SECOND)
             yield value_line("standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND)
-            lost = f"{found.lost_connections:,} connections; {found.unsent_connections:,} unsent, which is no loss"
-            yield value_line("lost", lost)
+            lost = f"{found.lost_connections:,} connections"
+            lost += not_lost_of_them(result)
+            yield value_line(
+                "lost", f"{lost}; {found.unsent_connections:,} unsent, which is no loss"
+            )
 
     def aspects(self, result: ConnectionMrrResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The rate, and the duration of trials."""

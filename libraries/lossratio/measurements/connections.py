@@ -19,6 +19,7 @@ from lossratio.results import Finding
 from lossratio.trials import (
     Exchange,
     Integrity,
+    LateFrames,
     Measurer,
     TrialInput,
     TrialOutput,
@@ -304,10 +305,18 @@ class TableMeasurer:
         measurer: Performs each trial.
         request: What is measured.
         longest_trial: Seconds after which a device forgets connections.
+        late_frames: Finds the late frames of the first trial, also while further ones are performed.
     """
 
-    def __init__(self, measurer: Measurer, request: OpeningRequest, longest_trial: float) -> None:
+    def __init__(
+        self,
+        measurer: Measurer,
+        request: OpeningRequest,
+        longest_trial: float,
+        late_frames: LateFrames,
+    ) -> None:
         self._measurer = measurer
+        self._late_frames = late_frames
         self._request = request
         self._longest_trial = _OF_LONGEST * longest_trial
         self._questions = _MOST_ASKED
@@ -323,7 +332,8 @@ class TableMeasurer:
         if not self._questions or not first.loss_ratio or is_spoilt(output):
             return output
 
-        asked = self._asked(first)
+        with self._late_frames.aside():
+            asked = self._asked(first)
         elapsed = first.elapsed + sum(result.elapsed for result in asked)
         return replace(output, elapsed=elapsed)
 
@@ -415,7 +425,8 @@ class OfConnectionRates:
         if request.exchange.established:
             # Such connections are not new.
             return ready.measurer
-        return TableMeasurer(ready.measurer, request, request.longest_trial_of(testbed))
+        longest = request.longest_trial_of(testbed)
+        return TableMeasurer(ready.measurer, request, longest, ready.late_frames)
 
 
 class OpeningMeasurer:

@@ -162,11 +162,12 @@ class FrameLossView(View[FrameLossResult]):
     def lines(self, result: FrameLossResult) -> Iterator[str]:
         """A line for each load."""
         yield f"frame loss rate, from the maximum load downwards ({load_per_interface(result.max_load)})"
-        for loss in () if result.frame_loss is None else result.frame_loss.loads:
+        loads = () if result.frame_loss is None else result.frame_loss.loads
+        for loss, trial in zip(loads, result.trials, strict=False):
             share = format_ratio(loss.share_of_max_load_ratio)
-            unsent = f", {loss.unsent_frames:,} unsent" if loss.unsent_frames else ""
+            not_lost = f", {trial.missing.not_lost}" if trial.missing.not_lost else ""
             load = f"{loss.load.per_interface_fps:>12,.0f} fps per interface"
-            yield value_line(share, f"{load}  loss {format_ratio(loss.frame_loss_ratio)}{unsent}")
+            yield value_line(share, f"{load}  loss {format_ratio(loss.frame_loss_ratio)}{not_lost}")
 
     def rfc2544_rows(self, result: FrameLossResult) -> Iterator[Rfc2544Row]:
         """The frame loss rate at each load."""
@@ -181,10 +182,12 @@ class FrameLossView(View[FrameLossResult]):
             return
 
         points = []
-        for loss in result.frame_loss.loads:
+        for loss, trial in zip(result.frame_loss.loads, result.trials, strict=False):
             load = format_frame_rate(loss.load.per_interface_fps)
             ratio = loss.frame_loss_ratio
             hint = f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(ratio)}"
+            if trial.missing.not_lost:
+                hint += f", {trial.missing.not_lost}"
             points.append((100.0 * loss.share_of_max_load_ratio, 100.0 * ratio, hint))
 
         highest = max(_LEAST, *(loss.frame_loss_ratio for loss in result.frame_loss.loads)) * _ROOM

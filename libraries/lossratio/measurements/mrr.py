@@ -24,6 +24,7 @@ from lossratio.results import (
     View,
     kind_of,
     load_per_interface,
+    missing_in,
     offered_in,
     unsent_share,
     value_line,
@@ -155,6 +156,19 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
     )
 
 
+def not_lost_of_them(result: TestResult) -> str:
+    """What is to be said after the frames or connections that a result calls lost: some of them were not."""
+    missing = missing_in(result.trials)
+    words = ""
+    if missing.late:
+        words += f"; {missing.late:,} of them were only late, and not lost"
+    if missing.generator_drops:
+        words += (
+            f"; {missing.generator_drops:,} of them were dropped by the generator, and not lost"
+        )
+    return words
+
+
 class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
     """The kind: maximum receive rate."""
 
@@ -221,18 +235,10 @@ class MrrView(View[MrrResult]):
         unsent = result.mrr.unsent_frames
 
         if result.mrr.loss_ratio_of_sent is not None:
-            if unsent is None:
-                beside = ""
-            else:
-                beside = f"; {unsent:,} frames unsent, which is no loss"
-
-            late = sum(trial.missing.late for trial in result.trials if trial.is_evidence)
-            if late:
-                of_these = f"; {late:,} of them were only late, and not lost"
-            else:
-                of_these = ""
-
-            loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent{of_these}{beside}"
+            loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent"
+            loss += not_lost_of_them(result)
+            if unsent is not None:
+                loss += f"; {unsent:,} frames unsent, which is no loss"
 
         yield value_line("loss", loss)
 

@@ -60,6 +60,8 @@ class RecoveryTime(Record):
     """Time from the change to the last lost frame; null: it did not recover within the limit."""
     generator_drop_frames: FrameCount = 0
     """Frames that came back and that the generator itself dropped, over all directions; they count as lost."""
+    late_frames: FrameCount = 0
+    """Frames that came back after the wait for frames in flight, over all directions; they count as lost."""
 
 
 class RecoveryValues(Spread):
@@ -149,8 +151,8 @@ def _of_direction(timeline: Timeline) -> RecoveryTime:
 
 def _repetition(output: TrialOutput) -> RecoveryTime:
     missing = missing_frames(output) or MissingFrames()
-    drops = {"generator_drop_frames": missing.generator_drops}
-    return recovery_time(output.timelines).model_copy(update=drops)
+    counts = {"generator_drop_frames": missing.generator_drops, "late_frames": missing.late}
+    return recovery_time(output.timelines).model_copy(update=counts)
 
 
 class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
@@ -209,7 +211,14 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
                 f"the generator itself dropped {dropped:,} frames that came back, so nobody knows when the SUT "
                 "recovered. Leave the generator's machine alone, or measure at a lower load"
             )
-        if any(time.recovery_s is None for time in found.times):
+        unfinished = [time for time in found.times if time.recovery_s is None]
+        late = sum(time.late_frames for time in unfinished)
+        if late:
+            return (
+                f"{late:,} frames were only late, and not lost, so nobody knows when the SUT recovered. A longer wait "
+                "for frames in flight would count them as received"
+            )
+        if unfinished:
             return (
                 f"it did not recover within the limit: frames were lost in the last {QUIET_RATIO:.0%} of "
                 f"{result.settings.limit_s:g} s after the change. Raise limit to see when it recovers"

@@ -21,13 +21,14 @@ from lossratio.results import (
     TestIdentity,
     TestResult,
     doubts_of,
+    format_loss,
     kind_of_journal,
     read_result,
     result_stems,
     withdrawn_in_words,
 )
-from lossratio.trials import JournalContents, read_journal
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.trials import JournalContents, missing_frames, read_journal
+from lossratio.units import format_frame_rate
 
 NOTHING_MEASURED = "nothing measured"
 """Stands for the quantities of a test that failed before it measured anything: which ones they are is not known."""
@@ -215,7 +216,10 @@ def _read(path: Path) -> Run:
 
             bounds += tuple(withdrawn_in_words(contents))
             for result in contents.results[-1:]:
-                loss = format_ratio(result.loss_ratio)
+                loss = format_loss(result.loss_ratio, result.output.decided_after)
+                missing = missing_frames(result.output)
+                if missing is not None and missing.not_lost:
+                    loss += f" ({missing.not_lost})"
                 last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"
 
             names = _names_in(contents)

@@ -117,6 +117,7 @@ from lossratio.results.trials import (
     Trial as Trial,
     describe_trials as describe_trials,
     format_loss as format_loss,
+    missing_in as missing_in,
     trials_in_words as trials_in_words,
     withdrawn_in_words as withdrawn_in_words,
 )

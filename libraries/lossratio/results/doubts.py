@@ -279,7 +279,7 @@ def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
 
 def _may_be_of_dut(trial: Trial) -> bool:
     """Whether frames were lost or late that the tester has no part in."""
-    return trial.lost_frames is None or trial.missing.lost_by_sut + trial.missing.late > 0
+    return trial.lost_frames is None or trial.missing.without_tester > 0
 
 
 def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:

@@ -136,6 +136,11 @@ def describe_trials(
     )
 
 
+def missing_in(trials: Iterable[Trial]) -> MissingFrames:
+    """The frames that did not come back in those of the trials that count, by their cause."""
+    return sum((trial.missing for trial in trials if trial.is_evidence), MissingFrames())
+
+
 def withdrawn_in_words(journal: JournalContents) -> Iterator[str]:
     """How many trials of a journal are kept and not used, for each reason."""
     for reason, count in Counter(trial.reason for trial in journal.withdrawn).items():
@@ -188,6 +193,8 @@ def trials_in_words(trials: Iterable[Trial]) -> str:
             filter(None, (trial.rule and f"{trial.rule:<{_RULE_WIDTH}}", trial.purpose))
         )
         loss = format_loss(trial.loss_ratio, trial.decided_after_s)
+        if trial.missing.not_lost:
+            loss += f" ({trial.missing.not_lost})"
         lines.append(
             f"{trial.number:>4}  at {passed:>6.1f} s  {format_frame_rate(trial.load_per_interface_fps):>11} "
             f"for {trial.duration_s:.4g} s  loss {loss:<9}  {reason}".rstrip()

@@ -32,9 +32,25 @@ class MissingFrames:
         return self.unsent + self.refused + self.generator_drops
 
     @property
+    def without_tester(self) -> int:
+        """Frames that are missing for other reasons: the SUT lost them, or they were late."""
+        return self.lost_by_sut + self.late
+
+    @property
     def total(self) -> int:
         """All of them."""
-        return self.lost_by_sut + self.late + self.by_tester
+        return self.without_tester + self.by_tester
+
+    @property
+    def not_lost(self) -> str:
+        """Those that the SUT did not lose, in words, e.g. ``5 frames unsent, 2 frames only late``; empty: none."""
+        counts = {
+            "unsent": self.unsent + self.refused,
+            "dropped by the generator": self.generator_drops,
+            "only late": self.late,
+        }
+        parts = [f"{frames:,} frames {cause}" for cause, frames in counts.items() if frames]
+        return ", ".join(parts)
 
     def __add__(self, other: "MissingFrames") -> "MissingFrames":
         """The missing frames of two directions, or of two trials."""
@@ -102,7 +118,7 @@ def loss_ratio_without_tester(result: TrialResult) -> float:
     missing = missing_frames(result.output)
     if missing is None or not missing.by_tester:
         return result.loss_ratio
-    return _share(result, missing.lost_by_sut + missing.late)
+    return _share(result, missing.without_tester)
 
 
 def _missing_in(direction: DirectionCounters) -> MissingFrames:

@@ -6,7 +6,8 @@ here, whoever keeps trials notes which traffic was one, and each late frame find
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -32,9 +33,11 @@ class _Traffic:
     """Traffic that was sent."""
 
     keeper: Callable[[int], None] | None = None
-    """Takes the number of its late frames, each time that some come; None: it is no trial that is kept."""
+    """Takes the number of its late frames, each time that some come; None: it is no trial that is kept yet."""
     missing: int = 0
     """Frames of such a trial that are still missing."""
+    early: int = 0
+    """Late frames that came before it was kept."""
 
 
 class LateFrames:
@@ -42,6 +45,8 @@ class LateFrames:
 
     def __init__(self) -> None:
         self._traffic: deque[_Traffic] = deque(maxlen=_MOST_TRAFFIC)
+        self._latest: _Traffic | None = None
+        self._is_aside = False
         self.total = 0
         """Late frames of all trials until now."""
 
@@ -53,15 +58,29 @@ class LateFrames:
     def begin_traffic(self) -> None:
         """Notes that traffic begins now: a trial or anything else."""
         self._traffic.appendleft(_Traffic())
+        if not self._is_aside:
+            self._latest = self._traffic[0]
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Traffic of the block is part of the trial before, and not the trial that is kept."""
+        self._is_aside = True
+        try:
+            yield
+        finally:
+            self._is_aside = False
 
     def forget(self) -> None:
         """Forgets all traffic until now: the generator began anew, and counts no late frames of it any more."""
         self._traffic.clear()
+        self._latest = None
 
     def keep(self, missing: int, keeper: Callable[[int], None]) -> None:
         """Says that the latest traffic was a trial, how many of its frames are missing, and who takes its late ones."""
-        if self._traffic:
-            self._traffic[0] = _Traffic(keeper, missing)
+        if self._latest is not None:
+            self._latest.keeper = keeper
+            self._latest.missing = missing
+            self._take(self._latest.early, self._latest)
 
     def seen_since(self, counts: Iterable[int]) -> None:
         """Takes late frames that came while the latest traffic flowed: of the traffic before, of that before that..."""
@@ -73,11 +92,18 @@ class LateFrames:
 
     def _put(self, counts: Iterable[int], traffic: Sequence[_Traffic]) -> None:
         for count, sent in zip(counts, traffic, strict=False):
-            late = min(count, sent.missing)
-            if late and sent.keeper is not None:
-                sent.missing -= late
-                self.total += late
-                sent.keeper(late)
+            self._take(count, sent)
+
+    def _take(self, count: int, sent: _Traffic) -> None:
+        if sent.keeper is None:
+            sent.early += count
+            return
+
+        late = min(count, sent.missing)
+        if late:
+            sent.missing -= late
+            self.total += late
+            sent.keeper(late)
 
 
 def with_late_frames(output: TrialOutput, frames: int) -> TrialOutput:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
+from types import SimpleNamespace
 
 import pytest
 from patches_examples import write_lab
@@ -10,6 +12,7 @@ from patches_examples import write_lab
 from lossratio.builds import InPlace, TrialBench
 from lossratio.errors import BuildError
 from lossratio.results import Ends
+from lossratio.trials.counters import output_from_counters
 
 
 @pytest.fixture
@@ -50,7 +53,23 @@ def test_what_the_generator_cannot_send_says_nothing_about_a_build(tmp_path):
     topology.write_text(text)
     bench = TrialBench(InPlace(topology, "64B", "ethip4-udp", None, {}, 800e3, 0.1), print)
     bench.set_up("true", "A")
-    with pytest.raises(BuildError, match=r"could not send 800\.00 kfps.*Give a --max-load"):
+    with pytest.raises(BuildError, match=r"could not send and receive 800\.00 kfps.*Give a --max-load"):
+        bench.measure(tmp_path)
+    bench.close()
+
+
+def test_frames_that_the_generator_dropped_say_nothing_about_a_build(tmp_path):
+    bench = TrialBench(InPlace(write_lab(tmp_path), "64B", "ethip4-udp", None, {}, 100e3, 0.1), print)
+    bench.set_up("true", "A")
+    measurer = bench._ready.measurer
+
+    def drop(trial):
+        output = measurer.measure(trial)
+        ways = [replace(way, received_frames=way.sent_frames - 9, generator_drop_frames=9) for way in output.directions]
+        return output_from_counters(trial, ways, elapsed=output.elapsed)
+
+    bench._ready = replace(bench._ready, measurer=SimpleNamespace(measure=drop))
+    with pytest.raises(BuildError, match="the build lost nothing of what it got"):
         bench.measure(tmp_path)
     bench.close()
 

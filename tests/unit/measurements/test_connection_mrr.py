@@ -88,7 +88,7 @@ class Counts:
 
 def asking(measurer):
     profile = load_profile("ethip4-udp-connections", frame_size=100)
-    return TableMeasurer(measurer, ConnectionMrrRequest(profile=profile), 60.0)
+    return TableMeasurer(measurer, ConnectionMrrRequest(profile=profile), 60.0, LateFrames())
 
 
 def test_a_full_table_loses_at_half_the_rate_too_and_has_room_for_fewer():

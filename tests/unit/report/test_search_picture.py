@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from report_examples import counted_trial, throughput, throughput_of, throughput_results
 
-from lossratio.drawing.plot import LOSSLESS, LOSSY, MARKS, UNSENT, WARM_UP, mark_of
+from lossratio.drawing.plot import LOSSLESS, LOSSY, MARKS, NOT_LOST, WARM_UP, mark_of
 from lossratio.measurements.throughput.evidence import bounds_history
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, windows_of
 from lossratio.mlrsearch import RelevantBounds
@@ -124,7 +124,7 @@ def test_any_result_can_be_drawn(result):
 
 def test_marks_distinguish_loss_from_no_loss_by_shape_and_by_colour():
     lossy = [mark for _, mark in LOSSY]
-    assert {mark.shape for mark in lossy} & {LOSSLESS.shape, UNSENT.shape, WARM_UP.shape} == set()
+    assert {mark.shape for mark in lossy} & {LOSSLESS.shape, NOT_LOST.shape, WARM_UP.shape} == set()
     assert len({mark.colour for mark in MARKS}) == len(MARKS)
 
 
@@ -150,8 +150,15 @@ def test_each_trial_has_the_mark_of_its_loss():
         counted_trial(1e6, lost=1, unsent=500),
     )
     names = [mark_of(trial).name for trial in trials]
-    assert names == ["lossless", "loss-1", "loss-2", "loss-3", "loss-4", "unsent", "loss-1"]
+    assert names == ["lossless", "loss-1", "loss-2", "loss-3", "loss-4", "not-lost", "loss-1"]
     assert mark_of(described(counted_trial(1e6), warm_ups=1)[0]) is WARM_UP
+
+
+def test_a_mark_shows_what_the_sut_lost_and_not_what_the_tester_did():
+    late = described(counted_trial(1e6, lost=50_000))[0].model_copy(update={"late_frames": 50_000})
+    half_late = late.model_copy(update={"late_frames": 49_500})
+    few_lost = described(counted_trial(1e6, lost=1, unsent=500_000))[0]
+    assert [mark_of(trial).name for trial in (late, half_late, few_lost)] == ["not-lost", "loss-1", "loss-1"]
 
 
 def windows(result):

@@ -17,3 +17,10 @@ def test_each_trial_is_shown_with_the_time_that_had_passed_and_its_rule_and_purp
         "   2  at   61.0 s  75.000 kfps for 60 s  loss 0 %",
         "   3  at   62.0 s  75.000 kfps for 1 s  loss 0 %        proof      NDR: prove",
     ]
+
+
+def test_frames_that_the_sut_did_not_lose_are_named_beside_a_loss():
+    output = TrialOutput(0.3, elapsed=1.0, sent_frames=80, lost_frames=10, unsent_frames=20, late_frames=4)
+    entries = [JournalEntry(TrialResult(TrialInput(1.0, 100.0), output), "NDR: search")]
+    (_, line) = trials_in_words(describe_trials(entries)).splitlines()
+    assert line.endswith("loss 30 % (20 frames unsent, 4 frames only late)  NDR: search")

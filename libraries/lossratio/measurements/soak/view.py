@@ -140,7 +140,9 @@ class SoakView(View[SoakResult]):
     def stalls(self, result: SoakResult, trials: Sequence[Trial]) -> Doubt | None:
         """Stalls that were too short for their trials to be set aside, but may have moved the critical load."""
         critical_load = result.critical_load
-        stalled = [trial for trial in trials if trial.lateness_s > STALL and trial.lost_frames]
+        stalled = [
+            trial for trial in trials if trial.lateness_s > STALL and trial.missing.without_tester
+        ]
         if critical_load is None or not stalled:
             return None
         share = max(trial.lateness_s / trial.duration_s for trial in stalled)
@@ -286,7 +288,7 @@ def _draw_counts(plot: Plot, trials: Sequence[Trial]) -> None:
     counts: dict[float, list[tuple[float, float]]] = {}
     for trial in trials:
         if trial.is_evidence and trial.sent_frames and plot.x.holds(trial.load_per_interface_fps):
-            counted = (float(trial.sent_frames), float(trial.lost_frames or 0))
+            counted = (float(trial.sent_frames), float(trial.missing.without_tester))
             counts.setdefault(trial.load_per_interface_fps, []).append(counted)
     marks = []
     for load, rows in counts.items():

@@ -151,7 +151,9 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
         "marks": "".join(str(drawing.MARKS.index(drawing.mark_of(trial))) for trial in trials),
         "lasted": [durations.setdefault(trial.duration_s, len(durations)) for trial in trials],
         "chosen": [rules.setdefault(trial.rule or "", len(rules)) for trial in trials],
-        "unsent": {trial.number: trial.unsent_frames for trial in trials if trial.unsent_frames},
+        "not_lost": {
+            trial.number: trial.missing.not_lost for trial in trials if trial.missing.not_lost
+        },
         "early": {
             trial.number: trial.decided_after_s
             for trial in trials
