@@ -363,6 +363,9 @@ class TableMeasurer:
             return [slow, fast, few]
 
         nearly = self._perform(_NEARLY * _established(first), rate * _NEARLY / _MORE)
+        asked = [slow, fast, few, nearly]
+        if any(_came_late(result.output) for result in asked):
+            return asked
         raise _table_error(first, (slow, fast, few, nearly), self._request.way_to_fewer)
 
     def _perform(self, connections: float, rate: float) -> TrialResult:

@@ -14,7 +14,7 @@ from lossratio.results import findings_of, message, view_of
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials import DirectionCounters, TrialInput, output_from_counters
+from lossratio.trials import DirectionCounters, LateFrames, TrialInput, output_from_counters
 
 
 def simulated(tmp_path, model):
