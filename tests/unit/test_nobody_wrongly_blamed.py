@@ -332,13 +332,13 @@ def test_a_test_without_a_value_because_of_its_tester_is_no_regression(tmp_path,
 
 
 def test_a_sut_whose_last_frames_were_late_is_not_said_to_have_lost_them(tmp_path):
-    _, run = measured("recovery", tmp_path, held_up)
+    _, run, _ = measured("recovery", tmp_path, held_up)
     (finding,) = findings_of(run.results)
     assert "frames were only late, and not lost, so nobody knows when the SUT recovered" in finding.reason
 
 
 def test_frames_that_the_generator_dropped_are_named_where_a_maximum_receive_rate_has_a_loss(tmp_path):
-    _, run = measured("mrr", tmp_path, drops_always)
+    _, run, _ = measured("mrr", tmp_path, drops_always)
     (result,) = run.results
     dropped = sum(trial.missing.generator_drops for trial in result.trials)
     assert f"loss                    1 % of the frames sent; {dropped:,} of them were dropped by the" in message(result)

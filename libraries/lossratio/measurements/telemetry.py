@@ -113,6 +113,7 @@ def describe_loads(workers: Sequence[WorkerLoad], cpus: Sequence[CpuLoad]) -> It
             + ("" if load.busy is None else f" ({100 * load.busy:.0f} % {busy})")
             for load in loads
         )
+
         if total:
             yield f"{name}: of {total:,} frames {', '.join(shares)}"
 

@@ -237,6 +237,7 @@ def doubts_about_frames(trials: Sequence[Trial]) -> Iterator[Doubt]:
         ),
     ):
         some = [count for count in counts if count]
+
         if some:
             yield Doubt(
                 kind, text.format(frames=f"{sum(some):,}", trials=trials_counted(len(some)))

@@ -187,6 +187,7 @@ def trials_in_words(trials: Iterable[Trial]) -> str:
     """Formats a line for each trial: its end in seconds, its load per interface, its rule and its reason."""
     lines = ["Why each trial was measured:"]
     passed = 0.0
+
     for trial in trials:
         passed += trial.elapsed_s
         reason = "  ".join(

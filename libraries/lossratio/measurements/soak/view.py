@@ -147,6 +147,7 @@ class SoakView(View[SoakResult]):
             return None
         share = max(trial.lateness_s / trial.duration_s for trial in stalled)
         width = critical_load.most_95.per_interface_fps - critical_load.least_95.per_interface_fps
+
         if share * critical_load.stated.per_interface_fps <= 0.5 * width:
             return None
         return Doubt(

@@ -50,6 +50,7 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
     unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")
     if unsent is not None:
         yield unsent
+
     excesses = [
         (excess, trial, goal)
         for trial in trials
@@ -81,6 +82,7 @@ def _of_latency(result: GoalsResult) -> Iterator[_LaterTrial]:
             generator_drops=at_load.generator_drop_frames,
         )
         lost = max(0, round(at_load.loss_ratio * intended) - known.total)
+
         yield _LaterTrial(
             f"latency trial at {name_load(at_load)},",
             Offered(at_load.load.per_interface_fps, max(0, intended - known.unsent), known.unsent),

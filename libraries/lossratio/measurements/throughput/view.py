@@ -214,6 +214,7 @@ class ThroughputView(View[GoalsResult]):
                 reason = found.reason
                 limits = mlrsearch.IrregularReason
                 value = found.conditional_throughput
+
                 yield Finding(
                     result,
                     name,
@@ -501,6 +502,7 @@ def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
         median = statistics.median(direction.latency_median_us or 0.0 for direction in known)
         of_99 = statistics.median(direction.latency_99_us or 0.0 for direction in known)
         most = max(direction.latency_most_us or 0.0 for direction in known)
+
         shown = zip(("50 %:", "99 %:", "most"), (median, of_99, most), strict=True)
         words = ", ".join(f"{name} {format_microseconds(value)}" for name, value in shown)
         of_trials = f"every frame; 50 and 99 %: median of {trials_counted(len(known))}"
