@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Each of those processes would wait with a thread on every core, for matrices that one core multiplies as fast.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test whole all-tests quick compiled no-netns study chaos mutants lint lowest release-check release docs pictures environment packages clean
+.PHONY: demo test whole all-tests quick compiled no-netns study chaos mutants lint lowest release-check release docs generated pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -85,6 +85,14 @@ docs:
 	@tools/virtual-environment docs
 	.venv/bin/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
 	@echo "The documentation: build/docs/index.html"
+
+# What is written from the code: schemas, stubs for editors, and tables of options and kinds in the documentation.
+generated: environment
+	.venv/bin/python docs/schema/export.py
+	.venv/bin/python docs/stub.py
+	.venv/bin/python docs/options.py
+	.venv/bin/python docs/kinds.py
+	.venv/bin/python docs/why_this_trial.py
 
 pictures: environment
 	.venv/bin/robot --outputdir results/pictures docs/pictures

@@ -42,7 +42,8 @@ def test_a_new_parameter_is_declared_in_one_place(tmp_path):
     assert request.pause == 2.0
     # Files: the unit is at the end of the name.
     assert request.settings.pause_s == 2.0
-    assert request.inputs()["settings"] == {"trials": 1, "trial_duration_s": 1.0, "pause_s": 2.0}
+    others = MrrRequest(profile=PROFILE, trials=1).inputs()["settings"]
+    assert request.inputs()["settings"] == {**others, "pause_s": 2.0}
     # The check.
     with pytest.raises(SearchError, match=r"pause must be above 0 s and at most 10 s, not 11 s\. Seconds"):
         request.but(pause=11.0)
