@@ -100,23 +100,17 @@ class DpdkDut(ProgramDut[OptionsT_co]):
                 for side, stats in self.packets_of_kernel().items()
             }
 
-        return DutCounters(
-            received=received,
-            transmitted={"west": west["opackets"], "east": east["opackets"]},
-            dropped={
-                **{
-                    f"{side} port, {what}": stats[name]
-                    for side, stats in ports
-                    for name, what in _DROPS.items()
-                },
-                f"{self.kind} west>east, no room to transmit": west["ipackets"]
-                - east["opackets"]
-                - east["oerrors"],
-                f"{self.kind} east>west, no room to transmit": east["ipackets"]
-                - west["opackets"]
-                - west["oerrors"],
-            },
-        )
+        transmitted = {side: stats["opackets"] for side, stats in ports}
+        dropped = {
+            f"{side} port, {what}": stats[name]
+            for side, stats in ports
+            for name, what in _DROPS.items()
+        }
+        for way, source, sink in (("west>east", west, east), ("east>west", east, west)):
+            no_room = source["ipackets"] - sink["opackets"] - sink["oerrors"]
+            dropped[f"{self.kind} {way}, no room to transmit"] = no_room
+
+        return DutCounters(received, transmitted, dropped)
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:

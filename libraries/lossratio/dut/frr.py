@@ -93,29 +93,28 @@ class _Peer:
     def configuration(self, networks: Sequence[str]) -> str:
         west, east = self.next_hops
         preference = 200 - self.number
-        lines = (
+        policy = (
             "ip prefix-list NONE deny any",
             f"ip prefix-list WEST permit {self.sides[0].network} le 32",
-            *(
-                "route-map OUT permit 10",
-                " match ip address prefix-list WEST",
-                f" set ip next-hop {west}",
-            ),
+            "route-map OUT permit 10",
+            " match ip address prefix-list WEST",
+            f" set ip next-hop {west}",
             f" set local-preference {preference}",
-            *(
-                "route-map OUT permit 20",
-                f" set ip next-hop {east}",
-                f" set local-preference {preference}",
-            ),
+            "route-map OUT permit 20",
+            f" set ip next-hop {east}",
+            f" set local-preference {preference}",
+        )
+        router = (
             f"router bgp {_NUMBER}",
-            *(f" bgp router-id {self.own}", " no bgp network import-check"),
+            f" bgp router-id {self.own}",
+            " no bgp network import-check",
             *(f" neighbor {self.router} {words}" for words in _SESSION),
             " address-family ipv4 unicast",
             *(f"  network {network}" for network in networks),
             f"  neighbor {self.router} route-map OUT out",
         )
 
-        return "".join(f"{line}\n" for line in lines)
+        return "".join(f"{line}\n" for line in (*policy, *router))
 
 
 class FrrRouter(LinuxDut[FrrOptions]):

@@ -84,23 +84,20 @@ class L3fwd(DpdkDut[L3fwdOptions]):
             self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.program).exit_status == 0
         )
         descriptors = str(self.options.descriptors)
-        own = (
+        own = [
             *("-p", "0x3", "-P", f"--config={config}", f"--lookup={self.options.lookup}"),
             *(f"--eth-dest=0,{west_mac}", f"--eth-dest=1,{east_mac}"),
             *(f"--rule_ipv4={directory}/ipv4", f"--rule_ipv6={directory}/ipv6"),
-            *((f"--max-pkt-len={largest}",) if largest > 1518 else ()),
-            *(
-                (f"--rx-queue-size={descriptors}", f"--tx-queue-size={descriptors}")
-                if self.uses_cards
-                else ()
-            ),
+        ]
+        if largest > 1518:
+            own.append(f"--max-pkt-len={largest}")
+        if self.uses_cards:
+            own += [f"--rx-queue-size={descriptors}", f"--tx-queue-size={descriptors}"]
+        else:
             # Sockets do not say what is in a frame.
-            *(
-                ()
-                if self.uses_cards
-                else ("--parse-ptype", *(("--relax-rx-offload",) if relaxed else ()))
-            ),
-        )
+            own.append("--parse-ptype")
+            if relaxed:
+                own.append("--relax-rx-offload")
 
         return [
             self.run_program(changes, (self.program, *environment, "--", *own), directory, "l3fwd")

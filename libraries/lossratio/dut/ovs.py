@@ -385,15 +385,16 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         """Version, configuration, rules and datapath, as Open vSwitch reports them."""
         control = self._control
         flows = self.node.run(*control.ofctl("dump-flows", self.stem, "--no-stats")).splitlines()
+        version, *_ = self.node.run("ovs-vswitchd", "--version").splitlines()
+        configuration = self.node.run(*control.vsctl("show")).splitlines()
+        others = self.node.run(*control.vsctl("get", "Open_vSwitch", ".", "other_config"))
         return {
             **super().facts(),
-            "version": self.node.run("ovs-vswitchd", "--version").splitlines()[0],
-            "configuration": self.node.run(*control.vsctl("show")).splitlines(),
+            "version": version,
+            "configuration": configuration,
             "rules": flows[:20],
             "number_of_rules": len(flows),
-            "other_config": self.node.run(
-                *control.vsctl("get", "Open_vSwitch", ".", "other_config")
-            ).strip(),
+            "other_config": others.strip(),
         }
 
     def read_counters(self) -> DutCounters:
@@ -412,29 +413,22 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         else:
             meters = {}
 
-        return DutCounters(
-            received={side: port["rx"]["pkts"] for side, port in sides.items()},
-            transmitted={side: port["tx"]["pkts"] for side, port in sides.items()},
-            dropped={
-                **{
-                    f"{side} socket, full": parse_socket_drops(sockets, name)
-                    for side, name in kernels.items()
-                },
-                **{
-                    f"{side} port, going out": port["tx"].get("drop", 0)
-                    for side, port in sides.items()
-                },
-                **{
-                    f"meter {way}": self.node.find("meter", number, meters)
-                    for way, number in numbers.items()
-                },
-                **parse_coverage(self.node.run(*control.appctl("coverage/show"))),
-            },
-            details={
-                f"{side} port, rx dropped": port["rx"].get("drop", 0)
-                for side, port in sides.items()
-            },
-        )
+        dropped = {
+            f"{side} socket, full": parse_socket_drops(sockets, name)
+            for side, name in kernels.items()
+        }
+        for side, port in sides.items():
+            dropped[f"{side} port, going out"] = port["tx"].get("drop", 0)
+        for way, number in numbers.items():
+            dropped[f"meter {way}"] = self.node.find("meter", number, meters)
+        dropped.update(parse_coverage(self.node.run(*control.appctl("coverage/show"))))
+
+        details = {
+            f"{side} port, rx dropped": port["rx"].get("drop", 0) for side, port in sides.items()
+        }
+        received = {side: port["rx"]["pkts"] for side, port in sides.items()}
+        transmitted = {side: port["tx"]["pkts"] for side, port in sides.items()}
+        return DutCounters(received, transmitted, dropped, details)
 
     @property
     def connections(self) -> OvsConnections | None:

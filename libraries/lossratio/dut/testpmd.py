@@ -67,19 +67,20 @@ class Testpmd(DpdkDut[TestpmdOptions]):
         environment = self.of_the_environment((cores.main, *workers), queues)
         descriptors = str(self.options.descriptors)
         room = power_of_two(self.options.largest_frame + RING_HEADROOM) + RING_HEADROOM
-        own = (
+        room = max(room, FRAME_BYTES + RING_HEADROOM)
+        work = (f"--nb-cores={len(cores.workers)}", f"--rxq={queues}", f"--txq={queues}")
+        buffers = (f"--mbuf-size={room}", "--total-num-mbufs=16384")
+        peers = (f"--eth-peer=0,{west_mac}", f"--eth-peer=1,{east_mac}")
+        own = [
             *(f"--forward-mode={self.options.mode}", f"--burst={self.options.burst}"),
-            *(f"--nb-cores={len(cores.workers)}", f"--rxq={queues}", f"--txq={queues}"),
-            *(f"--mbuf-size={max(room, FRAME_BYTES + RING_HEADROOM)}", "--total-num-mbufs=16384"),
-            *(f"--eth-peer=0,{west_mac}", f"--eth-peer=1,{east_mac}"),
-            *(
-                (f"--rxd={descriptors}", f"--txd={descriptors}")
-                if self.uses_cards
-                else ("--no-lsc-interrupt",)
-            ),
-            # Without this it ends when its standard input ends.
-            "--stats-period=86400",
-        )
+            *(*work, *buffers, *peers),
+        ]
+        if self.uses_cards:
+            own += [f"--rxd={descriptors}", f"--txd={descriptors}"]
+        else:
+            own.append("--no-lsc-interrupt")
+        # Without this it ends when its standard input ends.
+        own.append("--stats-period=86400")
 
         return [
             self.run_program(

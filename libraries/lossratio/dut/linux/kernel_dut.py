@@ -233,32 +233,29 @@ class LinuxDut(NodeDut[OptionsT_co]):
             if one["table"] == self.ruleset.table
         }
 
+        dropped = {
+            place: self.node.find("the counter", name, ours)
+            for place, name in self.ruleset.counters.items()
+        }
+        for direction, name in self.queues.items():
+            dropped[f"queue {direction}"] = _count(links[name], "tx", "dropped")
+        for side, link in sides.items():
+            dropped[f"{side} interface, going out"] = _count(link, "tx", "dropped")
+
+        details = {
+            f"{side} interface, rx dropped": _count(link, "rx", "dropped")
+            for side, link in sides.items()
+        }
+        for what in ("dropped", "time_squeeze"):
+            details[f"softnet {what}"] = sum(counts[what] for counts in by_cpu)
+        if self.connections is not None:
+            details.update(self.connections.counters())
+
         return DutCounters(
             received={side: _count(link, "rx", "packets") for side, link in sides.items()},
             transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},
-            dropped={
-                **{
-                    place: self.node.find("the counter", name, ours)
-                    for place, name in self.ruleset.counters.items()
-                },
-                **{
-                    f"queue {direction}": _count(links[name], "tx", "dropped")
-                    for direction, name in self.queues.items()
-                },
-                **{
-                    f"{side} interface, going out": _count(link, "tx", "dropped")
-                    for side, link in sides.items()
-                },
-            },
-            details={
-                **{
-                    f"{side} interface, rx dropped": _count(link, "rx", "dropped")
-                    for side, link in sides.items()
-                },
-                "softnet dropped": sum(counts["dropped"] for counts in by_cpu),
-                "softnet time_squeeze": sum(counts["time_squeeze"] for counts in by_cpu),
-                **({} if self.connections is None else self.connections.counters()),
-            },
+            dropped=dropped,
+            details=details,
         )
 
     def reset(self) -> None:

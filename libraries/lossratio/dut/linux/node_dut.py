@@ -2,10 +2,10 @@
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from lossratio.dut.base import SIDES, DestinationMacs, Dut, OptionsT_co, Tool
 from lossratio.dut.changes import Changes
@@ -13,6 +13,7 @@ from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.addressing import count_host_routes
 from lossratio.dut.linux.interfaces import (
     MADE,
+    Link,
     check_interfaces,
     has_link,
     is_up,
@@ -319,6 +320,7 @@ class NodeDut(Dut[OptionsT_co]):
         """Configuration and facts: options, truth, commands, settings, rules, interfaces, kernel, CPUs, versions."""
         changes = self.present.changes
         links = read_links(self.node, *self.interfaces)
+        # Record: the DUT as it stands in a result.
         return {
             "kind": self.kind,
             "node": self.node.name,
@@ -400,25 +402,44 @@ class NodeDut(Dut[OptionsT_co]):
             time.sleep(_POLL)
 
 
+class _Sentences(NamedTuple):
+    """What is said of a value: of its name, the value before, and the value now. Empty: it may be so."""
+
+    gone: str
+    added: str
+    changed: str
+
+    def about(self, name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+        """What is said of a value with this name; empty: nothing."""
+        if name not in now:
+            sentence = self.gone
+        elif name not in before:
+            sentence = self.added
+        elif before[name] != now[name]:
+            sentence = self.changed
+        else:
+            sentence = ""
+
+        return sentence.format(name, before.get(name, 0), now.get(name, 0))
+
+
 _HOST_ROUTES = "interface {0} had {1} routes to single hosts, and has {2}"
-_CHANGES: Mapping[str, tuple[str, str, str]] = {
-    "interfaces": (
-        "interface {0} is gone, or was set down",
-        "",
-        "interface {0} is not in {1} any more",
+# Table: what is said of a value that has gone, was added, or has changed. Empty: it may.
+_CHANGES: Mapping[str, _Sentences] = {
+    "interfaces": _Sentences(
+        "interface {0} is gone, or was set down", "", "interface {0} is not in {1} any more"
     ),
-    "ports": ("", "interface {0} was put into a bridge of the DUT", ""),
-    "ways": ("", "", "the {0} was {1}, and is {2}"),
-    "routes": ("the route to {0} is gone", "", ""),
-    "host routes": (_HOST_ROUTES, _HOST_ROUTES, _HOST_ROUTES),
-    "tables": (
+    "ports": _Sentences("", "interface {0} was put into a bridge of the DUT", ""),
+    "ways": _Sentences("", "", "the {0} was {1}, and is {2}"),
+    "routes": _Sentences("the route to {0} is gone", "", ""),
+    "host routes": _Sentences(_HOST_ROUTES, _HOST_ROUTES, _HOST_ROUTES),
+    "tables": _Sentences(
         "the nftables table {0} is gone",
         "the nftables table {0} was added",
         "the nftables table {0} was changed",
     ),
-    "settings": ("{0} was {1}, and is gone", "", "{0} was {1}, and is {2}"),
+    "settings": _Sentences("{0} was {1}, and is gone", "", "{0} was {1}, and is {2}"),
 }
-"""What is said of a value that has gone, was added, or has changed: name, value before, value now. Empty: it may."""
 
 
 def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]) -> State:
@@ -431,49 +452,46 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
         for line in node.run("sh", "-c", _QUEUES, "queues", *present).splitlines()
     )
     up = [name for name in present if is_up(links[name])]
-    ways = {
-        name: {
-            "MAC address": links[name].get("address", "none"),
-            "XDP program": str(links[name].get("xdp", {}).get("prog", {}).get("id", "none")),
-            "queueing discipline": queues[name],
-        }
-        for name in up
-    }
+    bridged = [name for name, link in links.items() if link.get("master") in interfaces]
+    host_routes = count_host_routes(node)
+    tables = _nftables(node, {table_name(name) for name in interfaces})
     paths = tuple(settings)
-    own = {table_name(name) for name in interfaces}
 
+    # Record: what must not change; the names are those of `_CHANGES`.
     return {
         "interfaces": {name: links[name].get("master") for name in up},
-        "ports": dict.fromkeys(
-            (
-                name
-                for name, link in links.items()
-                if link.get("master") in interfaces and name not in interfaces
-            ),
-            "",
-        ),
-        "ways": {
-            f"{what} of interface {name}": value
-            for name in up
-            for what, value in ways[name].items()
-        },
-        "routes": {
-            f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}": ""
-            for route in routes
-            if route.get("dev") in interfaces
-        },
-        "host routes": {
-            name: count for name, count in count_host_routes(node).items() if name in interfaces
-        },
-        "tables": {
-            f"{family} {name}": digest
-            for family, name, digest in (
-                line.split()[:3] for line in node.run("sh", "-c", _TABLES).splitlines()
-            )
-            if name in own or not name.startswith(table_name(""))
-        },
+        "ports": {name: "" for name in bridged if name not in interfaces},
+        "ways": _ways({name: links[name] for name in up}, queues),
+        "routes": {_in_words(route): "" for route in routes if route.get("dev") in interfaces},
+        "host routes": {name: host_routes[name] for name in host_routes if name in interfaces},
+        "tables": tables,
         "settings": node.read_files(*paths) if paths else {},
     }
+
+
+def _ways(links: Mapping[str, Link], queues: Mapping[str, str]) -> dict[str, str]:
+    """What decides on the way of frames through each interface."""
+    ways = {}
+    for name, link in links.items():
+        program = link.get("xdp", {}).get("prog", {})
+        ways[f"MAC address of interface {name}"] = link.get("address", "none")
+        ways[f"XDP program of interface {name}"] = str(program.get("id", "none"))
+        ways[f"queueing discipline of interface {name}"] = queues[name]
+    return ways
+
+
+def _in_words(route: Mapping[str, Any]) -> str:
+    return f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}"
+
+
+def _nftables(node: DutNode, own: Container[str]) -> dict[str, str]:
+    """Digests of the nftables tables: all that lossratio did not make, and its own ones of this DUT."""
+    digests = {}
+    for line in node.run("sh", "-c", _TABLES).splitlines():
+        family, name, digest = line.split()[:3]
+        if name in own or not name.startswith(table_name("")):
+            digests[f"{family} {name}"] = digest
+    return digests
 
 
 def boot_id(node: DutNode) -> str:
@@ -491,17 +509,12 @@ def check_unchanged(node: DutNode, since: SetUp) -> None:
         raise DutError(f"{node.name} was rebooted since its set-up; set it up again.")
 
     now = _read_state(node, since.interfaces, since.changes.settings)
-    lost = sorted(
-        sentence.format(name, values.get(name, 0), now[what].get(name, 0))
-        for what, values in since.state.items()
-        for name in values.keys() | now[what].keys()
-        if (
-            sentence := _CHANGES[what][
-                0 if name not in now[what] else 1 if name not in values else 2
-            ]
-        )
-        and (name in values, values.get(name)) != (name in now[what], now[what].get(name))
+    sentences = (
+        _CHANGES[what].about(name, before, now[what])
+        for what, before in since.state.items()
+        for name in before.keys() | now[what].keys()
     )
+    lost = sorted(filter(None, sentences))
     if lost:
         raise DutError(
             f"{node.name} is not as it was set up: {'; '.join(lost)}. Tear it down and set it up again."

@@ -52,16 +52,17 @@ def describe_node(
     ]
     sysctls = node.read_files(*(f"/proc/sys/{setting}" for setting in settings))
 
+    cpu = {
+        "model": gathered.facts.cpu_model or _UNKNOWN,
+        "online": gathered.online_cpus,
+        "numa_nodes": gathered.online_numa_nodes,
+        "governors": list(gathered.facts.governors or ()),
+    }
     return {
         "kernel": gathered.kernel_version,
         "kernel_parameters": list(gathered.facts.boot_parameters or ()),
         "operating_system": gathered.facts.os or _UNKNOWN,
-        "cpu": {
-            "model": gathered.facts.cpu_model or _UNKNOWN,
-            "online": gathered.online_cpus,
-            "numa_nodes": gathered.online_numa_nodes,
-            "governors": list(gathered.facts.governors or ()),
-        },
+        "cpu": cpu,
         "tools": dict(versions),
         "sysctls": {path.removeprefix("/proc/sys/"): text for path, text in sysctls.items()},
     }
@@ -103,7 +104,10 @@ def _facts(
     numa, speed, threaded, *rps = texts
     lines = (line.partition(": ") for line in driver.splitlines())
     known = {key: value for key, _, value in lines if value not in ("", "N/A")}
+    steering = {f"rx-{queue}": mask for queue, mask in enumerate(rps) if mask is not None}
+    switches = {name: state for name, state in features.items() if isinstance(state, dict)}
 
+    # Record: an interface as it stands in a result.
     return {
         "name": link["ifname"],
         "mac_address": link["address"],
@@ -120,10 +124,8 @@ def _facts(
         "threaded_napi": threaded,
         "receive_queues": link.get("num_rx_queues"),
         "transmit_queues": link.get("num_tx_queues"),
-        "rps_cpus": {f"rx-{queue}": mask for queue, mask in enumerate(rps) if mask is not None},
-        "offloads": sorted(
-            name for name, state in features.items() if isinstance(state, dict) and state["active"]
-        ),
+        "rps_cpus": steering,
+        "offloads": sorted(name for name, state in switches.items() if state["active"]),
     }
 
 

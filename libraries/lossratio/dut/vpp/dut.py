@@ -297,13 +297,16 @@ class Vpp(ProgramDut[VppOptions]):
         control = self._control
         interfaces = ("show interface address", "show interface rx-placement", "show mode")
         shown = ("show version verbose", "show threads", *interfaces)
+        startup = self.node.run("cat", f"{control.directory}/startup.conf").splitlines()
+        clock = None
+        if self._clock is not None:
+            clock = {**asdict(self._clock), "starts": self._starts}
+
         return {
             **super().facts(),
             "version": control.ask("show version").strip(),
-            "startup": self.node.run("cat", f"{control.directory}/startup.conf").splitlines(),
-            "clock": None
-            if self._clock is None
-            else {**asdict(self._clock), "starts": self._starts},
+            "startup": startup,
+            "clock": clock,
             "verified": self._verified,
             "shown": {command: control.lines(command) for command in shown},
         }

@@ -117,6 +117,7 @@ _PLACED = re.compile(r"^Thread \d+ \((?P<name>[^)]+)\)")
 _QUEUE = re.compile(r"^\s+(?P<interface>\S+) queue (?P<queue>\d+)\b")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MONITORED_THREAD = re.compile(r"^(?P<name>\S+) \((?P<id>\d+)\)(?P<values>.*)$")
+# Table: the columns of each bundle.
 BUNDLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "inst-and-clock": (
         ("calls", "calls"),
@@ -126,8 +127,13 @@ BUNDLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("instructions_per_packet", "instructions"),
         ("instructions_per_clock", "instructions"),
     ),
-    "cache-hierarchy": tuple(
-        (f"l{level}_{what}_per_packet", what) for level in (1, 2, 3) for what in ("hits", "misses")
+    "cache-hierarchy": (
+        ("l1_hits_per_packet", "hits"),
+        ("l1_misses_per_packet", "misses"),
+        ("l2_hits_per_packet", "hits"),
+        ("l2_misses_per_packet", "misses"),
+        ("l3_hits_per_packet", "hits"),
+        ("l3_misses_per_packet", "misses"),
     ),
     "context-switches": (("run_time", "s"), ("context_switches_per_second", "1/s")),
 }

@@ -39,17 +39,14 @@ def both_cards(
     """The cards west and east, with their queues and the workers that poll them."""
     # VPP numbers its workers in the order of their CPUs.
     numbers = {cpu: number for number, cpu in enumerate(sorted(cores.workers))}
-    west, east = (
-        Card(
-            address,
-            name,
-            queues or len(workers),
-            descriptors,
-            tuple(sorted(numbers[cpu] for cpu in workers)) if cores.of_east else (),
-        )
-        for name, address, workers in zip(("west", "east"), addresses, cores.by_side, strict=True)
-    )
-    return west, east
+
+    def card(name: str, address: str, cpus: Sequence[int]) -> Card:
+        polled_by = sorted(numbers[cpu] for cpu in cpus) if cores.of_east else ()
+        return Card(address, name, queues or len(cpus), descriptors, tuple(polled_by))
+
+    cpus_west, cpus_east = cores.by_side
+    address_west, address_east = addresses
+    return card("west", address_west, cpus_west), card("east", address_east, cpus_east)
 
 
 def startup_configuration(
@@ -75,6 +72,8 @@ def startup_configuration(
         "main-heap-page-size": start.main_heap_page_size,
         "default-hugepage-size": start.default_hugepage_size,
     }
+    known = {name: size for name, size in memory.items() if size is not None}
+    # Table: the lines of each section.
     sections: dict[str, list[str]] = {
         "unix": [
             "nodaemon nosyslog nocolor nobanner cli-no-pager",
@@ -89,7 +88,7 @@ def startup_configuration(
         ],
         "api-segment": [f"prefix {directory.rpartition('/')[2]}"],
         "cpu": [f"main-core {cores.main}", f"corelist-workers {cpu_list(cores.workers)}"],
-        "memory": [f"{name} {value}" for name, value in memory.items() if value is not None],
+        "memory": [f"{name} {size}" for name, size in known.items()],
         "buffers": _buffers(start, cores, with_cards=bool(cards)),
         **_drivers(start.driver, cards),
     }

@@ -297,18 +297,14 @@ class XdpDevice(NodeDut[XdpOptions]):
                 if own
             }
 
-        return DutCounters(
-            received={side: int(counters["rx"]["packets"]) for side, counters in stats.items()},
-            transmitted={side: int(counters["tx"]["packets"]) for side, counters in stats.items()},
-            dropped={
-                **frames("dropped", "filtered"),
-                **{
-                    f"{side} interface, going out": int(count["tx"]["dropped"])
-                    for side, count in stats.items()
-                },
-            },
-            details=frames("seen", "duplicated", "delayed"),
-        )
+        dropped = frames("dropped", "filtered")
+        for side, counters in stats.items():
+            dropped[f"{side} interface, going out"] = int(counters["tx"]["dropped"])
+
+        received = {side: int(counters["rx"]["packets"]) for side, counters in stats.items()}
+        transmitted = {side: int(counters["tx"]["packets"]) for side, counters in stats.items()}
+        details = frames("seen", "duplicated", "delayed")
+        return DutCounters(received, transmitted, dropped, details)
 
     def check_reconfigure(self, entries: int) -> None:
         """Refuses programs without a table of addresses."""
@@ -344,9 +340,13 @@ class XdpDevice(NodeDut[XdpOptions]):
             ways = ((east_mac, own.from_east), (west_mac, own.from_west))
             macs = ["".join(way).replace(":", "") for way in ways]
 
+        rules = None
+        if options.forwarding == "filter":
+            rules = options.rules or 0
+
         request = {
             "macs": macs,
-            "rules": (options.rules or 0) if options.forwarding == "filter" else None,
+            "rules": rules,
             "connections": options.firewall and (options.firewall, options.most_connections),
             "faults": options.faults,
             "every": options.every or 1,

@@ -7,6 +7,7 @@ Another package adds one by an entry point of the group ``lossratio.vpp_feature`
 from lossratio.errors import DutError
 from lossratio.plugins import plugin_group
 
+# Table: the features of the house.
 FEATURES = plugin_group(
     "lossratio.vpp_feature",
     what="feature of VPP",

@@ -67,12 +67,14 @@ class Vxlan(Feature):
         """The tunnel's interface."""
         tunnel = port.tunnel
         ends = f"src {tunnel.local} dst {tunnel.remote} vni {tunnel.vni} instance {tunnel.vni} decap-next l2"
-        return replace(port, interface=tunnel.name, neighbour_mac=""), (
+        # Table: the commands that make a tunnel.
+        commands = (
             Command(f"set interface ip address {port.link} {tunnel.local}/32"),
             Command(f"set ip neighbor {port.link} {tunnel.remote} {port.neighbour_mac} static"),
             Command(f"ip route add {tunnel.remote}/32 via {tunnel.remote} {port.link}"),
             Command(f"create vxlan tunnel {ends}", answer=r"vxlan_tunnel\d+"),
         )
+        return replace(port, interface=tunnel.name, neighbour_mac=""), commands
 
 
 _SIDS = 1 << 64

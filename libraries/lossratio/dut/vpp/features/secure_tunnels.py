@@ -85,19 +85,17 @@ _STARTUP = {"policy-flow-cache": "spd-flow-cache", "policy-fastpath": "spd-fast-
 _ALGORITHMS = re.compile(
     r"aes(128|256)(gcm|nullgmac)|(none|aes(128|256)(cbc|ctr))-hmac(96|256|512)sha"
 )
-_MODES = (("gcm", 24, True), ("null-gmac", 24, True), ("cbc", 16, False), ("ctr", 8, True))
+# Table: VPP's algorithms.
 _PARTS = {
     "none": ("", 0, 0, False),
-    **{
-        f"aes{bits}{mode.replace('-', '')}": (
-            f"crypto-alg aes-{mode}-{bits} crypto-key",
-            bits // 8,
-            added,
-            is_salted,
-        )
-        for mode, added, is_salted in _MODES
-        for bits in (128, 256)
-    },
+    "aes128gcm": ("crypto-alg aes-gcm-128 crypto-key", 16, 24, True),
+    "aes256gcm": ("crypto-alg aes-gcm-256 crypto-key", 32, 24, True),
+    "aes128nullgmac": ("crypto-alg aes-null-gmac-128 crypto-key", 16, 24, True),
+    "aes256nullgmac": ("crypto-alg aes-null-gmac-256 crypto-key", 32, 24, True),
+    "aes128cbc": ("crypto-alg aes-cbc-128 crypto-key", 16, 16, False),
+    "aes256cbc": ("crypto-alg aes-cbc-256 crypto-key", 32, 16, False),
+    "aes128ctr": ("crypto-alg aes-ctr-128 crypto-key", 16, 8, True),
+    "aes256ctr": ("crypto-alg aes-ctr-256 crypto-key", 32, 8, True),
     "hmac96sha": ("integ-alg sha1-96 integ-key", 20, 12, False),
     "hmac256sha": ("integ-alg sha-256-128 integ-key", 32, 16, False),
     "hmac512sha": ("integ-alg sha-512-256 integ-key", 64, 32, False),

@@ -99,20 +99,21 @@ def table_of_connections(kind: TableType, most: int) -> Table:
 def _constants(way: Way, keeps: bool) -> dict[str, bytes]:
     # Different frames, and none at the beginning of a trial or at its end.
     places = {fault: way.every * (1 + number) // (1 + len(way.faults)) for number, fault in enumerate(way.faults)}
-    words = (way.leaving, way.rules is not None, way.rules or 0, way.macs is not None, way.reflects, keeps, way.opens)
-    return {
-        **dict(zip(("LEAVING", "IS_FILTER", "RULES", "HAS_MACS", "REFLECTS", "KEEPS", "OPENS"), map(_word, words))),
-        "NEW_MACS": way.macs or bytes(12),
-        "EVERY": struct.pack("=Q", way.every),
-        **{
-            name: struct.pack("=Q", places.get(fault, _NEVER))
-            for name, fault in zip(("DROPPED", "DUPLICATED", "DELAYED"), _FAULTS)
-        },
+    words = {
+        "LEAVING": way.leaving,
+        "IS_FILTER": way.rules is not None,
+        "RULES": way.rules or 0,
+        "HAS_MACS": way.macs is not None,
+        "REFLECTS": way.reflects,
+        "KEEPS": keeps,
+        "OPENS": way.opens,
     }
-
-
-def _word(number: int) -> bytes:
-    return struct.pack("=I", number)
+    constants = {name: struct.pack("=I", value) for name, value in words.items()}
+    constants["NEW_MACS"] = way.macs or bytes(12)
+    constants["EVERY"] = struct.pack("=Q", way.every)
+    for name, fault in zip(("DROPPED", "DUPLICATED", "DELAYED"), _FAULTS):
+        constants[name] = struct.pack("=Q", places.get(fault, _NEVER))
+    return constants
 
 
 Request = Dict[str, Any]
@@ -206,10 +207,14 @@ def serve(request: Request) -> None:
     links = []
 
     for index, side in zip(range(len(indices)), ("west", "east")):
+        macs = None
+        if request["macs"]:
+            macs = bytes.fromhex(request["macs"][index])
+
         way = Way(
             name=f"lossratio_{side}",
             leaving=indices[-1 - index],
-            macs=request["macs"] and bytes.fromhex(request["macs"][index]),
+            macs=macs,
             rules=request["rules"],
             every=request["every"],
             faults=tuple(request["faults"]),
@@ -297,16 +302,19 @@ def _account(interface: int) -> Request:
 
     info = program_info(number)
     tables = [Table.open(one) for one in info.maps]
-    words = [word for table in tables if table.name == "lossratio_count" for word in (table.entries(1) or {}).values()]
+    counts: Request = {}
+    for table in tables:
+        if table.name == "lossratio_count":
+            for words in (table.entries(1) or {}).values():
+                counts.update(zip(COUNTERS, struct.unpack(f"={len(words) // 8}Q", words)))
+
     return {
         "id": number,
         "name": info.name,
         "tag": info.tag,
         "runs": info.runs,
         "run_nanoseconds": info.run_nanoseconds,
-        "counts": {
-            name: count for one in words for name, count in zip(COUNTERS, struct.unpack(f"={len(one) // 8}Q", one))
-        },
+        "counts": counts,
         # Its constants have its own name.
         "maps": {table.name: _contents(table) for table in tables if table.name != info.name},
     }
