@@ -131,21 +131,22 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
 
 def _about(request: SiteRequest, problems: Sequence[str]) -> dict[str, Any]:
     trend = request.trend
+    rules = {
+        "last": trend.last,
+        "fresh": trend.fresh,
+        "confirm": trend.confirm,
+        "trendChange": trend.least_change,
+        "newest": NEWEST,
+        "leastChange": LEAST_CHANGE,
+        "significance": SIGNIFICANCE,
+        "stopped": [INTERRUPTED, TERMINATED],
+    }
     return {
         "title": request.title,
         "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         "version": __version__,
         "problems": list(problems),
-        "rules": {
-            "last": trend.last,
-            "fresh": trend.fresh,
-            "confirm": trend.confirm,
-            "trendChange": trend.least_change,
-            "newest": NEWEST,
-            "leastChange": LEAST_CHANGE,
-            "significance": SIGNIFICANCE,
-            "stopped": [INTERRUPTED, TERMINATED],
-        },
+        "rules": rules,
     }
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from itertools import count, groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ _SPARK = 30
 _DIGEST_LENGTH = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FAILED, _IRREGULAR = "failed", "irregular"
-_LATENCY = ("load", "direction", "p50_us", "p90_us", "p99_us", "most_us")
+_latencies_of = itemgetter("load", "direction", "p50_us", "p90_us", "p99_us", "most_us")
 _TEXTS = (
     "testbed",
     "test",
@@ -51,6 +52,9 @@ _NUMBERS = (
     "most",
     "resolution",
 )
+_VALUE_AND_BOUNDS = ("value", "lower_bound", "upper_bound")
+_REPEATED = ("test", "quantity", "unit", "outcome", "measured_as", "generator", "build", "device")
+"""Texts of which a row has the places in a list of names."""
 _OTHERS = (*_NUMBERS, "doubts", "lower_is_better", "tags")
 
 
@@ -152,34 +156,29 @@ class Results:
             first, *more = block
             yield range(first, first + len(more) + 1)
 
+    def value_and_bounds(self, number: int) -> list[float | None]:
+        """The value of a result and its bounds; None: it has none."""
+        return [_number(self.columns[name][number]) for name in _VALUE_AND_BOUNDS]
+
     def row(self, number: int, names: Names) -> list[Any]:
         """A result for runs and comparisons. The texts that repeat are in the names."""
-        column = self.columns
-        texts = (
-            names[column[name][number]]
-            for name in (
-                "test",
-                "quantity",
-                "unit",
-                "outcome",
-                "measured_as",
-                "generator",
-                "build",
-                "device",
-            )
-        )
+        fields = {name: column[number] for name, column in self.columns.items()}
+        texts = [names[fields[name]] for name in _REPEATED]
+        test_id = self.test_ids[fields["testbed"], fields["test"]]
+
+        # Record: the script of the page knows these places.
         return [
             *texts,
-            *(_number(column[name][number]) for name in ("value", "lower_bound", "upper_bound")),
-            column["reason"][number],
-            column["doubts"][number] or [],
-            bool(column["lower_is_better"][number]),
+            *self.value_and_bounds(number),
+            fields["reason"],
+            fields["doubts"] or [],
+            bool(fields["lower_is_better"]),
             self.times[number],
-            _number(column["seconds"][number]),
-            column["unsent_share"][number] or 0,
-            _number(column["most"][number]),
-            column["resolution"][number],
-            names[self.test_ids[column["testbed"][number], column["test"][number]]],
+            _number(fields["seconds"]),
+            fields["unsent_share"] or 0,
+            _number(fields["most"]),
+            fields["resolution"],
+            names[test_id],
         ]
 
     def rows(self, numbers: Iterable[int]) -> Slice:
@@ -278,34 +277,32 @@ def _test_slice(
         alike = [number_of[_microsecond(time)] for time in trend.series.times]
 
         for number in numbers:
-            points = results.latency[number] if results.latency else None
-            if points:
-                latency[results.times[number]] = [
-                    [results.times[number], *(point[name] for name in _LATENCY)] for point in points
-                ]
+            loads = results.latency[number] if results.latency else None
+            if loads:
+                time = results.times[number]
+                latency[time] = [[time, *_latencies_of(load)] for load in loads]
 
-        shown.append(
-            {
-                "quantity": trend.series.quantity,
-                "unit": trend.series.unit.name,
-                "lower": trend.series.unit.lower_is_better,
-                "verdict": trend.verdict.value,
-                "alarm": trend.is_alarm,
-                "text": describe_trend(trend),
-                "points": [_point(results, number, names, jobs) for number in numbers],
-                "alike": alike,
-                "steps": [
-                    [alike[step.first], alike[step.last], *step.levels] for step in trend.steps
-                ],
-                "notes": [
-                    [change.date.isoformat(), str(change)]
-                    for change in analysis.known
-                    if change.concerns(trend.series.key)
-                ],
-            }
-        )
+        points = [_point(results, number, names, jobs) for number in numbers]
+        steps = [[alike[step.first], alike[step.last], *step.levels] for step in trend.steps]
+        known = [change for change in analysis.known if change.concerns(trend.series.key)]
+        notes = [[change.date.isoformat(), str(change)] for change in known]
+        # Record: a series as the script of the page reads it.
+        fields = {
+            "quantity": trend.series.quantity,
+            "unit": trend.series.unit.name,
+            "lower": trend.series.unit.lower_is_better,
+            "verdict": trend.verdict.value,
+            "alarm": trend.is_alarm,
+            "text": describe_trend(trend),
+            "points": points,
+            "alike": alike,
+            "steps": steps,
+            "notes": notes,
+        }
+        shown.append(fields)
 
-    return results.test_ids[testbed, test], {
+    # Record: the slice as the script of the page reads it.
+    data = {
         "testbed": testbed,
         "test": test,
         "tags": column["tags"][series[0].stop - 1] or [],
@@ -314,6 +311,7 @@ def _test_slice(
         "series": shown,
         "latency": [row for rows in latency.values() for row in rows],
     }
+    return results.test_ids[testbed, test], data
 
 
 def _course(readings: Series) -> list[Any]:
@@ -332,9 +330,10 @@ def _course(readings: Series) -> list[Any]:
 def _point(results: Results, number: int, names: Names, jobs: Names) -> list[Any]:
     """A result of a series: time, value, bounds, outcome, kinds of doubts, reason, run, build, generator."""
     column = results.columns
+    # Record: the script of the page knows these places.
     return [
         results.times[number],
-        *(_number(column[name][number]) for name in ("value", "lower_bound", "upper_bound")),
+        *results.value_and_bounds(number),
         names[column["outcome"][number]],
         [names[kind] for kind in column["doubts"][number] or ()],
         names[column["reason"][number]],
@@ -355,19 +354,14 @@ def _test_row(
     column = results.columns
     last = series[0].stop - 1
     _, words = index
-    testbed, test = column["testbed"][last], column["test"][last]
-
-    return [
-        name,
-        words[testbed],
-        test,
-        _number(column["frame_size_bytes"][last]),
-        [words[tag] for tag in column["tags"][last] or ()],
-        [
-            _series_row(results, numbers, trends[results.line_of(numbers.start)], index)
-            for numbers in series
-        ],
+    testbed = words[column["testbed"][last]]
+    tags = [words[tag] for tag in column["tags"][last] or ()]
+    rows = [
+        _series_row(results, numbers, trends[results.line_of(numbers.start)], index)
+        for numbers in series
     ]
+    frame_size = _number(column["frame_size_bytes"][last])
+    return [name, testbed, column["test"][last], frame_size, tags, rows]
 
 
 def _series_row(
@@ -378,7 +372,11 @@ def _series_row(
     builds, words = index
     odd = trend.new_kinds or trend.is_old or trend.bands
     quiet = trend.verdict in (TrendVerdict.STEADY, TrendVerdict.TOO_FEW) and not odd
+    change = trend.last_change
+    ratio = None if change is None else _number(change.ratio)
+    began = None if change is None else _microsecond(change.began) // 1_000_000
 
+    # Record: the script of the page knows these places.
     return [
         words[trend.series.quantity],
         words[trend.series.unit.name],
@@ -386,13 +384,13 @@ def _series_row(
         len(numbers),
         results.times[numbers.start],
         results.times[last],
-        *(_number(column[name][last]) for name in ("value", "lower_bound", "upper_bound")),
+        *results.value_and_bounds(last),
         words[column["outcome"][last]],
         [words[kind] for kind in sorted(trend.series.kinds[-1])],
         builds[column["build"][last]],
         list(TrendVerdict).index(trend.verdict),
-        None if trend.last_change is None else _number(trend.last_change.ratio),
-        None if trend.last_change is None else _microsecond(trend.last_change.began) // 1_000_000,
+        ratio,
+        began,
         "" if quiet else describe_trend(trend),
         trend.is_old,
         [_short(value) for value in trend.series.values[-_SPARK:]],
@@ -412,24 +410,25 @@ def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[st
         numbers = numbers_of[job]
         yield f"job-{job.id}", {"testbed": job.testbed, "name": job.name, **results.rows(numbers)}
         outcomes = Counter(column["outcome"][number] for number in numbers)
-        listed.append(
-            [
-                job.id,
-                job.testbed,
-                job.name,
-                job.started,
-                max(
-                    results.times[number] + int(column["seconds"][number] or 0)
-                    for number in numbers
-                ),
-                len(numbers),
-                outcomes[_FAILED],
-                outcomes[_IRREGULAR],
-                sum(bool(column["doubts"][number]) for number in numbers),
-                sorted({builds[column["build"][number]] for number in numbers}),
-                links.get(job),
-            ]
+        ended = max(
+            results.times[number] + int(column["seconds"][number] or 0) for number in numbers
         )
+        doubtful = sum(bool(column["doubts"][number]) for number in numbers)
+        # Record: the script of the page knows these places.
+        row = [
+            job.id,
+            job.testbed,
+            job.name,
+            job.started,
+            ended,
+            len(numbers),
+            outcomes[_FAILED],
+            outcomes[_IRREGULAR],
+            doubtful,
+            sorted({builds[column["build"][number]] for number in numbers}),
+            links.get(job),
+        ]
+        listed.append(row)
 
     yield "jobs", {"builds": list(builds), "rows": listed}
 

@@ -283,18 +283,18 @@ def _message(alert: Alert, trends: Sequence[Trend]) -> Message:
 
 
 def _as_data(text: str, trends: Sequence[Trend]) -> dict[str, Any]:
+    return {"text": text, "trends": [_trend_as_data(trend) for trend in trends]}
+
+
+def _trend_as_data(trend: Trend) -> dict[str, Any]:
+    ratio = None
+    if trend.change is not None and np.isfinite(trend.change.ratio):
+        ratio = trend.change.ratio
+
     return {
-        "text": text,
-        "trends": [
-            {
-                **asdict(trend.series.key),
-                "verdict": trend.verdict.value,
-                "ratio": trend.change.ratio
-                if trend.change is not None and np.isfinite(trend.change.ratio)
-                else None,
-                "began": trend.began.isoformat(),
-                "how_sure": how_sure(trend),
-            }
-            for trend in trends
-        ],
+        **asdict(trend.series.key),
+        "verdict": trend.verdict.value,
+        "ratio": ratio,
+        "began": trend.began.isoformat(),
+        "how_sure": how_sure(trend),
     }

@@ -1,7 +1,7 @@
 """The trends of a whole history, and the demand that a result has not regressed against it."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -21,10 +21,12 @@ from lossratio.history.devices import with_lines
 from lossratio.history.entries import Series, entries_of, series_of
 from lossratio.history.names import with_names_now
 from lossratio.history.readings import series_of_readings
+from lossratio.history.steps import Bands
 from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.testers import with_testers
 from lossratio.history.trend import (
     NO_VERDICT,
+    Change,
     Trend,
     TrendRules,
     TrendVerdict,
@@ -127,18 +129,25 @@ def analyse_entries(
 
     # Entries of other testbeds were not read.
     chosen = replace(request, testbed="*")
-    trends, explaining = (
-        [
-            replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
-            for trend in trends_of(
-                [series for series in found if series.key.fits(chosen)], known, request
-            )
-        ]
-        for found in (whole, readings)
-    )
+    trends = _asked_trends(whole, newest, known, chosen)
+    explaining = _asked_trends(readings, newest, known, chosen)
     judged = with_testers(trends, _twins(whole, known, request), request)
     unmeasured = tuple(_last_unmeasured(stored, whole, request.test))
     return Analysis(tuple(judged), known, stored.problems, tuple(explaining), unmeasured)
+
+
+def _asked_trends(
+    found: Iterable[Series],
+    newest: Mapping[str, datetime],
+    known: tuple[KnownChange, ...],
+    request: TrendRequest,
+) -> list[Trend]:
+    """The trends of the series that were asked for, each with how long its testbed went on without it."""
+    asked = [series for series in found if series.key.fits(request)]
+    return [
+        replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
+        for trend in trends_of(asked, known, request)
+    ]
 
 
 def _twins(
@@ -371,29 +380,15 @@ def trend_json(analysis: Analysis) -> str:
 
 
 def _trend(trend: Trend) -> dict[str, Any]:
-    change, bands = trend.change, trend.bands
+    # Record: the format's fields of a trend.
     return {
         **asdict(trend.series.key),
         "unit": trend.series.unit.name,
         "verdict": trend.verdict.value,
         "is_alarm": trend.is_alarm,
         "text": describe_trend(trend),
-        "change": change
-        and {
-            "ratio": _finite(change.ratio),
-            "before": change.before,
-            "after": change.after,
-            "began": change.began.isoformat(),
-            "known": None if change.known is None else str(change.known),
-        },
-        "bands": bands
-        and {
-            "low": bands.low,
-            "high": bands.high,
-            "in_lower": bands.in_lower_count,
-            "in_upper": bands.in_upper_count,
-            "switches": bands.switches,
-        },
+        "change": None if trend.change is None else _change(trend.change),
+        "bands": None if trend.bands is None else _bands(trend.bands),
         "builds": trend.builds,
         "notes": [str(note) for note in trend.notes],
         "new_kinds": trend.new_kinds,
@@ -403,6 +398,26 @@ def _trend(trend: Trend) -> dict[str, Any]:
             "value": _finite(trend.series.values[-1]),
             "reason": trend.series["reason"][-1],
         },
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "ratio": _finite(change.ratio),
+        "before": change.before,
+        "after": change.after,
+        "began": change.began.isoformat(),
+        "known": None if change.known is None else str(change.known),
+    }
+
+
+def _bands(bands: Bands) -> dict[str, Any]:
+    return {
+        "low": bands.low,
+        "high": bands.high,
+        "in_lower": bands.in_lower_count,
+        "in_upper": bands.in_upper_count,
+        "switches": bands.switches,
     }
 
 

@@ -55,6 +55,7 @@ class _Column(NamedTuple):
 CLOCKS = "clocks per packet"
 """The quantity by which graph nodes are compared."""
 
+# Table: the statistics of graph nodes that have series.
 _NODE_COLUMNS = (
     _Column("clocks_per_packet", CLOCKS, "cycles", "vectors"),
     _Column("vectors_per_call", "vectors per call", "packets", "calls"),
@@ -62,15 +63,9 @@ _NODE_COLUMNS = (
         "perfmon_instructions_per_packet", "instructions per packet", "instructions", "vectors"
     ),
     _Column("perfmon_instructions_per_clock", "instructions per clock", "instructions", "vectors"),
-    *(
-        _Column(
-            f"perfmon_l{level}_misses_per_packet",
-            f"L{level} misses per packet",
-            "misses",
-            "vectors",
-        )
-        for level in (1, 2, 3)
-    ),
+    _Column("perfmon_l1_misses_per_packet", "L1 misses per packet", "misses", "vectors"),
+    _Column("perfmon_l2_misses_per_packet", "L2 misses per packet", "misses", "vectors"),
+    _Column("perfmon_l3_misses_per_packet", "L3 misses per packet", "misses", "vectors"),
 )
 OF_NODES = frozenset(column.quantity for column in _NODE_COLUMNS)
 """The quantities of graph nodes."""
@@ -295,6 +290,11 @@ def _began(run: Run) -> datetime:
 def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry:
     result = finding.result
     ends = results.ends_of(finding)
+    most = None
+    if ends is not None and ends.least < ends.most < np.inf:
+        most = ends.most
+
+    # Record: a row of the history.
     return Entry(
         testbed=result.conditions.testbed.name,
         test=result.test.full_name,
@@ -320,7 +320,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         latency=tuple(results.view_of(result).latencies(result)),
         unsent_share=results.unsent_share_of(finding),
         resolution=finding.resolution,
-        most=ends.most if ends is not None and ends.least < ends.most < np.inf else None,
+        most=most,
         long_name=result.test.long_name,
         has_device=bool(result.conditions.duts),
         device=result.conditions.measured_on,

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
+from operator import attrgetter
 from urllib.parse import quote
 
 import numpy as np
@@ -59,11 +60,19 @@ class _Row:
         series = trend.series
         kinds = trend.series.kinds[-1]
         size = trend.series["frame_size_bytes"][-1]
+        self.frame_size_bytes = size
         outcome = next((kind for kind in ("irregular", "failed") if kind in kinds), "")
         self.trend = trend
         self.series = series
         self.link = f"series-{number}"
         self.test = series.key.test
+        self.goal = series.key.quantity
+        self.testbed = series.key.testbed
+        self.tags = "\n".join(series.tags)
+        self.is_of_results = not series.is_reading
+        self.series_of = "latency and telemetry" if series.is_reading else "results"
+        self.results = len(series.times)
+        self.newest_in_words = f"{series.times[-1]:%Y-%m-%d %H:%M}"
         self.words = " ".join((self.test, series.key.testbed, *series.tags)).lower()
         self.frame_size = "not known" if size is None else f"{size:g} B"
         self.is_odd = trend.change is not None or trend.is_alarm or bool(trend.new_kinds)
@@ -83,15 +92,17 @@ class _Row:
         self.details = list(details_of(trend))
         last = trend.last_change
         self.change = "" if last is None else f"{100 * last.ratio:+.2f} %"
-
         self.since = "" if last is None else f"{last.began:%Y-%m-%d}"
 
     @property
-    def quoted(self) -> tuple[str, float | None]:
-        """The value in words and as a number; None: it may not be quoted."""
-        if self.is_quotable:
-            return (self.value, float(self.series.values[-1]))
-        return (drawing.NOTHING, None)
+    def quoted_in_words(self) -> str:
+        """The value, if it may be quoted."""
+        return self.value if self.is_quotable else drawing.NOTHING
+
+    @property
+    def quoted_number(self) -> float | None:
+        """The value; None: it may not be quoted."""
+        return float(self.series.values[-1]) if self.is_quotable else None
 
     @property
     def ratio(self) -> float | None:
@@ -113,28 +124,42 @@ class _Row:
         )
 
 
+def _no_words(_: _Row) -> str:
+    """Of a column of pictures."""
+    return ""
+
+
+# Table: the columns of the overview.
 _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.test_column(_Row),
     drawing.Column(
-        "newest value", lambda row: row.quoted[0], lambda row: row.quoted[1], style="number quote"
+        "newest value",
+        attrgetter("quoted_in_words"),
+        attrgetter("quoted_number"),
+        style="number quote",
     ),
     drawing.Column(
-        "verdict", lambda row: row.verdict, style="words", markup=lambda row: row.marked_verdict
+        "verdict", attrgetter("verdict"), style="words", markup=attrgetter("marked_verdict")
     ),
-    drawing.Column("goal", lambda row: row.series.key.quantity, style="words"),
-    drawing.Column(
-        "frame size", lambda row: row.frame_size, lambda row: row.series["frame_size_bytes"][-1]
-    ),
-    drawing.Column("testbed", lambda row: row.series.key.testbed),
-    drawing.Column("bounds", lambda row: row.bounds, style="number"),
-    drawing.Column("last change", lambda row: row.change, lambda row: row.ratio, style="number"),
-    drawing.Column("since", lambda row: row.since, style="date"),
-    drawing.Column("course", lambda row: "", markup=lambda row: row.picture),
-    drawing.number_column("results", lambda row: len(row.series.times), str),
-    drawing.Column(
-        "newest result, UTC", lambda row: f"{row.series.times[-1]:%Y-%m-%d %H:%M}", style="date"
-    ),
+    drawing.Column("goal", attrgetter("goal"), style="words"),
+    drawing.Column("frame size", attrgetter("frame_size"), attrgetter("frame_size_bytes")),
+    drawing.Column("testbed", attrgetter("testbed")),
+    drawing.Column("bounds", attrgetter("bounds"), style="number"),
+    drawing.Column("last change", attrgetter("change"), attrgetter("ratio"), style="number"),
+    drawing.Column("since", attrgetter("since"), style="date"),
+    drawing.Column("course", _no_words, markup=attrgetter("picture")),
+    drawing.number_column("results", attrgetter("results"), str),
+    drawing.Column("newest result, UTC", attrgetter("newest_in_words"), style="date"),
 )
+# Table: by the name of a filter, what it is called, and the text of a row that it filters by.
+_FILTERS: Mapping[str, tuple[str, Callable[[_Row], str]]] = {
+    "verdict": ("Verdict", attrgetter("verdict")),
+    "goal": ("Goal", attrgetter("goal")),
+    "size": ("Frame size", attrgetter("frame_size")),
+    "testbed": ("Testbed", attrgetter("testbed")),
+    "tags": ("Tag", attrgetter("tags")),
+    "of": ("Series of", attrgetter("series_of")),
+}
 
 
 def trend_page(
@@ -153,40 +178,32 @@ def trend_page(
         (row.link, str(row.series), (body(row=row, picture=draw_trend(row.trend, analysis.known)),))
         for row in rows
     ]
-    filters: dict[str, tuple[str, Callable[[_Row], str]]] = {
-        "verdict": ("Verdict", lambda row: row.verdict),
-        "goal": ("Goal", lambda row: row.series.key.quantity),
-        "size": ("Frame size", lambda row: row.frame_size),
-        "testbed": ("Testbed", lambda row: row.series.key.testbed),
-        "tags": ("Tag", lambda row: "\n".join(row.series.tags)),
-        "of": (
-            "Series of",
-            lambda row: "latency and telemetry" if row.series.is_reading else "results",
-        ),
-    }
     overview = drawing.Overview(
         rows,
         _COLUMNS,
-        filters,
+        _FILTERS,
         only="Only changed",
         card_name="series, the worst first",
         few=_FEW,
-        has_card=lambda row: not row.series.is_reading,
+        has_card=attrgetter("is_of_results"),
     )
+    data = {}
+    if rows:
+        series = {row.link: _columns(row.series, links) for row in rows}
+        data["series"] = drawing.packed(series)
+    problems = [
+        *describe_nothing_measured(analysis.unmeasured),
+        *(f"Not read: {problem}" for problem in analysis.problems),
+    ]
 
     return overview.page(
         "trend.html.jinja",
         sections,
         is_large=len(rows) > _MANY_SERIES or numbers > _MANY_RESULTS,
-        data={"series": drawing.packed({row.link: _columns(row.series, links) for row in rows})}
-        if rows
-        else {},
+        data=data,
         title=title,
         headline=_headline(rows),
-        problems=[
-            *describe_nothing_measured(analysis.unmeasured),
-            *(f"Not read: {problem}" for problem in analysis.problems),
-        ],
+        problems=problems,
     )
 
 
@@ -216,12 +233,14 @@ def _headline(rows: Sequence[_Row]) -> str:
     alarms = sum(row.trend.is_alarm for row in rows)
     readings = len(rows) - len(of_results)
 
-    return (
-        f"{len(of_results)} series of {results_counted(results)}, {alarms or 'none'} of them with an alarm · "
-        f"{f'{readings} of latency and telemetry · ' if readings else ''}"
-        f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)} · {first:%Y-%m-%d} to {last:%Y-%m-%d} · "
-        "rates are aggregates"
-    )
+    counted = f"{len(of_results)} series of {results_counted(results)}"
+    parts = [f"{counted}, {alarms or 'none'} of them with an alarm"]
+    if readings:
+        parts.append(f"{readings} of latency and telemetry")
+    parts.append(f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}")
+    parts.append(f"{first:%Y-%m-%d} to {last:%Y-%m-%d}")
+    parts.append("rates are aggregates")
+    return " · ".join(parts)
 
 
 def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, JsonValue]:
@@ -230,30 +249,31 @@ def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, Js
     first = series.times[0]
     count = len(series.times)
     runs = series["run"]
-    columns = {
-        "values": (_in_words(series, index) for index in range(count)),
-        "bounds": (_bounds(series, index) for index in range(count)),
-        "states": (
-            "; ".join(filter(None, (*sorted(series.kinds[at]), series["reason"][at])))
-            for at in range(count)
-        ),
-        "runs": (run or "" for run in runs),
-    }
 
-    return {
+    def places(column: Iterable[str]) -> list[JsonValue]:
+        return [texts.setdefault(text, len(texts)) for text in column]
+
+    minutes: list[JsonValue] = [
+        round((time - first).total_seconds() / 60.0) for time in series.times
+    ]
+    # Record: the script of the page reads these columns.
+    columns: dict[str, JsonValue] = {
         "first": first.astimezone(timezone.utc).isoformat(timespec="minutes"),
-        "minutes": [round((time - first).total_seconds() / 60.0) for time in series.times],
-        **{
-            name: [texts.setdefault(text, len(texts)) for text in column]
-            for name, column in columns.items()
-        },
-        "texts": list(texts),
-        "links": {
-            str(texts[run]): link
-            for run in dict.fromkeys(runs)
-            if run and (link := links(run)) is not None
-        },
+        "minutes": minutes,
+        "values": places(_in_words(series, index) for index in range(count)),
+        "bounds": places(_bounds(series, index) for index in range(count)),
+        "states": places(_state(series, index) for index in range(count)),
+        "runs": places(run or "" for run in runs),
     }
+    linked = {run: links(run) for run in dict.fromkeys(runs) if run}
+    columns["texts"] = list(texts)
+    columns["links"] = {str(texts[run]): link for run, link in linked.items() if link is not None}
+    return columns
+
+
+def _state(series: Series, index: int) -> str:
+    """The doubts about a result and its reason, in words."""
+    return "; ".join(filter(None, (*sorted(series.kinds[index]), series["reason"][index])))
 
 
 def _in_words(series: Series, index: int) -> str:

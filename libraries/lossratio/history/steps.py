@@ -287,16 +287,15 @@ def bands_in(
     lowered = logs - found[0] * in_upper
     regimes = _merged(lowered, regimes, width)
     low = float(np.exp(lowered[regimes[-1] :].mean()))
+    before = [start for start in starts if start < first]
+    within = [first + start for start in regimes]
 
     return Bands(
         low=low,
         high=low * float(np.exp(found[0])),
         in_upper=np.concatenate([np.zeros(first, dtype=bool), in_upper]),
         looked_at=len(logs),
-        starts=(
-            *(start for start in starts if start < first),
-            *(first + start for start in regimes),
-        ),
+        starts=(*before, *within),
     )
 
 
@@ -405,17 +404,15 @@ def _newest_bands(logs: Values, least: float) -> tuple[float, float, tuple[float
     )
     distance = high_mean - low_mean
     noise = np.sqrt((inside + _NOISE_WEIGHT * _NOISE**2) / (segments.count + _NOISE_WEIGHT))
-    possible = (
-        (segments.rises + segments.falls >= LEAST_SWITCHES)
-        & (
-            np.minimum(segments.low, segments.high)
-            >= np.maximum(LEAST_SHARE * segments.count, LEAST_IN_BAND)
-        )
-        & (distance >= np.maximum(least, LEAST_DISTANCE * noise))
-    )
+    switch_often = segments.rises + segments.falls >= LEAST_SWITCHES
+    fewer = np.minimum(segments.low, segments.high)
+    are_both_used = fewer >= np.maximum(LEAST_SHARE * segments.count, LEAST_IN_BAND)
+    are_apart = distance >= np.maximum(least, LEAST_DISTANCE * noise)
+    possible = switch_often & are_both_used & are_apart
     if not possible.any():
         return None
 
+    # Formula: the evidence of two levels that a chain with two states chooses from.
     two = (
         _evidence(segments.count, 2, inside, spread)
         - 0.5 * np.log(np.maximum(segments.low * segments.high, 1.0) / segments.count)
@@ -459,6 +456,7 @@ def _lower_regimes(
     square = segments.square - 2.0 * distance * segments.high_total + distance**2 * segments.high
     inside = np.maximum(square - _per(total**2, segments.count), 0.0)
     rise, fall = chances
+    # Formula: the likelihood of a chain with two states, from a level that is as likely as the other.
     chain = (
         segments.rises * np.log(rise)
         + segments.stays_low * np.log1p(-rise)
@@ -467,6 +465,7 @@ def _lower_regimes(
         - np.log(2.0)
     )
     spread = max(float(np.ptp(logs)), np.log(LEAST_RATIO))
+    # Formula: the evidence of normal values around a level with a uniform prior.
     likely = (
         chain
         - 0.5 * inside / noise**2
@@ -520,6 +519,7 @@ def _evidence(count: Values, levels: int, inside: Values, spread: float) -> Valu
     free = np.maximum(count - levels, 0.0)
     shape = 0.5 * (_NOISE_WEIGHT + free)
     scale = _NOISE_WEIGHT * _NOISE**2
+    # Formula: the marginal likelihood for an inverse gamma prior of the variance.
     return np.asarray(
         scipy.special.gammaln(shape)
         - scipy.special.gammaln(0.5 * _NOISE_WEIGHT)

@@ -204,16 +204,17 @@ def trends_of(
         for part, index, begins in zip(alike, indices, group_starts(finite), strict=True)
     ]
 
-    return [
-        replace(
+    whole_trends = []
+    for trend, whole in zip(trends, series, strict=True):
+        added = replace(
             trend,
             left_out=len(whole.times) - len(trend.series.times),
             begins=_begins(whole, trend.series),
             notes=tuple(_notes(trend, known)),
             shares=_shares(trend, rules.fresh),
         )
-        for trend, whole in zip(trends, series, strict=True)
-    ]
+        whole_trends.append(added)
+    return whole_trends
 
 
 def _begins(whole: Series, series: Series) -> str:

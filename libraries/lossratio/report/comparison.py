@@ -602,23 +602,31 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
     """The cells of a quantity's row, by the heads of their columns in the table."""
     difference = compared.difference
     interval = None if difference is None else difference.interval
-    was_tested = difference is not None and difference.test is not None
-    if was_tested and compared.before.mean:
-        no_interval = "none: no spread was seen"
-    else:
-        no_interval = "-"
+    change = "-"
+    p_value = "-"
+    ends = "-"
+    if difference is not None:
+        change = f"{100 * difference.change:+.2f} %"
+        if difference.test is not None:
+            p_value = f"{compared.p_value:.2g} ({difference.test})"
+            if compared.before.mean:
+                ends = "none: no spread was seen"
+    if interval is not None:
+        ends = " to ".join(f"{100 * end:+.2f}" for end in interval)
+
+    verdict = compared.verdict.value
+    if compared.note:
+        verdict = f"{verdict}: {compared.note}"
 
     cells = (
         compared.test,
         compared.quantity,
         _sample_in_words(compared.before, compared.unit),
         _sample_in_words(compared.after, compared.unit),
-        "-" if difference is None else f"{100 * difference.change:+.2f} %",
-        no_interval if interval is None else " to ".join(f"{100 * end:+.2f}" for end in interval),
-        f"{compared.p_value:.2g} ({difference.test})"
-        if difference is not None and was_tested
-        else "-",
-        compared.verdict.value + (f": {compared.note}" if compared.note else ""),
+        change,
+        ends,
+        p_value,
+        verdict,
     )
 
     return dict(zip(_HEADER, cells, strict=True))

@@ -158,14 +158,13 @@ def csit_names(result: TestResult) -> CsitNames:
     threads = next(
         (tag for tag in tags if re.fullmatch(rf"\d+t{parts['cores']}", tag)), parts["cores"]
     )
+    nic = re.sub(r"^\d+ge\d+p\d", "", code)
+    name_long = "-".join(filter(None, (nic, parts["size"], threads, body)))
+    name = f"{parts['size']}-{parts['cores']}-{body}-{parts['type']}"
     return CsitNames(
-        test_id=".".join((*folders, f"{parts['size']}-{parts['cores']}-{body}-{parts['type']}")),
+        test_id=".".join((*folders, name)),
         name_short=body,
-        name_long="-".join(
-            part
-            for part in (re.sub(r"^\d+ge\d+p\d", "", code), parts["size"], threads, body)
-            if part
-        ),
+        name_long=name_long,
         test_type=parts["type"],
         nodes={"1n1l-": "1n", "2n1l-": "2n"}.get(links, "3n"),
     )
@@ -272,11 +271,15 @@ def csit_export(result: TestResult) -> CsitExport:
     hosts = {
         str((node or {}).get("host") or name) for name, node in _nodes(result.conditions).items()
     }
-    if result.error is not None:
-        metrics = []
-    else:
-        metrics = [line.csit() for line in telemetry_metrics(result)]
+    telemetry = []
+    measured: Mapping[str, Any] = {"type": "unknown"}
+    if result.error is None:
+        measured = view.csit(result)
+        metrics = "\n".join(line.csit() for line in telemetry_metrics(result))
+        if metrics:
+            telemetry.append(base64.b64encode(zlib.compress(metrics.encode(), 9)).decode())
 
+    # Record: the fields of CSIT's model, in its order.
     case = {
         "version": "1.5.1",
         "start_time": _time(result.started),
@@ -287,7 +290,7 @@ def csit_export(result: TestResult) -> CsitExport:
         "hosts": sorted(hosts or result.conditions.nodes),
         "message": result.error or "",
         "passed": result.error is None,
-        "result": view.csit(result) if result.error is None else {"type": "unknown"},
+        "result": measured,
         "tags": result.test.tags,
         "test_documentation": result.test.documentation,
         "test_id": names.test_id,
@@ -296,9 +299,7 @@ def csit_export(result: TestResult) -> CsitExport:
         "test_type": names.test_type,
         "tg_type": kind.lower(),
         "tg_version": str(version),
-        "telemetry": [base64.b64encode(zlib.compress("\n".join(metrics).encode(), 9)).decode()]
-        if metrics
-        else [],
+        "telemetry": telemetry,
     }
     return CsitExport(names, csit_job(result), case)
 

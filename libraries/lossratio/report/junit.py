@@ -9,7 +9,7 @@ incomplete run is never taken for a complete one.
 A test has the same class and name in each run, whatever became of it: CI systems know it by these.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
@@ -44,37 +44,26 @@ class Case:
 
 def junit_report(runs: Sequence[Run]) -> str:
     """Makes a JUnit file of the runs, with a suite for each run."""
-    suites = {}
-    for run in runs:
-        suites[run.path.resolve().name] = [
-            *(
-                _case(result, tuple(map(str, doubts)), run.failure_in_spite_of(result))
-                for result, doubts in zip(run.results, run.doubts, strict=True)
-            ),
-            *(
-                Case(
-                    *_names(test),
-                    state="error",
-                    message=f"cut off after {trials_counted(test.trials)}",
-                )
-                for test in run.cut_off
-            ),
-            *(
-                Case(test.suite, test.name, state="skipped", message=skipped.reason)
-                for skipped in run.skipped
-                for test in skipped.tests
-            ),
-            *(
-                Case(test.suite, test.test, state="error", message=test.error)
-                for test in run.unmeasured
-            ),
-            *(
-                Case("not readable", f"file {number}", state="error", message=problem)
-                for number, problem in enumerate(run.problems, start=1)
-            ),
-        ]
+    return junit_xml({run.path.resolve().name: list(_cases(run)) for run in runs})
 
-    return junit_xml(suites)
+
+def _cases(run: Run) -> Iterator[Case]:
+    for result, doubts in zip(run.results, run.doubts, strict=True):
+        yield _case(result, tuple(map(str, doubts)), run.failure_in_spite_of(result))
+
+    for cut_off in run.cut_off:
+        message = f"cut off after {trials_counted(cut_off.trials)}"
+        yield Case(*_names(cut_off), state="error", message=message)
+
+    for skipped in run.skipped:
+        for test in skipped.tests:
+            yield Case(test.suite, test.name, state="skipped", message=skipped.reason)
+
+    for unmeasured in run.unmeasured:
+        yield Case(unmeasured.suite, unmeasured.test, state="error", message=unmeasured.error)
+
+    for number, problem in enumerate(run.problems, start=1):
+        yield Case("not readable", f"file {number}", state="error", message=problem)
 
 
 def junit_xml(suites: dict[str, list[Case]]) -> str:
@@ -85,6 +74,7 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
             state: sum(case.state == state for case in cases)
             for state in ("failure", "error", "skipped")
         }
+        seconds = sum(case.seconds for case in cases)
         suite = SubElement(
             root,
             "testsuite",
@@ -93,7 +83,7 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
             failures=str(counts["failure"]),
             errors=str(counts["error"]),
             skipped=str(counts["skipped"]),
-            time=f"{sum(case.seconds for case in cases):.3f}",
+            time=f"{seconds:.3f}",
         )
         for case in cases:
             test = {

@@ -114,6 +114,7 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
             )
 
 
+# Table: CSIT's names of VPP's statistics.
 _CSIT_NAMES = {
     "calls": "vpp_runtime_calls",
     "vectors": "vpp_runtime_vectors",
@@ -126,11 +127,12 @@ _CSIT_NAMES = {
     "perfmon_clocks_per_packet": "vpp_inst_and_clock_clocks_per_packets",
     "perfmon_instructions_per_packet": "vpp_inst_and_clock_instructions_per_packets",
     "perfmon_instructions_per_clock": "vpp_inst_and_clock_ipc",
-    **{
-        f"perfmon_l{level}_{what}_per_packet": f"vpp_cache_hierarchy_l{level}_{csit}"
-        for level in (1, 2, 3)
-        for what, csit in (("hits", "hit"), ("misses", "miss"))
-    },
+    "perfmon_l1_hits_per_packet": "vpp_cache_hierarchy_l1_hit",
+    "perfmon_l1_misses_per_packet": "vpp_cache_hierarchy_l1_miss",
+    "perfmon_l2_hits_per_packet": "vpp_cache_hierarchy_l2_hit",
+    "perfmon_l2_misses_per_packet": "vpp_cache_hierarchy_l2_miss",
+    "perfmon_l3_hits_per_packet": "vpp_cache_hierarchy_l3_hit",
+    "perfmon_l3_misses_per_packet": "vpp_cache_hierarchy_l3_miss",
 }
 """CSIT's names of the numbers of VPP's graph nodes, from ``show runtime`` and the bundles of the performance monitor;
 its labels are the labels of the statistics."""

@@ -8,7 +8,7 @@ compressed, and needs the script to show them.
 import html
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -31,6 +31,14 @@ _MANY_TESTS, _MANY_TRIALS = 200, 8_000
 """In a page of more tests or trials, everything below the first numbers is compressed, and a script shows it."""
 _MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARKS]
 _COLOURS = [series_colour(number) for number in range(8)]
+# Table: by the name of a filter, what it is called, and the text of a row that it filters by.
+_FILTERS: Mapping[str, tuple[str, Callable[[tables.FindingRow], str]]] = {
+    "run": ("Run", attrgetter("run")),
+    "goal": ("Goal", attrgetter("finding.quantity")),
+    "size": ("Frame size", attrgetter("frame_size")),
+    "testbed": ("Testbed", attrgetter("testbed")),
+    "tags": ("Tag", attrgetter("tags")),
+}
 
 
 @cycles_left_alone()
@@ -63,24 +71,21 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     overview = Overview(
         rows=rows,
         columns=(*tables.COLUMNS[:3], tables.RUN, *tables.COLUMNS[3:]),
-        filters={
-            "run": ("Run", attrgetter("run")),
-            "goal": ("Goal", attrgetter("finding.quantity")),
-            "size": ("Frame size", attrgetter("frame_size")),
-            "testbed": ("Testbed", attrgetter("testbed")),
-            "tags": ("Tag", attrgetter("tags")),
-        },
+        filters=_FILTERS,
         only="Only irregular, failed or doubtful",
         card_name="values",
         few=_FEW_TESTS,
     )
+    data = {}
+    if searches:
+        charts = {"marks": _MARKS, "colours": _COLOURS, "searches": searches}
+        data["charts"] = packed(charts)
+
     return overview.page(
         "page.html.jinja",
         sections,
         is_large=is_large,
-        data={"charts": packed({"marks": _MARKS, "colours": _COLOURS, "searches": searches})}
-        if searches
-        else {},
+        data=data,
         title=title,
         headline=_headline(runs, rows),
         runs=runs,
@@ -131,25 +136,18 @@ def _sections(
             replace(one, svg=f'<div class="chart" data-draw="{place}"></div>')
             for place, one in places.items()
         )
-        parts = (
-            body(
-                run=run.path if len(runs) > 1 else None,
-                result=result,
-                doubts=doubts,
-                failure=run.failure_in_spite_of(result),
-                pictures=[
-                    picture for picture in (*drawn, *pictures) if picture.svg or picture.table
-                ],
-                message=message,
-            ),
-            conditions(
-                result=result,
-                of_kind=view.conditions(result),
-                frame_size=tables.describe_frame_size,
-            ),
-            *facts_of(result.conditions),
-            "</details>",
+        shown = body(
+            run=run.path if len(runs) > 1 else None,
+            result=result,
+            doubts=doubts,
+            failure=run.failure_in_spite_of(result),
+            pictures=[one for one in (*drawn, *pictures) if one.svg or one.table],
+            message=message,
         )
+        under_these = conditions(
+            result=result, of_kind=view.conditions(result), frame_size=tables.describe_frame_size
+        )
+        parts = (shown, under_these, *facts_of(result.conditions), "</details>")
         sections.append((name, result.test.name, parts))
     return sections, searches
 

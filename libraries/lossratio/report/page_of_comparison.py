@@ -190,6 +190,7 @@ def _words(column: str) -> Callable[[_Row], str]:
     return text
 
 
+# Table: the columns of the overview.
 _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.test_column(_Row),
     drawing.Column(
@@ -226,27 +227,33 @@ def comparison_page(
         )
         for row in rows
     ]
+    # Table: by the name of a filter, what it is called, and the text of a row that it filters by.
+    filters: dict[str, tuple[str, Callable[[_Row], str]]] = {
+        "verdict": ("Verdict", attrgetter("compared.verdict.value")),
+        "goal": ("Goal", attrgetter("compared.quantity")),
+        "size": ("Frame size", attrgetter("frame_size")),
+        "testbed": ("Testbed", attrgetter("testbed")),
+        "tags": ("Tag", attrgetter("tags")),
+    }
     overview = drawing.Overview(
         rows=rows,
         columns=_COLUMNS,
-        filters={
-            "verdict": ("Verdict", attrgetter("compared.verdict.value")),
-            "goal": ("Goal", attrgetter("compared.quantity")),
-            "size": ("Frame size", attrgetter("frame_size")),
-            "testbed": ("Testbed", attrgetter("testbed")),
-            "tags": ("Tag", attrgetter("tags")),
-        },
+        filters=filters,
         only="Only changed",
         card_name="quantities, the worst first",
         few=_FEW,
     )
+    if names[0] != names[1]:
+        title = f"{names[0]} and {names[1]}"
+    else:
+        title = f"{names[0]}, twice"
 
     return overview.page(
         "comparison.html.jinja",
         sections,
         is_large=len(rows) > _MANY,
         data={},
-        title=f"{names[0]} and {names[1]}" if names[0] != names[1] else f"{names[0]}, twice",
+        title=title,
         headline=_headline(comparison, before, after, names),
         summary=list(summary_of(comparison)),
         problems=comparison.problems,
@@ -282,6 +289,11 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
         picture = ""
         if difference is not None and is_decided:
             picture = drawing.difference_bar(difference.change, difference.interval, most)
+        basis = compared.unit.name
+        if compared.unit == FRAMES_PER_SECOND:
+            basis = "aggregate rates"
+
+        # Record: a row of the overview.
         yield _Row(
             compared,
             values,
@@ -293,7 +305,7 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
             is_decided=is_decided,
             kind=_KINDS.get(compared.verdict, "measured"),
             frame_size=describe_frame_size(result.conditions.traffic),
-            basis="aggregate rates" if compared.unit == FRAMES_PER_SECOND else compared.unit.name,
+            basis=basis,
             in_words=quantity_in_words(compared),
             picture=picture,
         )

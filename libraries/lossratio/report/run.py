@@ -170,15 +170,23 @@ def _joined(path: Path, parts: Sequence[Run]) -> Run:
     for alike in (alike for part in parts for alike in part.skipped):
         key = (alike.reason, alike.is_misfit)
         skipped[key] = (*skipped.get(key, ()), *alike.tests)
+
+    results = [result for part in parts for result in part.results]
+    recorded = (part.recorded_testbed for part in parts if part.recorded_testbed is not None)
+    failures: dict[str, str] = {}
+    for part in parts:
+        failures.update(part.failures)
+
+    # Record: the parts, one after the other.
     return Run(
         path,
-        tuple(sorted((result for part in parts for result in part.results), key=_in_order)),
+        tuple(sorted(results, key=_in_order)),
         tuple(test for part in parts for test in part.cut_off),
         tuple(problem for part in parts for problem in part.problems),
         tuple(test for part in parts for test in part.unmeasured),
         tuple(Skipped(reason, tests, is_misfit) for (reason, is_misfit), tests in skipped.items()),
-        next((part.recorded_testbed for part in parts if part.recorded_testbed is not None), None),
-        {name: message for part in parts for name, message in part.failures.items()},
+        next(recorded, None),
+        failures,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from operator import attrgetter
+from typing import Any
 
 from lossratio.drawing import NOTHING, Column, number_column, range_bar, test_column, verdict
 from lossratio.records import Rate
@@ -308,6 +309,7 @@ _LATENCY: Column[FindingRow] = Column(
 _SIZE: Column[FindingRow] = Column(
     "frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")
 )
+# Table: the columns of the overview of a run.
 COLUMNS: tuple[Column[FindingRow], ...] = (
     _TEST,
     Column(
@@ -379,28 +381,28 @@ def _in_words(value: Rate | float | None, unit: Unit) -> str:
 
 def json_report(runs: Sequence[Run]) -> str:
     """Makes a JSON report: whole results with their doubts, tests without a result, and problems."""
-    data = {
-        "format": REPORT_FORMAT,
-        "runs": [
-            {
-                "run": run.path.resolve().name,
-                "results": [
-                    {
-                        "result": result.model_dump(mode="json"),
-                        "doubts": [asdict(doubt) for doubt in doubts],
-                        "failure": run.failure_of(result),
-                    }
-                    for result, doubts in zip(run.results, run.doubts, strict=True)
-                ],
-                "cut_off": [asdict(test) for test in run.cut_off],
-                "skipped": [asdict(skipped) for skipped in run.skipped],
-                "unmeasured": [asdict(test) for test in run.unmeasured],
-                "problems": list(run.problems),
-            }
-            for run in runs
-        ],
-    }
+    data = {"format": REPORT_FORMAT, "runs": [_as_json(run) for run in runs]}
     return json.dumps(data, indent=1) + "\n"
+
+
+def _as_json(run: Run) -> dict[str, Any]:
+    results = []
+    for result, doubts in zip(run.results, run.doubts, strict=True):
+        fields = {
+            "result": result.model_dump(mode="json"),
+            "doubts": [asdict(doubt) for doubt in doubts],
+            "failure": run.failure_of(result),
+        }
+        results.append(fields)
+
+    return {
+        "run": run.path.resolve().name,
+        "results": results,
+        "cut_off": [asdict(test) for test in run.cut_off],
+        "skipped": [asdict(skipped) for skipped in run.skipped],
+        "unmeasured": [asdict(test) for test in run.unmeasured],
+        "problems": list(run.problems),
+    }
 
 
 def _plain(cell: object) -> object:
@@ -475,16 +477,18 @@ def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
     """The rows of a run, in the order of its results; `runs` are all that may have twins of its tests."""
     found = findings_of(result for one in runs or (run,) for result in one.results)
     alone = {_twin_of(finding): finding.in_short for finding in found if not _has_device(finding)}
-    return [
-        FindingRow(
+    rows = []
+    for finding in findings_of(run.results):
+        doubts = run.doubts[finding.number - 1]
+        row = FindingRow(
             finding,
             finding.number,
-            tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]),
+            tuple(doubt.kind.value for doubt in doubts),
             failure=run.failure_in_spite_of(finding.result),
             tester=alone.get(_twin_of(finding), "") if _has_device(finding) else "",
         )
-        for finding in findings_of(run.results)
-    ]
+        rows.append(row)
+    return rows
 
 
 def _has_device(finding: Finding) -> bool:
@@ -527,6 +531,7 @@ def _integrity(name: str) -> Callable[[FindingRow], object]:
     return read
 
 
+# Table: the columns of CSV, which programs read: names with units, and plain numbers.
 _CSV: dict[str, Callable[[FindingRow], object]] = {
     "run": attrgetter("run"),
     "suite": attrgetter("result.test.suite"),
@@ -557,7 +562,6 @@ _CSV: dict[str, Callable[[FindingRow], object]] = {
     "stdev": _number("finding.deviation"),
     "test_failure": attrgetter("failure"),
 }
-"""The columns of CSV, which programs read: names with units, and plain numbers."""
 
 
 def _markdown_lines(run: Run) -> Iterator[str]:
