@@ -178,14 +178,14 @@ def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> trials.Late
 
 def read_probe(answer: Mapping[str, Any], _names: Sequence[str]) -> ProbeAnswer:
     """An answer to ``probe``."""
-    return ProbeAnswer(
-        tuple(
-            Arrival(str(port), bytes.fromhex(head), int(length), int(count))
-            for port, head, length, count in answer["arrivals"]
-        ),
-        tuple((str(port), int(length), str(reason)) for port, length, reason in answer["unsent"]),
-        bool(answer["is_storm"]),
+    arrivals = tuple(
+        Arrival(str(port), bytes.fromhex(head), int(length), int(count))
+        for port, head, length, count in answer["arrivals"]
     )
+    unsent = tuple(
+        (str(port), int(length), str(reason)) for port, length, reason in answer["unsent"]
+    )
+    return ProbeAnswer(arrivals, unsent, bool(answer["is_storm"]))
 
 
 def _check_names(answered: Sequence[str], names: Sequence[str]) -> None:

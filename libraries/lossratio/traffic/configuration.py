@@ -105,6 +105,7 @@ class FrameHeaders:
 
             is_numbered = compensation is not None
 
+        # Record: the frames of a direction.
         return FramesSpec(
             header=self.data.hex(),
             fields=tuple(self.fields),
@@ -329,14 +330,15 @@ def make_configuration(
     own = split_sides(len(pairs)) if sides is None else tuple(sides)
     networks = {str(network) for pair in own for side in pair for network in (side.ipv4, side.ipv6)}
     paths = [(pair, west, east) for pair, (west, east) in zip(pairs, own, strict=True)]
+    directions = [direction for path in paths for direction in _directions(profile, *path, growth)]
+    speakers = [speaker for path in paths for speaker in _speakers(profile, *path)]
+    of_lab = () if sides is None else sorted(networks)
     return Configuration(
         ports=tuple(port.interface for pair in pairs for port in pair.ports),
-        directions=tuple(
-            direction for path in paths for direction in _directions(profile, *path, growth)
-        ),
+        directions=tuple(directions),
         settle_time=settle_time,
-        speakers=tuple(speaker for path in paths for speaker in _speakers(profile, *path)),
-        networks=(*BENCHMARK_NETWORKS, *(() if sides is None else sorted(networks))),
+        speakers=tuple(speakers),
+        networks=(*BENCHMARK_NETWORKS, *of_lab),
     )
 
 
@@ -378,6 +380,7 @@ def _directions(
         profile.directions, ways, strict=False
     ):
         tags = direction.arriving_tags
+        # Record: who sends what to whom.
         yield Direction(
             name=f"{source.name}>{sink.name}",
             transmit=source.interface,

@@ -123,6 +123,7 @@ class Agent:
             import numpy
 
             numpy_version = str(numpy.__version__)
+        # Record: what the node has.
         return {
             "protocol": PROTOCOL,
             "python": platform.python_version(),

@@ -164,19 +164,18 @@ class Otg(Generator[OtgTester]):
                     "weight_pairs": {"choice": "custom", "custom": pairs},
                 }
 
-            flows.append(
-                {
-                    "name": f"{direction.name} {ports[direction.transmit].rpartition(' ')[2]}",
-                    "tx_rx": {
-                        "choice": "port",
-                        "port": {"tx_name": ports[direction.transmit], "rx_names": [ports[sink]]},
-                    },
-                    "packet": write_packet(
-                        frames, macs[direction.transmit], direction.destination_mac or macs[sink]
-                    ),
-                    "size": size,
-                }
+            source = ports[direction.transmit]
+            _, _, short = source.rpartition(" ")
+            packet = write_packet(
+                frames, macs[direction.transmit], direction.destination_mac or macs[sink]
             )
+            flow = {
+                "name": f"{direction.name} {short}",
+                "tx_rx": {"choice": "port", "port": {"tx_name": source, "rx_names": [ports[sink]]}},
+                "packet": packet,
+                "size": size,
+            }
+            flows.append(flow)
 
         located = [
             {"name": own, "location": self.settings.ports[name]} for name, own in ports.items()

@@ -349,13 +349,12 @@ class Trex(Generator[TrexGenerator]):
             self._server.stop()
             facts = super().configure(agent, configuration)
 
+        cards = {} if self._hardware is None else self._hardware.cards
         server = {
             "configuration": yaml.safe_load(self._plan.configuration)[0],
             "arguments": list(self._plan.arguments),
             "because": list(self._choice.because),
-            "cards": {}
-            if self._hardware is None
-            else {address: asdict(card) for address, card in self._hardware.cards.items()},
+            "cards": {address: asdict(card) for address, card in cards.items()},
         }
         return {**facts, "server": server}
 
@@ -366,6 +365,7 @@ class Trex(Generator[TrexGenerator]):
             self._server.ensure()
             self._has_started = True
 
+        # Record: the settings of the generator on the node.
         options = TrexSettings(
             **{name: value for name, value in self.settings if name in _SAME_SETTINGS},
             directory=self._directory,

@@ -79,6 +79,7 @@ def _header(fields: Sequence[HeaderField]) -> dict[str, Any]:
     return tree
 
 
+# Table: what of OTG's model is known.
 CONFIG: Mapping[str, Any] = {
     "ports": [{"name": ANY, "location": ANY}],
     "layer1": [{"name": ANY, "port_names": ANY, "speed": ANY, **dict.fromkeys(_LAYER1, IGNORED)}],
@@ -378,20 +379,22 @@ def configuration_of(
 ) -> Configuration:
     """The configuration of a generator for flows that are sent together."""
     fastest = max(flow.rate for flow in flows)
+    directions = []
+    for flow in flows:
+        direction = Direction(
+            name=flow.name,
+            transmit=interfaces[flow.ports[0]],
+            receive=interfaces[flow.ports[1]],
+            destination_mac=flow.packet.destination_mac,
+            source_mac=flow.packet.source_mac,
+            frames=flow.packet.headers.spec(flow.sizes),
+            load_share=flow.rate / fastest,
+        )
+        directions.append(direction)
+
     return Configuration(
         ports=tuple(dict.fromkeys(interfaces[port] for flow in flows for port in flow.ports)),
-        directions=tuple(
-            Direction(
-                name=flow.name,
-                transmit=interfaces[flow.ports[0]],
-                receive=interfaces[flow.ports[1]],
-                destination_mac=flow.packet.destination_mac,
-                source_mac=flow.packet.source_mac,
-                frames=flow.packet.headers.spec(flow.sizes),
-                load_share=flow.rate / fastest,
-            )
-            for flow in flows
-        ),
+        directions=tuple(directions),
         settle_time=settle_time,
         examines=False,
         # Addresses may be any, so the node must forward nothing.

@@ -152,6 +152,7 @@ def _fields(layout: str) -> tuple[HeaderField, ...]:
 _BEHIND_ETHERNET = ("vlan", "ipv4", "ipv6")
 _BEHIND_IP = ("tcp", "udp")
 
+# Table: the headers that flows may have.
 HEADERS: Mapping[str, Header] = {
     "ethernet": Header(
         14, _fields("dst:48@mac src:48@mac ether_type:16=0xFFFF!next"), followers=_BEHIND_ETHERNET

@@ -23,19 +23,24 @@ def _version(_tester: Tester, _model: Any, _sent: Any) -> dict[str, Any]:
     return {**versions, "app_version": f"lossratio {__version__}"}
 
 
+def _config(tester: Tester, _model: Any, _sent: Any) -> Any:
+    return tester.config
+
+
+def _set_config(tester: Tester, model: Any, sent: Any) -> dict[str, Any]:
+    return {"warnings": tester.set_config(model, sent)}
+
+
+def _set_state(tester: Tester, model: Any, sent: Any) -> dict[str, Any]:
+    return {"warnings": tester.set_state(model, sent)}
+
+
+# Table: one row for each request.
 ROUTES: Mapping[tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str, str | None]] = {
     ("GET", "/capabilities/version"): (_version, "Version", None),
-    ("GET", "/config"): (lambda tester, _, __: tester.config, "Config", None),
-    ("POST", "/config"): (
-        lambda tester, *sent: {"warnings": tester.set_config(*sent)},
-        "Warning",
-        "Config",
-    ),
-    ("POST", "/control/state"): (
-        lambda tester, *sent: {"warnings": tester.set_state(*sent)},
-        "Warning",
-        "ControlState",
-    ),
+    ("GET", "/config"): (_config, "Config", None),
+    ("POST", "/config"): (_set_config, "Warning", "Config"),
+    ("POST", "/control/state"): (_set_state, "Warning", "ControlState"),
     ("POST", "/monitor/metrics"): (Tester.metrics, "MetricsResponse", "MetricsRequest"),
 }
 """What answers a request, by method and path: the function, the model of its answer, and the model of the request;

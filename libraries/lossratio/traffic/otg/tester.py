@@ -261,13 +261,12 @@ class Tester:
     def _flow_metric(self, flow: Flow) -> dict[str, Any]:
         counted, latency = self._counts[flow.name]
         sent, received = counted.sent_frames, counted.received_frames
+        is_sent = self._run is not None and flow in self._run.flows
         metric: dict[str, Any] = {
             "name": flow.name,
             "port_tx": flow.ports[0],
             "port_rx": flow.ports[1],
-            "transmit": "started"
-            if self._run is not None and flow in self._run.flows
-            else "stopped",
+            "transmit": "started" if is_sent else "stopped",
             "frames_tx": sent,
             "frames_rx": received,
             "frames_tx_rate": 0.0,
@@ -294,13 +293,15 @@ class Tester:
     def _port_metric(self, name: str, location: str) -> dict[str, Any]:
         sent = [self._flow_metric(flow) for flow in self._flows if flow.ports[0] == name]
         received = [self._flow_metric(flow) for flow in self._flows if flow.ports[1] == name]
+        is_sending = any(flow["transmit"] == "started" for flow in sent)
         metric: dict[str, Any] = {
             "name": name,
             "location": location,
-            "transmit": "started"
-            if any(flow["transmit"] == "started" for flow in sent)
-            else "stopped",
-            **{f"{what}_{way}_rate": 0.0 for what in ("frames", "bytes") for way in ("tx", "rx")},
+            "transmit": "started" if is_sending else "stopped",
+            "frames_tx_rate": 0.0,
+            "frames_rx_rate": 0.0,
+            "bytes_tx_rate": 0.0,
+            "bytes_rx_rate": 0.0,
         }
 
         for column, flows in (("_tx", sent), ("_rx", received)):

@@ -149,16 +149,18 @@ def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception
     for step in steps:
         part = step.transmission
         lost = None if reception is None else reception.lost(first, first + part.sent)
-        message["steps"].append(
-            {
-                "start": step.start - began,
-                "elapsed": part.elapsed,
-                "intended": part.intended,
-                "sent": part.sent,
-                "lost": None if lost is None else len(lost),
-                "last_lost": float(batches.time_of(lost[-1:])[0]) - began if lost is not None and len(lost) else None,
-            }
-        )
+        last_lost = None
+        if lost is not None and len(lost):
+            last_lost = float(batches.time_of(lost[-1:])[0]) - began
+        fields = {
+            "start": step.start - began,
+            "elapsed": part.elapsed,
+            "intended": part.intended,
+            "sent": part.sent,
+            "lost": None if lost is None else len(lost),
+            "last_lost": last_lost,
+        }
+        message["steps"].append(fields)
         first += part.sent
 
     if reception is not None and sent:

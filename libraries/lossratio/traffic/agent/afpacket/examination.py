@@ -119,17 +119,24 @@ class Examiner:
         in_order = seen.numbers[seen.is_intact]
         numbers, firsts = np.unique(in_order, return_index=True)
         once = in_order[np.sort(firsts)]
+        reordered = 0
+        if len(once):
+            reordered = int(np.count_nonzero(once < np.maximum.accumulate(once)))
+
+        # Frames that there was no more room for are taken to be like those before them.
+        whole = {}
+        for name, flags in of_all.items():
+            found = int(np.count_nonzero(flags))
+            whole[name] = -(-found * (captured + overlooked) // max(1, captured))
+
+        # Record: what an examination counts.
         answer = {
             "examined": int(np.count_nonzero(seen.is_chosen)),
             "duplicated": len(in_order) - len(numbers),
-            "reordered": int(np.count_nonzero(once < np.maximum.accumulate(once))) if len(once) else 0,
+            "reordered": reordered,
             "corrupted": int(np.count_nonzero(seen.corrupted)),
             "readdressed": int(np.count_nonzero(seen.readdressed)),
-            # Frames that there was no more room for are taken to be like those before them.
-            **{
-                name: -(-int(np.count_nonzero(flags)) * (captured + overlooked) // max(1, captured))
-                for name, flags in of_all.items()
-            },
+            **whole,
             "changed": [vars(change) for change in seen.changes[:_MOST_CHANGES]],
         }
         self._stop()

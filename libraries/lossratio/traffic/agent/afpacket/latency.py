@@ -123,13 +123,16 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
     """The latency of one direction, as a reply to ``latency`` has it. Each frame was sent once."""
     numbers, first = np.unique(arrived.numbers, return_index=True)
     firsts = arrived.numbers[np.sort(first)]
+    overtaken = 0
+    if len(firsts):
+        overtaken = int(np.count_nonzero(firsts < np.maximum.accumulate(firsts)))
+
+    error = _CLOCK_WAS_SET if clock_was_set else _fault(left, arrived)
     answer: Message = {
-        **unknown_latency(
-            name, RESOLUTION_NS / _MICROSECOND, _CLOCK_WAS_SET if clock_was_set else _fault(left, arrived)
-        ),
+        **unknown_latency(name, RESOLUTION_NS / _MICROSECOND, error),
         "sent_frames": len(left.numbers),
         "received_frames": len(numbers),
-        "out_of_order_frames": int(np.count_nonzero(firsts < np.maximum.accumulate(firsts))) if len(firsts) else 0,
+        "out_of_order_frames": overtaken,
         "duplicate_frames": len(arrived.numbers) - len(numbers),
         "middle_us": None,
     }
@@ -148,17 +151,21 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
     intervals, counts = np.unique(latencies // RESOLUTION_NS, return_counts=True)
     differences = np.abs(np.diff(latencies))
     after_middle = latencies[sent_times >= (int(left.times[0]) + int(left.times[-1])) // 2]
+    middle = float(after_middle[0]) / _MICROSECOND if len(after_middle) else None
+    jitter = float(differences.mean()) / _MICROSECOND if len(differences) else 0.0
+    histogram = []
+    for interval, count in zip(intervals.tolist(), counts.tolist()):
+        histogram.append([interval * RESOLUTION_NS / _MICROSECOND, count])
+
+    # Record: the latencies of a direction.
     return {
         **answer,
         "least_us": float(latencies.min()) / _MICROSECOND,
         "mean_us": float(latencies.mean()) / _MICROSECOND,
         "most_us": float(latencies.max()) / _MICROSECOND,
-        "jitter_us": float(differences.mean()) / _MICROSECOND if len(differences) else 0.0,
-        "middle_us": float(after_middle[0]) / _MICROSECOND if len(after_middle) else None,
-        "histogram": [
-            [interval * RESOLUTION_NS / _MICROSECOND, count]
-            for interval, count in zip(intervals.tolist(), counts.tolist())
-        ],
+        "jitter_us": jitter,
+        "middle_us": middle,
+        "histogram": histogram,
     }
 
 

@@ -159,6 +159,7 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
 
     # Only now, as a number that a frame is too short for cannot be loaded, and the kernel would leave the frame.
     if place.is_numbered:
+        # Table: the number of a frame, mixed.
         program += [
             (_LOAD_WORD_BEHIND_X, 0, 0, start + 4),
             (_SHIFT_RIGHT, 0, 0, _RUN_BITS),

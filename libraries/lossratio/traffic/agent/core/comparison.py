@@ -121,11 +121,9 @@ def differing_fields(
         changes.append(_changed_tags(wanted if sent is None else sent, wanted, got))
     rest = wanted[:behind] + got[got_behind:]
     left, right = (_without(spec.rewritable, frame) for frame in (wanted, rest))
-    changes += (
-        FieldChange(field.name, field.shown(wanted), field.shown(rest))
-        for field in _fields(wanted)
-        if field.start + field.width <= len(rest) and field.value(left) != field.value(right)
-    )
+    for field in _fields(wanted):
+        if field.start + field.width <= len(rest) and field.value(left) != field.value(right):
+            changes.append(FieldChange(field.name, field.shown(wanted), field.shown(rest)))
     changes += (
         FieldChange(f"IPv4 header {_CHECKSUM}", "right", "wrong")
         for checksum in spec.checksums

@@ -251,6 +251,7 @@ class FramesSpec:
                 pseudo_header=pseudo_header,
             )
 
+        # Record: the same frames behind other tags.
         return replace(
             self,
             header=(header[:_MACS_BYTES] + tags + header[end:]).hex(),

@@ -132,6 +132,7 @@ def _link(body: bytes) -> Link:
     lower = _number(attributes, _IFLA_LINK) if stacked else None
     stats = struct.unpack_from("=16Q", attributes[_IFLA_STATS64])
 
+    # Record: a link as the kernel shows it.
     return Link(
         index=index,
         name=attributes[_IFLA_IFNAME].rstrip(b"\0").decode(),

@@ -63,10 +63,11 @@ def share_frames(sockets: Sequence[socket.socket], program: Sequence[Jump]) -> N
 
 def _give_program(packets: socket.socket, level: int, option: int, program: Sequence[Jump]) -> None:
     size = len(program)
-    code = b"".join(
-        struct.pack("=HBBI", what, *(jump if jump >= 0 else size + jump - index - 1 for jump in jumps), value)
-        for index, (what, *jumps, value) in enumerate(program)
-    )
+    code = b""
+    for index, (what, *jumps, value) in enumerate(program):
+        # A jump below 0 counts from the end of the program.
+        forward = (jump if jump >= 0 else size + jump - index - 1 for jump in jumps)
+        code += struct.pack("=HBBI", what, *forward, value)
     buffer = ctypes.create_string_buffer(code, len(code))
     packets.setsockopt(level, option, struct.pack("@HP", size, ctypes.addressof(buffer)))
 

@@ -117,6 +117,11 @@ class AstfGenerator:
 
     def facts(self) -> Message:
         """The server's version, where the client comes from, and the ports."""
+        ports = {}
+        for name, number in self._settings.ports.items():
+            info = self._info[number]
+            ports[name] = {"mac": info.get("hw_mac"), "driver": info.get("driver")}
+
         return {
             "generator": "trex",
             "mode": "ASTF",
@@ -124,10 +129,7 @@ class AstfGenerator:
             "client": self._connection.origin,
             "connects_only": True,
             "integrity": {"in_trials": True, "checked": ["whole connections"], "not_checked": []},
-            "ports": {
-                name: {"mac": self._info[number].get("hw_mac"), "driver": self._info[number].get("driver")}
-                for name, number in self._settings.ports.items()
-            },
+            "ports": ports,
         }
 
     def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
@@ -302,6 +304,7 @@ class AstfGenerator:
     def _counters(self, counted: _Counted, count: int, whole: int, late: int, load: float, elapsed: float) -> Message:
         sent = max(0, counted.sent - late)
         complete = min(whole - late, sent)
+        # Record: the counters of connections.
         return {
             "name": self._direction.name,
             "intended_frames": count,

@@ -96,6 +96,13 @@ class TrexGenerator:
 
     def facts(self) -> Message:
         """The server's version, what it has logged so far, where the client comes from, and the ports."""
+        ports = {}
+        for name, number in self._settings.ports.items():
+            info = self._info[number]
+            ports[name] = {"mac": self._mac(name).hex(":"), **{fact: info.get(fact) for fact in _PORT_FACTS}}
+
+        integrity = _WITH_FLOW_STATISTICS if self._settings.flow_statistics else _WITHOUT_FLOW_STATISTICS
+        # Record: the generator as it stands in a result.
         return {
             "generator": "trex",
             "version": self._connection.version(),
@@ -104,11 +111,8 @@ class TrexGenerator:
             "late_end": self._settings.late_end,
             "start_delay_s": max(self._delays.values(), default=0.0),
             "neighbours": [dict(question) for question in self._settings.neighbours],
-            "integrity": _WITH_FLOW_STATISTICS if self._settings.flow_statistics else _WITHOUT_FLOW_STATISTICS,
-            "ports": {
-                name: {"mac": self._mac(name).hex(":"), **{fact: self._info[number].get(fact) for fact in _PORT_FACTS}}
-                for name, number in self._settings.ports.items()
-            },
+            "integrity": integrity,
+            "ports": ports,
         }
 
     def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:

@@ -48,6 +48,7 @@ def structure(*parts: str | tuple[str, Any]) -> Any:
 
 _Field = structure("u64 first", "u32 offset, width, count, is_shuffled, order, is_ignored, is_address, pad")
 _Checksum = structure("u32 offset, sum, covers_all, covered, is_udp, is_ignored")
+# Table: the programs in C have the same structure.
 Frames = structure(
     f"u64 words[{_MOST_WORDS}], masks[{_MOST_WORDS}], addresses[{_MOST_WORDS}]",
     "u64 tail, tail_mask, tail_addresses",
@@ -85,6 +86,7 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
         for header in spec.checksums
         if header.end is not None and _is_within(header.offset, spec.rewritable)
     ]
+    # Record: the constants of one kind of frames.
     frames = Frames(
         field_count=len(spec.fields),
         checksum_count=len(plan.checksums),
@@ -105,19 +107,10 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
         stride=len(entries) // len(plan.pattern),
     )
     contents += entries
+    # Table: the rows of each structure.
     rows: dict[str, Sequence[Sequence[int]]] = {
         "fields": [_field(plan, number, contents) for number in range(len(spec.fields))],
-        "checksums": [
-            (
-                checksum.field.offset,
-                folded(checksum.sums[0]),
-                len(checksum.covered) == len(spec.fields),
-                sum(1 << number for number in checksum.covered),
-                checksum.field.is_udp,
-                _is_within(checksum.field.offset, spec.rewritable),
-            )
-            for checksum in plan.checksums
-        ],
+        "checksums": [_checksum(plan, checksum) for checksum in plan.checksums],
         "sized": [(offset, _is_within(offset, spec.rewritable)) for offset in plan.sized],
         "headers": headers,
     }
@@ -167,9 +160,23 @@ def _field(plan: FramePlan, number: int, contents: bytearray) -> tuple[int, ...]
     return field.first, field.offset, field.width, field.count, order is not None, place, is_ignored, is_address
 
 
+def _checksum(plan: FramePlan, checksum: Any) -> Sequence[int]:
+    """A row of the structure of checksums."""
+    spec = plan.spec
+    return (
+        checksum.field.offset,
+        folded(checksum.sums[0]),
+        len(checksum.covered) == len(spec.fields),
+        sum(1 << number for number in checksum.covered),
+        checksum.field.is_udp,
+        _is_within(checksum.field.offset, spec.rewritable),
+    )
+
+
 def _masks(plan: FramePlan, size: int) -> tuple[bytes, bytes]:
     """Bits that are the same in all frames, and that no device may rewrite; and the addresses' bits among them."""
     spec = plan.spec
+    # Table: the ranges that are not compared.
     left_out: list[tuple[int, int]] = [
         (0, _MACS),
         (spec.tag_offset, spec.tag_offset + TAG_BYTES),

@@ -89,6 +89,7 @@ class Plan:
         if self.is_burst:
             # A sender that cannot keep the rate sends what it can in this time, and the rest is unsent.
             last_call = begin + (duration or 0.0) + LONGEST_STALL
+        # Record: when each frame of a segment is due.
         return Segment(
             interval=step * _NANOSECONDS / rate,
             frames=-(-max(0, frames - first) // step),
@@ -145,16 +146,16 @@ def schedule_course(
     begin = 0.0
 
     for step, (load, duration) in enumerate(plan.steps):
-        steps.append(
-            {
-                "start": begin,
-                "elapsed": duration,
-                "intended": frames_within(duration or 0.0, load * counters["load_ratio"]),
-                "sent": sum(counts[step] for counts in sent),
-                "lost": numbers[step],
-                "last_lost": max(lost[step]) / _NANOSECONDS if lost[step] else None,
-            }
-        )
+        last_lost = max(lost[step]) / _NANOSECONDS if lost[step] else None
+        fields = {
+            "start": begin,
+            "elapsed": duration,
+            "intended": frames_within(duration or 0.0, load * counters["load_ratio"]),
+            "sent": sum(counts[step] for counts in sent),
+            "lost": numbers[step],
+            "last_lost": last_lost,
+        }
+        steps.append(fields)
         begin += duration or 0.0
 
     return {**counted_course(start / _NANOSECONDS, counters), "steps": steps}

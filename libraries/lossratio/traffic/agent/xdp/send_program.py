@@ -155,6 +155,7 @@ class SendProgram:
 
 
 def _packed(segment: Segment) -> Any:
+    # Record: a segment as the program in C reads it.
     return _Segment(
         *_fixed(segment.interval),
         segment.frames,
