@@ -58,6 +58,7 @@ class FailureKind(str, Enum):
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Table: the first kind to which an error belongs is its kind.
 _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
     (FailureKind.REGRESSION, (errors.RegressionError,)),
     (FailureKind.UNAVAILABLE, (errors.ReservationError,)),

@@ -174,14 +174,16 @@ class Bisection:
             )
 
         probability = float(probabilities[best])
+        verdict = BisectionVerdict.UNDECIDED
+        if probability >= self._certainty:
+            verdict = BisectionVerdict.FOUND
+
+        # Those before the best one that could not be measured may be it as well.
+        first = 1 if best == 0 else indices[best - 1] + 1
+        last = indices[best]
+        candidates = self._revisions[first : last + 1]
         return BisectionResult(
-            BisectionVerdict.FOUND
-            if probability >= self._certainty
-            else BisectionVerdict.UNDECIDED,
-            self._revisions[1 if best == 0 else indices[best - 1] + 1 : indices[best] + 1],
-            probability,
-            self._change(indices[best]),
-            len(self._measured),
+            verdict, candidates, probability, self._change(last), len(self._measured)
         )
 
     def _index(self, revision: str) -> int:
@@ -206,9 +208,8 @@ class Bisection:
         side -= side.mean(axis=1, keepdims=True)
         weight = (side**2).sum(axis=1)
         explained = (side @ deviations) ** 2 / (weight + _CHANGE_SCALE**-2)
-        logs = -0.5 * np.log1p(_CHANGE_SCALE**2 * weight) - 0.5 * (len(values) - 1) * np.log1p(
-            -np.minimum(explained / total, 1.0 - 1e-15)
-        )
+        left = np.log1p(-np.minimum(explained / total, 1.0 - 1e-15))
+        logs = -0.5 * np.log1p(_CHANGE_SCALE**2 * weight) - 0.5 * (len(values) - 1) * left
         # An index stands for those before it that cannot be measured, too; half of the prior is for no change.
         logs = np.append(logs + np.log(np.diff([0, *indices]) / last), 0.0)
         shares = np.exp(logs - logs.max())

@@ -126,14 +126,12 @@ def init(
     template = files("lossratio.commands").joinpath("new_lab.robot").read_text(encoding="utf-8")
     words = {"NAME": name, "KIND": kind, "OPTIONS": options, "TAG": tag}
     remarks = "".join(f"# {remark}\n" for remark in lab.remarks)
+    tests = re.sub("|".join(words), lambda found: words[found[0]], template)
+    demanded = yaml.safe_dump(_job(name) | demand, sort_keys=False, width=120)
     texts = {
         directory / f"{name}.yaml": remarks + yaml.safe_dump(topology, sort_keys=False, width=120),
-        directory / f"{name}.robot": re.sub(
-            "|".join(words), lambda found: words[found[0]], template
-        ),
-        directory / f"{name}-job.yaml": yaml.safe_dump(
-            _job(name) | demand, sort_keys=False, width=120
-        ),
+        directory / f"{name}.robot": tests,
+        directory / f"{name}-job.yaml": demanded,
     }
     _write(texts)
     load_topology(directory / f"{name}.yaml")

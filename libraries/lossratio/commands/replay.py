@@ -122,13 +122,14 @@ def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> Criti
         )
 
     warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
+    target = _option_or_journal(asked.target_loss_ratio, search, "target_loss_ratio", path)
+    min_load = _option_or_journal(asked.min_load, search, "min_load_fps", path)
+    max_load = _option_or_journal(asked.max_load, search, "max_load_fps", path)
     return estimate(
         journal.results[warm_ups:],
-        target_loss_ratio=_option_or_journal(
-            asked.target_loss_ratio, search, "target_loss_ratio", path
-        ),
-        min_load=_option_or_journal(asked.min_load, search, "min_load_fps", path),
-        max_load=_option_or_journal(asked.max_load, search, "max_load_fps", path),
+        target_loss_ratio=target,
+        min_load=min_load,
+        max_load=max_load,
         likelihood=asked.likelihood or settings.get("likelihood", LikelihoodName.VARYING),
         weighting=asked.weighting or settings.get("weighting", Weighting.EVIDENCE),
     )

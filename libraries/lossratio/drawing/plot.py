@@ -267,11 +267,13 @@ class Plot(Drawing):
         self, bands: Iterable[tuple[float, float, float, float]], colour: str, opacity: float
     ) -> None:
         """Fills rectangles; each band is start, end, lower height and upper height."""
-        path = "".join(
-            f"M{number(self.x.place(start))} {number(self.y.place(low))}H{number(self.x.place(end))}"
-            f"V{number(self.y.place(high))}H{number(self.x.place(start))}Z"
-            for start, end, low, high in bands
-        )
+        path = ""
+        for start, end, low, high in bands:
+            left = number(self.x.place(start))
+            right = number(self.x.place(end))
+            path += (
+                f"M{left} {number(self.y.place(low))}H{right}V{number(self.y.place(high))}H{left}Z"
+            )
         if path:
             self.add(
                 "path", d=path, fill=colour, fill_opacity=opacity, shape_rendering="crispEdges"
@@ -338,11 +340,15 @@ def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
     if mark.shape == "circle":
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}">{inside}</circle>'
     left, top = f"{x - r:.1f}", f"{y - r:.1f}"
-    path = {
-        "triangle": f"M{left} {top}h{2 * r}l-{r} {2 * r}z",
-        "square": f"M{left} {top}h{2 * r}v{2 * r}h-{2 * r}z",
-        "cross": f"M{left} {top}l{2 * r} {2 * r}m0 -{2 * r}l-{2 * r} {2 * r}",
-    }[mark.shape]
+    side = 2 * r
+    back = f"l-{side} {side}"
+    # The way around a mark, from its upper left corner.
+    paths = {
+        "triangle": f"h{side}l-{r} {side}z",
+        "square": f"h{side}v{side}h-{side}z",
+        "cross": f"l{side} {side}m0 -{side}{back}",
+    }
+    path = f"M{left} {top}{paths[mark.shape]}"
     return f'<path d="{path}">{inside}</path>'
 
 

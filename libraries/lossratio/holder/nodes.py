@@ -103,12 +103,18 @@ def _quiet_new_interfaces(name: str) -> None:
 def _pair(index: int, one: LinkEnd, other: LinkEnd, other_pid: int, mtu: int) -> str:
     # If both ends had the same interface index, each in its own namespace, the kernel would not see them as a pair, and
     # would notice their carrier up to a second later.
-    ends = (
-        f"name {end.interface} index {_FIRST_INDEX + 2 * index + side} mtu {mtu}"
-        + ("" if end.mac_address is None else f" address {end.mac_address}")
-        for side, end in enumerate((one, other))
-    )
-    return f"link add {next(ends)} type veth peer {next(ends)} netns {other_pid}"
+    first = _FIRST_INDEX + 2 * index
+    own = f"{_end(one, first)} mtu {mtu}{_address(one)}"
+    peer = f"{_end(other, first + 1)} mtu {mtu}{_address(other)}"
+    return f"link add {own} type veth peer {peer} netns {other_pid}"
+
+
+def _end(end: LinkEnd, index: int) -> str:
+    return f"name {end.interface} index {index}"
+
+
+def _address(end: LinkEnd) -> str:
+    return "" if end.mac_address is None else f" address {end.mac_address}"
 
 
 def _interfaces(plan: Plan, name: str) -> list[str]:

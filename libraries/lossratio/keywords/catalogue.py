@@ -169,23 +169,16 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
 
     def _settings(self, suite: TestSuite) -> list[_Setting]:
         counts = self._cores or _listed_by(suite, "Cores") or ("1",)
-        return [
-            _Setting(
-                " ".join(
-                    filter(
-                        None, (place.name, *values.values(), f"{cores}c" if len(counts) > 1 else "")
-                    )
-                ),
-                {**place.variables, **values, _CORES: cores},
-                (*place.tags, *(word for word in _words(suite, values) if "=" not in word)),
-                values,
-                tuple(word for word in _words(suite, values) if "=" in word),
-                place.name,
-            )
-            for place in self._places(suite)
-            for values in _variants(suite)
-            for cores in counts
-        ]
+        settings = []
+        for place, values, cores in product(self._places(suite), _variants(suite), counts):
+            in_name = f"{cores}c" if len(counts) > 1 else ""
+            words = _words(suite, values)
+            name = " ".join(filter(None, (place.name, *values.values(), in_name)))
+            variables = {**place.variables, **values, _CORES: cores}
+            tags = (*place.tags, *(word for word in words if "=" not in word))
+            options = tuple(word for word in words if "=" in word)
+            settings.append(_Setting(name, variables, tags, values, options, place.name))
+        return settings
 
     def _places(self, suite: TestSuite) -> tuple[_Setting, ...]:
         """The paths that the suite can be made for; without any, one place with the topology file only."""

@@ -246,13 +246,14 @@ class Session:
         name = results.result_name(test, self._measurements[test])
         directory = results.RunDirectory(Path(variables["OUTPUT DIR"]))
         Claims.of_this_run().add(f"{suite}.{test}", self, directory)
+        # Doubts are about an earlier measurement of the test, and no part of what the test is.
+        tags = tuple(tag for tag in variables.get("TEST TAGS", ()) if tag not in _TAGS)
         identity = results.TestIdentity(
             name=name,
             suite=suite,
             long_name=f"{variables['SUITE NAME']}.{name}",
             documentation=variables.get("TEST DOCUMENTATION") or variables["SUITE DOCUMENTATION"],
-            # Doubts are about an earlier measurement of the test, and no part of what the test is.
-            tags=tuple(tag for tag in variables.get("TEST TAGS", ()) if tag not in _TAGS),
+            tags=tags,
         )
         self.directory = directory
         RunReport.require_page()

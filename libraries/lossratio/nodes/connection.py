@@ -79,6 +79,7 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
 
     with within(node.connect_timeout, lambda: connection.shutdown(socket.SHUT_RDWR)) as expired:
         try:
+            # Record: all that paramiko would decide by itself.
             client.connect(
                 node.host,
                 node.port,

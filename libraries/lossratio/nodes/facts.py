@@ -181,26 +181,31 @@ def _from_answers(answers: dict[str, str]) -> NodeFacts:
     tools = {
         name: answer.splitlines()[0] for name, answer in answers.items() if name.startswith("tool.")
     }
+    boot_parameters = None
+    if line is not None:
+        boot_parameters = tuple(filter(_BOOT_PARAMETERS.fullmatch, line.split()))
 
+    memory_bytes = None
+    if memory and memory[0].isdecimal():
+        memory_bytes = int(memory[0]) * 1024
+
+    _, _, cpu_model = answers.get("cpu_model", "").partition(":")
+    versions = {tool: tools.get(f"tool.{tool}") for tool in ToolVersions.model_fields}
+
+    # Record: what a node says of itself.
     return NodeFacts(
         os=_assignments(answers.get("os_release", ""), "=").get("PRETTY_NAME"),
         kernel=answers.get("kernel"),
-        boot_parameters=None
-        if line is None
-        else tuple(filter(_BOOT_PARAMETERS.fullmatch, line.split())),
+        boot_parameters=boot_parameters,
         architecture=answers.get("architecture"),
-        cpu_model=cpu.get("Model name")
-        or answers.get("cpu_model", "").partition(":")[2].strip()
-        or None,
+        cpu_model=cpu.get("Model name") or cpu_model.strip() or None,
         cpus=_number(answers.get("cpus")),
         threads_per_core=_number(cpu.get("Thread(s) per core")),
         hypervisor=cpu.get("Hypervisor vendor"),
         numa_nodes=numa or None,
         governors=tuple(governors) or None,
-        memory_bytes=int(memory[0]) * 1024 if memory and memory[0].isdecimal() else None,
-        tools=ToolVersions(
-            **{tool: tools.get(f"tool.{tool}") for tool in ToolVersions.model_fields}
-        ),
+        memory_bytes=memory_bytes,
+        tools=ToolVersions(**versions),
     )
 
 
@@ -252,18 +257,23 @@ def _card(address: str, answers: Mapping[str, str]) -> Card:
         for text in (answer("current_link_speed"), answer("current_link_width"))
         if text is not None
     ]
+    _, _, driver = (answer("driver") or "").rpartition("/")
+    _, _, iommu_group = (answer("iommu_group") or "").rpartition("/")
+    of_ethtool = _assignments(answer("ethtool") or "", ":")
+
+    # Record: a card as the kernel shows it.
     return Card(
         address=address,
         # The file of a device without a NUMA node holds -1.
         numa_node=_number(answer("numa_node")) or 0,
-        driver=(answer("driver") or "").rpartition("/")[2] or None,
+        driver=driver or None,
         device=":".join(ids) or None,
         pcie=" x".join(pcie) or None,
-        iommu_group=(answer("iommu_group") or "").rpartition("/")[2] or None,
+        iommu_group=iommu_group or None,
         # A link that is down has the speed -1.
         speed=(_number(answer("speed")) or 0) * _SPEED_UNIT or None,
         has_link=None if carrier is None else carrier == "1",
-        firmware=_assignments(answer("ethtool") or "", ":").get("firmware-version") or None,
+        firmware=of_ethtool.get("firmware-version") or None,
     )
 
 

@@ -176,12 +176,13 @@ def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
 
 
 def _seconds_after_searches(test: TestCase, variables: Mapping[str, str]) -> float:
-    return sum(
-        trials * duration_after_search(_goals(named, variables), usual)
-        for keyword, named in _keywords(test)
-        for what, trials, usual in _AFTER_SEARCHES
-        if keyword == _SEARCH and is_truthy(named.get(what, variables.get(what.upper(), "on")))
-    )
+    seconds = 0.0
+    searches = [named for keyword, named in _keywords(test) if keyword == _SEARCH]
+    for named in searches:
+        for what, trials, usual in _AFTER_SEARCHES:
+            if is_truthy(named.get(what, variables.get(what.upper(), "on"))):
+                seconds += trials * duration_after_search(_goals(named, variables), usual)
+    return seconds
 
 
 def _keywords(test: TestCase) -> Iterator[tuple[str, dict[str, str]]]:

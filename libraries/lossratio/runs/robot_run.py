@@ -227,17 +227,12 @@ def run_robot(
     ours = [
         f"{name}:{value}" for name, value in {**variables, PAGE_VARIABLE: "lossratio run"}.items()
     ]
+    own_listeners = (*listeners, Watchdog(limits), files, verdicts)
     options = {
         **options,
         "variable": [*ours, *_listed(options.get("variable"))],
         "outputdir": str(directory),
-        "listener": [
-            *_listed(options.get("listener")),
-            *listeners,
-            Watchdog(limits),
-            files,
-            verdicts,
-        ],
+        "listener": [*_listed(options.get("listener")), *own_listeners],
         "prerunmodifier": [*_listed(options.get("prerunmodifier")), *modifiers],
     }
     robot = _Robot()

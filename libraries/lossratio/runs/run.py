@@ -117,15 +117,15 @@ def make_record(
     """The record of a run that begins now."""
     inputs = (*assignment.suites, *(() if request.job is None else (request.job,)))
     files = (file for path in inputs for file in _files(path))
+    sources = {str(file.resolve()): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    # Record: what a later attempt must be alike in.
     return RunRecord(
         version=__version__,
         topology_file=str(assignment.file.resolve()),
         topology=assignment.topology.model_dump(mode="json"),
         suites=tuple(str(suite.resolve()) for suite in request.suites),
         job=None if request.job is None else str(request.job.resolve()),
-        sources={
-            str(file.resolve()): hashlib.sha256(file.read_bytes()).hexdigest() for file in files
-        },
+        sources=sources,
         include=request.include,
         robot_options=request.robot_options,
         kernels=kernels,

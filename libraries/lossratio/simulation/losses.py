@@ -85,40 +85,42 @@ class Course:
             else:
                 self._totals.append((self.sent + loss.first, self.sent + loss.last))
 
+        last_lost = None
+        if losses:
+            last_lost = self._time(self.sent + losses[-1].last)
+
         self.sent += traffic.frames
-        self._steps.append(
-            StepCounters(
-                start=start,
-                elapsed=traffic.duration,
-                intended=intended,
-                sent=traffic.frames,
-                lost=sum(loss.frames for loss in losses),
-                last_lost=self._time(self.sent - traffic.frames + losses[-1].last)
-                if losses
-                else None,
-            )
+        step = StepCounters(
+            start=start,
+            elapsed=traffic.duration,
+            intended=intended,
+            sent=traffic.frames,
+            lost=sum(loss.frames for loss in losses),
+            last_lost=last_lost,
         )
+        self._steps.append(step)
 
     def timeline(self) -> Timeline:
         """The timeline so far. Only outages without any received frame are listed; the others are counted."""
         longest = sorted(self._totals, key=lambda ends: ends[0] - ends[1])[:MOST_OUTAGES]
         last = self._time(self.sent - 1) if self.sent > 1 else None
         outages = tuple(self._outage(first, last) for first, last in sorted(longest))
+        silences = []
+        for outage in outages:
+            if outage.start is not None and outage.end is not None:
+                silences.append(Silence(outage.start, outage.end))
 
+        rate = (self.sent - 1) / last if last else None
         return Timeline(
             name=self._name,
             began=self._began,
             clock_error=0.0,
             resolution=0.0,
-            rate=(self.sent - 1) / last if last else None,
+            rate=rate,
             steps=tuple(self._steps),
             outages=outages,
             outage_count=len(self._totals) + self._scattered,
-            silences=tuple(
-                Silence(outage.start, outage.end)
-                for outage in outages
-                if outage.start is not None and outage.end is not None
-            ),
+            silences=tuple(silences),
         )
 
     def as_one_step(self) -> Timeline:
@@ -135,12 +137,20 @@ class Course:
         return Timeline(**{**vars(timeline), "steps": (step,)})
 
     def _outage(self, first: int, last: int) -> Outage:
+        start = None
+        if first:
+            start = self._time(first - 1) + BASE_DELAY
+
+        end = None
+        if last + 1 < self.sent:
+            end = self._time(last + 1) + BASE_DELAY
+
         return Outage(
             frames=last - first + 1,
             first_sent=self._time(first),
             last_sent=self._time(last),
-            start=self._time(first - 1) + BASE_DELAY if first else None,
-            end=self._time(last + 1) + BASE_DELAY if last + 1 < self.sent else None,
+            start=start,
+            end=end,
         )
 
     def _time(self, number: int) -> float:

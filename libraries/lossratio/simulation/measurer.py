@@ -358,6 +358,12 @@ def simulated_latency(
         )
 
     intervals = Counter(int(delay / RESOLUTION) for delay in delays.tolist())
+    histogram = [(interval * RESOLUTION, count) for interval, count in sorted(intervals.items())]
+    jitter = 0.0
+    if received > 1:
+        jitter = float(np.abs(np.diff(delays)).mean())
+
+    # Record: the counters of a direction.
     return LatencyCounters(
         direction=name,
         sent_frames=sent,
@@ -367,14 +373,12 @@ def simulated_latency(
         least_us=float(delays.min()),
         mean_us=float(delays.mean()),
         most_us=float(delays.max()),
-        jitter_us=float(np.abs(np.diff(delays)).mean()) if received > 1 else 0.0,
+        jitter_us=jitter,
         middle_us=float(delays[received // 2]),
         resolution_us=RESOLUTION,
         error=None,
         hdr=None,
-        histogram=tuple(
-            (interval * RESOLUTION, count) for interval, count in sorted(intervals.items())
-        ),
+        histogram=tuple(histogram),
     )
 
 

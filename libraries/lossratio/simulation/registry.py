@@ -12,6 +12,7 @@ from lossratio.simulation import constant_capacity as constant, varying_capacity
 from lossratio.simulation.recorded import Recorded
 from lossratio.simulation.sut import Sut
 
+# Table: the models of SUTs by their names.
 SUT_MODELS: Mapping[str, type] = MappingProxyType(
     {
         "background_loss": constant.BackgroundLoss,

@@ -164,10 +164,9 @@ def _ends(
     ends: list[_End] = []
     for path in paths:
         hops = path.hops
-        sides = (
-            (path.west, path.east, (hops[0].west, hops[0].east) if hops else (None, None)),
-            (path.east, path.west, (hops[-1].east, hops[-1].west) if hops else (None, None)),
-        )
+        at_west = (hops[0].west, hops[0].east) if hops else (None, None)
+        at_east = (hops[-1].east, hops[-1].west) if hops else (None, None)
+        sides = ((path.west, path.east, at_west), (path.east, path.west, at_east))
         for port, peer, (neighbour, wrong) in sides:
             if str(port) not in macs:
                 raise TopologyError(

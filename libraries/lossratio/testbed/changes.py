@@ -69,6 +69,7 @@ _LESS_WORK = "Leave this machine alone while it measures, or measure at lower lo
 _ALONE = "Leave {node} alone while it measures."
 _HOST = "Give {node} CPUs of its own on its host."
 
+# Table: what is done about each change.
 RULES = (
     Rule("TG", "rebooted", "repair", _BOOTED, _FIND),
     Rule("TG", "gone", "repair", _GONE, _FIND),

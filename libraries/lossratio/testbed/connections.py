@@ -132,10 +132,12 @@ class Connections:
                 counters = ", ".join(
                     f"{counter} {value:,}" for counter, value in table.counters().items()
                 )
+                what = "missing" if count < self._connections else "foreign"
+                difference = abs(self._connections - count)
                 raise DutError(
                     f"{name} has {count:,} of {self._connections:,} connections after they were established at "
-                    f"{self._rate:,.0f} per second, so {abs(self._connections - count):,} are "
-                    f"{'missing' if count < self._connections else 'foreign'} ({counters or 'no counter says why'}). "
+                    f"{self._rate:,.0f} per second, so {difference:,} are {what} "
+                    f"({counters or 'no counter says why'}). "
                     "No trial was measured. Its table may be full, or its firewall may refuse connections: take fewer "
                     "flows, or raise its limits."
                 )

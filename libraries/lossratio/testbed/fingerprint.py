@@ -243,28 +243,35 @@ def _node_print(line: str, asked: float, answered: float) -> NodePrint:
     ports = [row[1:] for row in records if row[0] == "port"]
     waits = [row[1:] for row in records if row[0] == "thread"]
 
+    totals = (word for word in values.get("pressure", ()) if word.startswith("total="))
+    pressure = _seconds([total.removeprefix("total=") for total in totals], 1e-6)
+    threads = {}
+    for pid, waited, *words in waits:
+        if waited != "-":
+            threads[pid] = ThreadPrint(" ".join(words), int(waited) / 1e9)
+
+    # Record: what a node says of itself.
     return NodePrint(
         ports={name: _port_print(fields) for name, *fields in ports},
         boot_id=next(iter(values.get("boot", ())), None),
         stolen=_seconds(values.get("cpu", ())[7:8], 1.0 / _TICKS),
-        pressure=_seconds(
-            [word[6:] for word in values.get("pressure", ()) if word.startswith("total=")], 1e-6
-        ),
+        pressure=pressure,
         uptime=_seconds(values.get("uptime", ()), 1.0),
         awake=_seconds(values.get("awake", ()), 1e-9),
         asked=asked,
         answered=answered,
-        threads={
-            pid: ThreadPrint(" ".join(name), int(waited) / 1e9)
-            for pid, waited, *name in waits
-            if waited != "-"
-        },
+        threads=threads,
     )
 
 
 def _port_print(fields: Sequence[str]) -> PortPrint:
     mtu, flags, carrier, changes, speed, *counts = fields
     wrong, cut_off, received, transmitted, refused = map(_number, counts)
+    damaged = None
+    if wrong is not None and cut_off is not None:
+        damaged = wrong + cut_off
+
+    # Record: a port as the kernel shows it.
     return PortPrint(
         mtu=_number(mtu),
         is_up=bool(int(flags, 16) & _IFF_UP),
@@ -272,7 +279,7 @@ def _port_print(fields: Sequence[str]) -> PortPrint:
         carrier_changes=_number(changes),
         # A link that is down has the speed -1.
         speed=_number(speed) or None,
-        damaged=None if wrong is None or cut_off is None else wrong + cut_off,
+        damaged=damaged,
         received=received,
         transmitted=transmitted,
         refused=refused,

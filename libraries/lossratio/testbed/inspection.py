@@ -123,21 +123,13 @@ def check_presence(
         TopologyError: If interfaces are missing; with the place of each in the file.
     """
     present = {str(state.port) for state in states}
-    problems = [
-        describe_problem(
-            file,
-            (
-                "nodes",
-                port.node_name,
-                "interfaces",
-                port.name,
-                "name" if port.interface.name else "pci_address",
-            ),
-            f"node {port.node_name} has no interface {known_as(port.interface)!r}; correct it in the topology file",
-        )
-        for port in path.ports
-        if port.node_name in nodes and str(port) not in present
-    ]
+    missing = [port for port in path.ports if port.node_name in nodes and str(port) not in present]
+    problems = []
+    for port in missing:
+        field = "name" if port.interface.name else "pci_address"
+        place = ("nodes", port.node_name, "interfaces", port.name, field)
+        what = f"node {port.node_name} has no interface {known_as(port.interface)!r}"
+        problems.append(describe_problem(file, place, f"{what}; correct it in the topology file"))
     if problems:
         raise TopologyError("\n".join(problems))
 

@@ -265,12 +265,14 @@ class _Attempts:
 
     def completed(self, output: TrialOutput, changes: Sequence[Change]) -> TrialOutput:
         """The output of the attempt that stands, with the record of the earlier attempts."""
+        elapsed = None if output.elapsed is None else self.wasted + output.elapsed
+        standing = [change.incident("stands") for change in changes]
         return replace(
             output,
             repeats=self.repeats + output.repeats,
-            elapsed=None if output.elapsed is None else self.wasted + output.elapsed,
+            elapsed=elapsed,
             repairs=tuple(self.repairs),
-            incidents=(*self.incidents, *(change.incident("stands") for change in changes)),
+            incidents=(*self.incidents, *standing),
         )
 
 

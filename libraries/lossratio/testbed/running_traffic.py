@@ -115,11 +115,16 @@ def start_traffic(
 
 def describe_stopped(stopped: StoppedTraffic) -> str:
     """The counters of stopped traffic, in a line for each direction."""
-    return "\n".join(
-        f"{direction.name}: sent {direction.sent_frames:,}, received {direction.received_frames:,} and {late:,} late, "
-        f"lost {direction.lost - late:,}; the generator could not send {direction.unsent_frames:,}, "
-        f"and dropped {direction.generator_drop_frames:,}"
-        + (f"; {faults_in_words(direction)}" if direction.faulty else "")
-        for direction in stopped.directions
-        for late in [stopped.late_by_direction[direction.name]]
-    )
+    lines = []
+    for direction in stopped.directions:
+        late = stopped.late_by_direction[direction.name]
+        received = f"{direction.received_frames:,} and {late:,} late"
+        parts = [
+            f"{direction.name}: sent {direction.sent_frames:,}, received {received}, lost {direction.lost - late:,}",
+            f"the generator could not send {direction.unsent_frames:,}, and dropped "
+            f"{direction.generator_drop_frames:,}",
+        ]
+        if direction.faulty:
+            parts.append(faults_in_words(direction))
+        lines.append("; ".join(parts))
+    return "\n".join(lines)

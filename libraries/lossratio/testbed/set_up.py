@@ -320,14 +320,12 @@ class LiveSetUp:
 
             return traffic_port(port, name, mac)
 
-        return tuple(
-            traffic.PortPair(
-                end(link.path.west, None if macs is None else macs.from_west),
-                end(link.path.east, None if macs is None else macs.from_east),
-                link.path.is_reflected,
-            )
-            for link, macs in zip(self.links, destinations, strict=True)
-        )
+        pairs = []
+        for link, macs in zip(self.links, destinations, strict=True):
+            west = end(link.path.west, None if macs is None else macs.from_west)
+            east = end(link.path.east, None if macs is None else macs.from_east)
+            pairs.append(traffic.PortPair(west, east, link.path.is_reflected))
+        return tuple(pairs)
 
     def conditions(
         self, request: TestbedRequest, profile: TrafficProfile, generator_facts: Mapping[str, Any]
@@ -340,40 +338,36 @@ class LiveSetUp:
         else:
             own = ((WEST, EAST),)
 
+        generator = {**self.generator.settings.model_dump(mode="json"), **generator_facts}
+        if paths[0].is_reflected:
+            generator["reflectors"] = [str(path.east) for path in paths]
+            growth = (sum(request.growth), 0)
+        else:
+            growth = request.growth_of(profile)
+
+        of_others = {"kind": None, "configured_by": "others"}
+        labels = [hop.label for path in paths for hop in path.hops]
+        load = profile.described_load(
+            [(path.west.name, path.tg_ports[-1].name) for path in paths],
+            encapsulation_overhead=request.encapsulation_overhead,
+            growth=growth,
+        )
+
+        # Record: all that a result says of its testbed.
         return Conditions(
             testbed=describe_testbed(request.topology, str(request.file), paths),
             nodes=dict(self.facts),
             controller=controller_facts(),
-            generator={
-                **self.generator.settings.model_dump(mode="json"),
-                **generator_facts,
-                **(
-                    {"reflectors": [str(path.east) for path in paths]}
-                    if paths[0].is_reflected
-                    else {}
-                ),
-            },
-            duts={
-                hop.label: self.descriptions.get(
-                    hop.label, {"kind": None, "configured_by": "others"}
-                )
-                for path in paths
-                for hop in path.hops
-            },
+            generator=generator,
+            duts={label: self.descriptions.get(label, of_others) for label in labels},
             traffic=profile.described(own),
-            load=profile.described_load(
-                [(path.west.name, path.tg_ports[-1].name) for path in paths],
-                encapsulation_overhead=request.encapsulation_overhead,
-                growth=(sum(request.growth), 0)
-                if paths[0].is_reflected
-                else request.growth_of(profile),
-            ),
+            load=load,
             timing=self._timing(),
             device=request.device,
         )
 
     def _timing(self) -> TrialTiming:
-        # A journal is resumed only with the same timing, word by word.
+        # Record: a journal is resumed only with the same timing, word by word.
         return trial_timing(
             learning="before the search",
             learning_s=traffic.CHECK_DURATION,

@@ -183,14 +183,16 @@ class SimulatedTestbed(Testbed):
             )
 
         directions = profile.transmitting_directions
+        overhead = (self.generator.overhead or 0.0) + ramp
+        faults = None if integrity is Integrity.OFF else self._faults
         measurer = SimulatedMeasurer(
             [self._sut] * directions if self._has_known_truth else self._sut,
             seed=self.generator.seed,
-            overhead=(self.generator.overhead or 0.0) + ramp,
+            overhead=overhead,
             settle=max(self._recovery_time, rest),
             max_rate=self.generator.max_rate,
             directions=directions,
-            faults=None if integrity is Integrity.OFF else self._faults,
+            faults=faults,
         )
         source = SimulatedSource(
             measurer, self._capacity, shared=not self._has_known_truth, seed=self.generator.seed
@@ -217,6 +219,19 @@ class SimulatedTestbed(Testbed):
             "model_per_direction": self._has_known_truth,
         }
 
+        load = profile.described_load(
+            [("port0", "port1")], encapsulation_overhead=self.request.encapsulation_overhead
+        )
+        timing = trial_timing(
+            learning="never",
+            wait_before_s=0.0,
+            wait_after_s=0.0,
+            recovery_s=self._recovery_time,
+            tolerance_s=START_TOLERANCE,
+            negative_loss="does not happen",
+        )
+
+        # Record: all that a result says of its testbed.
         return Conditions(
             testbed=describe_testbed(topology, str(self.request.file), self.request.paths),
             nodes={name: NodeFacts() for name in topology.nodes},
@@ -224,17 +239,8 @@ class SimulatedTestbed(Testbed):
             generator=self.generator.model_dump(mode="json"),
             duts=dict.fromkeys(topology.dut_names, dut),
             traffic=profile.described(),
-            load=profile.described_load(
-                [("port0", "port1")], encapsulation_overhead=self.request.encapsulation_overhead
-            ),
-            timing=trial_timing(
-                learning="never",
-                wait_before_s=0.0,
-                wait_after_s=0.0,
-                recovery_s=self._recovery_time,
-                tolerance_s=START_TOLERANCE,
-                negative_loss="does not happen",
-            ),
+            load=load,
+            timing=timing,
             device=self.request.device,
         )
 

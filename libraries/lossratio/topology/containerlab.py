@@ -44,41 +44,38 @@ _NO_CONTAINERS = frozenset({"bridge", "ovs-bridge", "host", "k8s-kind"})
 _JUNOS = r"(?:et|xe|ge)-0/0/(?P<port>\d+)$"
 _IOS = r"(?:Gi|GigabitEthernet)\s?(?P<port>\d+)$"
 _XR = r"(?:Gi|GigabitEthernet|Te|TenGigE|TenGigabitEthernet)\s?0/0/0/(?P<port>\d+)$"
+# Table: names that kinds give to ports, and the number of the first port: port 3 of offset 1 is eth3.
+_NAMES_OF_PORTS = (
+    ("cisco_asav cisco_ftdv", r"(?:GigabitEthernet|Gi)\s?0/(?P<port>\d+)$", 0),
+    ("cisco_vios", _IOS, 0),
+    ("cisco_c8000v cisco_csr1000v vr-csr vr-cisco_csr1000v", _IOS, 2),
+    ("cisco_cat9kv", r"(?:Gi|GigabitEthernet)\s?1/0/(?P<port>\d+)$", 1),
+    ("cisco_n9kv vr-n9kv vr-cisco_n9kv", r"(?:Ethernet|Et)\s?1/(?P<port>\d+)$", 1),
+    ("cisco_xrv vr-xrv vr-cisco_xrv cisco_xrv9k vr-xrv9k vr-cisco_xrv9k cisco_xrd_vrouter", _XR, 0),
+    ("cjunosevolved juniper_cjunosevolved", r"et-0/0/(?P<port>\d+)$", -3),
+    (
+        "juniper_vjunosevolved juniper_vjunosrouter juniper_vjunosswitch juniper_vmx vr-vmx vr-juniper_vmx "
+        "juniper_vqfx vr-vqfx vr-juniper_vqfx juniper_vsrx vr-vsrx vr-juniper_vsrx",
+        _JUNOS,
+        0,
+    ),
+    ("arista_veos vr-veos vr-arista_veos", r"(?:Et|Ethernet)1/(?P<port>\d+)$", 1),
+    ("aruba_aoscx vr-aoscx vr-aruba_aoscx", r"1/1/(?P<port>\d+)$", 1),
+    ("ciena_saos vr-ciena_saos", r"(?P<port>[1-9]\d*)$", 1),
+    ("f5_bigip-ve", r"1\.(?P<port>\d+)$", 1),
+    ("fortinet_fortigate", r"port(?P<port>\d+)$", 2),
+    ("freebsd", r"vtnet(?P<port>\d+)$", 1),
+    ("openbsd", r"vio(?P<port>\d+)$", 1),
+    ("mikrotik_ros vr-ros vr-mikrotik_ros", r"ether(?P<port>\d+)$", 2),
+    ("nokia_sros vr-sros vr-nokia_sros", r"1/1/(?:c(?=\d+/1$))?(?P<port>\d+)(?:/1)?$", 1),
+    ("nvidia_cumulusvx", r"swp(?P<port>\d+)$", 1),
+    ("paloalto_panos vr-pan vr-paloalto_panos", r"Ethernet1/(?P<port>\d+)$", 1),
+    ("spirent_stc", r"port(?P<port>[1-9])$", 1),
+)
 _ALIASES = tuple(
     (frozenset(kinds.split()), re.compile(pattern), offset)
-    for kinds, pattern, offset in (
-        ("cisco_asav cisco_ftdv", r"(?:GigabitEthernet|Gi)\s?0/(?P<port>\d+)$", 0),
-        ("cisco_vios", _IOS, 0),
-        ("cisco_c8000v cisco_csr1000v vr-csr vr-cisco_csr1000v", _IOS, 2),
-        ("cisco_cat9kv", r"(?:Gi|GigabitEthernet)\s?1/0/(?P<port>\d+)$", 1),
-        ("cisco_n9kv vr-n9kv vr-cisco_n9kv", r"(?:Ethernet|Et)\s?1/(?P<port>\d+)$", 1),
-        (
-            "cisco_xrv vr-xrv vr-cisco_xrv cisco_xrv9k vr-xrv9k vr-cisco_xrv9k cisco_xrd_vrouter",
-            _XR,
-            0,
-        ),
-        ("cjunosevolved juniper_cjunosevolved", r"et-0/0/(?P<port>\d+)$", -3),
-        (
-            "juniper_vjunosevolved juniper_vjunosrouter juniper_vjunosswitch juniper_vmx vr-vmx vr-juniper_vmx "
-            "juniper_vqfx vr-vqfx vr-juniper_vqfx juniper_vsrx vr-vsrx vr-juniper_vsrx",
-            _JUNOS,
-            0,
-        ),
-        ("arista_veos vr-veos vr-arista_veos", r"(?:Et|Ethernet)1/(?P<port>\d+)$", 1),
-        ("aruba_aoscx vr-aoscx vr-aruba_aoscx", r"1/1/(?P<port>\d+)$", 1),
-        ("ciena_saos vr-ciena_saos", r"(?P<port>[1-9]\d*)$", 1),
-        ("f5_bigip-ve", r"1\.(?P<port>\d+)$", 1),
-        ("fortinet_fortigate", r"port(?P<port>\d+)$", 2),
-        ("freebsd", r"vtnet(?P<port>\d+)$", 1),
-        ("openbsd", r"vio(?P<port>\d+)$", 1),
-        ("mikrotik_ros vr-ros vr-mikrotik_ros", r"ether(?P<port>\d+)$", 2),
-        ("nokia_sros vr-sros vr-nokia_sros", r"1/1/(?:c(?=\d+/1$))?(?P<port>\d+)(?:/1)?$", 1),
-        ("nvidia_cumulusvx", r"swp(?P<port>\d+)$", 1),
-        ("paloalto_panos vr-pan vr-paloalto_panos", r"Ethernet1/(?P<port>\d+)$", 1),
-        ("spirent_stc", r"port(?P<port>[1-9])$", 1),
-    )
+    for kinds, pattern, offset in _NAMES_OF_PORTS
 )
-"""Names that kinds give to ports, and the number of the first port: port 3 of offset 1 is eth3."""
 _SRLINUX = re.compile(r"ethernet-(?P<card>\d+)/(?P<port>\d+)(?:/(?P<channel>\d+))?$")
 _SRSIM = re.compile(
     r"(?P<card>\d+)/(?:x(?P<xiom>\d+)/)?(?P<mda>\d+)(?:/c(?P<connector>\d+))?/(?P<port>\d+)$"

@@ -199,15 +199,14 @@ def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
             f"{', '.join(secrets)} {'is' if len(secrets) == 1 else 'are'}",
         )
 
+    if isinstance(nodes, dict):
+        nodes = {name: _node(node) for name, node in nodes.items()}
+
     return {
         "format": "lossratio-topology/1",
         "name": re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem).lstrip("_.-") or "csit",
         "description": f"FD.io CSIT's topology {path.name}.",
-        "nodes": _without_dangling_links(
-            {name: _node(node) for name, node in nodes.items()}
-            if isinstance(nodes, dict)
-            else nodes
-        ),
+        "nodes": _without_dangling_links(nodes),
     }
 
 

@@ -297,28 +297,24 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
             f"{source}: the lab's own addresses cannot be taken: it does not say the addresses of both links of "
             "the generator. Leave --addresses out, or add 'address' and 'gateway' to the topology file by hand."
         )
+
+    reach = {"netns": own} if path.tg is None else lab.nodes[path.tg].reach
+    generator = {"kind": "afpacket"}
+    known = {"TG": {"type": "TG", **reach, "generator": generator, "interfaces": interfaces[""]}}
+    for dut in path.duts:
+        known[names[dut]] = {
+            "type": "DUT",
+            **lab.nodes[dut].reach,
+            "model": lab.nodes[dut].kind,
+            "interfaces": interfaces[dut],
+        }
+
     return {
         "format": "lossratio-topology/1",
         **({"addresses": "lab"} if lab_addresses else {}),
         "name": re.sub(r"[^A-Za-z0-9_.-]", "_", lab.name).lstrip("_.-") or "lab",
         "description": f"Lab {lab.name} of {lab.tool}, from {source.name}.",
-        "nodes": {
-            "TG": {
-                "type": "TG",
-                **({"netns": own} if path.tg is None else lab.nodes[path.tg].reach),
-                "generator": {"kind": "afpacket"},
-                "interfaces": interfaces[""],
-            },
-            **{
-                names[dut]: {
-                    "type": "DUT",
-                    **lab.nodes[dut].reach,
-                    "model": lab.nodes[dut].kind,
-                    "interfaces": interfaces[dut],
-                }
-                for dut in path.duts
-            },
-        },
+        "nodes": known,
     }
 
 

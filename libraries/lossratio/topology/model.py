@@ -116,6 +116,7 @@ class NicModel:
         return f"nic_{self.name.lower()}"
 
 
+# Table: CSIT's limits of network cards.
 _MODELS = (
     NicModel("Intel-X520-DA2", 14_880_952, 10e9),
     NicModel("Intel-X710", 14_880_952, 10e9),

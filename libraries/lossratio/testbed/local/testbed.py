@@ -256,9 +256,13 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
         tools = find_tools()
         directory, lock = state.create_directory(topology.name)
         username = _username()
+        mtu = {} if topology.mtu is None else {"mtu": topology.mtu}
+        others = tuple(name for name in topology.nodes if name != topology.tg_name)
+        links = [(_end(one), _end(other)) for one, other in topology.links().values()]
+        # Record: what the holder makes.
         plan = Plan(
             nodes=tuple(topology.nodes),
-            links=tuple((_end(one), _end(other)) for one, other in topology.links().values()),
+            links=tuple(links),
             tools=tools,
             directory=str(directory),
             lock=lock,
@@ -267,10 +271,8 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
             home=_home(),
             privileged=is_privileged(),
             keep=keep,
-            **({} if topology.mtu is None else {"mtu": topology.mtu}),
-            take_xdp_frames=tuple(
-                name for name in topology.nodes if name != topology.tg_name and _has_xdp(topology)
-            ),
+            **mtu,
+            take_xdp_frames=others if _has_xdp(topology) else (),
         )
 
         with launch(plan, topology.name) as holder:

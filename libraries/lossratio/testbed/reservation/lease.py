@@ -95,14 +95,17 @@ def make_claim(
     tg = topology.nodes[topology.tg_name]
     # All namespaces of a machine share its directory of reservations.
     place = tg.netns or tg.container
+    name = reservation.name
+    if place is not None:
+        name = re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100]
+
+    owner = os.environ.get(OWNER_VARIABLE) or f"{getpass.getuser()}@{socket.gethostname()}"
     return Claim(
-        name=reservation.name
-        if place is None
-        else re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100],
+        name=name,
         directory=reservation.directory or default,
         python=getattr(tg.generator, "python", "python3"),
         seconds=seconds or reservation.lease,
-        owner=os.environ.get(OWNER_VARIABLE) or f"{getpass.getuser()}@{socket.gethostname()}",
+        owner=owner,
         purpose=purpose,
         token=os.environ.get(TOKEN_VARIABLE) or None,
     )
