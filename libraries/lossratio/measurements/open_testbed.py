@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lossratio.errors import LossRatioError
 from lossratio.measurements.measure import RequestedKind
 from lossratio.measurements.measurement import TestPlace
 from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name
@@ -56,6 +57,7 @@ class OpenTestbed(Testbed):
         self._testbed = self._opened()
         self._name = self._testbed.request.topology.name
         self._is_open = True
+        self._is_closed = False
 
     @property
     def results(self) -> tuple[TestResult, ...]:
@@ -79,6 +81,8 @@ class OpenTestbed(Testbed):
         """Stops all traffic, and puts the nodes back to their earlier state."""
         if self._is_open:
             self._testbed.close()
+        self._is_open = False
+        self._is_closed = True
 
     def __enter__(self) -> OpenTestbed:
         return self
@@ -139,7 +143,17 @@ class OpenTestbed(Testbed):
         return open_plain(self._file, dut=dut, options=options, **self._settings)
 
     def _with(self, dut: str | None, options: AnyOptions | None) -> Testbed:
-        """The testbed with this kind of DUT, which is set up unless it is there already."""
+        """The testbed with this kind of DUT, which is set up unless it is there already.
+
+        Raises:
+            LossRatioError: If it was closed, or the set-up failed.
+        """
+        if self._is_closed:
+            raise LossRatioError(
+                f"The testbed {self._name} is closed. Open it again with open_testbed, and measure inside of its with "
+                "block, or before close()."
+            )
+
         wanted = (dut, dict(options or {}))
         if wanted not in ((None, {}), self._dut):
             from lossratio.testbed import dut_request
@@ -154,7 +168,7 @@ class OpenTestbed(Testbed):
 
     def _open(self) -> Testbed:
         """The testbed. After a set-up that failed it is opened anew, or gives the reason again."""
-        if not self._is_open:
+        if not self._is_open and not self._is_closed:
             self._testbed = self._opened()
             self._is_open = True
         return self._testbed

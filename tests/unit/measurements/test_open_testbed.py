@@ -153,3 +153,12 @@ def test_the_notebook_shows_what_its_cells_give():
     assert len(outputs) == 4
     now = module.executed(json.loads(json.dumps(written)))
     assert now == written
+
+
+def test_a_testbed_that_was_closed_measures_nothing_and_says_so(tmp_path):
+    with open_testbed("simulated", results=tmp_path) as testbed:
+        testbed.mrr("64B", trials=1)
+    with pytest.raises(LossRatioError, match="The testbed simulated is closed"):
+        testbed.mrr("64B", dut="linux_bridge")
+    assert (testbed.request.topology.name, len(testbed.results)) == ("simulated", 1)
+    testbed.close()
