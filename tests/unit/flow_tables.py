@@ -275,6 +275,7 @@ class TabledTestbed:
             sent_frames=count,
             received_frames=answered.count(True),
             unanswered_frames=unanswered,
+            left_frames=(len(self._opened), answered.count(True)) if trial.exchange.answers == "opened" else (),
             # The last one leaves before the duration is over.
             elapsed_s=(count - 0.5) / trial.load,
         )

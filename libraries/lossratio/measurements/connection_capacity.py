@@ -17,7 +17,12 @@ from lossratio.measurements import (
     SettingsOf,
     TestPlace,
 )
-from lossratio.measurements.connections import OpeningRequest, check_flows, percentiles
+from lossratio.measurements.connections import (
+    OpeningRequest,
+    check_flows,
+    lines_of_losses,
+    percentiles,
+)
 from lossratio.measurements.repeated_search import RepeatedSearch, ending_where_unknown, is_lossless
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
@@ -249,6 +254,7 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
             )
             ends = f"{values.percentile_1_connections:,.6g}, {values.percentile_99_connections:,.6g} connections"
             yield value_line("1st, 99th percentile", ends)
+        yield from lines_of_losses(result)
 
     def values(self, result: ConnectionCapacityResult) -> Mapping[str, Any]:
         """The median; only a lower bound where no connection was lost."""

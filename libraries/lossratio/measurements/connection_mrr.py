@@ -14,6 +14,7 @@ from lossratio.measurements.connections import (
     CONNECTIONS_PER_SECOND,
     OfConnectionRates,
     OpeningRequest,
+    lines_of_losses,
 )
 from lossratio.measurements.mrr import (
     MRR_TRIAL_DURATION,
@@ -131,6 +132,7 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
             yield value_line(
                 "lost", f"{lost}; {found.unsent_connections:,} unsent, which is no loss"
             )
+        yield from lines_of_losses(result)
 
     def aspects(self, result: ConnectionMrrResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The rate, and the duration of trials."""

@@ -171,6 +171,7 @@ class ConnectionRateView(ThroughputView):
                 yield f"  a trial of {seconds:g} s at the lower bound opened {bound * seconds:,.0f} connections"
                 if frames := _frames_of_transaction(result):
                     yield value_line("frames, both ways", bound * frames, FRAMES_PER_SECOND)
+        yield from connections.lines_of_losses(result)
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal, in connections per second."""

@@ -9,6 +9,7 @@ from lossratio.measurements.connections import (
     OpeningRequest,
     as_cps,
     in_connections,
+    lines_of_losses,
 )
 from lossratio.measurements.soak.measure import SoakRequest, SoakSearch
 from lossratio.measurements.soak.result import SoakResult
@@ -67,6 +68,7 @@ class ConnectionSoakView(SoakView):
             yield value_line(name, rate.per_interface_fps, self.measured_in)
         yield value_line("95 % interval, from", found.least_95.per_interface_fps, self.measured_in)
         yield value_line("95 % interval, to", found.most_95.per_interface_fps, self.measured_in)
+        yield from lines_of_losses(result)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
         """The critical rate, with its interval as bounds."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import ceil, floor, lcm
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -15,7 +16,7 @@ from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.quantities import FrameRate
 from lossratio.records import Rate
-from lossratio.results import Finding
+from lossratio.results import Finding, TestResult, value_line
 from lossratio.trials import (
     Exchange,
     Integrity,
@@ -274,6 +275,41 @@ def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None
             f"The addresses and ports of {profile.name} make {profile.flows:,} connections, and {connections:,} would "
             f"be opened in one trial. {way_out}, or take a profile with more flows, such as ethip4-udp-connections."
         )
+
+
+_FIRST_PASSES = {
+    True: ("the SYN", "the SYN-ACK", "the ACK"),
+    False: ("the first frame", "the answer"),
+}
+"""The first frames over each connection, by whether they are of TCP."""
+
+
+def lines_of_losses(result: TestResult) -> Iterator[str]:
+    """A line on how connections ended, and on what else came back over them; nothing where all was as it must be.
+
+    It is about the trials whose generator has sent everything, as no frame is missing there for another reason.
+    """
+    whole = [trial for trial in result.trials if not trial.unsent_frames]
+    ways = [way for trial in whole for way in trial.directions if way.left_frames]
+    names = _FIRST_PASSES["TCP" in result.conditions.traffic.frame_format]
+    lost = Counter[int]()
+    for way in ways:
+        before = (way.sent_frames, *way.left_frames)
+        lost.update({place: before[place] - left for place, left in enumerate(way.left_frames)})
+
+    ends = [
+        f"{count:,} with {names[place] if place < len(names) else f'frame {place + 1}'}"
+        for place, count in sorted(lost.items())
+        if count > 0
+    ]
+    besides = {
+        "answered from other addresses": sum(way.misdelivered_frames for way in ways),
+        "late, and not lost": sum(trial.late_frames or 0 for trial in whole),
+        "frames that came twice": sum(way.duplicated_frames for way in ways),
+    }
+    ends += [f"{count:,} {what}" for what, count in besides.items() if count]
+    if ends:
+        yield value_line("connections ended", "; ".join(ends))
 
 
 def percentiles(values: Iterable[float]) -> tuple[float, float, float]:

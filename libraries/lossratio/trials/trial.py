@@ -306,6 +306,9 @@ class DirectionCounters(Observed):
     """The largest error of these times, where cards stamp frames; None: they do not."""
     unanswered_frames: Frames | None = None
     """Those of the lost frames that arrived, and whose answer did not come back; None: frames are not answered."""
+    left_frames: tuple[Frames, ...] = ()
+    """Connections of which no frame was missing, after each pass over all of them: the first frames, their answers, and
+    so on; empty: frames open no connections, or the generator does not say it."""
     streams: tuple[StreamCounters, ...] = ()
     """Counters of its streams; empty: the generator does not count them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from flow_tables import (
@@ -29,9 +30,11 @@ from lossratio.measurements import measure
 from lossratio.measurements.connection_capacity import CapacityRequest, ConnectionCapacity
 from lossratio.measurements.connection_mrr import ConnectionMrr, ConnectionMrrRequest
 from lossratio.measurements.connection_rate import ConnectionRate, ConnectionRateRequest
+from lossratio.measurements.connections import lines_of_losses
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import Outcome, findings_of
 from lossratio.traffic import load_profile
+from lossratio.trials import DirectionCounters
 
 PROFILE = load_profile("ethip4-udp-connections", frame_size=100)
 WIDTH = 0.02
@@ -117,3 +120,30 @@ def test_a_connection_mrr_is_never_above_what_was_offered(tmp_path, load):
     result = measure(ConnectionMrr(), TabledTestbed(Plain(10**6), tmp_path), request, place(tmp_path / "run"))
     assert result.connections.mean_per_second == pytest.approx(load)
     assert result.connections.mean_per_second <= load * (1.0 + 1e-12)
+
+
+def counted(left, late=0, unsent=0, **more):
+    """A trial of 100 connections, of which so many were left after each pass."""
+    way = DirectionCounters("a>b", 100, 100, left[-1], left_frames=left, **more)
+    return SimpleNamespace(directions=(way,), late_frames=late, unsent_frames=unsent)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "trials", "line"),
+    [
+        ("UDP", [counted((100, 100))], None),
+        ("UDP", [counted((90, 90)), counted((95, 80))], "15 with the first frame; 15 with the answer"),
+        ("UDP", [counted((100, 60), misdelivered_frames=40)], "40 with the answer; 40 answered from other addresses"),
+        ("UDP", [counted((100, 70), late=30)], "30 with the answer; 30 late, and not lost"),
+        ("UDP", [counted((100, 100), duplicated_frames=7)], "7 frames that came twice"),
+        ("TCP", [counted((100, 98, 48, 48))], "2 with the SYN-ACK; 50 with the ACK"),
+        ("TCP", [counted((100, 100, 100, 100, 1))], "99 with frame 5"),
+        # What the tester did not send is missing for another reason.
+        ("UDP", [counted((100, 0), unsent=1)], None),
+    ],
+)
+def test_the_report_says_how_connections_ended(protocol, trials, line):
+    traffic = SimpleNamespace(frame_format=f"Ethernet II, IPv4, {protocol}")
+    result = SimpleNamespace(trials=trials, conditions=SimpleNamespace(traffic=traffic))
+    said = [text.split(maxsplit=2)[2] for text in lines_of_losses(result)]
+    assert said == ([] if line is None else [line])

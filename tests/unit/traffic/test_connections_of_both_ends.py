@@ -104,6 +104,56 @@ def test_no_answers_are_sent_again_where_no_connection_was_established(agent, br
     assert (counters.intended_frames, counters.sent_frames) == (0, 0)
 
 
+def test_answers_that_come_twice_are_counted_and_their_connections_are_established(agent, bridged):
+    configure(agent, 100, profile="ethip4-udp-connections")
+    copy = 'type filter hook ingress device "dut1" priority 0;\ndup to "dut0"\nfwd to "dut0"'
+    bridged.run("dut1", "nft", "-f", "-", input=f"table netdev faults {{\nchain one {{\n{copy}\n}}\n}}\n")
+    (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
+    assert (counters.received_frames, counters.duplicated_frames) == (COUNT, COUNT)
+    assert counters.left_frames == (COUNT, COUNT)
+
+
+def test_answers_from_another_port_are_of_their_connections(agent, bridged):
+    configure(agent, 100, profile="ethip4-udp-connections")
+    hook = 'type filter hook ingress device "dut1" priority 0;'
+    rule = "udp dport < 2024 udp sport set 7777"
+    bridged.run("dut1", "nft", "-f", "-", input=f"table netdev faults {{\nchain one {{\n{hook}\n{rule}\n}}\n}}\n")
+    (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
+    assert counters.misdelivered_frames == counters.unanswered_frames == COUNT - counters.received_frames == 1000
+    assert counters.left_frames == (COUNT, COUNT - 1000)
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ("tcp flags & (syn | ack) == syn tcp dport 0-65535 tcp sport < 1524", (1500, 1500, 1500, 1500, 1500)),
+        # A device that is half-open, and one that forgets in the midst.
+        ("tcp flags == ack ip length < 80 tcp sport < 1524", (2000, 2000, 1500, 1500, 1500)),
+        ("ip length > 80 tcp sport < 1524", (2000, 2000, 2000, 1500, 1500)),
+    ],
+)
+def test_the_pass_in_which_connections_end_is_known(agent, bridged, condition, left):
+    configure(agent, 100, profile="ethip4-tcp-connections")
+    drop(bridged, "dut0", condition)
+    (counters,) = whole(agent.connect, RATE, COUNT, Exchange(data_frames=1))
+    assert counters.left_frames == left
+    assert counters.received_frames == left[-1]
+
+
+def test_answers_that_come_late_are_of_the_exchange_before(agent, bridged):
+    configure(agent, 100, settle_time=0.05, profile="ethip4-udp-connections")
+    shaper = ("dev", "dut0", "root", "tbf", "burst", "2000", "limit", "100m", "rate")
+    bridged.run("dut1", "tc", "qdisc", "add", *shaper, "2mbit")
+    (first,) = agent.connect(RATE, 1000, Exchange())
+    missing = 1000 - first.received_frames
+    assert missing > 0
+    bridged.run("dut1", "tc", "qdisc", "change", *shaper, "1gbit")
+    late = agent.late_frames(2.0)
+    (second,) = agent.connect(RATE, 1000, Exchange())
+    assert sum(late.values()) + second.late_frames == missing
+    assert second.received_frames == 1000
+
+
 def test_throughput_of_both_ends_at_once_is_refused_as_each_sends_in_its_turn(agent, bridged):
     configure(agent, 100, profile="ethip4-udp-connections")
     kind, message = refused(agent, established=True)

@@ -72,9 +72,12 @@ class _End:
         self.name = port.name
         self._rows = np.frombuffer(mmap.mmap(-1, frames.flows * self._start), dtype=np.uint8).reshape(-1, self._start)
         self._has_arrived = np.empty(0, dtype=bool)
+        self._is_strange = np.empty(0, dtype=bool)
+        self._is_over = True
+        self.late = self.copies = 0
         self._expected: Callable[[Numbers], Bytes] | None = None
         self._change: Callable[[Bytes], Bytes] | None = None
-        self.strangers = self.overlooked = 0
+        self.overlooked = 0
         cycle = FrameCycle(
             setup.cycle.data[:_RING_FRAMES], setup.cycle.lengths[:_RING_FRAMES], Replies(self._rows, frames.flows)
         )
@@ -97,16 +100,22 @@ class _End:
         what this end keeps; None: nobody needs them.
         """
         self.end()
-        self._ring.release(len(self._ring.captured()))
+        self.note()
         self._ring.overlooked()
         self._has_arrived = np.zeros(most, dtype=bool)
+        self._is_strange = np.zeros(most, dtype=bool)
+        self._is_over = False
         self._expected = expected
         self._change = change
-        self.strangers = 0
         let_tag_through(self._ring.socket, self._place, tag)
 
     def end(self) -> None:
         let_nothing_through(self._ring.socket)
+
+    @property
+    def strangers(self) -> int:
+        """Connections of which a frame arrived with other addresses, and none with its own."""
+        return int((self._is_strange & ~self._has_arrived).sum())
 
     def note(self) -> None:
         """Takes the frames out of the ring, so that there is room for more."""
@@ -117,25 +126,33 @@ class _End:
         end = self._start + TAG_BYTES
         contents = captured.contents(end)
         numbers = words_at(contents, end - 4)
-        is_new = numbers < len(self._has_arrived)
-        is_new[is_new] = ~self._has_arrived[numbers[is_new]]
+        is_known = numbers < len(self._has_arrived)
+        is_new = is_known.copy()
+        is_new[is_known] = ~self._has_arrived[numbers[is_known]]
+        is_own = is_new.copy()
 
-        if self._expected is not None:
-            is_own = (contents[is_new][:, self._ends] == self._expected(numbers[is_new])[:, self._ends]).all(axis=1)
-            self.strangers += len(is_own) - int(is_own.sum())
-            is_new[is_new] = is_own
+        if self._expected is not None and not self._is_over:
+            ends = self._expected(numbers[is_new])[:, self._ends]
+            is_own[is_new] = (contents[is_new][:, self._ends] == ends).all(axis=1)
+            self._is_strange[numbers[is_new & ~is_own]] = True
 
-        self._has_arrived[numbers[is_new]] = True
-        if self._change is not None:
+        own = numbers[is_own]
+        arrived = len(np.unique(own))
+        self._has_arrived[own] = True
+        if self._is_over and self._expected is not None:
+            self.late += arrived
+        elif not self._is_over:
+            self.copies += int(is_known.sum()) - int(is_new.sum()) + len(own) - arrived
+        if self._change is not None and not self._is_over:
             # Answers are made while other frames arrive, and so take no time when all have.
-            self._rows[numbers[is_new]] = self._change(contents[is_new, : self._start])
+            self._rows[own] = self._change(contents[is_own, : self._start])
 
         self._ring.release(len(captured))
 
     def arrived(self) -> Numbers:
-        """Numbers of the connections whose frames arrived until now, in their order; later ones do not count."""
+        """Numbers of the connections whose frames arrived until now, in their order; later ones are late."""
         self.note()
-        self.end()
+        self._is_over = True
         numbers: Numbers = np.flatnonzero(self._has_arrived)
         # Nobody knows which connections these frames were of.
         self.overlooked += min(self._ring.overlooked(), len(self._has_arrived) - len(numbers))
@@ -144,11 +161,13 @@ class _End:
     def are_late(self, tag: int) -> bool:
         """Whether frames with a tag, or others like them, arrive after all; it waits for the first ones."""
         let_tag_through(self._ring.socket, self._place, tag)
+        self._is_over = False
         end = time.monotonic() + _LATE_SECONDS
         while not (self._has_arrived.any() or self.strangers) and time.monotonic() < end:
             time.sleep(_LATE_LOOK)
             self.note()
         self.end()
+        self._is_over = True
         return bool(self._has_arrived.any())
 
     def headers(self, numbers: Numbers) -> Bytes:
@@ -198,13 +217,20 @@ class Conversation:
         self._passes: list[Pass] = []
         self._first = 0
         self._is_patient = False
+        self._late_seen = 0
+        self._strangers = 0
+        self.late_before = 0
+        """Connections of exchanges before whose answers came late, and that nobody was told of until this one."""
+        self.left: list[int] = []
+        """Connections of which all frames had arrived, after each pass."""
         self._alive = np.empty(0, dtype=np.int64)
 
     def begin(self, tag: int, connections: int, exchange: Exchange) -> None:
         """Forgets all connections, and notes those that are opened by frames with a tag."""
         self._passes = passes_of(exchange, is_tcp=self._tcp is not None)
         self._is_patient = exchange.is_complete
-        self._initiator.overlooked = self._responder.overlooked = 0
+        self.late_before = self.late()
+        self._begin_passes()
         self._responder.begin(tag, connections, None, self._change(*self._passes[:2]))
 
     def note(self) -> None:
@@ -224,6 +250,7 @@ class Conversation:
         """
         self._first = first
         self._alive = opened = self._responder.arrived()
+        self.left = [len(opened)]
         self._responder.keep(opened)
         for number, (before, now) in enumerate(zip(self._passes, self._passes[1:])):
             if not len(self._alive):
@@ -250,10 +277,36 @@ class Conversation:
             if is_silent and count >= _LEAST_SILENT and not receives.are_late(tag):
                 raise _silence(receives, count)
 
+            self._strangers += receives.strangers
             self._alive = self._alive[arrived]
+            self.left.append(len(arrived))
             if len(arrived) < count:
                 sends.keep(arrived)
                 receives.keep(arrived)
+
+    def late(self) -> int:
+        """Connections that a frame was missing of, and whose frame came late, as far as no earlier call had them."""
+        self.note()
+        late = self._initiator.late + self._responder.late
+        new = late - self._late_seen
+        self._late_seen = late
+        return new
+
+    @property
+    def strangers(self) -> int:
+        """Connections that ended as a frame over them came with other addresses."""
+        return self._strangers
+
+    @property
+    def copies(self) -> int:
+        """Further copies of frames."""
+        return self._initiator.copies + self._responder.copies
+
+    def _begin_passes(self) -> None:
+        for end in (self._initiator, self._responder):
+            end.overlooked = end.copies = 0
+        self._strangers = 0
+        self.left = []
 
     def answers_again(
         self, load: float, next_tag: Callable[[], int], *, is_unasked: bool
@@ -273,7 +326,7 @@ class Conversation:
             expected = lambda numbers: self._from_elsewhere(asked(numbers))  # noqa: E731
 
         tag = next_tag()
-        self._initiator.overlooked = self._responder.overlooked = 0
+        self._begin_passes()
         self._initiator.begin(tag, count, expected, None)
         yield self._responder.sender, self._order(load, count, tag, self._length(self._passes[1]))
         arrived = self._initiator.arrived()

@@ -177,7 +177,8 @@ class ActiveDirection:
     def late(self) -> int:
         """Frames that came back since they were counted; none of a trial that failed before that."""
         late_probes = self._probe.late() if self._probe is not None else 0
-        return self._returns.late() + late_probes
+        late_answers = self._conversation.late() if self._conversation is not None else 0
+        return self._returns.late() + late_probes + late_answers
 
     def late_of_earlier(self) -> list[int]:
         """Late frames of the traffic before, of that before that..., since `counters` or this."""

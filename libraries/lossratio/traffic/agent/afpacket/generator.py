@@ -155,7 +155,15 @@ class AfPacketGenerator:
         counters["unsent_frames"] += unsent
         unanswered = max(0, (arrived or 0) + unseen - unsent - alive)
 
-        return [{**counters, "received_frames": alive, "unanswered_frames": unanswered}]
+        counters["late_frames"] += conversation.late_before
+        seen = {
+            "received_frames": alive,
+            "unanswered_frames": unanswered,
+            "duplicated_frames": conversation.copies,
+            "misdelivered_frames": conversation.strangers,
+            "left_frames": conversation.left,
+        }
+        return [{**counters, **seen}]
 
     def _answer_again(
         self, name: str, conversation: Conversation, load: float, exchange: Exchange, check: Check
