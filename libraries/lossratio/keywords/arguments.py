@@ -1,8 +1,9 @@
 """Types of keyword arguments: what people write, converted to plain numbers and objects before a keyword runs."""
 
+import ast
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -35,6 +36,10 @@ class Share(float):
 
 class FrameSize(str):
     """A frame size in bytes, or the name of a mix of sizes."""
+
+
+class FrameSizes(tuple[FrameSize, ...]):
+    """Several frame sizes."""
 
 
 class FormatName(str):
@@ -107,6 +112,20 @@ def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
             return goal_from(value)
         except SearchError as error:
             raise ValueError(str(error)) from error
+
+
+def to_frame_sizes(value: str | Sequence[str | int]) -> FrameSizes:
+    """Frame sizes with commas between them, ``64B,512B,IMIX``, or a list: ``["64B", 1518]``."""
+    sizes: Any = value
+    if isinstance(value, str):
+        sizes = value.split(",")
+        if value.lstrip().startswith(("[", "(")):
+            sizes = ast.literal_eval(value.strip())
+    if not sizes:
+        raise ValueError("There is no frame size. Say e.g. 64B,1518B.")
+    return FrameSizes(
+        to_frame_size(size.strip() if isinstance(size, str) else size) for size in sizes
+    )
 
 
 def to_goal_set(value: str) -> GoalSet:
@@ -186,6 +205,7 @@ CONVERTERS: Mapping[type, Any] = {
     FormatName: to_format_name,
     FrameRate: to_frame_rate,
     FrameSize: to_frame_size,
+    FrameSizes: to_frame_sizes,
     GoalSet: to_goal_set,
     SearchGoal: to_search_goal,
     Share: to_share,

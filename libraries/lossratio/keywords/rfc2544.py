@@ -5,7 +5,13 @@ from pathlib import Path
 from robot.api import logger
 
 from lossratio.errors import TrafficError
-from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
+from lossratio.keywords.arguments import (
+    DEFAULT_PROFILE,
+    FrameRate,
+    FrameSize,
+    FrameSizes,
+    typed_keyword,
+)
 from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import run_keyword
 from lossratio.keywords.session import Doubts, Keywords, announce
@@ -17,7 +23,7 @@ from lossratio.traffic import RFC2544_FRAME_SIZES, load_profile
 from lossratio.trials import Integrity
 from lossratio.units import counted, tests_counted
 
-_FRAME_SIZES = tuple(FrameSize(f"{size}B") for size in RFC2544_FRAME_SIZES)
+_FRAME_SIZES = FrameSizes(FrameSize(f"{size}B") for size in RFC2544_FRAME_SIZES)
 
 
 class Rfc2544Keywords(Keywords):
@@ -27,7 +33,7 @@ class Rfc2544Keywords(Keywords):
     def run_rfc_2544(
         self,
         *tests: rfc2544.Rfc2544Test,
-        frame_sizes: tuple[FrameSize, ...] = _FRAME_SIZES,
+        frame_sizes: FrameSizes = _FRAME_SIZES,
         profile: str = DEFAULT_PROFILE,
         quick: bool = False,
         command: str | None = None,
@@ -59,7 +65,7 @@ class Rfc2544Keywords(Keywords):
         ``rfc2544.csv`` in the output directory. The other arguments are described under `Arguments of measurements`.
 
         | `Run RFC 2544`
-        | `Run RFC 2544`    throughput    back-to-back    frame_sizes=["64B", "1518B", "9000B"]    quick=True
+        | `Run RFC 2544`    throughput    back-to-back    frame_sizes=64B,1518B,9000B    quick=True
         | `Run RFC 2544`    modifier=management    modifier_commands=["snmpget -v2c -c public box sysUpTime.0"]
         """
         profiles = [

@@ -39,5 +39,9 @@ from lossratio.measurements.request import (
     SettingsOf as SettingsOf,
     WarmUp as WarmUp,
 )
-from lossratio.measurements.spread import SECONDS as SECONDS, Spread as Spread
+from lossratio.measurements.spread import (
+    SECONDS as SECONDS,
+    Spread as Spread,
+    time_in_words as time_in_words,
+)
 from lossratio.results import CsitExportError as CsitExportError, csit_rate as csit_rate

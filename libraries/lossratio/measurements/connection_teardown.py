@@ -21,12 +21,17 @@ from lossratio.measurements.connections import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record, Seconds
-from lossratio.results import Finding, MaxLoad, View, value_line
+from lossratio.results import Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, value_line
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
+from lossratio.units import format_milliseconds
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable
     from lossratio.testbed import LoadRange, Ready, Testbed
+
+
+UNSTEADY = 2.0
+"""How many times as long as the shortest repetition the longest one may take without a doubt."""
 
 
 class TeardownRequest(OpeningRequest):
@@ -193,6 +198,21 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
             ends = (values.percentile_1_per_second, values.percentile_99_per_second)
             yield value_line(
                 "1st, 99th percentile", ", ".join(map(CONNECTIONS_PER_SECOND.format, ends))
+            )
+            times = (min(values.times), max(values.times))
+            yield value_line("in", " to ".join(map(format_milliseconds, times)))
+
+    def doubts(
+        self, result: ConnectionTeardownResult, results: Sequence[TestResult]
+    ) -> Iterator[Doubt]:
+        """The doubt that the median stands for little, as repetitions of the same took very different times."""
+        times = () if result.teardown is None else result.teardown.times
+        if times and max(times) > UNSTEADY * min(times):
+            yield Doubt(
+                DoubtKind.UNSTEADY,
+                f"the device took {format_milliseconds(min(times))} to {format_milliseconds(max(times))} for the same "
+                f"{result.settings.connections:,} connections. Delete more of them at once (connections), and look for "
+                "other work on the device",
             )
 
     def aspects(

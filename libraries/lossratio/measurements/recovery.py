@@ -22,6 +22,7 @@ from lossratio.measurements import (
     SettingsOf,
     Spread,
     measure,
+    time_in_words,
 )
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats, Share
@@ -128,6 +129,11 @@ class RecoveryResult(FoundResult):
     reason: str | None
     """Why the result is irregular; null: it is not."""
 
+    @property
+    def frame_spacing_s(self) -> float:
+        """Seconds between two frames after the change: no recovery time shows anything shorter."""
+        return 1.0 / self.after.per_interface_fps
+
 
 def recovery_time(timelines: Sequence[Timeline]) -> RecoveryTime:
     """The recovery time of one repetition, an overload and half of it, by the direction that took longest."""
@@ -153,6 +159,15 @@ def _repetition(output: TrialOutput) -> RecoveryTime:
     missing = missing_frames(output) or MissingFrames()
     counts = {"generator_drop_frames": missing.generator_drops, "late_frames": missing.late}
     return recovery_time(output.timelines).model_copy(update=counts)
+
+
+def average_in_words(result: RecoveryResult) -> str:
+    """The average recovery time, as far as frames can show it; empty: there is none."""
+    if result.recovery is None:
+        return ""
+    if result.recovery.average_s is None:
+        return "none"
+    return time_in_words(result.recovery.average_s, result.frame_spacing_s)
 
 
 class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
@@ -252,9 +267,10 @@ class RecoveryView(View[RecoveryResult]):
         yield value_line(f"overload for {result.settings.duration_s:g} s", result.overload)
         yield value_line("then", result.after)
         values = result.recovery
-        yield from values.lines("average")
+        finest = result.frame_spacing_s
+        yield from values.lines("average", finest=finest)
         times = (time.recovery_s for time in values.times)
-        each = ("not recovered" if time is None else format_milliseconds(time) for time in times)
+        each = ("not recovered" if time is None else time_in_words(time, finest) for time in times)
         yield value_line("times", ", ".join(each))
         if result.resolution_s is not None:
             yield value_line("resolution", format_milliseconds(result.resolution_s))

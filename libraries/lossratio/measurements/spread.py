@@ -12,6 +12,13 @@ SECONDS = Unit("s", lower_is_better=True)
 """The unit of times; the shorter time is the better one."""
 
 
+def time_in_words(seconds: float, finest: float) -> str:
+    """A time, e.g. ``12.345 ms``; or ``below 0.19 ms``, where nothing shorter can be seen (seconds)."""
+    if seconds < finest:
+        return f"below {format_milliseconds(finest)}"
+    return format_milliseconds(seconds)
+
+
 class Spread(Record):
     """The average of all repetitions and their spread; all is null where a repetition has no time."""
 
@@ -37,11 +44,13 @@ class Spread(Record):
             "stdev_s": statistics.stdev(known) if len(known) > 1 else 0.0,
         }
 
-    @property
-    def in_words(self) -> str:
-        """Minimum, maximum and standard deviation; empty: there are none."""
-        values = (self.least_s, self.most_s, self.stdev_s)
-        return ", ".join(format_milliseconds(value) for value in values if value is not None)
+    def in_words(self, finest: float = 0.0) -> str:
+        """Minimum, maximum and standard deviation; empty: there are none. No time is finer than so many seconds."""
+        ends = [
+            time_in_words(end, finest) for end in (self.least_s, self.most_s) if end is not None
+        ]
+        spread = [] if self.stdev_s is None else [format_milliseconds(self.stdev_s)]
+        return ", ".join(ends + spread)
 
     def values(self, limit: float) -> dict[str, float | None]:
         """The average as the value of a finding; without one, the time limit of a repetition is its lower bound."""
@@ -49,8 +58,8 @@ class Spread(Record):
             return {"lower_bound": limit}
         return {"value": self.average_s, "deviation": self.stdev_s}
 
-    def lines(self, label: str, none: str = "0 ms") -> Iterator[str]:
+    def lines(self, label: str, none: str = "0 ms", finest: float = 0.0) -> Iterator[str]:
         """The lines of the console: the average with its label (or the words for none at all), and the spread."""
         if self.average_s is not None:
-            yield value_line(label, format_milliseconds(self.average_s) if self.most_s else none)
-            yield value_line("min, max, stddev", self.in_words)
+            yield value_line(label, time_in_words(self.average_s, finest) if self.most_s else none)
+            yield value_line("min, max, stddev", self.in_words(finest))

@@ -68,6 +68,8 @@ class DoubtKind(str, Enum):
     """One worker or receive queue of the SUT takes far more frames than its share; its limit is not the SUT's."""
     FOREIGN_FRAMES = "foreign frames"
     """Frames that belong to no trial came out of the testbed: they take capacity, and may hide losses."""
+    UNSTEADY = "unsteady times"
+    """Repetitions of the same took very different times, so that their median stands for little."""
     TESTBED_CHANGED = "testbed changed"
     """A node was suspended, starved or paused around a trial that counts nevertheless."""
 

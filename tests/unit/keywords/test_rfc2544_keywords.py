@@ -18,7 +18,7 @@ Recovery
     ${result} =    Measure System Recovery    64B    duration=2 s    limit=1 s    repeats=2    overload=1.2
     Should Be Equal As Numbers    ${result.recovery.average_s}    0
 Some Of All
-    ${run} =    Run RFC 2544    frame loss    recovery    frame_sizes=["64B", "1518B"]    quick=True    max_load=80 kpps
+    ${run} =    Run RFC 2544    frame loss    recovery    frame_sizes=64B, 1518B    quick=True    max_load=80 kpps
     Should Be Equal    ${run.problems}    ${{()}}
 All With A Reset That Fails
     Run RFC 2544    reset    frame_sizes=["64B"]    quick=True    command=false

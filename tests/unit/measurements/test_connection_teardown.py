@@ -11,8 +11,13 @@ from measurement_examples import SIMULATED, place
 
 from lossratio.errors import DutError, SearchError, TesterError
 from lossratio.measurements import measure
-from lossratio.measurements.connection_teardown import ConnectionTeardown, TeardownMeasurer, TeardownRequest
-from lossratio.results import findings_of, message
+from lossratio.measurements.connection_teardown import (
+    ConnectionTeardown,
+    ConnectionTeardownView,
+    TeardownMeasurer,
+    TeardownRequest,
+)
+from lossratio.results import DoubtKind, findings_of, message
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
@@ -102,3 +107,14 @@ def test_the_kernel_forgets_all_connections_of_a_nat(tmp_path):
     assert "tear-down of 5,000 connections" in message(result)
     assert re.search(r"1st, 99th percentile +[\d,.]+ connections/s, [\d,.]+ connections/s\n", message(result))
     assert [trial.forgotten_s for trial in result.trials] == list(result.teardown.times)
+
+
+@pytest.mark.parametrize(("times", "is_doubted"), [((0.034, 0.1, 0.212), True), ((0.1, 0.11, 0.13), False)])
+def test_repetitions_that_took_very_different_times_are_a_doubt(times, is_doubted):
+    result = SimpleNamespace(
+        teardown=SimpleNamespace(times=times), settings=SimpleNamespace(connections=10_000, repeats=3)
+    )
+    doubts = list(ConnectionTeardownView().doubts(result, []))
+    assert [doubt.kind for doubt in doubts] == [DoubtKind.UNSTEADY] * is_doubted
+    if is_doubted:
+        assert "took 34 ms to 212 ms for the same 10,000 connections" in doubts[0].reason

@@ -13,6 +13,7 @@ from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.errors import DutError, SearchError, TrafficError
+from lossratio.measurements import Spread, time_in_words
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery, recovery_time
 from lossratio.measurements.reset import ResetRequest, ResettingMeasurer, command_reset, measure_reset, reset_time
@@ -420,3 +421,17 @@ class TestWithRealFrames:
         assert result.settings.reset_name == "software reset of the devices"
         assert result.reset.average_lost_frames > 0
         assert 0.0 < result.reset.average_s < 0.3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.000008721, "below 0.19 ms"), (0.0, "below 0.19 ms"), (0.00019, "0.19 ms"), (2.0, "2000 ms")],
+)
+def test_no_time_is_finer_than_frames_can_show(seconds, words):
+    assert time_in_words(seconds, 0.00019) == words
+
+
+def test_a_spread_says_where_frames_cannot_show_its_ends():
+    spread = Spread(**Spread.of([0.0001, 0.0003]))
+    assert spread.in_words(0.0002) == "below 0.2 ms, 0.3 ms, 0.14142 ms"
+    assert next(iter(spread.lines("average", finest=0.00025))).endswith("below 0.25 ms")

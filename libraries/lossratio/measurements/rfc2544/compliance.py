@@ -1,10 +1,11 @@
 """Every MUST and SHOULD of RFC 2544, and of the RFCs that update it: what a run made of it, by its facts."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import Literal
+from typing import Final, Literal
 
 from lossratio.measurements.back_to_back import BackToBackResult
 from lossratio.measurements.frame_loss import FrameLoss
@@ -13,8 +14,10 @@ from lossratio.measurements.reset import ResetResult
 from lossratio.measurements.rfc2544.modifiers import Modifier
 from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test, in_words
 from lossratio.measurements.throughput import ThroughputResult
+from lossratio.records import Rate
 from lossratio.results import Conditions, TestResult, integrity_of
 from lossratio.traffic import RFC2544_FRAME_SIZES
+from lossratio.units import format_frame_rate
 
 _RUN_SECONDS, _STREAM_SECONDS = 60.0, 120.0
 _SAME = 1e-6
@@ -31,14 +34,19 @@ class Status(str, Enum):
     """In another way, or not at all."""
     NOT_APPLICABLE = "not applicable"
     """The requirement does not concern this run."""
+    NOT_SEEN = "not seen"
+    """Nothing in the results shows it: it is for the reader to know."""
 
 
 Verdict = tuple[Status, str]
 """What a run made of a requirement, and how it was done, or why it is different."""
 
 _DONE = Status.DONE
-_DIFFERENT = Status.DIFFERENT
+_DIFFERENT: Final = Status.DIFFERENT
 _NO_CASE = Status.NOT_APPLICABLE
+_NOT_SEEN: Final = Status.NOT_SEEN
+_WithoutFacts = Literal[Status.DIFFERENT, Status.NOT_SEEN]
+"""What a requirement can be without a look at the results: nothing is done because somebody says so."""
 
 Judge = Callable[["_Facts"], Verdict]
 """Finds from the facts of a run what became of a requirement."""
@@ -69,7 +77,7 @@ def requirements_of(run: Rfc2544Run) -> tuple[Requirement, ...]:
         rows += (
             of_test
             if is_there
-            else [(f"26.{number}", _S, test.value, _always(_DIFFERENT, _LEFT_OUT))]
+            else [(f"26.{number}", _S, test.value, _in_any_run(_DIFFERENT, _LEFT_OUT))]
         )
     return tuple(
         Requirement(section, level, text, *judge(facts)) for section, level, text, judge in rows
@@ -79,11 +87,13 @@ def requirements_of(run: Rfc2544Run) -> tuple[Requirement, ...]:
 def verdict_of(requirements: tuple[Requirement, ...]) -> str:
     """The compliance in the words of RFC 2544, section 5."""
     different = {item.level for item in requirements if item.status is Status.DIFFERENT}
+    not_seen = {item.level for item in requirements if item.status is Status.NOT_SEEN}
     if "MUST" in different:
         return "not compliant"
+    limit = ", as far as the results show" if "MUST" in not_seen else ""
     if different:
-        return "conditionally compliant"
-    return "unconditionally compliant"
+        return f"conditionally compliant{limit}"
+    return f"unconditionally compliant{limit}"
 
 
 class _Facts:
@@ -99,7 +109,7 @@ class _Facts:
         self.conditions: Conditions | None = self.results[0].conditions if self.results else None
         self.duts = {} if self.conditions is None else self.conditions.duts
         self.links = 1 if self.conditions is None else self.conditions.testbed.links
-        self.has_link_limits = all(
+        self.has_link_limits = bool(self.results) and all(
             result.max_load.theoretical_maximum is not None for result in self.results
         )
         self.learns_routes = any("learned_routes" in dut for dut in self.duts.values())
@@ -131,8 +141,13 @@ def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
     return (_DIFFERENT, why if otherwise is None else otherwise)
 
 
-def _always(status: Status, why: str) -> Judge:
+def _in_any_run(status: _WithoutFacts, why: str) -> Judge:
     return lambda f: (status, why)
+
+
+def _shown_in(facts: Callable[[_Facts], object], why: str = "") -> Judge:
+    """Done where the facts that it is about are there."""
+    return lambda f: _met(facts(f), why, _NOTHING_FOUND)
 
 
 def _sizes(f: _Facts, wanted: Iterable[int]) -> Verdict:
@@ -140,7 +155,13 @@ def _sizes(f: _Facts, wanted: Iterable[int]) -> Verdict:
 
 
 def _burst(name: str, text: str) -> Judge:
-    return lambda f: (_DONE, text.format(getattr(f.bursts[0].settings, name)))
+    def judge(f: _Facts) -> Verdict:
+        stated = [getattr(one.settings, name) for one in f.bursts]
+        if not stated:
+            return _DIFFERENT, _NOTHING_FOUND
+        return _DONE, text.format(stated[0])
+
+    return judge
 
 
 def _one_set_up(f: _Facts) -> Verdict:
@@ -175,7 +196,9 @@ def _examined(how: str) -> Judge:
             for one in f.throughputs
             if (seen := integrity_of(one)) is None or not seen.examined
         ]
-        return _met(not unseen, how, f"no frame was examined: {', '.join(unseen)}")
+        return _met(
+            f.throughputs and not unseen, how, f"no frame was examined: {', '.join(unseen)}"
+        )
 
     return judge
 
@@ -218,7 +241,9 @@ def _theoretical_load(f: _Facts) -> Verdict:
 
 
 def _waits(f: _Facts) -> Verdict:
-    deviations = () if f.conditions is None else f.conditions.timing.deviations
+    if f.conditions is None:
+        return _DIFFERENT, _LEFT_OUT
+    deviations = f.conditions.timing.deviations
     instead = [f"{one.step}: {one.instead} instead of {one.rfc2544}" for one in deviations]
     return _met(not instead, "", "; ".join(instead))
 
@@ -234,7 +259,8 @@ def _durations(f: _Facts) -> Verdict:
         for name, known in durations.items()
         if known and min(known) < _RUN_SECONDS
     ]
-    return _met(not short, "final trials", f"shorter ones: {', '.join(short)}")
+    is_known = any(durations.values())
+    return _met(is_known and not short, "final trials", f"shorter ones: {', '.join(short)}")
 
 
 def _no_loss(f: _Facts) -> Verdict:
@@ -250,7 +276,9 @@ def _repeats(f: _Facts) -> Verdict:
 
 def _tagged(f: _Facts) -> Verdict:
     faults = sum(len(at_load.faults) for at_load in f.latency)
-    return _met(not faults, "", f"no latency of {faults} repeats or directions; see the table")
+    return _met(
+        f.latency and not faults, "", f"no latency of {faults} repeats or directions; see the table"
+    )
 
 
 def _single_frame(f: _Facts) -> Verdict:
@@ -260,7 +288,7 @@ def _single_frame(f: _Facts) -> Verdict:
         for one in at_load.directions
         if one.error is None
     ]
-    if not all(known):
+    if not known or not all(known):
         return _met(
             False,
             "tagged frames during the whole stream; the generator does not report the one in the middle",
@@ -293,7 +321,11 @@ def _burst_repeats(f: _Facts) -> Verdict:
 
 def _at_limit(f: _Facts) -> Verdict:
     names = [one.test.name for one in f.bursts if one.back_to_back and one.back_to_back.is_at_limit]
-    return _met(not names, "none is at the limit", f"reported as 'at least': {', '.join(names)}")
+    return _met(
+        f.bursts and not names,
+        "none is at the limit",
+        f"reported as 'at least': {', '.join(names)}",
+    )
 
 
 def _overload(f: _Facts) -> Verdict:
@@ -316,6 +348,67 @@ def _recoveries(f: _Facts) -> Verdict:
     return (_NO_CASE, "there is no overload")
 
 
+def _from_the_top(f: _Facts) -> Verdict:
+    limits = [
+        (one.max_load.rate, one.max_load.theoretical_maximum)
+        for one in f.run.results_of(Rfc2544Test.FRAME_LOSS)
+    ]
+    if not limits or any(most is None for _, most in limits):
+        return _DIFFERENT, _NO_LIMIT
+    below = [
+        (first.per_interface_fps, most.per_interface_fps)
+        for first, most in limits
+        if most is not None and first.per_interface_fps < most.per_interface_fps * (1 - _SAME)
+    ]
+    problems = []
+    if below:
+        first, most = min(below)
+        problems.append(
+            f"from {format_frame_rate(first)}, and the medium's is {format_frame_rate(most)}"
+        )
+    if not all(loss.is_complete for loss in f.losses):
+        problems.append(_SMALLEST_LOAD)
+    return _met(not problems, "", "; ".join(problems))
+
+
+def _at_the_throughput(test: Rfc2544Test) -> Judge:
+    def judge(f: _Facts) -> Verdict:
+        found = {
+            part.frame_size: part.result.goals[0].throughput
+            for part in f.run.of(Rfc2544Test.THROUGHPUT)
+            if isinstance(part.result, ThroughputResult)
+        }
+        sizes = []
+        for part in f.run.of(test):
+            if part.result is None:
+                continue
+            rate = found.get(part.frame_size)
+            loads = _loads_of(part.result)
+            if rate is None or not loads or any(not _is_same(load, rate) for load in loads):
+                sizes.append(part.frame_size)
+
+        known = f.run.results_of(test)
+        return _met(known and not sizes, "", f"not at it, or there is none: {', '.join(sizes)}")
+
+    return judge
+
+
+def _loads_of(result: TestResult) -> list[Rate]:
+    if isinstance(result, RecoveryResult):
+        return [result.throughput]
+    return [at_load.load for at_load in getattr(result, "latency", ())]
+
+
+def _is_same(one: Rate, other: Rate) -> bool:
+    return math.isclose(one.per_interface_fps, other.per_interface_fps, rel_tol=_SAME)
+
+
+def _modifier_of_routes(f: _Facts) -> Verdict:
+    if f.run.modifier is not Modifier.ROUTING_UPDATES or f.run.modifier_report is None:
+        return _NO_CASE, _NO_MODIFIER
+    return _DONE, "the two commands of the modifier"
+
+
 def _lead(f: _Facts) -> Verdict:
     least = min(one.settings.lead_s for one in f.resets)
     return _met(least >= 15.0, f"{least:g} s")
@@ -328,7 +421,13 @@ _SMALLEST_LOAD = "it ended at the smallest load, without two such trials"
 _OTHER_RUNS = "these are those with a modifier; those without are a run of their own"
 _PER_CENT = "the load is in per cent of the maximum load, as a link has no known speed"
 _ORDER = "time of the last lost frame less time of the change; the RFC has them the other way round"
-_TABLE = _always(_DONE, "")
+_NOTHING_FOUND = "there is nothing to report"
+_GUIDE = "the options are with the conditions; whether they are its guide's, nobody has looked"
+_INFLUENCES = (
+    "the kind of reset and the set-up are reported; what else influences it, nobody has said"
+)
+_WITH_LATENCY = _shown_in(lambda f: [one for one in f.latency if one.directions], "with the table")
+_WITH_BURSTS = _shown_in(lambda f: [one for one in f.bursts if one.back_to_back])
 _M: Level = "MUST"
 _S: Level = "SHOULD"
 
@@ -340,7 +439,8 @@ _GENERAL: tuple[_Row, ...] = (
         "one tester sends and receives",
         lambda f: _met(f.results, "the TG has all ports", _LEFT_OUT),
     ),
-    ("7", _M, "the DUT is set up as its user guide says, the same for all tests", _one_set_up),
+    ("7", _M, "the DUT is set up as its user guide says", _in_any_run(_NOT_SEEN, _GUIDE)),
+    ("7", _M, "the same set-up for all tests", _one_set_up),
     ("7", _M, "version and exact configuration are reported", _configuration),
     (
         "7",
@@ -366,7 +466,7 @@ _GENERAL: tuple[_Row, ...] = (
         "8",
         _S,
         "frames of Appendix C (UDP echo)",
-        _always(_DIFFERENT, "frames of the traffic profile; see conditions"),
+        _in_any_run(_DIFFERENT, "frames of the traffic profile; see conditions"),
     ),
     (
         "9",
@@ -392,7 +492,9 @@ _GENERAL: tuple[_Row, ...] = (
         "11",
         _S,
         "all tests without modifiers first, then with each one alone",
-        lambda f: _met(f.run.modifier is None, "these are those without", _OTHER_RUNS),
+        lambda f: _met(
+            f.results and f.run.modifier is None, "these are those without", _OTHER_RUNS
+        ),
     ),
     ("11.1", _S, "broadcast frames: 1 %", _modifier(Modifier.BROADCAST)),
     (
@@ -404,16 +506,7 @@ _GENERAL: tuple[_Row, ...] = (
     ("11.3", _S, "routing update frames", _modifier(Modifier.ROUTING_UPDATES)),
     ("11.4", _S, "filters: 1, then 25", _modifier(Modifier.FILTERS)),
     ("12", _S, "then random addresses of 256 networks", _modifier(Modifier.ADDRESSES)),
-    (
-        "11.3",
-        _M,
-        "two alternating routing updates",
-        lambda f: (
-            (_DONE, "the two commands of the modifier")
-            if f.run.modifier is Modifier.ROUTING_UPDATES
-            else (_NO_CASE, _NO_MODIFIER)
-        ),
-    ),
+    ("11.3", _M, "two alternating routing updates", _modifier_of_routes),
     (
         "13",
         _M,
@@ -429,7 +522,7 @@ _GENERAL: tuple[_Row, ...] = (
         "15",
         _S,
         "one input and one output port for the full suite",
-        lambda f: _met(f.links == 1, f"{f.links} of each"),
+        lambda f: _met(f.conditions and f.links == 1, f"{f.links} of each"),
     ),
     (
         "16",
@@ -446,7 +539,7 @@ _GENERAL: tuple[_Row, ...] = (
         "21",
         _S,
         "bursts of 16, 64, 256 and 1024 frames",
-        _always(_DIFFERENT, "back-to-back frames only"),
+        _in_any_run(_DIFFERENT, "back-to-back frames only"),
     ),
     ("23", _S, "waits before and after each trial: 2 s, 2 s, 5 s", _waits),
     ("24", _S, "trials of 60 s; searches may use shorter ones", _durations),
@@ -465,13 +558,23 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             "26.1",
             _S,
             "graph over the frame size, with the theoretical rate",
-            lambda f: _met(len(f.throughputs) > 1, "", "one frame size makes no graph"),
+            lambda f: _met(
+                len(f.throughputs) > 1 and f.has_link_limits,
+                "",
+                "one frame size makes no graph" if f.has_link_limits else _NO_LIMIT,
+            ),
         ),
     ),
     Rfc2544Test.LATENCY: (
         ("26.2", _M, "the tester recognises tagged frames", _tagged),
         ("26.2", _M, "at least 20 repeats", _repeats),
-        ("26.2", _M, "the definition of latency is reported", _always(_DONE, "with the table")),
+        (
+            "26.2",
+            _S,
+            "at the throughput of that frame size",
+            _at_the_throughput(Rfc2544Test.LATENCY),
+        ),
+        ("26.2", _M, "the definition of latency is reported", _WITH_LATENCY),
         (
             "26.2",
             _S,
@@ -483,18 +586,13 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             "26.2",
             _S,
             "again with a new destination network each time",
-            _always(_DIFFERENT, "one network"),
+            _in_any_run(_DIFFERENT, "one network"),
         ),
-        ("26.2", _S, "table by frame size", _TABLE),
+        ("26.2", _S, "table by frame size", _WITH_LATENCY),
     ),
     Rfc2544Test.FRAME_LOSS: (
         ("26.3", _M, "steps of 10 % at most", _steps),
-        (
-            "26.3",
-            _S,
-            "from the maximum rate down to two trials without loss",
-            lambda f: _met(all(loss.is_complete for loss in f.losses), "", _SMALLEST_LOAD),
-        ),
+        ("26.3", _S, "from the maximum rate down to two trials without loss", _from_the_top),
         (
             "26.3",
             _M,
@@ -522,22 +620,33 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             "RFC 9004, 6.4",
             _M,
             "rates in frames per second; average, minimum, maximum, standard deviation",
-            _TABLE,
+            _WITH_BURSTS,
         ),
-        ("RFC 9004, 7", _S, "table with the corrected buffer time", _TABLE),
+        ("RFC 9004, 7", _S, "table with the corrected buffer time", _WITH_BURSTS),
         ("RFC 9004, 6.2", _M, "a result at the limit is repeated with a higher limit", _at_limit),
     ),
     Rfc2544Test.RECOVERY: (
         ("26.5", _S, "overload of 110 % for 60 s, then half", _overload),
         ("26.5", _S, "several repeats, and their average", _recoveries),
-        ("26.5", _S, "table by frame size", _always(_DONE, _ORDER)),
+        (
+            "26.5",
+            _S,
+            "at the throughput of that frame size",
+            _at_the_throughput(Rfc2544Test.RECOVERY),
+        ),
+        (
+            "26.5",
+            _S,
+            "table by frame size",
+            _shown_in(lambda f: [one for one in f.recoveries if one.recovery], _ORDER),
+        ),
     ),
     Rfc2544Test.RESET: (
         (
             "26.6",
             _S,
             "directly connected networks only",
-            lambda f: _met(not f.learns_routes, "", "routes are learned"),
+            lambda f: _met(f.resets and not f.learns_routes, "", "routes are learned"),
         ),
         (
             "26.6",
@@ -549,7 +658,7 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             "26.6",
             _S,
             "a statement for each reset",
-            lambda f: _met(all(one.reset for one in f.resets), "", _LEFT_OUT),
+            lambda f: _met(f.resets and all(one.reset for one in f.resets), "", _LEFT_OUT),
         ),
         (
             "RFC 6201, 4",
@@ -561,7 +670,7 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             "RFC 6201, 3",
             _M,
             "influences on the time are reported",
-            lambda f: (_DONE, f.resets[0].settings.reset_name),
+            _in_any_run(_NOT_SEEN, _INFLUENCES),
         ),
     ),
 }

@@ -15,6 +15,7 @@ from lossratio.input_file import parse_json
 from lossratio.measurements import Spread, seconds_in_words
 from lossratio.measurements.back_to_back import BackToBackResult, BackToBackValues
 from lossratio.measurements.latency import delays_of
+from lossratio.measurements.recovery import average_in_words
 from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test, throughput_of
 from lossratio.measurements.throughput import ThroughputResult
@@ -418,8 +419,10 @@ _CHAPTERS = (
             "throughput, fps": lambda one: _fps(one.throughput),
             "overload, fps": lambda one: _fps(one.overload if one.recovery else None),
             "then, fps": lambda one: _fps(one.after if one.recovery else None),
-            "average recovery time": lambda one: _times(one.recovery),
-            "min, max, stddev": lambda one: one.recovery.in_words if one.recovery else "",
+            "average recovery time": average_in_words,
+            "min, max, stddev": lambda one: (
+                one.recovery.in_words(one.frame_spacing_s) if one.recovery else ""
+            ),
             "repeats": lambda one: f"{len(one.recovery.times)}" if one.recovery else "",
             "state": lambda one: one.reason or "measured",
         },
