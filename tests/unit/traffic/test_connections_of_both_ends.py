@@ -176,10 +176,10 @@ def test_too_little_memory_is_an_error_that_says_so_and_the_agent_stays(agent, s
 
 SLOW_NODE = """
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket import connections, generator
+from lossratio.traffic.agent.afpacket import connections, ends, generator
 from lossratio.trials import Exchange
 
-connections._ROOM = 1024
+ends._ROOM = 1024
 # A node that is too busy looks at a ring only when a pass is over.
 connections.Conversation.note = lambda self: None
 profile = load_profile("PROFILE", frame_size=100)

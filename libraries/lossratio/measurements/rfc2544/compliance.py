@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from lossratio.measurements.back_to_back import BackToBackResult
 from lossratio.measurements.frame_loss import FrameLoss
@@ -355,12 +355,14 @@ def _from_the_top(f: _Facts) -> Verdict:
     ]
     if not limits or any(most is None for _, most in limits):
         return _DIFFERENT, _NO_LIMIT
+
     below = [
         (first.per_interface_fps, most.per_interface_fps)
         for first, most in limits
         if most is not None and first.per_interface_fps < most.per_interface_fps * (1 - _SAME)
     ]
     problems = []
+
     if below:
         first, most = min(below)
         problems.append(
@@ -371,32 +373,28 @@ def _from_the_top(f: _Facts) -> Verdict:
     return _met(not problems, "", "; ".join(problems))
 
 
-def _at_the_throughput(test: Rfc2544Test) -> Judge:
-    def judge(f: _Facts) -> Verdict:
-        found = {
-            part.frame_size: part.result.goals[0].throughput
-            for part in f.run.of(Rfc2544Test.THROUGHPUT)
-            if isinstance(part.result, ThroughputResult)
-        }
-        sizes = []
-        for part in f.run.of(test):
-            if part.result is None:
-                continue
-            rate = found.get(part.frame_size)
-            loads = _loads_of(part.result)
-            if rate is None or not loads or any(not _is_same(load, rate) for load in loads):
-                sizes.append(part.frame_size)
+def _at_the_throughput(test: Rfc2544Test, loads_of: Callable[[Any], Iterable[Rate]]) -> Judge:
+    """Whether a test was made at the throughputs of the run; the rates of one of its results are given."""
 
-        known = f.run.results_of(test)
-        return _met(known and not sizes, "", f"not at it, or there is none: {', '.join(sizes)}")
+    def judge(f: _Facts) -> Verdict:
+        found = {size: one.goals[0].throughput for size, one in _by_size(f, Rfc2544Test.THROUGHPUT)}
+        made = _by_size(f, test)
+        elsewhere = []
+        for size, one in made:
+            loads = [*loads_of(one)]
+            rate = found.get(size)
+            if rate is None or not loads or not all(_is_same(load, rate) for load in loads):
+                elsewhere.append(size)
+
+        why = f"not at it, or there is none: {', '.join(elsewhere)}"
+        return _met(made and not elsewhere, "", why)
 
     return judge
 
 
-def _loads_of(result: TestResult) -> list[Rate]:
-    if isinstance(result, RecoveryResult):
-        return [result.throughput]
-    return [at_load.load for at_load in getattr(result, "latency", ())]
+def _by_size(f: _Facts, test: Rfc2544Test) -> list[tuple[str, Any]]:
+    """The results of a test, each with its frame size."""
+    return [(part.frame_size, part.result) for part in f.run.of(test) if part.result is not None]
 
 
 def _is_same(one: Rate, other: Rate) -> bool:
@@ -572,7 +570,9 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             "26.2",
             _S,
             "at the throughput of that frame size",
-            _at_the_throughput(Rfc2544Test.LATENCY),
+            _at_the_throughput(
+                Rfc2544Test.LATENCY, lambda one: (at_load.load for at_load in one.latency)
+            ),
         ),
         ("26.2", _M, "the definition of latency is reported", _WITH_LATENCY),
         (
@@ -632,7 +632,7 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             "26.5",
             _S,
             "at the throughput of that frame size",
-            _at_the_throughput(Rfc2544Test.RECOVERY),
+            _at_the_throughput(Rfc2544Test.RECOVERY, lambda one: [one.throughput]),
         ),
         (
             "26.5",

@@ -8,8 +8,6 @@ An end has one header for each connection: the one that it received, or sends in
 
 from __future__ import annotations
 
-import mmap
-import time
 from dataclasses import replace
 from typing import Callable, Iterator, NamedTuple, Sequence
 
@@ -19,17 +17,14 @@ from ..core.configuration import COMPENSATION_BYTES, FCS_BYTES, TAG_BYTES, Frame
 from ..core.generator import Exchange
 from ..core.links import Link
 from ..core.protocol import AgentError, unsupported
-from .frames import Bytes, FrameCycle, Numbers, Replies, build_frames, complete, sums_of_payloads, tag_bytes
-from .receive import ReceiveRing, let_nothing_through, let_tag_through, ring_slot_bytes, words_at
+from .ends import PORT_BYTES, End
+from .frames import Bytes, Numbers, build_frames, complete, sums_of_payloads, tag_bytes
+from .receive import words_at
 from .sender import Sender, SendOrder
 from .transmit import SenderSetup
 
-_ROOM = 1 << 17
-_PORT_BYTES, _MAC_BYTES = 2, 6
-_AT_ONCE = 1 << 16
-_RING_FRAMES = 1 << 12
+_MAC_BYTES = 6
 _LEAST_SILENT = 10
-_LATE_SECONDS, _LATE_LOOK = 2.0, 0.1
 _OTHER_PORT = 0x80
 _SEQUENCE = 4
 _ACKNOWLEDGEMENT = 8
@@ -63,141 +58,6 @@ def passes_of(exchange: Exchange, *, is_tcp: bool) -> list[Pass]:
     return [*handshake, *back_and_forth, *endings[exchange.closing]]
 
 
-class _End:
-    """A port's end of all connections, made once: closing a ring takes tens of milliseconds, and it forks."""
-
-    def __init__(self, port: Link, frames: FramesSpec, setup: SenderSetup) -> None:
-        self._place, self._start = frames.tag_place, frames.tag_offset
-        self._address, self._port = frames.addresses[0]
-        self.name = port.name
-        self._rows = np.frombuffer(mmap.mmap(-1, frames.flows * self._start), dtype=np.uint8).reshape(-1, self._start)
-        self._has_arrived = np.empty(0, dtype=bool)
-        self._is_strange = np.empty(0, dtype=bool)
-        self._is_over = True
-        self.late = self.copies = 0
-        self._expected: Callable[[Numbers], Bytes] | None = None
-        self._change: Callable[[Bytes], Bytes] | None = None
-        self.overlooked = 0
-        cycle = FrameCycle(
-            setup.cycle.data[:_RING_FRAMES], setup.cycle.lengths[:_RING_FRAMES], Replies(self._rows, frames.flows)
-        )
-        self._setup = replace(setup, interface=port.name, cycle=cycle, drops_beyond=port.kind == "veth")
-        self._sender: Sender | None = None
-        self._ring = ReceiveRing(port, ring_slot_bytes(self._start + TAG_BYTES), _ROOM)
-
-    @property
-    def sender(self) -> Sender:
-        if self._sender is None:
-            self._sender = Sender(self._setup)
-        return self._sender
-
-    def begin(
-        self, tag: int, most: int, expected: Callable[[Numbers], Bytes] | None, change: Callable[[Bytes], Bytes] | None
-    ) -> None:
-        """Forgets what arrived, and notes frames of the first `most` connections, with a tag, from now on.
-
-        `expected` gives headers with their addresses; None: they open connections. `change` makes of arriving headers
-        what this end keeps; None: nobody needs them.
-        """
-        self.end()
-        self.note()
-        self._ring.overlooked()
-        self._has_arrived = np.zeros(most, dtype=bool)
-        self._is_strange = np.zeros(most, dtype=bool)
-        self._is_over = False
-        self._expected = expected
-        self._change = change
-        let_tag_through(self._ring.socket, self._place, tag)
-
-    def end(self) -> None:
-        let_nothing_through(self._ring.socket)
-
-    @property
-    def strangers(self) -> int:
-        """Connections of which a frame arrived with other addresses, and none with its own."""
-        return int((self._is_strange & ~self._has_arrived).sum())
-
-    def note(self) -> None:
-        """Takes the frames out of the ring, so that there is room for more."""
-        captured = self._ring.captured()
-        if not len(captured):
-            return
-
-        end = self._start + TAG_BYTES
-        contents = captured.contents(end)
-        numbers = words_at(contents, end - 4)
-        is_known = numbers < len(self._has_arrived)
-        is_new = is_known.copy()
-        is_new[is_known] = ~self._has_arrived[numbers[is_known]]
-        is_own = is_new.copy()
-
-        if self._expected is not None and not self._is_over:
-            ends = self._expected(numbers[is_new])[:, self._ends]
-            is_own[is_new] = (contents[is_new][:, self._ends] == ends).all(axis=1)
-            self._is_strange[numbers[is_new & ~is_own]] = True
-
-        own = numbers[is_own]
-        arrived = len(np.unique(own))
-        self._has_arrived[own] = True
-        if self._is_over and self._expected is not None:
-            self.late += arrived
-        elif not self._is_over:
-            self.copies += int(is_known.sum()) - int(is_new.sum()) + len(own) - arrived
-        if self._change is not None and not self._is_over:
-            # Answers are made while other frames arrive, and so take no time when all have.
-            self._rows[own] = self._change(contents[is_own, : self._start])
-
-        self._ring.release(len(captured))
-
-    def arrived(self) -> Numbers:
-        """Numbers of the connections whose frames arrived until now, in their order; later ones are late."""
-        self.note()
-        self._is_over = True
-        numbers: Numbers = np.flatnonzero(self._has_arrived)
-        # Nobody knows which connections these frames were of.
-        self.overlooked += min(self._ring.overlooked(), len(self._has_arrived) - len(numbers))
-        return numbers
-
-    def are_late(self, tag: int) -> bool:
-        """Whether frames with a tag, or others like them, arrive after all; it waits for the first ones."""
-        let_tag_through(self._ring.socket, self._place, tag)
-        self._is_over = False
-        end = time.monotonic() + _LATE_SECONDS
-        while not (self._has_arrived.any() or self.strangers) and time.monotonic() < end:
-            time.sleep(_LATE_LOOK)
-            self.note()
-        self.end()
-        self._is_over = True
-        return bool(self._has_arrived.any())
-
-    def headers(self, numbers: Numbers) -> Bytes:
-        rows: Bytes = self._rows[numbers]
-        return rows
-
-    def keep(self, numbers: Numbers) -> None:
-        """Keeps some of the connections only, which have the numbers from 0 on then."""
-        if len(numbers) and numbers[-1] == len(numbers) - 1:
-            return
-        for first in range(0, len(numbers), _AT_ONCE):
-            part = numbers[first : first + _AT_ONCE]
-            self._rows[first : first + len(part)] = self._rows[part]
-
-    def make_next(self, count: int, change: Callable[[Bytes], Bytes]) -> None:
-        """Makes the headers that it sends next out of the headers of the first connections."""
-        for first in range(0, count, _AT_ONCE):
-            rows = self._rows[first : min(first + _AT_ONCE, count)]
-            rows[:] = change(rows)
-
-    def close(self) -> None:
-        self._ring.close()
-        if self._sender is not None:
-            self._sender.close()
-
-    @property
-    def _ends(self) -> slice:
-        return slice(self._address, self._port + 2 * _PORT_BYTES)
-
-
 class Conversation:
     """The passes over all connections of a direction, the first of which opens them."""
 
@@ -212,7 +72,8 @@ class Conversation:
                 self._opening(), setup.cycle.data[0, 6:12].tobytes(), setup.cycle.data[0, :6].tobytes()
             )
             self.opener = Sender(replace(setup, cycle=self._cycle))
-        self._initiator, self._responder = (_End(port, frames, setup) for port in (source, sink))
+
+        self._initiator, self._responder = (End(port, frames, setup) for port in (source, sink))
         self._sums = sums_of_payloads(frames)
         self._passes: list[Pass] = []
         self._first = 0
@@ -415,6 +276,7 @@ class Conversation:
         header = bytes.fromhex(frames.header)
         tail = np.frombuffer(tag_bytes(0).ljust(frames.payload_offset - start, b"\0"), dtype=np.uint8)
         data: Bytes = np.hstack((rows, np.tile(tail, (len(rows), 1))))
+
         for first, end in frames.rewritable:
             # The time to live, which routers have counted down.
             if end - first == 1:
@@ -422,6 +284,7 @@ class Conversation:
 
         for checksum in frames.checksums:
             data[:, checksum.offset : checksum.offset + 2] = 0
+
         complete(data, np.full(len(data), self._length(now)), frames, self._sums)
         return data[:, :start]
 
@@ -447,13 +310,13 @@ def check_answerable(frames: FramesSpec) -> None:
 def swapped(data: Bytes, start: int, end: int) -> Bytes:
     """Headers whose source and destination have changed places; addresses begin and end there."""
     answers: Bytes = data.copy()
-    for place, size in ((0, _MAC_BYTES), (start, (end - start) // 2), (end, _PORT_BYTES)):
+    for place, size in ((0, _MAC_BYTES), (start, (end - start) // 2), (end, PORT_BYTES)):
         answers[:, place : place + size] = data[:, place + size : place + 2 * size]
         answers[:, place + size : place + 2 * size] = data[:, place : place + size]
     return answers
 
 
-def _silence(end: _End, sent: int) -> AgentError:
+def _silence(end: End, sent: int) -> AgentError:
     where = f"All {sent} answers were sent, and none came back to {end.name} over its own connection"
     if end.strangers:
         return AgentError(
