@@ -19,7 +19,7 @@ from lossratio.drawing import MARKS, PAGES, Overview, Section, html_fragment, pa
 from lossratio.report import tables
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import Run, cycles_left_alone
-from lossratio.results import Conditions, Picture, TestResult, message, view_of
+from lossratio.results import Conditions, Picture, TestResult, view_of
 from lossratio.units import counted, results_counted, tests_counted
 
 PAGE_NAME = "lossratio.html"
@@ -142,7 +142,7 @@ def _sections(
             doubts=doubts,
             failure=run.failure_in_spite_of(result),
             pictures=[one for one in (*drawn, *pictures) if one.svg or one.table],
-            message=message,
+            view=view,
         )
         under_these = conditions(
             result=result, of_kind=view.conditions(result), frame_size=tables.describe_frame_size

@@ -58,3 +58,5 @@ def closing_lines(result: TestResult) -> Iterator[str]:
         yield f"Attempts to repair the infrastructure, before trials were measured again: {repairs}."
     for remark in result.remarks:
         yield f"Note: {remark}"
+    if result.conditions.testbed.is_simulated:
+        yield "Simulated: no frame was sent, and the numbers are those of a model."

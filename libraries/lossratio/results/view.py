@@ -216,8 +216,17 @@ class View(Generic[ResultT]):
         """The result in words, without the common last lines of all kinds; a failed one has one common line instead."""
         yield f"{result.kind}: {result.outcome.value}"
 
+    def sentences(self, result: ResultT) -> Iterator[str]:
+        """What was found, for those who read nothing else: they come first, with the doubts directly behind them."""
+        yield from ()
+
     def message(self, result: ResultT) -> str:
-        """All lines about a result: `lines`, the quantities that it declares, and the last lines of all kinds."""
+        """All lines about a result: its `sentences`, and its `details`."""
+        first = () if result.error is not None else self.sentences(result)
+        return "\n".join([*first, self.details(result)])
+
+    def details(self, result: ResultT) -> str:
+        """`lines`, the quantities that the result declares, and the last lines of all kinds."""
         if result.error is not None:
             return "\n".join([f"failed, no result: {result.error}", *closing_lines(result)])
 

@@ -30,8 +30,16 @@ ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_s
 REGULAR = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3)] * 21]
 
 
+def lines_of(result):
+    """The lines of a message, without the last one: the examples are simulated."""
+    *lines, last = message(result).splitlines()
+    assert last == "Simulated: no frame was sent, and the numbers are those of a model."
+    return lines
+
+
 def test_the_message_of_a_regular_search():
-    assert message(throughput_of(REGULAR)).splitlines() == [
+    assert lines_of(throughput_of(REGULAR)) == [
+        "NDR: forwards 100,000 frames/s of 64 B each way without loss; the limit is proved to 0.4 %.",
         "NDR (loss ratio at most 0 %): regular",
         "  relevant lower bound       100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
         "  relevant upper bound       100,400 fps per interface     200,800 fps aggregate, L1 134.94 Mbit/s",
@@ -43,8 +51,9 @@ def test_the_message_of_a_regular_search():
 
 def test_the_message_of_a_search_that_found_the_generators_limit():
     trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
-    lines = message(throughput_of(trials)).splitlines()
-    assert lines[0] == f"NDR (loss ratio at most 0 %): irregular: {GENERATOR_LIMIT}"
+    lines = lines_of(throughput_of(trials))
+    assert lines[0].endswith(f"each way without loss; the limit is not proved: {GENERATOR_LIMIT}.")
+    assert lines[1] == f"NDR (loss ratio at most 0 %): irregular: {GENERATOR_LIMIT}"
     assert lines[-1] == "The generator could not send 6,300 frames in 21 of the trials."
 
 
@@ -55,7 +64,7 @@ def stalled_trial(lateness, unsent=0):
 
 def test_stalls_of_the_generator_are_reported():
     trials = [*[stalled_trial(0.0009)] * 20, stalled_trial(0.0432), stalled_trial(None), *REGULAR[21:]]
-    lines = message(throughput_of(trials)).splitlines()
+    lines = lines_of(throughput_of(trials))
     assert lines[-1] == (
         "The generator was stalled for up to 43.2 ms, in 1 of the trials; what it made up for was a burst."
     )
@@ -63,7 +72,7 @@ def test_stalls_of_the_generator_are_reported():
 
 def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
     trials = [stalled_trial(0.0432, unsent=2), *REGULAR[1:]]
-    remedy = message(throughput_of(trials)).splitlines()[-1]
+    remedy = lines_of(throughput_of(trials))[-1]
     # A load that is too much for the generator is never sent whole.
     assert (
         remedy == "With less other work on its machine, or a larger catch_up in its topology file, it would send more."
@@ -72,14 +81,16 @@ def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
 
 def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
     good = throughput_of([counted_trial(MAX_LOAD)] * 21, origin=LoadOrigin.LINK)
-    lines = message(good).splitlines()
+    first, *lines = lines_of(good)
+    assert first.endswith("without loss; that is the maximum load, so the device may forward more.")
     assert lines[0].endswith("irregular: the maximum load is a lower bound")
     assert lines[1].endswith("(the maximum load)")
     # A load that meets the goal is no upper bound, on no surface.
     assert lines[2] == "  relevant upper bound    none"
     (finding,) = findings_of([good])
     assert (finding.lower_bound, finding.upper_bound) == (good.max_load.rate, None)
-    lines = message(throughput_of([counted_trial(MIN_LOAD, lost=1)] * 21)).splitlines()
+    first, *lines = lines_of(throughput_of([counted_trial(MIN_LOAD, lost=1)] * 21))
+    assert first == "NDR: no load was found that meets it: the minimum load is an upper bound."
     assert lines[1] == "  relevant lower bound    none"
     assert lines[2].endswith("(the minimum load)")
     assert lines[3] == "  conditional throughput  none"
@@ -97,19 +108,19 @@ def test_a_failure_is_all_that_is_said_about_a_failed_search():
 
 
 def test_remarks_are_in_the_message():
-    assert message(throughput_of(REGULAR, remarks=("the goal is wide",))).splitlines()[-1] == "Note: the goal is wide"
+    assert lines_of(throughput_of(REGULAR, remarks=("the goal is wide",)))[-1] == "Note: the goal is wide"
 
 
 def test_parallel_links_are_counted():
     result = throughput_of(REGULAR)
     testbed = result.conditions.testbed.model_copy(update={"links": 2})
     conditions = result.conditions.model_copy(update={"testbed": testbed})
-    lines = message(result.model_copy(update={"conditions": conditions})).splitlines()
+    lines = lines_of(result.model_copy(update={"conditions": conditions}))
     assert "(port0>port1, port1>port0) over 2 parallel links; frames of 64 bytes" in lines[-1]
 
 
 def test_the_message_of_an_mrr_measurement():
-    lines = message(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0)).splitlines()
+    lines = lines_of(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0))
     assert lines == [
         "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the time really spent",
         "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",

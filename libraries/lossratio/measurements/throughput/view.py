@@ -41,6 +41,7 @@ from lossratio.measurements.throughput.search_picture import (
     draw_spectra,
     search_chart,
 )
+from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.sweeps import (
     core_sweeps,
     draw_cores,
@@ -121,6 +122,10 @@ class ThroughputView(View[GoalsResult]):
     csit_type = "ndrpdr"
     method = "RFC 9971"
     value_name = "conditional throughput"
+
+    def sentences(self, result: GoalsResult) -> Iterator[str]:
+        """One for each goal."""
+        return sentences(result)
 
     def lines(self, result: GoalsResult) -> Iterator[str]:
         """Each goal, with its bounds; latency and spread, if they were added."""

@@ -1,0 +1,72 @@
+"""What a search found, in one sentence for each goal: for those who read nothing else."""
+
+from collections.abc import Iterator, Sequence
+
+from lossratio.measurements.throughput.result import GoalReport, GoalsResult
+from lossratio.records import Rate
+from lossratio.results import LoadSemantics, Traffic, Trial
+from lossratio.units import format_ratio
+
+
+def sentences(result: GoalsResult) -> Iterator[str]:
+    """A sentence for each goal: what is forwarded, and how sharply the limit is known."""
+    frames = f"frames/s of {_size(result.conditions.traffic)} {_way(result.conditions.load)}"
+    for report in result.goals:
+        lower, upper = report.bounds
+        if report.result is None:
+            continue
+        if lower is None:
+            yield f"{report.goal.name}: no load was found that meets it: {report.result.reason}."
+            continue
+
+        found = _found(report, lower, result.trials, frames)
+        if lower == result.max_load.rate:
+            yield f"{found}; that is the maximum load, so the device may forward more."
+        elif upper is None or not report.result.regular:
+            yield f"{found}; the limit is not proved: {report.result.reason}."
+        else:
+            gap = 1.0 - lower.per_interface_fps / upper.per_interface_fps
+            yield f"{found}; the limit is proved to {100.0 * gap:.2g} %."
+
+
+def _found(report: GoalReport, lower: Rate, trials: Sequence[Trial], frames: str) -> str:
+    name = report.goal.name
+    if report.goal.loss_ratio == 0.0:
+        return f"{name}: forwards {lower.per_interface_fps:,.0f} {frames} {_without_loss(lower, trials)}"
+
+    allowed = f"at most {format_ratio(report.goal.loss_ratio)} may be lost"
+    throughput = report.result.conditional_throughput if report.result is not None else None
+    forwarded = lower if throughput is None else throughput
+    share = 1.0 - forwarded.per_interface_fps / lower.per_interface_fps
+    lost = f"{100.0 * share:.2g} % lost" if share > 0.0 else "none lost"
+    return (
+        f"{name} ({allowed}): forwards {forwarded.per_interface_fps:,.0f} {frames} when offered "
+        f"{lower.per_interface_fps:,.0f} ({lost})"
+    )
+
+
+def _without_loss(load: Rate, trials: Sequence[Trial]) -> str:
+    """The words "without loss", or in how many trials of a load that is true: a goal may allow some with loss."""
+    here = [
+        trial
+        for trial in trials
+        if trial.is_evidence and trial.load_per_interface_fps == load.per_interface_fps
+    ]
+    good = sum(trial.missing.lost_by_sut == 0 for trial in here)
+    if good == len(here):
+        return "without loss"
+    return f"without loss in {good} of {len(here)} trials"
+
+
+def _size(traffic: Traffic) -> str:
+    if len(traffic.frame_sizes) > 1:
+        return f"{traffic.average_frame_size_bytes:.4g} B on average"
+    return f"{traffic.frame_sizes[0].size_bytes} B"
+
+
+def _way(load: LoadSemantics) -> str:
+    if len(load.directions) == 1:
+        return "one way"
+    if set(load.shares_ratio) == {1.0}:
+        return "each way"
+    return "per interface"

@@ -1,0 +1,83 @@
+"""The sentence of a search: what is forwarded, how sharply it is known, and nothing that its trials do not show."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from report_examples import counted_trial, throughput, throughput_of
+
+from lossratio.measurements.throughput.sentence import sentences
+from lossratio.mlrsearch import NDR, PDR
+from lossratio.results import message, view_of
+from lossratio.simulation import SmoothKnee
+from lossratio.simulation.constant_capacity import SharpKnee
+
+
+def test_a_clean_limit_is_forwarded_without_loss_and_has_its_sharpness():
+    result = throughput(SharpKnee(capacity=200_000.0))
+    ndr, pdr = sentences(result)
+    (lower, upper) = (bound.per_interface_fps for bound in result.goals[0].bounds)
+    gap = 100 * (1 - lower / upper)
+    assert ndr == (
+        f"NDR: forwards {lower:,.0f} frames/s of 64 B each way without loss; the limit is proved to {gap:.2g} %."
+    )
+    assert pdr.startswith("PDR (at most 0.5 % may be lost): forwards ")
+    assert " when offered " in pdr
+
+
+def test_the_share_that_is_lost_fits_the_two_rates():
+    result = throughput(SharpKnee(capacity=200_000.0))
+    (report,) = (report for report in result.goals if report.goal.loss_ratio > 0)
+    sentence = [*sentences(result)][-1]
+    forwarded, offered, share = re.search(
+        r"forwards ([\d,]+) .*when offered ([\d,]+) \(([\d.]+ % lost|none lost)\)", sentence
+    ).groups()
+    forwarded, offered = (float(number.replace(",", "")) for number in (forwarded, offered))
+    if share == "none lost":
+        assert forwarded == offered
+    else:
+        assert float(share.split()[0]) == pytest.approx(100 * (1 - forwarded / offered), rel=0.06)
+    assert offered == pytest.approx(report.bounds[0].per_interface_fps, abs=1)
+
+
+def test_a_load_at_which_some_trials_lost_frames_is_not_without_loss():
+    result = throughput(SmoothKnee(200_000.0, 3_000.0))
+    ndr = next(sentences(result))
+    lower = result.goals[0].bounds[0].per_interface_fps
+    here = [trial for trial in result.trials if trial.is_evidence and trial.load_per_interface_fps == lower]
+    lossy = sum(trial.missing.lost_by_sut > 0 for trial in here)
+    assert lossy, "the example has such trials"
+    assert f"without loss in {len(here) - lossy} of {len(here)} trials" in ndr
+
+
+def test_frames_that_were_not_sent_are_no_loss_of_the_device():
+    result = throughput(SharpKnee(capacity=200_000.0))
+    lower = result.goals[0].bounds[0].per_interface_fps
+    trials = [
+        trial.model_copy(update={"unsent_frames": 3, "lost_frames": 0, "directions": ()})
+        if trial.load_per_interface_fps == lower
+        else trial
+        for trial in result.trials
+    ]
+    told = next(sentences(result.model_copy(update={"trials": tuple(trials)})))
+    assert "each way without loss;" in told
+
+
+def test_what_the_generator_limited_is_not_proved():
+    trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
+    (told,) = sentences(throughput_of(trials))
+    assert told.endswith("without loss; the limit is not proved: the generator's limit, not the SUT's.")
+
+
+def test_the_maximum_load_is_no_limit_of_the_device():
+    result = throughput(SharpKnee(capacity=1e9))
+    assert all("that is the maximum load, so the device may forward more." in text for text in sentences(result))
+
+
+def test_a_message_begins_with_the_sentences_and_a_failed_result_has_none():
+    result = throughput(SharpKnee(capacity=200_000.0))
+    first = [*sentences(result)]
+    assert message(result).splitlines()[: len(first)] == first
+    assert view_of(result).details(result).startswith(f"{NDR.name} (loss ratio at most 0 %)")
+    assert PDR.name in first[1]
