@@ -8,6 +8,7 @@ import ast
 import inspect
 import linecache
 import sys
+from collections.abc import Iterator
 from datetime import timezone
 from functools import cache
 from itertools import pairwise
@@ -109,13 +110,23 @@ def _docstrings(module: str) -> dict[tuple[str, str], str]:
     tree = ast.parse("".join(lines))
     found = {}
     for kind in (node for node in tree.body if isinstance(node, ast.ClassDef)):
-        for field, after in pairwise(kind.body):
-            match field, after:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
-                    value=ast.Constant(value=str(text))
-                ):
-                    found[kind.name, name] = inspect.cleandoc(text)
+        for field, text in _documented(kind.body):
+            found[kind.name, field] = text
     return found
+
+
+def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """The fields with a docstring in the body of a class, also those that it declares for type checkers only."""
+    for field, after in pairwise(body):
+        match field, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                value=ast.Constant(value=str(text))
+            ):
+                yield name, inspect.cleandoc(text)
+
+    for block in body:
+        if isinstance(block, ast.If):
+            yield from _documented(block.body)
 
 
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(timezone.utc))]

@@ -59,9 +59,7 @@ class NAMEResult(TestResult):
     """The result of NAME (an example)."""
 
     kind: Literal["NAME"] = "NAME"
-    """The kind of the result."""
     max_load: MaxLoad
-    """The largest load."""
     worst: Annotated[Rate | None, Shown("NAME rate")]
     """The least forwarding rate; null if the measurement failed."""
 
@@ -187,6 +185,7 @@ def test_a_kind_of_measurement_has_keyword_and_method_readings_rows_of_rfc_2544_
 
 def test_a_kind_in_the_house_is_in_the_schema_in_editors_and_in_the_table_of_kinds(seen):
     assert seen["kinds in the schema"] == [IN_THE_HOUSE]
+    assert seen["fields without a description"] == []
     assert seen["kinds in editors"] == [f"    def {IN_THE_HOUSE}("]
     assert seen["kinds in the table"] == [
         f"| {IN_THE_HOUSE} | `{IN_THE_HOUSE}` | `Measure {IN_THE_HOUSE}` | `{IN_THE_HOUSE}`, `{IN_THE_HOUSE}Request`, "
@@ -218,6 +217,7 @@ def look(work: Path) -> dict[str, object]:
         "result": describe_trials(entries)[0].directions[0].echoed_frames,
     }
     schema = json.loads(export["result_schema"]())["$defs"]
+    described = schema[f"{IN_THE_HOUSE}Result"]["properties"]
     asked = {"throughput": "50 kfps", "repeats": 1, "longest_burst": "10 ms", "settle": "0.1 s"}
     with open_testbed("simulated", results=work / "results") as testbed:
         result = testbed.back_to_back("64B", **asked, pause="2 s")
@@ -231,6 +231,9 @@ def look(work: Path) -> dict[str, object]:
         **look_for_option(),
         **{kind: look_for_kind(kind, work / kind) for kind in (IN_THE_HOUSE, OF_A_PACKAGE)},
         "kinds in the schema": [name for name in (IN_THE_HOUSE, OF_A_PACKAGE) if f"{name}Result" in schema],
+        "fields without a description": [
+            field for field, one in described.items() if not one.keys() & {"description", "$ref"}
+        ],
         "kinds in editors": [line for line in stub["stub"]().splitlines() if f" {IN_THE_HOUSE}(" in line],
         "kinds in the table": [
             row for row in runpy.run_path(str(ROOT / "docs" / "kinds.py"))["table"]().splitlines() if "housed" in row

@@ -93,7 +93,9 @@ class TestResult(Record):
     if TYPE_CHECKING:
         # Each kind declares these two fields itself, so that they keep their place in its files.
         kind: str
+        """The kind of the result."""
         max_load: MaxLoad
+        """The largest load of its trials."""
 
     found: ClassVar[str | None] = None
     """The field with the record that has all numbers; None: they are in several fields."""
