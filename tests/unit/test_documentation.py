@@ -268,3 +268,14 @@ def test_the_example_of_a_choice_is_what_the_search_does():
     assert "| **16** | **191,350** | `plan` | ? |" in trials
     assert "| 190,393 and 191,350 | 90 % | 21.0 | 20.8 | 23 |" in text
     assert "Why is trial 16 at 191,350 frames/s, where trial 14 has already lost frames?" in text
+
+
+def test_the_messages_that_troubleshooting_quotes_are_those_of_the_library():
+    text = " ".join((DOCS / "how-to" / "troubleshooting.md").read_text().split())
+    seen = re.findall(r"\*\*What you see\.\*\* (.*?) \*\*Why", text)
+    quoted = [words for symptom in seen for words in re.findall(r"\*([^*]+)\*|`(Simulated[^`]+)`", symptom)]
+    parts = {part.strip(" :.") for words in quoted for part in "".join(words).split("...")} - {""}
+    assert len(parts) > 15
+    sources = [path.read_text() for path in (ROOT / "libraries").rglob("*") if path.suffix in {".py", ".jinja"}]
+    library = re.sub(r'"\s*\n\s*f?"', "", "\n".join(sources)).lower()
+    assert [part for part in sorted(parts) if part.lower() not in library] == []
