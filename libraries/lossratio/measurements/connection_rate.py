@@ -106,7 +106,9 @@ class ConnectionRate(
     method = "connection_rate"
     title = "Searching for the connection rate"
     algorithm = "MLRsearch over connections per second"
-    without = frozenset({"warm_up_duration", "fail_fast", "hints", "early_verdict", "memory_rest"})
+    without = frozenset(
+        {"warm_up_duration", "fail_fast", "hints", "early_verdict", "memory_rest", "end_at_coin"}
+    )
 
     def asked(
         self,

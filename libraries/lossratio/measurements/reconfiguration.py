@@ -83,6 +83,7 @@ class ReconfigurationRequest(SearchRequest):
             "hints",
             "early_verdict",
             "memory_rest",
+            "end_at_coin",
             "goals",
         }
     )

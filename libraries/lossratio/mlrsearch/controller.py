@@ -18,6 +18,7 @@ from lossratio.mlrsearch.memory import CONTROL, MEMORY, RESTED, Memory, Rested, 
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_of
 from lossratio.mlrsearch.rules import GoalView, choose
 from lossratio.mlrsearch.stages import GoalBounds
+from lossratio.mlrsearch.zone import is_left_to_a_coin
 from lossratio.trials import TrialInput, TrialResult
 
 STALLED_AFTER = 100
@@ -120,6 +121,7 @@ class MLRsearch:
         memory_rest: float = 0.0,
         memory_share: float = math.inf,
         has_rested: bool = False,
+        end_at_coin: bool = False,
         load_step: float = 0.0,
     ) -> None:
         """Prepares a search.
@@ -140,6 +142,8 @@ class MLRsearch:
                 no such trial. It is the first one, if hints promise the bounds; otherwise the last one.
             memory_share: The largest share of the time of the search that this rest may take; otherwise it is left out.
             has_rested: Whether the SUT will have had that rest when the search begins.
+            end_at_coin: Whether a goal is given up where only a zone of chance is left to search, as another search
+                would find another bound there. RFC 9971 has no such end.
             load_step: The generator sends multiples of this load, in frames per second; 0: any load.
 
         Raises:
@@ -165,6 +169,8 @@ class MLRsearch:
             None if warm_up_duration is None else TrialInput(warm_up_duration, self.max_load)
         )
         self._fail_fast = fail_fast
+        self._end_at_coin = end_at_coin
+        self._coins: dict[SearchGoal, bool] = {}
         self._certain_above = max(goal.loss_ratio for goal in self.goals) if early_verdict else None
         self._curve = LossCurve()
         shortest = min(goal.first_duration for goal in self.goals)
@@ -244,6 +250,7 @@ class MLRsearch:
         if load != result.load:
             result = replace(result, input=replace(result.input, load=load))
         self._results.setdefault(result.load, []).append(result)
+        self._coins.clear()
         self._curve.add(result)
         self._memory.add(result)
         self._rested.add(result)
@@ -352,6 +359,8 @@ class MLRsearch:
 
     def _proposal(self, view: GoalView) -> tuple[TrialInput, Purpose] | None:
         """The trial that helps a goal most; None if the goal's bounds are found, or cannot be."""
+        if self._is_left_to_a_coin(view):
+            return None
         choice = choose(view)
         if choice is None:
             return None
@@ -377,6 +386,17 @@ class MLRsearch:
             choice.rule,
         )
 
+    def _is_left_to_a_coin(self, view: GoalView) -> bool:
+        """Whether the search for a goal ends, as only a zone of chance is left."""
+        is_contested = view.plan is not None and view.plan.contested > 1
+        if not (self._end_at_coin and is_contested and view.intervals[-1].open):
+            return False
+        if view.goal not in self._coins:
+            self._coins[view.goal] = is_left_to_a_coin(
+                view.goal, self.evidence, self.min_load, self.max_load
+            )
+        return self._coins[view.goal]
+
     def _is_failed(self) -> bool:
         """Whether fail fast ends the search."""
         return self._fail_fast and any(view.is_failed() for view in self._views)
@@ -388,7 +408,9 @@ class MLRsearch:
         return self._warm_up is not None or bool(self._proposals())
 
     def _goal_result(self, view: GoalView) -> GoalResult:
-        if view.intervals[-1].open and self._proposal(view) is None:
+        if self._is_left_to_a_coin(view):
+            unfinished = IrregularReason.COIN
+        elif view.intervals[-1].open and self._proposal(view) is None:
             unfinished = IrregularReason.STALLED
         elif self._is_failed():
             unfinished = IrregularReason.OTHER_GOAL_FAILED

@@ -25,6 +25,9 @@ class IrregularReason(str, Enum):
     )
     TIMEOUT = "the time ran out"
     STALLED = "the trials' effective durations are too short to classify a load"
+    COIN = (
+        "only a coin would decide: trials pass and fail by chance over more than the goal's width"
+    )
     UNSURE = "a relevant bound was decided by the limit of trials, not with the promised error"
     STOPPED_EARLY = "the search was stopped before its end"
 

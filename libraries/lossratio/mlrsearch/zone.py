@@ -101,6 +101,34 @@ def zone_in(
     return widest
 
 
+def is_left_to_a_coin(
+    goal: SearchGoal, results: Sequence[TrialResult], min_load: float, max_load: float
+) -> bool:
+    """Whether a search for a goal has nothing left to find but the loads of a zone of chance.
+
+    So many trials in the zone as prove a bound show it, and loads around it that were lossy above it, and not below.
+
+    Args:
+        goal: The goal.
+        results: All trials that count.
+        min_load: Smallest load of the search, frames per second.
+        max_load: Largest load of the search, frames per second.
+    """
+    zone = zone_in(goal, results, min_load, max_load)
+    if zone is None:
+        return False
+
+    least, most = zone.loads
+    seconds = sum(share.trials for share in zone.shares) * goal.final_trial_duration
+    is_low_below = any(
+        result.load < least and result.loss_ratio <= goal.loss_ratio for result in results
+    )
+    is_high_above = any(
+        result.load > most and result.loss_ratio > goal.loss_ratio for result in results
+    )
+    return seconds >= goal.duration_sum and is_low_below and is_high_above
+
+
 def _ends(run: Sequence[LoadShare]) -> Iterator[tuple[int, int]]:
     """The first and the last load of a run that enough trials show to be a coin; none if there are none."""
     shown = [

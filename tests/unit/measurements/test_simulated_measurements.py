@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import random
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,7 +19,7 @@ from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.request import WarmUp
 from lossratio.measurements.throughput import Throughput
 from lossratio.measurements.throughput.goals import NdrPdrGoals
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput, require_lower_bounds
 from lossratio.measurements.throughput.view import Compliance, ThroughputView, compliance_of
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.mlrsearch.classification import Tally
@@ -387,6 +389,45 @@ def test_only_a_black_box_or_a_user_has_a_quick_search_end_with_a_trial_after_a_
     assert result.settings["memory_rest_s"] == (rest or 15.0)
     assert ("memory_share" in result.settings) is (longest == 0.0)
     assert max(trial.rest_s for trial in result.trials) == longest
+
+
+COIN = """
+format: lossratio-topology/1
+name: coin
+testbed: simulated
+nodes:
+  TG:
+    type: TG
+    generator: {kind: simulated}
+    interfaces: {p0: {link: l0}, p1: {link: l1}}
+  DUT1:
+    type: DUT
+    sut: {model: recorded, file: coin.jsonl}
+    interfaces: {p0: {link: l0}, p1: {link: l1}}
+"""
+
+
+def test_a_search_that_ends_at_a_coin_has_the_zone_and_no_error(tmp_path):
+    chance = random.Random(4)
+    loads = [load for load in range(100_000, 400_000, 5_000) for _ in range(40)]
+    lossy = [load > 260_000 or (load >= 220_000 and chance.random() < 0.5) for load in loads]
+    lines = [
+        {"load": load, "frames": load, "lost": load // 20 * lost} for load, lost in zip(loads, lossy, strict=True)
+    ]
+    (tmp_path / "coin.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (tmp_path / "coin.yaml").write_text(COIN.replace("coin.jsonl", str(tmp_path / "coin.jsonl")))
+    device = open_testbed(tmp_path / "coin.yaml")
+    request = REQUEST.but(goals=(PDR,), end_at_coin=True, max_load=190_000.0)
+    result = find_conditional_throughput(device, request, place(tmp_path))
+    assert result.settings["end_at_coin"] is True
+    (report,) = result.goals
+    assert report.is_left_to_a_coin
+    least, most = (end.aggregate_fps for end in report.result.zone.ends)
+    assert 215_000 <= least < most <= 265_000
+    require_lower_bounds(result)
+    assert "end_at_coin" not in find_conditional_throughput(
+        device, request.but(end_at_coin=False), place(tmp_path, "whole")
+    ).settings
 
 
 def test_a_device_is_asked_after_a_rest_once_in_a_run(tmp_path):

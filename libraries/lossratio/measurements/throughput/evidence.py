@@ -75,6 +75,8 @@ MEMORY_REST = "memory_rest_s"
 """The setting of the rest before the trial at the end of a search, which asks whether the SUT passes more then."""
 MEMORY_SHARE = "memory_share"
 """The setting of the largest share of the search's time that this rest may take; None: any."""
+END_AT_COIN = "end_at_coin"
+"""The setting of searches that give up a goal where only a coin would decide; other searches do not have it."""
 _RATES = ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput")
 _ALSO_DUE_TO_THE_GENERATOR = (
     IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
@@ -262,6 +264,7 @@ def _remark_on_less(evidence: Sequence[TrialResult], allowed: float) -> Iterator
     found = fewer_after_rest(evidence, allowed)
     if len(found) >= FEWER_AGAIN or first is None or not first.input.rest:
         return
+
     trial = (
         f"the first trial, of {first.duration:g} s at {format_frame_rate(first.load)} per interface, after a rest of "
         f"{first.input.rest:g} s, "
@@ -323,6 +326,7 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
         warm_up_duration=searched.warm_up_duration_s,
         fail_fast=settings.get("fail_fast") is not False,
         early_verdict=settings.get(EARLY_VERDICT) is True,
+        end_at_coin=settings.get(END_AT_COIN) is True,
         memory_rest=searched.memory_rest_s,
         memory_share=math.inf if searched.memory_share is None else searched.memory_share,
     )

@@ -204,6 +204,7 @@ def goal_set_from(description: str) -> GoalSet:
         return GoalSet(pair.value)
     if text.endswith((".yaml", ".yml")):
         return load_goals(text)
+
     names = [name.strip() for name in text.split(",")]
     unknown = [name for name in names if name.upper() not in PRESETS]
     if unknown:

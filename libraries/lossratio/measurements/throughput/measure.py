@@ -29,6 +29,7 @@ from lossratio.measurements import (
 from lossratio.measurements.telemetry import TelemetryRequest, TelemetryTrial, measure_telemetry
 from lossratio.measurements.throughput.evidence import (
     ALGORITHM,
+    END_AT_COIN,
     MEMORY_REST,
     MEMORY_SHARE,
     SearchKind,
@@ -101,6 +102,10 @@ class SearchRequest(Request):
     """Time without traffic before one more short trial at the end, above the bounds (0: there is none). None: 15 s,
     where that is no more than a quarter of the search's time, and once in a run for each device. With hints, this trial
     is the first one. A black box is always asked."""
+
+    end_at_coin: Annotated[bool, Field(exclude=True)] = False
+    """Whether a goal is given up where only a coin would decide: the result is the zone of chance, in place of bounds.
+    """
 
     @property
     def rest_before_question(self) -> float:
@@ -177,6 +182,7 @@ class GoalSearch(
             memory_rest=request.rest_before_question,
             memory_share=self._memory_share,
             has_rested=self._has_rested,
+            end_at_coin=request.end_at_coin,
             load_step=loads.step,
         )
         (name, times), *_ = Counter(map(str, controller.goals)).most_common(1)
@@ -197,6 +203,8 @@ class GoalSearch(
         stated["settings"][MEMORY_REST] = request.rest_before_question
         if self._memory_share < math.inf:
             stated["settings"][MEMORY_SHARE] = self._memory_share
+        if request.end_at_coin:
+            stated["settings"][END_AT_COIN] = True
         if request.hints is not None:
             stated["settings"]["hints"] = {
                 "searches": [
@@ -381,9 +389,14 @@ def require_lower_bounds(result: GoalsResult) -> None:
         AssertionError: If a goal has none; the message has the way out.
         TesterError: If a goal has none by the generator's limit: nothing is known about the SUT then.
     """
-    missing = [report for report in result.goals if report.bounds[0] is None]
+    missing = [
+        report
+        for report in result.goals
+        if report.bounds[0] is None and not report.is_left_to_a_coin
+    ]
     if not missing:
         return
+
     _refuse_generators_limit(missing)
     goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in missing)
     least = result.min_load.per_interface_fps

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry import TelemetryTrial
-from lossratio.mlrsearch import SearchGoal, SearchGoalWarning, SequentialGoal
+from lossratio.mlrsearch import IrregularReason, SearchGoal, SearchGoalWarning, SequentialGoal
 from lossratio.records import Rate, Ratio, Record, Seconds, left_out_if_empty
 from lossratio.results import MaxLoad, Outcome, TestResult
 from lossratio.units import FRAMES_PER_SECOND, Unit
@@ -137,6 +137,11 @@ class GoalReport(Record):
             return None, None
         lower, upper = self.result.relevant_lower_bound, self.result.relevant_upper_bound
         return lower, None if upper == lower else upper
+
+    @property
+    def is_left_to_a_coin(self) -> bool:
+        """Whether the search gave the goal up, as only a coin would decide."""
+        return self.result is not None and self.result.reason == str(IrregularReason.COIN)
 
 
 class GoalSpread(Record):
