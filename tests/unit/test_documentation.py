@@ -226,15 +226,23 @@ def test_the_goals_of_the_methodology_page_are_presets():
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*PRESETS, "quick", "sequential"}
 
 
-def test_pages_avoid_the_words_that_the_glossary_avoids():
-    glossary = DOCS / "glossary.md"
-    table = glossary.read_text().partition("| avoid | write |")[2]
-    words = ", ".join(re.findall(r"^\| ([a-z ,]+) \|", table, flags=re.MULTILINE)).split(", ")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_pages_avoid_the_words_that_contributors_avoid():
+    (table,) = re.findall(r"^\| avoid \| write \|\n(?:\|.*\n)+", CONTRIBUTING, flags=re.MULTILINE)
+    words = ", ".join(re.findall(r"^\| ([a-z ,]+) \|", table.partition("\n")[2], flags=re.MULTILINE)).split(", ")
     assert "whoever" in words
     avoided = re.compile(rf"\b({'|'.join(words)})\b", flags=re.IGNORECASE)
-    assert {page.name: avoided.findall(prose_of(page)) for page in PAGES if page != glossary} == {
-        page.name: [] for page in PAGES if page != glossary
-    }
+    prose = {page.name: prose_of(page).replace(table, "") for page in PAGES}
+    assert {name: found for name, text in prose.items() if (found := avoided.findall(text))} == {}
+
+
+def test_contributors_see_ten_sentences_before_and_after():
+    (rows,) = re.findall(r"^\| before \| after \|\n\| --- \| --- \|\n((?:\|.*\n)+)", CONTRIBUTING, flags=re.MULTILINE)
+    pairs = [line.strip("| ").split(" | ") for line in rows.splitlines()]
+    assert len(pairs) == 10
+    assert all(before != after for before, after in pairs)
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("decisions/*.md")), ids=lambda page: page.stem)
