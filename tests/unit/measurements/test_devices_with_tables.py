@@ -21,9 +21,9 @@ from flow_tables import (
     PortBlocks,
     RandomNat,
     Stateless,
-    TabledTestbed,
 )
 from measurement_examples import place
+from tabled_testbed import TabledTestbed
 
 from lossratio.errors import DutError
 from lossratio.measurements import measure
