@@ -52,6 +52,9 @@ LOADS = {"afpacket": (50e3, 3e6), "xdp": (200e3, 8e6)}
 BESIDE = 8
 """Programs that compute beside the generator."""
 
+WITH_CLANG = ("pacing", "ways")
+"""Sections with a program that is compiled for them."""
+
 STAMPER_PROGRAM = """
 #include "program.h"
 #define ROOM (1 << 20)
@@ -245,8 +248,12 @@ def main(runs: int, duration: float, only: tuple[str, ...]) -> None:
             tg.run("ethtool", "-K", port, "gro", "on")
         bench = Bench(testbed, tg, dut, agent, runs, duration, (dut_ports[0], dut_ports[1]), (ports[0], ports[1]))
         for name, section in sections.items():
-            if not only or name in only:
-                section(bench)
+            if only and name not in only:
+                continue
+            if name in WITH_CLANG and shutil.which("clang") is None:
+                click.echo(f"{name}: skipped, as it compiles a program with clang, which make packages installs")
+                continue
+            section(bench)
         for generator, overheads in bench.overheads.items():
             ordered = sorted(overheads)
             row(

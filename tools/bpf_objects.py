@@ -13,7 +13,8 @@ from pathlib import Path
 
 LIBRARY = Path(__file__).parents[1] / "libraries" / "lossratio"
 SHARED = LIBRARY / "bpf"
-WARNINGS = ("-Wall", "-Werror", "-Wno-unused-const-variable")
+VERSION = "14.0.6"
+"""The clang that the committed objects are of: it makes the same bytes again."""
 CLANG = (
     "clang",
     "-target",
@@ -30,6 +31,11 @@ CLANG = (
 def sources() -> list[Path]:
     """The programs."""
     return sorted(LIBRARY.rglob("*.c"))
+
+
+def headers() -> list[Path]:
+    """What programs include."""
+    return sorted(LIBRARY.rglob("*.h"))
 
 
 def digest(source: Path) -> str:

@@ -9,6 +9,8 @@ import runpy
 import shutil
 import socket
 import struct
+import subprocess
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,36 @@ def test_a_compiler_makes_an_object_with_the_same_needs(source, tmp_path):
     made, shipped = (ObjectFile(path.read_bytes()) for path in (tmp_path / "object.o", source.with_suffix(".o")))
     assert made.needs == shipped.needs
     assert made.sections["source"] == shipped.sections["source"]
+
+
+def version_of_clang():
+    """The version of the compiler of this machine; empty: there is none."""
+    if shutil.which("clang") is None:
+        return ""
+    said = subprocess.run(["clang", "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"clang version (\S+)", said)
+    return found.group(1).split("-")[0] if found else ""
+
+
+@pytest.mark.skipif(version_of_clang() != COMPILER["VERSION"], reason="the objects are of another clang")
+@pytest.mark.parametrize("source", COMPILER["sources"](), ids=lambda path: path.name)
+def test_the_compiler_of_the_objects_makes_the_same_bytes(source, tmp_path):
+    COMPILER["compile_program"](source, tmp_path / "object.o")
+    assert (tmp_path / "object.o").read_bytes() == source.with_suffix(".o").read_bytes()
+
+
+@pytest.mark.parametrize("source", [*COMPILER["sources"](), *COMPILER["headers"]()], ids=lambda path: path.name)
+def test_each_source_states_its_licence_as_the_list_of_licences_has_it(source):
+    root = Path(__file__).parents[2]
+    stated = re.match(r"/\* SPDX-License-Identifier: (.+) \*/\n", source.read_text())
+    of_list = ""
+    for entry in re.split(r"\[\[annotations\]\]", (root / "REUSE.toml").read_text())[1:]:
+        (licence,) = re.findall(r'SPDX-License-Identifier = "(.+)"', entry)
+        paths = re.findall(r'"([^"]+)"', entry.partition("path")[2].partition("SPDX")[0])
+        name = str(source.relative_to(root))
+        if any(path == "**" or fnmatch(name, path) for path in paths):
+            of_list = licence
+    assert stated.group(1) == of_list
 
 
 def test_what_is_no_object_of_bpf_is_refused():

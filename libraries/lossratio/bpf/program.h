@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later */
 /* What programs of lossratio in restricted C share: types, functions of the kernel, and a digest of their source. */
 
 typedef unsigned char u8;

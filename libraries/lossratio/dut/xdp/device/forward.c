@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The programs of the devices: from one interface to another, unchanged, readdressed, filtered, or with faults; or back. */
 
 #include "program.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ends the way of a trial's own frames behind the packet sockets that count them: the node's IP stack would look for a
    route for each of them, and find none. */
 

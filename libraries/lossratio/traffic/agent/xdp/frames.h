@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later */
 /* The frames of a direction: how they are written, and how they are compared with what was sent.
 
    The constants are those of `lossratio.traffic.agent.xdp.constants`. */

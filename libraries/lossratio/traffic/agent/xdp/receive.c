@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later */
 /* The program that receives: it looks at every frame that arrives on a port, and keeps those of the trial.
 
    Frames with a tag of this agent are counted, compared with what was sent, and end here. All others go on untouched. */

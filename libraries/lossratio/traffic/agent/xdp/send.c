@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program that sends: it looks at the clock, and writes the frame that is due, or none.
 
    The kernel runs it again and again. What it is to send is in memory that the agent shares, for each stream a schedule
