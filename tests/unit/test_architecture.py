@@ -59,13 +59,16 @@ def room(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-def imports(tree: ast.Module) -> Iterator[tuple[int, str, str | None]]:
+@cache
+def imports(tree: ast.Module) -> tuple[tuple[int, str, str | None], ...]:
     """Line, module and name of everything that a module imports; the name is None where it is the module itself."""
+    found: list[tuple[int, str, str | None]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from ((node.lineno, node.module, alias.name) for alias in node.names)
+            found += [(node.lineno, node.module, alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name, None) for alias in node.names)
+            found += [(node.lineno, alias.name, None) for alias in node.names]
+    return tuple(found)
 
 
 @cache

@@ -60,22 +60,23 @@ class Module:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines = path.read_text().splitlines()
-        self.tree = ast.parse("\n".join(self.lines))
+        # Once: most of the time goes into the walk.
+        self.nodes = list(ast.walk(ast.parse("\n".join(self.lines))))
 
     def statements(self) -> int:
         """Number of statements that a reader has to follow."""
-        return sum(isinstance(node, ast.stmt) and not is_free(node) for node in ast.walk(self.tree))
+        return sum(isinstance(node, ast.stmt) and not is_free(node) for node in self.nodes)
 
     def places(self) -> Iterator[tuple[str, int]]:
         """What is capped, and the line that has it."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             kind = kind_of(node)
             if kind is not None:
                 yield kind, node.lineno
 
     def long_functions(self) -> Iterator[tuple[int, bool]]:
         """The first line of each long function, and whether a blank line divides it."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if not isinstance(node, FUNCTIONS):
                 continue
             body = [part for part in node.body if not is_free(part)]
@@ -87,7 +88,7 @@ class Module:
 
     def dense_statements(self) -> Iterator[int]:
         """The line of each simple statement that has too many nodes, and no reason that holds."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, SIMPLE) and not is_free(node) and nodes_of(node) > MOST_NODES:
                 holds = REASONS.get(self.reason_above(node.lineno))
                 if holds is None or not holds(node.value):
