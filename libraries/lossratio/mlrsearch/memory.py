@@ -381,7 +381,7 @@ class Rested:
 
     The first trial of a search asks the same just above the bounds that earlier searches promise; or, at a lower bound,
     whether the SUT passes less after a rest. Then the control is the same load, at once. What follows from such an
-    answer waits until the search is over.
+    answer waits until the search is over, and has no place in a search that is short beside a rest.
 
     Args:
         grid: The loads of the search.
@@ -478,7 +478,7 @@ class Rested:
         if not self._rest:
             return None
         trial = self._fewer(strictest)
-        if trial is not None:
+        if trial is not None and (not trial.rest or self._are_short_for(elapsed)):
             return trial, Bound.LOWER, RESTED if trial.rest else CONTROL
 
         asked = [result for result in self._trials if result.input.rest and result.load >= bound]
@@ -493,7 +493,8 @@ class Rested:
         found = self._answers(bound, upper, loss_ratio)
         trial = self._next_input(bound, found, asked)
         is_remembered = any(answer is RestAnswer.REMEMBERED for _, answer in found)
-        is_worth_it = is_remembered or self._are_short_for(elapsed, len(asked) + 1)
+        rests = 1 if is_remembered else len(asked) + 1
+        is_worth_it = self._are_short_for(elapsed, rests)
         if not asked and self._trials and self._share < math.inf:
             # The first trial of the search has asked the opposite.
             return None

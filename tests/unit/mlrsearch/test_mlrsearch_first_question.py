@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -23,6 +24,8 @@ from lossratio_study.families import Inconstant
 
 MIN, MAX, REST, SHARE = 900.0, 20_000.0, 15.0, 0.25
 CAPACITY = 7_650.0
+LONGER = replace(NDR, duration_sum=121.0, name="longer NDR")
+"""A search for it takes so long that a rest is no more than its share."""
 
 
 class LessAfterRest:
@@ -101,26 +104,40 @@ def test_a_search_waits_for_the_first_trial_where_the_last_one_took_four_times_a
 
 def test_a_sut_that_remembers_is_found_by_the_first_trial_and_asked_further_when_the_search_is_over():
     sut = Inconstant(CAPACITY, less=0.5, memory=10.0)
-    nights = [searched(sut, [NDR])[0]]
-    trials, controller = searched(sut, [NDR], hints=nights)
+    nights = [searched(sut, [LONGER])[0]]
+    trials, controller = searched(sut, [LONGER], hints=nights)
     first, overload, control = trials[:3]
     assert (first.loss_ratio, overload.load, control.load) == (0.0, MAX, first.load)
     assert overload.loss_ratio > 0.0
     assert control.loss_ratio > 0.0
-    answers = rest_answers(trials, bounds(controller)[1], 0.0)
+    answers = rest_answers(trials, bounds(controller, LONGER)[1], 0.0)
     assert list(answers.values()).count(RestAnswer.REMEMBERED) == 5
     assert min(rested(trials)[1:]) > 20
 
 
 def test_a_sut_that_passes_less_after_a_rest_is_asked_twice():
     sut = LessAfterRest(5.0, 0.03)
-    night = searched(SharpKnee(CAPACITY), [NDR])[0]
-    above, _ = searched(sut, [NDR], hints=[night])
-    trials, controller = searched(sut, [NDR], hints=[night, above])
+    night = searched(SharpKnee(CAPACITY), [LONGER])[0]
+    above, _ = searched(sut, [LONGER], hints=[night])
+    trials, controller = searched(sut, [LONGER], hints=[night, above])
     assert rested(trials) == [0, len(trials) - 2]
     found = fewer_after_rest(trials, 0.0)
-    assert [trial.load for trial in found] == [bounds(controller)[0]] * 2
+    assert [trial.load for trial in found] == [bounds(controller, LONGER)[0]] * 2
     assert all(trial.loss_ratio == pytest.approx(0.03, rel=0.01) for trial in found)
+
+
+@pytest.mark.parametrize("sut", [LessAfterRest(5.0, 0.03), Inconstant(CAPACITY, less=0.5, memory=10.0)])
+def test_a_search_that_is_short_beside_a_rest_asks_nothing_more(sut):
+    nights = [searched(sut if isinstance(sut, Inconstant) else SharpKnee(CAPACITY), [NDR])[0]]
+    for _ in range(2):
+        trials, controller = searched(sut, [NDR], hints=nights)
+        assert rested(trials) == [0]
+        assert controller.elapsed < REST / SHARE
+        nights.append(trials)
+
+    night = searched(sut, [LONGER], memory_share=0.0)[0]
+    trials, _ = searched(sut, [LONGER], hints=[night], memory_share=0.0)
+    assert rested(trials) == [0]
 
 
 def test_a_first_trial_that_failed_by_chance_is_asked_again_once():

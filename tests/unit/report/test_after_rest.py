@@ -82,7 +82,7 @@ def test_too_few_such_loads_are_a_remark(count, loads):
     assert memories_in(trials) == []
     assert remarks_on(trials) == (
         f"above the bounds, trials at {loads} passed after a rest of 15 s and failed right after a loss: too few to "
-        "say that the SUT remembers a loss",
+        "say that the SUT remembers a loss; memory_rest=15 s would ask further",
     )
 
 
@@ -136,7 +136,9 @@ def test_a_first_trial_that_asked_for_less_is_said_with_its_answer():
         "SUT passes less after a rest"
     )
     failed = remarks_on_first(rested(100_000.0, lost=2_000), counted_trial(100_000.0))
-    assert "lost 2 %, and the same load passed right after that; after another rest it did not" in failed[0]
+    assert "lost 2 %, and the same load passed right after that; the search was too short to ask again" in failed[0]
+    again = remarks_on_first(rested(100_000.0, lost=2_000), counted_trial(100_000.0), rested(100_000.0))
+    assert "passed right after that; after another rest it did not, so nothing shows" in again[0]
     assert len(remarks_on_first()) == 1
 
 

@@ -224,7 +224,7 @@ def _remark_on_rest(
         loads = "1 load" if len(remembered) == 1 else f"{len(remembered)} loads"
         yield (
             f"above the bounds, trials at {loads} passed {rest} and failed right after a loss: too few to say that the "
-            "SUT remembers a loss"
+            f"SUT remembers a loss; memory_rest={first.input.rest:g} s would ask further"
         )
     elif easy:
         yield (
@@ -269,11 +269,12 @@ def _remark_on_less(evidence: Sequence[TrialResult], allowed: float) -> Iterator
         f"the first trial, of {first.duration:g} s at {format_frame_rate(first.load)} per interface, after a rest of "
         f"{first.input.rest:g} s, "
     )
-    if found:
-        yield (
-            f"{trial}lost {format_ratio(sut_loss_ratio(first))}, and the same load passed right after that; after "
-            "another rest it did not fail again, so nothing shows that the SUT passes less after a rest"
-        )
+    again = [result for result in evidence if result.input.rest and result.load == first.load]
+    lost = f"{trial}lost {format_ratio(sut_loss_ratio(first))}, and the same load passed right after that"
+    if found and len(again) >= FEWER_AGAIN:
+        yield f"{lost}; after another rest it did not, so nothing shows that the SUT passes less after a rest"
+    elif found:
+        yield f"{lost}; the search was too short to ask again, so it may be chance"
     elif sut_loss_ratio(first) <= allowed:
         yield f"{trial}passed: nothing shows that the SUT passes less after a rest"
 
