@@ -1,9 +1,9 @@
-"""PLRsearch measured: accuracy, speed beside a Monte Carlo of the draft's kind, time to an error, and coverage.
+"""PLRsearch measured: accuracy, speed beside a Monte Carlo of the draft's kind, and time to an error.
 
     python benchmarks/soak.py                       # everything, with few seeds
-    python benchmarks/soak.py coverage --seeds 100 --store soak.jsonl --likelihood varying
+    python benchmarks/soak.py stopping --seeds 100
 
-The store keeps one line for each search; a search with a line in the store is not run again.
+What whole searches find of many devices: `soak_judge.py`.
 """
 
 from __future__ import annotations
@@ -12,24 +12,16 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from soak_cases import CASES, DRIFT_TIME, MAX_LOAD, MIN_LOAD, TARGET, Case
+from soak_cases import CASES, MAX_LOAD, MIN_LOAD, TARGET
 from soak_monte_carlo import monte_carlo
 
-from lossratio.plrsearch import (
-    CriticalLoadEstimate,
-    LikelihoodName,
-    PLRsearch,
-    StopReason,
-    Verdict,
-    Weighting,
-    estimate,
-)
+from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, StopReason, Weighting, estimate
 from lossratio.plrsearch.controller import stopping_factor
 from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
 from lossratio.plrsearch.likelihood.density import Model, Prior
@@ -68,20 +60,11 @@ def main() -> None:
         "speed": speed,
         "monte-carlo": monte_carlo_beside,
         "sooner": sooner,
-        "coverage": coverage,
-        "words": words,
         "stopping": stopping,
     }
     parser.add_argument("sections", nargs="*", help=f"any of {', '.join(sections)}; all if none is given")
     parser.add_argument("--seeds", type=int, default=3, help="searches of each kind (default: 3)")
     parser.add_argument("--first-seed", type=int, default=0, help="seed of the first (default: 0)")
-    parser.add_argument("--suts", nargs="+", default=list(CASES), choices=list(CASES), help="SUTs for coverage")
-    parser.add_argument(
-        "--timeout", type=float, default=1800.0, help="seconds of a search for coverage (default: 1800)"
-    )
-    parser.add_argument("--likelihood", default="varying", choices=[likelihood.value for likelihood in LikelihoodName])
-    parser.add_argument("--selection", default="posterior", choices=["posterior", "csit"])
-    parser.add_argument("--store", type=Path, help="JSON lines file that keeps the searches")
     arguments = parser.parse_args()
     unknown = set(arguments.sections) - set(sections)
     if unknown:
@@ -98,7 +81,8 @@ def accuracy(_: argparse.Namespace) -> None:
         for likelihood in ("poisson", "geometric"):
             estimated, tolerance = _of_case(case, likelihood), case["tolerance"]
             errors, nothing = np.zeros(5), 1e-18 * case["max_load"]
-            for name, function in estimated.functions.items():
+            for function in estimated.description.posteriors:
+                name = function.name
                 known = case["expected"][likelihood][name]
                 quantiles = {float(share): load for share, load in known["quantiles"].items()}
                 errors = np.maximum(
@@ -217,112 +201,6 @@ def _estimate(results: Sequence[TrialResult], **options: Any) -> CriticalLoadEst
     return estimate(results, target_loss_ratio=TARGET, min_load=MIN_LOAD, max_load=MAX_LOAD, **options)
 
 
-def coverage(arguments: argparse.Namespace) -> None:
-    """How often 95 % intervals cover the truth, how wide they are, and how often a misfit is flagged.
-
-    "Either" is covered or flagged. "Bounded": the model-free statement of the search is true of the SUT, see
-    `Case.is_bounded_by`. "Wrong" is confident and wrong: neither covered nor flagged nor bounded. "False": the
-    statement calls a load "verified" at which more than the target is lost, in losses that no trial showed. On healthy
-    SUTs the last column is the width divided by that which Poisson's likelihood finds from the same trials.
-    """
-    options = {"selection": arguments.selection, "likelihood": arguments.likelihood}
-    known = dict(_stored(arguments.store))
-    for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
-        for name in arguments.suts:
-            key = f"{name}/{arguments.selection}/{arguments.likelihood}/{arguments.timeout:g}/{seed}"
-            if key not in known:
-                known[key] = _search(name, seed, arguments.timeout, options)
-                if arguments.store:
-                    with arguments.store.open("a") as file:
-                        file.write(json.dumps({"key": key, **known[key]}, default=np.generic.item) + "\n")
-    heads = (
-        "coverage",
-        "width, %",
-        "rms, %",
-        "equal: cov.",
-        "width, %",
-        "rms, %",
-        "flagged",
-        "either",
-        "bounded",
-        "wrong",
-        "false",
-        "verdicts",
-        "of Poisson's",
-        "of oracle's",
-    )
-    print(f"{'SUT':18} {'seeds':>5} " + " ".join(f"{head:>11}" for head in heads))
-    for name in arguments.suts:
-        prefix = f"{name}/{arguments.selection}/{arguments.likelihood}/{arguments.timeout:g}/"
-        runs = [run for key, run in known.items() if key.startswith(prefix)]
-        if runs:
-            print(f"{name:18} {len(runs):5} {_summary(name, runs)}")
-
-
-SENTENCES = (
-    ("Trials at equal loads differ", "varies bursts memory drift"),
-    ("Counts of lost frames scatter", "varies bursts memory drift curve"),
-    ("Neither function has", "curve bursts varies memory"),
-    ("heavier tails than a normal", "tails skewed bands bursts memory"),
-    ("normal distribution of the capacity", "tails skewed bands bursts memory"),
-    ("Successive trials are alike", "memory drift"),
-    ("lost frames at loads at which", "curve bursts varies memory"),
-    ("Some trials lose more than others", "bursts varies memory drift overload"),
-    ("Few trials alone make the capacity vary", "bursts bands tails"),
-    ("Capacities in overload differ by", "tails bands bursts"),
-)
-"""Sentences of results by their words, and the traits of SUTs of which one makes them true."""
-
-
-def words(arguments: argparse.Namespace) -> None:
-    """How often each sentence of a result was said, and how often it was false, over the searches of the store."""
-    said: dict[str, list[tuple[str, bool]]] = {}
-    for key, run in _stored(arguments.store):
-        for sentence, is_true in run.get("sentences", {}).items():
-            said.setdefault(sentence, []).append((key, is_true))
-    for sentence, cases in sorted(said.items()):
-        false = [key for key, is_true in cases if not is_true]
-        print(f"{sentence:45} said {len(cases):5}, false {len(false):4} ({len(false) / len(cases):.1%}) {false[:4]}")
-
-
-def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> dict[str, bool]:
-    """The sentences of a result, and whether each is true of the SUT."""
-    found = {
-        words: bool(case.traits & set(traits.split()))
-        for words, traits in SENTENCES
-        if any(words in reason for reason in estimated.misfit.reasons)
-    }
-    described, guard = estimated.description, estimated.guard
-    if described.order.correlation:
-        found["order: correlation"] = bool(case.traits & {"memory", "drift"})
-    if described.order.drift:
-        found["order: drift"] = bool(case.traits & {"memory", "drift"})
-        if case.drift:
-            off = described.order.change - case.drift * float(estimated.counts.time.max()) / DRIFT_TIME
-            found["order: drift of so much"] = abs(off) <= 1.96 * described.order.change_stdev
-    if described.order.swing:
-        found["order: changes in time, as in a sine"] = bool(case.traits & {"memory", "drift"})
-    if described.below is not None:
-        found["described below a load"] = bool(case.traits & {"curve", "bursts", "varies", "memory"})
-    if (bursts := described.bursts) is not None:
-        # Far below the knee a SUT loses only what it loses at any load.
-        least, most = bursts.ratio[0], math.inf if bursts.more else bursts.ratio[-1]
-        found["bursts lose a ratio of"] = "bursts" in case.traits and least <= case.losses(MIN_LOAD)[0] <= most
-    if described.after_overload is not None:
-        found["after overload"] = "overload" in case.traits
-    if guard.trials:
-        found[f"{guard.verdict.value}: ratio in the bounds"] = case.is_bounded_by(guard, seconds)
-    if guard.verdict is Verdict.VERIFIED:
-        found["verified"] = not case.is_falsely_verified_by(guard, seconds) or case.is_bounded_by(guard, seconds)
-    truth = case.critical_load_after(seconds)
-    # These have a probability: they are said for sure from .95 on.
-    if estimated.is_at_least_max_load and estimated.combined.p_at_max > 0.95 and truth is not None:
-        found["at least the maximum load"] = truth > 0.95 * MAX_LOAD
-    if estimated.is_at_most_min_load and estimated.combined.p_at_min > 0.95 and truth is not None:
-        found["at most the minimum load"] = truth < 1.05 * MIN_LOAD
-    return found
-
-
 def stopping(arguments: argparse.Namespace) -> None:
     """How often intervals cover the truth where a search ended because they were narrow.
 
@@ -376,83 +254,6 @@ def _stopped(name: str, seed: int, precision: float) -> tuple[bool, int] | None:
         return None
     low, high = ended.interval(0.95)
     return low <= case.critical_load <= high, len(ended.counts)
-
-
-def _summary(name: str, runs: Sequence[dict[str, Any]]) -> str:
-    """Coverage, width and error with the weights of the search and with equal ones, and the share of flags."""
-    has_truth = CASES[name].critical_load is not None
-    columns = []
-    for prefix in ("", "equal_"):
-        columns += [
-            f"{np.mean([run[f'{prefix}covered'] for run in runs]):11.2f}" if has_truth else " " * 11,
-            f"{np.median([run[f'{prefix}width_percent'] for run in runs]):11.4f}",
-            f"{_rms([run[f'{prefix}error_percent'] for run in runs]):11.4f}" if has_truth else " " * 11,
-        ]
-    columns.append(f"{np.mean([run['flagged'] for run in runs]):11.2f}")
-    either = [run["flagged"] or run["covered"] for run in runs]
-    columns.append(f"{np.mean(either):11.2f}" if has_truth else " " * 11)
-    # Stores of earlier versions have no statement in their lines.
-    stated = [run for run in runs if "bounded" in run]
-    wrong = [not (run["flagged"] or run["bounded"] or (has_truth and run["covered"])) for run in stated]
-    for shares in ([run["bounded"] for run in stated], wrong, [run["falsely_verified"] for run in stated]):
-        columns.append(f"{np.mean(shares):11.2f}" if stated else " " * 11)
-    verdicts = [run["verdict"][:4] for run in runs if "verdict" in run]
-    columns.append(f"{' '.join(f'{verdicts.count(word)} {word}' for word in sorted(set(verdicts))):>16}")
-    wider = [run["wider_than_poisson"] for run in runs if "wider_than_poisson" in run]
-    columns.append(f"{np.median(wider):11.2f}" if wider else " " * 11)
-    wider = [run["of_local_oracle"] for run in runs if run.get("of_local_oracle")]
-    columns.append(f"{np.median(wider):11.2f}" if wider else " " * 11)
-    return " ".join(columns)
-
-
-def _stored(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    if path is not None and path.exists():
-        for line in path.read_text().splitlines():
-            run = json.loads(line)
-            yield run.pop("key"), run
-
-
-def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> dict[str, Any]:
-    """The outcome of one search, as a line of the store."""
-    case = CASES[name]
-    results: list[TrialResult] = []
-    controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, timeout=seconds, **options)
-    measurer = SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD)
-    estimated = run_search(controller, measurer, on_trial=results.append)
-    known = case.critical_load_after(controller.elapsed)
-    truth = estimated.median if known is None else known
-    run: dict[str, Any] = {
-        "flagged": not estimated.misfit.fits,
-        "reasons": [reason.split(":")[0] for reason in estimated.misfit.reasons],
-        "trials": controller.trials,
-        "verdict": estimated.guard.verdict.value,
-        "bounds": [estimated.guard.least_loss_ratio, estimated.guard.most_loss_ratio],
-        "bounded": case.is_bounded_by(estimated.guard, controller.elapsed),
-        "falsely_verified": case.is_falsely_verified_by(estimated.guard, controller.elapsed),
-    }
-    for weighting, prefix in ((estimated.weighting, ""), (Weighting.EQUAL, "equal_")):
-        combined = estimated.description.mixed(weighting)
-        low, high = combined.interval(0.95)
-        run[f"{prefix}covered"] = low <= truth <= high
-        run[f"{prefix}width_percent"] = 100.0 * (high - low) / truth
-        run[f"{prefix}error_percent"] = 100.0 * (combined.quantile(0.5) / truth - 1.0)
-    low, high = estimated.interval(0.95)
-    run |= {
-        "covered": low <= truth <= high,
-        "width_percent": 100.0 * (high - low) / truth,
-        "error_percent": 100.0 * (estimated.median / truth - 1.0),
-    }
-    run["sentences"] = _sentences(case, estimated, controller.elapsed)
-    order = estimated.description.order
-    run |= {"correlation": order.correlation, "drift": order.change, "drift_stdev": order.change_stdev}
-    if "varies" not in case.traits and "bursts" not in case.traits and "drift" not in case.traits:
-        counts = estimated.counts
-        oracle = case.local_oracle_width(counts.load.tolist(), (counts.load * counts.exposure).tolist())
-        run["of_local_oracle"] = run["width_percent"] / (100.0 * oracle) if oracle else None
-    if case.healthy:
-        low, high = _estimate(results, likelihood=LikelihoodName.POISSON).interval(0.95)
-        run["wider_than_poisson"] = run["width_percent"] / (100.0 * (high - low) / truth)
-    return run
 
 
 def _rms(values: Sequence[float]) -> float:

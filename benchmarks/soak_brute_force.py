@@ -40,6 +40,7 @@ from lossratio.plrsearch.model import (
     critical_load,
     mrr_of_critical_load,
 )
+from lossratio.plrsearch.quadrature import posteriors
 
 Array = NDArray[np.float64]
 
@@ -171,18 +172,18 @@ def reference(counts: TrialCounts, question: CriticalLoadQuestion) -> dict[str, 
 def comparison(counts: TrialCounts, question: CriticalLoadQuestion, known: dict[str, Any]) -> dict[str, Any]:
     """Errors of the library's estimate, by function, and its CPU time."""
     started = time.process_time()
-    estimated = estimate_from_counts(counts, question, LikelihoodName.VARYING, Weighting.EVIDENCE)
+    found = {part.name: part for part in posteriors(counts, question, LikelihoodName.VARYING)}
     seconds = time.process_time() - started
     best = max(part["log_evidence"] for part in known["functions"].values())
     return {
         "seconds": seconds,
         "functions": {
             name: {
-                "mean_error": (estimated.functions[name].mean - part["mean"])
+                "mean_error": (found[name].mean - part["mean"])
                 / max(part["stdev"], 1e-9 * question.max_load),
-                "stdev_error": estimated.functions[name].stdev / max(part["stdev"], 1e-9 * question.max_load) - 1.0,
-                "evidence_error": estimated.functions[name].log_evidence - part["log_evidence"],
-                "error": estimated.functions[name].error,
+                "stdev_error": found[name].stdev / max(part["stdev"], 1e-9 * question.max_load) - 1.0,
+                "evidence_error": found[name].log_evidence - part["log_evidence"],
+                "error": found[name].error,
                 "matters": part["log_evidence"] > best - 6.0,
             }
             for name, part in known["functions"].items()

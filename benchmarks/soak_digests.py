@@ -91,7 +91,7 @@ def _figures(estimated: CriticalLoadEstimate) -> Iterator[str]:
         yield repr((combination, [combination.quantile(probability) for probability in PROBABILITIES]))
     for function in estimated.functions.values():
         loads = np.linspace(*function.interval(0.9), 5).tolist()
-        yield repr((function.name, function.mean, function.stdev, function.mode))
+        yield repr((function.name, function.mean, function.stdev, getattr(function, "mode", None)))
         yield repr(function.loss_ratio(loads).tolist())
 
 

@@ -157,8 +157,11 @@ def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
         numbers = _numbers(function.mean, function.stdev, function.interval(0.95))
         yield f"  {function.name:<9} {numbers}  weight {weight:.3g}"
     yield f"  {'combined':<9} {_numbers(result.mean, result.stdev, result.interval(0.95))}"
-    yield f"Stated is the median: {_rate(result.median)}."
-    yield f"At and just below it: {result.guard}."
+    if result.verified is not None:
+        yield f"Highest load that is verified without a model: {_rate(result.verified)}."
+    yield f"Median: {_rate(result.median)}."
+    yield f"Without a model: {result.guard}."
+    yield from (f"{sentence}." for sentence in result.sentences)
     if result.limits is not None:
         yield result.limits
     yield "The model fits the trials." if result.misfit.fits else "Do not rely on the numbers:"

@@ -3,13 +3,15 @@
 `estimate` computes the critical load from trials; `PLRsearch` chooses the trials, too. Both return a
 `CriticalLoadEstimate`:
 
-- `mean`, `stdev`, `interval(0.95)`: the critical load; `combined` has also `quantile(p)` and the
+- `verified`: the highest load that is verified without any model, or None; `guard` says by which frames, with a
+  `Verdict`, and `rarest_s` how rare losses may be that are not in them;
+- `median`, `mean`, `stdev`, `interval(0.95)`: the critical load by the model; `combined` has also `quantile(p)` and the
   probabilities of the limits, `description.mixed` the same by either `Weighting`;
-- `functions["stretch"]`, `functions["erf"]`: the critical load under each fitting function, with the likeliest curve,
-  `loss_ratio(loads)`;
+- `functions`: the critical load under each fitting function, ``stretch`` and ``erf``, or by the line near it,
+  ``local``, with the likeliest curve, `loss_ratio(loads)`;
 - `misfit`: `fits`, and `reasons` in words if the model does not fit;
-- `description`: which trials are described, and how: replicates, drift, correlation;
-- `guard`: what frames at and just below that load say without any model, with a `Verdict`;
+- `sentences`: how frames are lost: in batches, with a capacity that varies, differently since a change;
+- `description`: which trials are described, and how;
 - `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`,
   `is_beyond_trials`;
 - `stopped_by`: a `StopReason`, None if the search is not finished;
@@ -26,7 +28,6 @@ same trials.
 from lossratio.plrsearch.controller import TIMEOUT as TIMEOUT, PLRsearch as PLRsearch
 from lossratio.plrsearch.csit import csit_estimates as csit_estimates
 from lossratio.plrsearch.estimate import (
-    OPEN_TAILS as OPEN_TAILS,
     CriticalLoadEstimate as CriticalLoadEstimate,
     CsitEstimate as CsitEstimate,
     FitCheck as FitCheck,
@@ -46,8 +47,9 @@ from lossratio.plrsearch.model import (
 )
 from lossratio.plrsearch.quadrature import Posterior as Posterior
 from lossratio.plrsearch.variation import (
-    CapacityVariation as CapacityVariation,
+    Change as Change,
     Description as Description,
-    Order as Order,
+    LocalFit as LocalFit,
     Replicates as Replicates,
+    Scatter as Scatter,
 )

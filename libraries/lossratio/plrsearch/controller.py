@@ -9,14 +9,7 @@ from dataclasses import replace
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.csit import CsitSelection
-from lossratio.plrsearch.estimate import (
-    TRIALS_FOR_TAILS,
-    CriticalLoadEstimate,
-    IntervalPoint,
-    estimate_from_counts,
-    rare_stalls,
-    tails_of,
-)
+from lossratio.plrsearch.estimate import CriticalLoadEstimate, IntervalPoint, estimate_from_counts
 from lossratio.plrsearch.model import (
     Array,
     CriticalLoadQuestion,
@@ -30,14 +23,18 @@ from lossratio.plrsearch.model import (
     from_rows,
     why_set_aside,
 )
-from lossratio.plrsearch.selection import Choice, PosteriorSelection, clamped
-from lossratio.plrsearch.variation import Description, Replicates, described
+from lossratio.plrsearch.selection import Choice, PosteriorSelection
+from lossratio.plrsearch.variation import Description, described
+from lossratio.plrsearch.verifying import clamped
 from lossratio.trials import TrialInput, TrialResult
 
 _STEP = 1.02
 """Growth of the number of trials after which the description follows: choices do not change faster."""
-_FEW_TRIALS, _FEW_LOSSY = 25, 8
-"""With fewer trials, or fewer with loss, a choice is not based on a varying capacity: trials do not show it yet."""
+_LONG, _SHORT = 20.0, 10.0
+"""Seconds of the trials at the end that show whether a longer time makes a difference; trials that take less than this
+need them."""
+_FOR_LONG, _LEAST_FOR_LONG = 92.0, 240.0
+"""Seconds before the end from which on they are made, in searches that take so long, at least."""
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
@@ -93,7 +90,7 @@ class PLRsearch:
                 memory, such as a policer, has another capacity in a shorter trial. Only the first may be shortened.
                 With CSIT's selection the last trial begins before, and ends later.
             precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits (under
-                ``varying`` after 150 trials or more); all intervals then are wider. None: only time ends the search.
+                ``varying`` if a load is verified, too); all intervals then are wider. None: only time ends the search.
             stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
             likelihood: How counts are distributed.
             weighting: How the fitting functions are combined.
@@ -124,7 +121,7 @@ class PLRsearch:
         self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
         self._weighting = chosen(Weighting, weighting, "weighting")
         self._is_csits = chosen(SelectionName, selection, "selection") is SelectionName.CSIT
-        posterior = PosteriorSelection(self._question, self._likelihood, self._weighting)
+        posterior = PosteriorSelection(self._question, self._likelihood)
         self._selection = CsitSelection(self._question) if self._is_csits else posterior
         self._duration = initial_duration or self._selection.duration
         loads = [float(load) for load in warm_start]
@@ -225,10 +222,29 @@ class PLRsearch:
                 self._warm_loads[own_trials], "where the warm start says that the knee is"
             )
         else:
-            choice = self._selection.choose(self._description(), wanted)
+            known = self._description()
+            trials_left = left * max(own_trials, 1) / max(self.elapsed, wanted)
+            long = self._long(known, left, trials_left) if self._is_ending else None
+            if long is not None:
+                choice = long
+                wanted = _LONG
+            else:
+                choice = self._selection.choose(known, wanted, trials_left)
 
         if self._stopped_by is None:
             self._next = TrialInput(min(wanted, left), choice.load), choice
+
+    @property
+    def _is_ending(self) -> bool:
+        """Whether it is time for trials that are much longer than the others."""
+        left = self._timeout - self.elapsed
+        can = self._timeout >= _LEAST_FOR_LONG and self._duration < _SHORT and not self._is_csits
+        return can and left <= _FOR_LONG + _LONG
+
+    def _long(self, known: Description | None, left: float, trials_left: float) -> Choice | None:
+        if not _LONG <= left <= _FOR_LONG:
+            return None
+        return self._selection.sustained(known, trials_left)
 
     def _follow(self) -> None:
         """Describes the trials that choices are based on, if enough of them are new."""
@@ -236,15 +252,7 @@ class PLRsearch:
         if self._known is not None and len(rows) < max(self._tracked + 1.0, _STEP * self._tracked):
             return
         counts = from_rows(rows)
-        lossy = sum(row[2] > 0.0 for row in rows)
-        few = lossy and (len(rows) < _FEW_TRIALS or lossy < _FEW_LOSSY)
-        few = (
-            few
-            and self._likelihood is LikelihoodName.VARYING
-            and not Replicates.of(counts).are_alike
-        )
-        likelihood = LikelihoodName.GEOMETRIC if few else self._likelihood
-        self._known = described(counts, self._question, likelihood, for_selection=True)
+        self._known = described(counts, self._question, self._likelihood, for_selection=True)
         self._tracked = len(rows)
 
     def _description(self) -> Description | None:
@@ -269,8 +277,6 @@ class PLRsearch:
         if (factor := self._stopping_factor(self._tracked)) != 1.0:
             low = max(middle - factor * (middle - low), self._question.min_load)
             high = min(middle + factor * (high - middle), self._question.max_load)
-        if (tails := tails_of(self._known)) is not None:
-            low, high = tails.widened(low, middle, high, self._question)
         return IntervalPoint(self._tracked, elapsed, shown.mean, low, high, middle)
 
     def _may_end(self, latest: IntervalPoint) -> bool:
@@ -279,13 +285,8 @@ class PLRsearch:
             return True
         stated, low, high = latest.interval
         narrow = self._precision is not None and high - low <= 1.05 * self._precision * stated
-        narrow = narrow and not (self._known and rare_stalls(self._known))
-        few = (
-            TRIALS_FOR_TAILS if self._likelihood is LikelihoodName.VARYING else _MIN_TRIALS_TO_STOP
-        )
-        return (narrow and self._usable >= few) or (
-            self._stop_on_misfit and self._usable >= _MIN_TRIALS_TO_STOP
-        )
+        enough = self._usable >= _MIN_TRIALS_TO_STOP
+        return enough and (narrow or self._stop_on_misfit)
 
     def _is_at_min(self, latest: IntervalPoint) -> bool:
         """Whether the last trials were at the minimum load, all with loss, and the model agrees."""
@@ -300,8 +301,8 @@ class PLRsearch:
         if self._is_at_min(latest) and estimate.is_surely_at_most_min_load:
             return StopReason.MIN_LOAD
         if not estimate.misfit.fits:
-            if self._stop_on_misfit and estimate.misfit.is_wrong:
-                return StopReason.MISFIT
+            return StopReason.MISFIT if self._stop_on_misfit else None
+        if self._likelihood is LikelihoodName.VARYING and estimate.verified is None:
             return None
         low, high = estimate.interval(0.95)
         inside = self._question.min_load < low and high < self._question.max_load

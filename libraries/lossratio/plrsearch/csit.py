@@ -18,8 +18,9 @@ import scipy
 from lossratio.errors import SearchError
 from lossratio.plrsearch.estimate import CsitEstimate
 from lossratio.plrsearch.model import CriticalLoadQuestion
-from lossratio.plrsearch.selection import Choice, clamped
+from lossratio.plrsearch.selection import Choice
 from lossratio.plrsearch.variation import Description
+from lossratio.plrsearch.verifying import clamped
 from lossratio.trials import TrialResult
 
 SAMPLES = 1000
@@ -376,7 +377,11 @@ class CsitSelection:
                 clamped(self._drawn(mean), self._question), f"CSIT's estimate, {mean:,.0f} frames/s"
             )
 
-    def choose(self, known: Description | None, duration: float) -> Choice:
+    def sustained(self, known: Description | None, left: float) -> Choice | None:
+        """See `PosteriorSelection.sustained`: CSIT has no long trials."""
+        return None
+
+    def choose(self, known: Description | None, duration: float, left: float = 0.0) -> Choice:
         """See `PosteriorSelection.choose`; CSIT's estimate is another than the description."""
         return self._next
 

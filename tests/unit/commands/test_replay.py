@@ -90,13 +90,16 @@ def test_a_warm_up_is_no_evidence(tmp_path):
     assert estimate_of(warm).mean == estimate_of(plain).mean
 
 
-def test_the_command_shows_both_functions_and_whether_the_numbers_may_be_relied_on(lossratio, searched):
+def test_the_command_shows_the_estimate_and_what_is_known_without_a_model(lossratio, searched):
     path, search_result = searched
     status, out, _ = lossratio("archive", "replay", path)
     assert status == 0
     assert f"combined  mean {search_result.mean:,.1f} fps" in out
-    for word in ("stretch", "erf", "weight", "Do not rely on the numbers"):
+    for word in ("local", "weight", "Without a model: ", "The model fits the trials"):
         assert word in out
+    _, out, _ = lossratio("replay", "--likelihood", "poisson", path)
+    assert "stretch" in out
+    assert "erf" in out
 
 
 def test_a_result_in_place_of_its_journal_is_told_apart(lossratio, tmp_path):

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from soak_trials import trial
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, MLRsearch
@@ -76,17 +75,6 @@ def test_an_interval_that_may_end_the_search_is_wider():
     assert np.ptp(last.interval[1:]) == pytest.approx((1.1 + 2.0 / last.trials) * np.ptp(own_last.interval[1:]))
 
 
-def test_the_interval_that_is_shown_includes_open_tails():
-    rng, controller = np.random.default_rng(1), PLRsearch(1e-7, *LIMITS)
-    for load in np.linspace(17.9e6, 19e6, 160):
-        controller.record(trial(load, max(0, round(5.0 * (load - 18e6 * (1.0 + 0.003 * rng.standard_t(5)))))))
-    assert controller.next_trial() is not None
-    (shown,), found = controller.history, controller.result()
-    assert found.tails is not None
-    assert shown.least_95_per_interface_fps < 0.97 * found.combined.interval(0.95)[0]
-    assert shown.least_95_per_interface_fps == pytest.approx(found.interval(0.95)[0], rel=0.02)
-
-
 @pytest.mark.long
 def test_a_slow_first_trial_does_not_keep_the_search_below_the_knee():
     class SlowAtFirst:
@@ -99,10 +87,8 @@ def test_a_slow_first_trial_does_not_keep_the_search_below_the_knee():
 
     estimate, results = search(SlowAtFirst(), likelihood="varying", timeout=32.0)
     assert results[0].forwarding_rate == pytest.approx(0.95 * 18e6, rel=1e-3)
-    assert sum(result.load > 18e6 for result in results[1:]) >= 2
-    assert estimate.misfit.provisional is not None
-    # The same number of steps, each as long as the first one, would end at 17.6 Mfps.
-    assert max(result.load for result in results[1:12]) > 18e6
+    assert max(result.load for result in results[1:]) > 17.9e6
+    assert estimate.misfit.fits
 
 
 def test_enough_precision_ends_the_search():
@@ -134,15 +120,7 @@ def test_a_search_ends_soon_where_more_than_the_target_is_lost_at_the_minimum_lo
     assert "at most the minimum load, 20,000,000 frames/s, with probability 1." in estimate.limits
     assert misfit.fits
     assert estimate.guard.verdict is Verdict.VERIFIED
-
-
-@pytest.mark.long
-def test_loss_that_is_the_same_in_each_trial_has_no_shape():
-    controller = PLRsearch(1e-7, 10e3, 400e3, timeout=100.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        misfit = run_search(controller, SimulatedMeasurer(SharpKnee(150e3), seed=1)).misfit
-    assert not misfit.is_wrong, misfit.reasons
+    assert estimate.verified is None
 
 
 @pytest.mark.parametrize(("capacity", "limits"), [(1e6, (100.0, 1000.0)), (40e6, (1e4, 1e6))])
@@ -167,7 +145,7 @@ def test_frames_without_loss_at_the_maximum_load_verify_that_it_is_no_limit():
 
 
 @pytest.mark.long
-def test_some_trials_guard_the_load_that_is_about_to_be_reported():
+def test_trials_verify_a_load_just_below_the_estimate():
     loads = []
     controller = PLRsearch(1e-7, *LIMITS, timeout=900.0)
     measurer = SimulatedMeasurer(HEALTHY, seed=1, overhead=0.5)
@@ -176,13 +154,21 @@ def test_some_trials_guard_the_load_that_is_about_to_be_reported():
             loads.append(trial_input.load)
         controller.record(TrialResult(trial_input, measurer.measure(trial_input)))
     estimate = controller.result()
-    assert 120 <= len(loads) <= 120 + 0.05 * controller.trials
-    assert all(0.98 * estimate.mean < load < 1.005 * estimate.mean for load in loads)
-    there = (estimate.counts.load > 0.97 * estimate.mean) & (estimate.counts.load <= estimate.mean)
-    assert 0.3 < there.mean() < 0.4
-    assert sum(load < estimate.interval(0.95)[0] for load in loads) >= len(loads) // 3
-    assert estimate.guard.verdict is Verdict.VERIFIED
+    assert 120 <= len(loads) < 0.6 * controller.trials
+    assert all(0.98 * estimate.mean < load < 1.001 * estimate.mean for load in loads)
+    assert loads.count(estimate.verified) >= 60
     assert estimate.guard.frames > 1e8
+
+
+@pytest.mark.long
+def test_loss_that_is_the_same_in_each_trial_is_verified_below():
+    controller = PLRsearch(1e-6, 10e3, 400e3, timeout=100.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = run_search(controller, SimulatedMeasurer(SharpKnee(150e3), seed=1))
+    assert found.misfit.fits
+    assert found.interval(0.95)[0] <= 150e3 * 1.00001
+    assert found.stated <= 150e3 * 1.00001
 
 
 def test_a_model_that_does_not_fit_is_never_precise_enough():

@@ -37,4 +37,5 @@ def test_the_interval_contains_what_the_policer_lets_pass_in_a_trial(likelihood,
     low, high = search_result.interval(0.95)
     assert {trial.duration for trial in trials} == {DURATION}
     assert low <= (RATE + burst / DURATION) * (1.0 + 1e-7) <= high
-    assert high - low < 1e-4 * RATE
+    # Without a function for the whole curve only loads near the knee tell.
+    assert high - low < (0.02 if likelihood == "varying" else 1e-4) * RATE

@@ -2,18 +2,19 @@
 
 import math
 from dataclasses import replace
-from operator import attrgetter
 
 import numpy as np
 
 from lossratio.measurements.soak.result import CriticalLoad, CurvePoint, FittedFunction, SoakLimit
-from lossratio.plrsearch import CriticalLoadEstimate, GuardStatement, Posterior
+from lossratio.plrsearch import CriticalLoadEstimate, GuardStatement, LocalFit, Posterior
 from lossratio.results import Conditions
 
 _CURVE_POINTS = 121
 _KNEE_POINTS = 41
 _KNEE = 3.0
 """How far above the forwarding rate the knee reaches, in widths of the knee and standard deviations of the capacity."""
+_ABOVE_TARGET = 1000.0
+"""Largest loss ratio of a line that is drawn with many points, in targets."""
 _BELOW_TARGET = 0.01
 """Smallest loss ratio that curves show, as a share of the target loss ratio."""
 
@@ -22,6 +23,9 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
     """The estimate in the form of result files, with the points of its curves."""
     low, high = estimate.interval(0.95)
     curves = _curve_loads(estimate)
+    least = _BELOW_TARGET * estimate.question.target_loss_ratio
+    verified = None if estimate.verified is None else conditions.rate(estimate.verified)
+
     return CriticalLoad(
         mean=conditions.rate(estimate.mean),
         median=conditions.rate(estimate.median),
@@ -29,19 +33,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         least_95=conditions.rate(low),
         most_95=conditions.rate(high),
         functions=tuple(
-            FittedFunction(
-                name=function.name,
-                mean=conditions.rate(function.mean),
-                stdev=conditions.rate(function.stdev),
-                weight=min(1.0, weight),
-                curve=_curve(function, curves, _BELOW_TARGET * estimate.question.target_loss_ratio),
-                log_evidence=function.log_evidence,
-                mrr_per_interface_fps=float(function.mode.mrr),
-                spread_per_interface_fps=float(function.mode.spread),
-                capacity_stdev_per_interface_fps=float(function.mode.deviation),
-                at_min_ratio=min(1.0, function.p_at_min),
-                at_max_ratio=min(1.0, function.p_at_max),
-            )
+            _fitted(function, weight, curves, least, conditions)
             for function, weight in zip(estimate.functions.values(), estimate.weights, strict=True)
         ),
         history=estimate.history,
@@ -52,7 +44,40 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         guard=timed(estimate.guard, conditions),
         csit=estimate.csit,
         stopping_factor=estimate.stopping_factor,
-        variation=estimate.variation,
+        verified=verified,
+        rarest_s=estimate.rarest_s,
+        doubt=estimate.doubt,
+        process=estimate.sentences,
+    )
+
+
+def _fitted(
+    function: Posterior | LocalFit,
+    weight: float,
+    loads: list[float],
+    least: float,
+    conditions: Conditions,
+) -> FittedFunction:
+    """A fitting function, or the line, which has no parameters of a whole curve."""
+    fitted = FittedFunction(
+        name=function.name,
+        mean=conditions.rate(function.mean),
+        stdev=conditions.rate(function.stdev),
+        weight=min(1.0, weight),
+        curve=_curve(function, loads, least),
+        at_min_ratio=min(1.0, function.p_at_min),
+        at_max_ratio=min(1.0, function.p_at_max),
+    )
+
+    if isinstance(function, LocalFit):
+        return fitted
+    return fitted.model_copy(
+        update={
+            "log_evidence": function.log_evidence,
+            "mrr_per_interface_fps": float(function.mode.mrr),
+            "spread_per_interface_fps": float(function.mode.spread),
+            "capacity_stdev_per_interface_fps": float(function.mode.deviation),
+        }
     )
 
 
@@ -80,12 +105,19 @@ def _curve_loads(estimate: CriticalLoadEstimate) -> list[float]:
     reach = np.geomspace(1e-5, 1.0, _CURVE_POINTS // 2)
     below = centre - (centre - estimate.question.min_load) * reach
     above = centre + (estimate.question.max_load - centre) * reach
-    mode = max(estimate.functions.values(), key=attrgetter("log_evidence")).mode
-    knee = np.linspace(centre, mode.mrr + _KNEE * (mode.spread + mode.deviation), _KNEE_POINTS)
+    local = estimate.description.local
+    if local is not None:
+        most = min(local.load_of(_ABOVE_TARGET), estimate.question.max_load)
+    else:
+        mode = estimate.description.best.mode
+        most = float(mode.mrr + _KNEE * (mode.spread + mode.deviation))
+    knee = np.linspace(centre, most, _KNEE_POINTS)
     return sorted({float(load) for load in (*below, centre, *above, *knee) if load > 0.0})
 
 
-def _curve(function: Posterior, loads: list[float], least: float) -> tuple[CurvePoint, ...]:
+def _curve(
+    function: Posterior | LocalFit, loads: list[float], least: float
+) -> tuple[CurvePoint, ...]:
     return tuple(
         CurvePoint(load_per_interface_fps=load, loss_ratio=float(loss))
         for load, loss in zip(loads, function.loss_ratio(loads), strict=True)

@@ -1,13 +1,20 @@
 """Everything that a soak test inferred, in words: one table of fields with their words and units."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lossratio.drawing import xml_text
 from lossratio.measurements.soak.result import CriticalLoad, SoakResult
-from lossratio.plrsearch import OPEN_TAILS, GuardStatement, Verdict
+from lossratio.plrsearch import GuardStatement, Verdict
 from lossratio.units import format_frame_rate
 
+_RARE = 300.0
+"""Seconds between losses that a soak test should be long enough for: jobs that run each five minutes are usual."""
+_EXPECTED = 3.0
+"""Losses that have to be expected so that one of them is seen (95 %)."""
+_LEAST_WATCHED = 0.5
+"""Share of a longer search in which rare losses would be seen, at least."""
 _OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
     "weight": ("weight by evidence or as chosen", "", ".4g"),
     "log_evidence": ("ln of the evidence", "", ".2f"),
@@ -27,67 +34,67 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
         ".3g",
     ),
     "replicates_freedom": ("degrees of freedom of trials at equal loads", "", "d"),
-    "described_below_fps": (
-        "trials are described below",
-        "fps only: neither function fits all of them",
-        ",.1f",
-    ),
+    "scatter": ("trials at equal loads differ by", "", "s"),
+    "batch_frames": ("frames are lost in batches of", "frames", ".3g"),
     "chi_squared_per_trial": (
         "chi-squared per trial around the best Poisson curve",
         "(about 1: counts scatter by chance only; more: the shape is another)",
         ".3g",
     ),
     "function_distance_stdevs": ("distance of the functions", "standard deviations", ".3g"),
-    "drift_ratio": ("drift from the first to the last trial, share of the capacity", "", "+.2g"),
-    "drift_stdev_ratio": ("standard deviation of the drift", "", ".2g"),
-    "heavy_tails_ratio": ("probability of heavier tails than a normal distribution's", "", ".2g"),
 }
 """Fields of the fit, likewise."""
 
 
-def limit_in_words(guard: GuardStatement, stated_fps: float) -> str:
-    """The verdict, the load that it is about, and what it leaves open, in a few words: they go beside the number."""
-    if guard.unseen_burst_trials:
-        rare = f" losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
-    else:
-        rare = ""
-
+def scope_in_words(critical_load: CriticalLoad) -> str:
+    """What the stated load holds for, in a few words: they go beside the number."""
+    guard = critical_load.guard
+    if guard is None:
+        return ""
     if guard.verdict is Verdict.EXTRAPOLATED:
-        line = "extrapolated: the frames or trials at the critical load do not verify it"
-        if rare:
-            return f"{line}, and{rare} are open"
-        return line
+        return "extrapolated: the frames or trials at the critical load do not verify it"
+    if guard.verdict is Verdict.CONTRADICTED or critical_load.verified is None:
+        return f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
 
-    line = f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
-    if guard.load_per_interface_fps < stated_fps:
-        line += (
-            f" ({100.0 - 100.0 * guard.load_per_interface_fps / stated_fps:.2g} % below the number)"
-        )
+    return f"verified {_protocol(guard)}; {_rare(critical_load)}"
 
-    if guard.largest_burst_frames is None or not rare:
-        return line
-    return f"{line}, but for{rare}"
+
+def _protocol(guard: GuardStatement) -> str:
+    if guard.protocol_s is None:
+        return "in short trials only"
+    return f"also in trials of {guard.protocol_s:g} s"
+
+
+def _rare(critical_load: CriticalLoad) -> str:
+    """How rare losses may be that were not seen, and how long a soak takes to see rarer ones."""
+    rarest = critical_load.rarest_s or 0.0
+    words = (
+        f"losses rarer than one in {rarest:,.0f} s may not have been seen (rarest={rarest:.0f} s)"
+    )
+    elapsed = critical_load.history[-1].elapsed_s if critical_load.history else 0.0
+    if rarest >= _RARE or not elapsed:
+        return words
+    watched = max(_EXPECTED * rarest / elapsed, _LEAST_WATCHED)
+    minutes = math.ceil(_EXPECTED * _RARE / watched / 60.0)
+    return f"{words}; for one in {_RARE:.0f} s measure {minutes} min"
 
 
 def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
     """What is said in words, and of what: on the console, and in the table."""
     if critical_load.guard is not None:
-        yield "at and just below it", str(critical_load.guard)
+        yield "without a model", str(critical_load.guard)
     weights = ", ".join(
         f"{function.name} {function.weight:.3g}" for function in critical_load.functions
     )
     yield "functions", f"{weights} ({result.settings.get('likelihood', 'unknown')} likelihood)"
+
     if critical_load.csit is not None:
         yield "as CSIT computes it", str(critical_load.csit)
-    if critical_load.variation is not None:
-        yield "order of the trials", str(critical_load.variation)
-    heavy = critical_load.fit.heavy_tails_ratio or 0.0
-    if heavy >= OPEN_TAILS:
-        yield (
-            "tails",
-            f"heavier than a normal distribution's with probability {heavy:.2g}: the interval counts them in",
-        )
-
+    variation = critical_load.variation
+    if variation is not None and variation.after_overload is not None:
+        yield "order of the trials", variation.after_overload
+    for sentence in critical_load.process:
+        yield "how frames are lost", sentence
     if critical_load.ended_by is not None:
         wider = critical_load.stopping_factor
         if wider == 1.0:

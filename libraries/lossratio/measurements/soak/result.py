@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.plrsearch import (
-    CapacityVariation,
-    CsitEstimate,
-    FitCheck,
-    GuardStatement,
-    IntervalPoint,
-)
+from lossratio.plrsearch import CsitEstimate, FitCheck, GuardStatement, IntervalPoint
 from lossratio.records import Rate, Ratio, Record
 from lossratio.results import MaxLoad, Outcome, TestResult
+from lossratio.trials import Observed, Seconds
 
 _MIXED_ROUNDING = 1e-6
 """Relative difference of a mixture that counts as rounding: its standard deviation may be a millionth of its mean."""
@@ -32,6 +28,28 @@ class SoakLimit(str, Enum):
     """It may be below the minimum load, where nothing was measured."""
     BEYOND_TRIALS = "beyond the trials"
     """The trials do not show at which load the target loss ratio is: it may be above the maximum load."""
+
+
+@dataclass(frozen=True)
+class CapacityVariation(Observed):
+    """What the order of the trials showed, by an earlier version."""
+
+    correlation: float
+    """Correlation of the capacities of successive trials; 0: none is seen."""
+    independent_trials: float
+    """Number of independent trials that show as much as these."""
+    drift_ratio: float
+    """Change of the capacity from the beginning to the end, as a share of that at the beginning; 0: none is seen."""
+    drift_stdev_ratio: float
+    """Standard deviation of the drift."""
+    drift_per_hour_ratio: float
+    """The drift in an hour."""
+    swing_ratio: float = 0.0
+    """Amplitude of a sine that the capacity follows, as a share; 0: it follows none."""
+    swing_cycles: float = 0.0
+    """How many of its periods the trials took."""
+    after_overload: str | None = None
+    """That trials right after one in overload lose more, or less, than others at their loads; null: it is not seen."""
 
 
 class DensityPoint(Record):
@@ -56,7 +74,7 @@ class FittedFunction(Record):
     """The estimate of one fitting function."""
 
     name: str
-    """Name of the function, e.g. ``stretch``."""
+    """Name of the function, e.g. ``stretch``; ``local`` is a line through the trials near the target."""
     mean: Rate
     """Mean critical load."""
     stdev: Rate
@@ -68,9 +86,10 @@ class FittedFunction(Record):
     posterior: tuple[DensityPoint, ...] = ()
     """The distribution of the critical load by load; empty but in files of earlier versions."""
     log_evidence: float | None = None
-    """Natural logarithm of the probability of all counts under this function; null: by an earlier version."""
+    """Natural logarithm of the probability of all counts under this function; null: by an earlier version, here and
+    below, or of the line near the target (``local``), which has no such figure."""
     mrr_per_interface_fps: float | None = None
-    """The likeliest limiting forwarding rate; null, here and below: by an earlier version."""
+    """The likeliest limiting forwarding rate."""
     spread_per_interface_fps: float | None = None
     """The likeliest width of the knee."""
     capacity_stdev_per_interface_fps: float | None = None
@@ -87,8 +106,7 @@ class CriticalLoad(Record):
     mean: Rate
     """Its mean."""
     median: Rate | None = None
-    """Its median, the load that is stated: the mean may be between two clusters. Null: by an earlier version, which
-    stated the mean."""
+    """Its median: the mean may be between two clusters. Null: by an earlier version, which stated the mean."""
     stdev: Rate
     """Its standard deviation."""
     least_95: Rate
@@ -106,27 +124,40 @@ class CriticalLoad(Record):
     limit: SoakLimit | None
     """On which side of the range of loads the critical load may be; null: it is inside."""
     misfit: tuple[str, ...]
-    """Why nobody should rely on the numbers: the model does not fit, or there are too few trials; empty: it fits."""
+    """Why nobody should rely on the estimate: the model does not fit; empty: it fits."""
 
     fit: FitCheck
     """How well the model fits."""
     guard: GuardStatement | None = None
-    """What frames at and just below the stated load say by themselves; null: by an earlier version."""
+    """By which frames a load is verified; if none is, what those at and just below the median say. Null: by an earlier
+    version."""
     csit: CsitEstimate | None = None
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
     stopping_factor: float = Field(default=1.0, ge=1.0)
     """How much wider the interval is because the search could end when it was narrow; 1 without a precision."""
     variation: CapacityVariation | None = None
-    """What the order of the trials shows; null: nothing, or by an earlier version."""
+    """What the order of the trials showed, by an earlier version; else null."""
+    verified: Rate | None = None
+    """The highest load that is verified without any model: the first answer. Null: no load is, or by an earlier
+    version."""
+    rarest_s: Seconds | None = None
+    """Losses that come once in so many seconds, at random, are surely (95 %) among the trials near the stated load;
+    rarer ones may not have been seen. Null: by an earlier version."""
+    doubt: str | None = None
+    """Why no load is verified, unless frames without loss are too few; null: nothing speaks against the number."""
+    process: tuple[str, ...] = ()
+    """How frames are lost, in sentences."""
 
     @property
     def stated(self) -> Rate:
-        """The load that is stated; see `median`."""
-        return self.median or self.mean
+        """The load that is stated: that which is verified, or else the median, or the mean of an earlier version."""
+        return self.verified or self.median or self.mean
 
     @property
     def stated_as(self) -> str:
-        """What the stated load is, in a word."""
+        """What the stated load is, in a few words."""
+        if self.verified is not None:
+            return "highest verified load"
         if self.median is None:
             return "mean"
         return "median"
@@ -138,6 +169,8 @@ class CriticalLoad(Record):
             return _LIMITS[self.limit]
         if self.misfit:
             return f"do not rely on the number: {'; '.join(self.misfit)}"
+        if self.doubt is not None and self.limit is None:
+            return self.doubt
         if self.limit is None:
             return None
         return _LIMITS[self.limit]

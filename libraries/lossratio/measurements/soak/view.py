@@ -21,9 +21,9 @@ from lossratio.drawing import (
     unit_of,
 )
 from lossratio.measurements import CsitExportError, csit_rate
-from lossratio.measurements.soak.inferred import fit_table, in_words, limit_in_words
+from lossratio.measurements.soak.inferred import fit_table, in_words, scope_in_words
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
-from lossratio.plrsearch import LossBounds, Verdict
+from lossratio.plrsearch import LossBounds
 from lossratio.results import (
     STALL,
     Doubt,
@@ -68,15 +68,13 @@ class SoakView(View[SoakResult]):
 
         state = f"irregular: {critical_load.reason}"
         if critical_load.reason is None:
-            guard = critical_load.guard
-            stated_fps = critical_load.stated.per_interface_fps
-            if guard is None:
-                state = "regular"
-            else:
-                state = f"regular, {limit_in_words(guard, stated_fps)}"
+            scope = scope_in_words(critical_load)
+            state = f"regular, {scope}" if scope else "regular"
 
         yield f"critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run): {state}"
         yield value_line(critical_load.stated_as, critical_load.stated)
+        if critical_load.verified is not None and critical_load.median is not None:
+            yield value_line("estimate (median)", critical_load.median)
         yield value_line("standard deviation", critical_load.stdev)
         yield value_line("95 % interval, from", critical_load.least_95)
         yield value_line("95 % interval, to", critical_load.most_95)
@@ -86,7 +84,7 @@ class SoakView(View[SoakResult]):
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, the fit around the knee, and how the interval narrowed."""
         critical_load = result.critical_load
-        known = critical_load is not None and critical_load.functions[0].log_evidence is not None
+        known = critical_load is not None and critical_load.functions[0].at_min_ratio is not None
         yield Picture(
             "Critical load",
             draw_soak(result),
@@ -103,31 +101,26 @@ class SoakView(View[SoakResult]):
             yield f"irregular: {result.critical_load.reason}"
 
     def caveats(self, result: SoakResult) -> Iterator[str]:
-        """The frames at the critical load do not verify it, or it is of a SUT that was not overloaded just before."""
+        """What the stated load holds for; an older result says what overload had left behind."""
         critical_load = result.critical_load
-        variation = None if critical_load is None else critical_load.variation
+        if critical_load is None:
+            return
+        variation = critical_load.variation
         if variation is not None and variation.after_overload is not None:
             yield f"of a SUT that was not overloaded just before: {variation.after_overload}"
-
-        if critical_load is None or critical_load.reason is not None:
-            guard = None
-        else:
-            guard = critical_load.guard
-
-        if (
-            critical_load is not None
-            and guard is not None
-            and guard.verdict is Verdict.EXTRAPOLATED
-        ):
-            yield limit_in_words(guard, critical_load.stated.per_interface_fps)
+        if critical_load.reason is None and critical_load.guard is not None:
+            yield scope_in_words(critical_load)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
-        """The critical load, with its interval as bounds."""
+        """The load that is verified, or the critical load; its bounds are the ends of the interval and of that load."""
         found = result.critical_load
         if found is None:
             yield Finding(result, CRITICAL_LOAD, Outcome.FAILED, result.error)
         else:
-            rates = found.stated, found.least_95, found.most_95, found.stdev
+            ends = [found.stated, found.least_95, found.most_95]
+            least = min(ends, key=attrgetter("per_interface_fps"))
+            most = max(ends, key=attrgetter("per_interface_fps"))
+            rates = found.stated, least, most, found.stdev
             is_at_limit = not found.misfit and found.limit is SoakLimit.AT_LEAST
             yield Finding(
                 result, CRITICAL_LOAD, result.outcome, found.reason, *rates, is_at_limit=is_at_limit
@@ -170,7 +163,8 @@ class SoakView(View[SoakResult]):
                 f"CSIT's soak tests have a target loss ratio of 1e-7; {result.test.full_name} has not."
             )
 
-        irregular = critical_load.misfit or critical_load.limit is SoakLimit.BEYOND_TRIALS
+        beyond = critical_load.limit is SoakLimit.BEYOND_TRIALS
+        irregular = critical_load.misfit or critical_load.doubt or beyond
         if critical_load.csit is None and irregular:
             raise CsitExportError(
                 f"The critical load of {result.test.full_name} is irregular: {critical_load.reason}."

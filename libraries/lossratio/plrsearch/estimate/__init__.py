@@ -1,19 +1,18 @@
-"""Estimates: what the posteriors say about the critical load.
+"""Estimates: what the trials and the posteriors say about the critical load.
 
-- `result`: the critical load of each fitting function and of both together: the result of PLRsearch;
-- `guard`: what frames at and just below the reported load say without any model;
-- `misfit`: whether the model fits the trials;
-- `tails`: whether capacities may have heavier tails than a normal distribution's.
+- `result`: the load that is verified, and the critical load: the result of PLRsearch;
+- `guard`: the highest load that is verified without any model;
+- `misfit`: whether the model fits the trials, and how frames are lost.
 """
 
-from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, LossBounds, Verdict
-from lossratio.plrsearch.estimate.misfit import (
-    TRIALS_FOR_TAILS,
-    FitCheck,
-    Misfit,
-    rare_stalls,
-    tails_of,
+from lossratio.plrsearch.estimate.guard import (
+    LEAST_TRIALS,
+    NEAR,
+    GuardStatement,
+    LossBounds,
+    Verdict,
 )
+from lossratio.plrsearch.estimate.misfit import FitCheck, Misfit
 from lossratio.plrsearch.estimate.result import (
     CriticalLoadEstimate,
     CsitEstimate,
@@ -21,4 +20,3 @@ from lossratio.plrsearch.estimate.result import (
     estimate,
     estimate_from_counts,
 )
-from lossratio.plrsearch.estimate.tails import OPEN_TAILS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -23,9 +23,15 @@ NEAR = 0.05
 """Share of the reported load by which the loads of the statement are below it, at most."""
 _TAIL = 0.025
 """Probability beyond each bound: together they are a 95 % interval."""
-_LEAST_TRIALS = 10
+LEAST_TRIALS = 10
 """Trials that verify a load or contradict it, at least. Bursts in one of three trials may be in none of fewer, whatever
 these sent, and two trials may have bursts of the same size."""
+_LONG_TRIALS, _LONG_MOST = 2, 3.0
+"""Long trials that have to agree, and how many targets they may lose together: a rare loss may be in one of them."""
+_JUST_ABOVE = 0.02
+"""How far above a load the trials are that speak about it, too, as a share."""
+_CHANCE = 3.0
+"""Lost frames of a trial that say nothing."""
 _RESULTS = 25
 """In so many results all lower bounds that contradict hold at once: contradictions are rare, so most would be false."""
 _ROUNDING = 1e-9
@@ -76,21 +82,23 @@ class LossBounds:
     """Its upper end."""
 
     @classmethod
-    def of(cls, frames: Array, lost: Array, looks: int = 1) -> LossBounds:
+    def of(cls, frames: Array, lost: Array, looks: int = 1, batch: float = 1.0) -> LossBounds:
         """The bounds of trials with these numbers of sent and lost frames; 0 to 1 if there are none.
 
         Args:
             frames: Sent frames of each trial.
             lost: Lost frames of each trial.
             looks: How many lower bounds are looked at: all of them hold at once (Bonferroni).
+            batch: Frames that are lost together, at least.
         """
         total = float(frames.sum())
         all_lost = float(lost.sum())
         lossy = int(np.count_nonzero(lost))
-        burst = max(1.0, all_lost)
+        burst = max(batch, all_lost)
         if len(frames) > 1 and all_lost:
             expected = frames * (all_lost / total)
-            burst = max(1.0, float(np.sum((lost - expected) ** 2 / expected)) / (len(frames) - 1.0))
+            scatter = float(np.sum((lost - expected) ** 2 / expected)) / (len(frames) - 1.0)
+            burst = max(batch, scatter)
 
         least, _ = _clopper_pearson(all_lost / burst, total / burst, _TAIL / looks)
         return cls(
@@ -198,15 +206,12 @@ class GuardStatement(Observed):
     """Trials more that verifying takes, at least; null: by an earlier version."""
     missing_s: Seconds | None = None
     """Seconds of traffic at the load that these frames take; null likewise."""
+    protocol_s: Seconds | None = None
+    """Seconds of the long trials that agree with the verdict; null: there are none, or by an earlier version."""
 
     @classmethod
     def of(
-        cls,
-        verdict: Verdict,
-        target: float,
-        loads: tuple[float, float],
-        bounds: LossBounds,
-        share: float = 1.0,
+        cls, verdict: Verdict, target: float, loads: tuple[float, float], bounds: LossBounds
     ) -> GuardStatement:
         """The statement that trials with these bounds make.
 
@@ -215,12 +220,11 @@ class GuardStatement(Observed):
             target: The target loss ratio.
             loads: Lowest and highest load of the trials, in frames per second.
             bounds: Their loss ratio.
-            share: The share of an independent trial that each of them counts as.
         """
         unseen = 1.0 / (1.0 - _TAIL ** (1.0 / bounds.trials)) if bounds.trials else None
         missing_trials, missing = 0, None
         if verdict is Verdict.EXTRAPOLATED:
-            missing_trials = max(math.ceil(_LEAST_TRIALS / share) - bounds.trials, 0)
+            missing_trials = max(LEAST_TRIALS - bounds.trials, 0)
             missing = bounds.missing_frames(target)
             if missing is not None and bounds.trials:
                 missing = max(missing, missing_trials * bounds.frames / bounds.trials)
@@ -285,54 +289,104 @@ def guard(
     question: CriticalLoadQuestion,
     reported: float,
     lowest: float,
-    share: float = 1.0,
+    long: TrialCounts | None = None,
+    batch: float = 1.0,
 ) -> GuardStatement:
-    """The statement about a reported load.
+    """The highest load that is verified without a model; if there is none, what is known about a reported load.
 
-    It is made of all trials down to 5 % below that load: to choose among them would be to choose those between
-    bursts. Trials above without loss count, too, up to the first one with loss. If the minimum load is reported, it
-    means "at most that": then more loss than the target verifies it.
+    A load is verified by the trials at it, and not against those from 5 % below up to it: quiet trials at a load are
+    luck if lower ones are not quiet. Loads are asked from the highest on. As the loss ratio does not fall with the
+    load, only the first that is verified above the critical load would be wrong. If long trials at it
+    lose more than the target, what is verified is a lower load at which they do not.
 
-    Quiet trials far below hide what is lost just below the load. So the trials below the interval are asked from
-    several loads upwards, see `_starts`: each of these groups can refute the reported load. And the load that is
-    verified rises from the lowest one as long as the trials from there upwards verify it. As the loss ratio does not
-    fall with the load, the first of these tests that may not verify is the only one that can be wrong.
+    Where none is verified, quiet trials far below hide what is lost just below the reported load. So those below the
+    interval are asked from several loads upwards, see `_starts`: each of these groups can refute the reported load.
 
     Args:
-        counts: The trials.
+        counts: The trials of usual length.
         question: Target and limits.
-        reported: The reported load, in frames per second.
+        reported: The load that the model reports, in frames per second.
         lowest: Lower end of its 95 % interval, in frames per second.
-        share: The share of an independent trial that each trial counts as: 10 independent ones verify a load.
+        long: Trials that are much longer.
+        batch: Frames that are lost at a time.
     """
-
-    def verifies(bounds: LossBounds) -> bool:
-        return bounds.most <= target and share * bounds.trials >= _LEAST_TRIALS
-
     target = question.target_loss_ratio
-    lossy = counts.load[(counts.lost > 0.0) & (counts.load > reported)]
-    highest = float(counts.load[counts.load < lossy.min(initial=np.inf)].max(initial=reported))
-    loads = counts.load[counts.load >= (1.0 - NEAR) * highest]
+    verified = _highest_verified(counts, target, lowest, batch)
+    if verified is not None:
+        return _sustained(verified, counts, target, long, batch)
+
+    refuted = refuting(counts, question, reported, lowest, batch)
+    if refuted is not None:
+        return refuted
+    load = float(_near(counts, reported).min(initial=reported))
+    bounds = _between(counts, load, reported, batch=batch)
+    return GuardStatement.of(Verdict.EXTRAPOLATED, target, (load, reported), bounds)
+
+
+def refuting(
+    counts: TrialCounts,
+    question: CriticalLoadQuestion,
+    reported: float,
+    lowest: float,
+    batch: float = 1.0,
+) -> GuardStatement | None:
+    """That trials below the interval lose more than the target; None if they do not, beyond chance."""
+    loads = _near(counts, reported)
     below = _starts(loads[loads <= lowest * (1.0 + _ROUNDING)])
     for start in below:
-        refuting = _between(counts, start, lowest, _RESULTS * len(below))
-        if refuting.least > target:
-            at_min = highest <= question.min_load * (1.0 + _ROUNDING)
+        bounds = _between(counts, start, lowest, _RESULTS * len(below), batch)
+        if bounds.least > question.target_loss_ratio:
+            at_min = reported <= question.min_load * (1.0 + _ROUNDING)
             verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
-            return GuardStatement.of(
-                verdict, target, (start, min(lowest, highest)), refuting, share
-            )
-    load = float(loads.min(initial=highest))
-    bounds = _between(counts, load, highest)
-    if not verifies(bounds):
-        return GuardStatement.of(Verdict.EXTRAPOLATED, target, (load, highest), bounds, share)
-    for higher in np.unique(loads[loads <= lowest * (1.0 + _ROUNDING)]):
-        above = _between(counts, higher, highest)
-        if not verifies(above):
-            break
-        load = float(higher)
-        bounds = above
-    return GuardStatement.of(Verdict.VERIFIED, target, (load, highest), bounds, share)
+            loads_of_them = (start, min(lowest, reported))
+            return GuardStatement.of(verdict, question.target_loss_ratio, loads_of_them, bounds)
+    return None
+
+
+def _near(counts: TrialCounts, reported: float) -> Array:
+    """The loads of trials at and just below a load."""
+    return counts.load[(counts.load >= (1.0 - NEAR) * reported) & (counts.load <= reported)]
+
+
+def _highest_verified(
+    counts: TrialCounts, target: float, lowest: float, batch: float
+) -> float | None:
+    """The highest load with enough trials that lose at most the target, as do those just below it.
+
+    Trials just above, below the interval, must not lose more on average: a rare loss there comes at the load, too.
+    """
+    loads, trials = np.unique(counts.load, return_counts=True)
+    for load in loads[trials >= LEAST_TRIALS][::-1].tolist():
+        least = (1.0 - NEAR) * load
+        above = _between(counts, load, min(lowest, (1.0 + _JUST_ABOVE) * load))
+        few = above.lost <= target * above.frames + _CHANCE * batch
+        shown = [_between(counts, start, load, batch=batch) for start in (load, least)]
+        if few and all(bounds.most <= target for bounds in shown):
+            return float(load)
+    return None
+
+
+def _sustained(
+    load: float, counts: TrialCounts, target: float, long: TrialCounts | None, batch: float
+) -> GuardStatement:
+    """The statement about a verified load, or about the highest below it at which long trials do not contradict it."""
+    bounds = _between(counts, load, load, batch=batch)
+    stated = GuardStatement.of(Verdict.VERIFIED, target, (load, load), bounds)
+    if long is None or not len(long):
+        return stated
+
+    loads = np.unique(long.load[long.load <= load * (1.0 + _ROUNDING)])
+    for lower in loads[::-1].tolist():
+        there = _between(long, lower, lower, batch=batch)
+        much = there.lost > _LONG_MOST * target * there.frames + _CHANCE * batch
+        refuted = there.least > target or much
+        if there.trials >= _LONG_TRIALS and not refuted:
+            seconds = float(np.median(long.duration))
+            shown = GuardStatement.of(Verdict.VERIFIED, target, (lower, load), bounds)
+            return replace(shown, protocol_s=seconds)
+        if refuted:
+            stated = GuardStatement.of(Verdict.CONTRADICTED, target, (lower, lower), there)
+    return stated
 
 
 def _starts(loads: Array) -> list[float]:
@@ -340,13 +394,16 @@ def _starts(loads: Array) -> list[float]:
     starts: list[float] = []
     ordered = np.sort(loads)
     number = len(loads)
-    while number >= _LEAST_TRIALS:
+    while number >= LEAST_TRIALS:
         starts.append(float(ordered[-number]))
         number = min(number // 2, int(np.count_nonzero(ordered > starts[-1])))
     return starts
 
 
-def _between(counts: TrialCounts, least: float, most: float, looks: int = 1) -> LossBounds:
+def _between(
+    counts: TrialCounts, least: float, most: float, looks: int = 1, batch: float = 1.0
+) -> LossBounds:
     """The bounds of all trials between two loads; see `LossBounds.of`."""
     chosen = (counts.load >= least) & (counts.load <= most * (1.0 + _ROUNDING))
-    return LossBounds.of((counts.load * counts.exposure)[chosen], counts.lost[chosen], looks)
+    frames = (counts.load * counts.exposure)[chosen]
+    return LossBounds.of(frames, counts.lost[chosen], looks, batch)

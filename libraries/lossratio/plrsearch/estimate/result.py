@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
 
-from lossratio.plrsearch.estimate.guard import GuardStatement, Verdict, guard
-from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, Misfit, check, tails_of
-from lossratio.plrsearch.estimate.tails import Tails
+from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, Verdict, guard
+from lossratio.plrsearch.estimate.misfit import Misfit, check, loss_process
 from lossratio.plrsearch.model import (
     CriticalLoadQuestion,
     LikelihoodName,
@@ -18,18 +17,19 @@ from lossratio.plrsearch.model import (
     collect,
 )
 from lossratio.plrsearch.quadrature import Distribution, Posterior
-from lossratio.plrsearch.variation import CapacityVariation, Description, described
+from lossratio.plrsearch.variation import Description, LocalFit, Scatter, described
 from lossratio.trials import Frames, Observed, Seconds, TrialResult
 from lossratio.units import format_target
 
 _LIMIT_SHARE = 0.025
 """With a larger probability beyond a limit the limit is part of the answer: the 95 % interval ends there."""
 
-_UNKNOWN_ORDER = 0.5
-"""The share of an independent trial that a trial counts as, where the capacity varies and few trials show its order."""
-
-_WIDE = 0.5
-"""An interval that reaches down to a smaller share of the stated load is provisional."""
+_CLOCK = 10e-6
+"""Least share of the load by which an interval reaches to either side."""
+_NONE_SEEN = 3.0
+"""As many rare events are expected in trials that have none of them with a probability of 5 %, at most."""
+_QUIET, _CLEAN = 1000.0, 3.0
+"""Largest loss ratio of trials that show a rare loss, in targets; and the same where rare losses may be among them."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class CriticalLoadEstimate:
     counts: TrialCounts = field(repr=False)
     """The trials it is made of, in the order in which they were measured."""
     description: Description = field(repr=False)
-    """How the trials are described: which of them, and whether the capacity varies, drifts, or is alike for long."""
+    """How the trials are described: which of them, and how they differ at equal loads."""
     stopped_by: StopReason | None = None
     """Why the search ended; None if it goes on, or if there was no search."""
     history: tuple[IntervalPoint, ...] = field(default=(), repr=False)
@@ -109,47 +109,55 @@ class CriticalLoadEstimate:
     """How much wider `interval` is for the search having been able to end when it was narrow."""
 
     @cached_property
-    def functions(self) -> Mapping[str, Posterior]:
-        """Posteriors of the fitting functions, by name."""
-        return MappingProxyType({function.name: function for function in self.description.reported})
+    def functions(self) -> Mapping[str, Posterior | LocalFit]:
+        """The distributions of the critical load, by name: of the fitting functions, or of the line (``local``)."""
+        return MappingProxyType({part.name: part for part in self.description.reported})
 
     @cached_property
     def guard(self) -> GuardStatement:
-        """What frames at and just below the stated load say by themselves; trials that may be alike count as fewer."""
-        share = self.description.order.share
-        counts = self._evidence
-        if self.description.replicates.differ and len(counts) < TRIALS_FOR_TAILS:
-            share = min(share, _UNKNOWN_ORDER)
-        return guard(counts, self.question, self.median, self._interval(0.95)[0], share)
-
-    @cached_property
-    def _evidence(self) -> TrialCounts:
-        after = self.description.after_overload
-        if after is None:
-            return self.counts
-        return after.rested(self.counts)
-
-    @cached_property
-    def tails(self) -> Tails | None:
-        """See `tails_of`."""
-        return tails_of(self.description)
+        """The highest load that is verified without a model; else what frames at and just below the median say."""
+        described = self.description
+        lowest = self._interval(0.95)[0]
+        return guard(
+            described.counts, self.question, self.median, lowest, described.long, described.batch
+        )
 
     @property
-    def variation(self) -> CapacityVariation | None:
-        """What the order of the trials shows; None if nothing."""
-        order, after = self.description.order, self.description.after_overload
-        if not (order.drift or order.correlation or order.swing or after):
-            return None
-        return CapacityVariation(
-            correlation=order.correlation,
-            independent_trials=self.description.independent_trials,
-            drift_ratio=order.change,
-            drift_stdev_ratio=order.change_stdev,
-            drift_per_hour_ratio=3600.0 * order.change / float(self._evidence.time.max()),
-            swing_ratio=order.swing,
-            swing_cycles=order.cycles,
-            after_overload=None if after is None else str(after),
-        )
+    def verified(self) -> float | None:
+        """The highest load that is verified, in frames per second: the first answer. None: no load is."""
+        is_below = self.guard.least_loss_ratio <= self.question.target_loss_ratio
+        if self.guard.verdict is Verdict.VERIFIED and is_below:
+            return self.guard.load_per_interface_fps
+        return None
+
+    @property
+    def stated(self) -> float:
+        """The load that is stated, in frames per second: that which is verified, or else the median."""
+        if self.verified is None:
+            return self.median
+        return self.verified
+
+    @cached_property
+    def rarest_s(self) -> float:
+        """Seconds between losses that are surely among the trials, if they come at random at the stated load.
+
+        A third of the seconds of traffic near that load in which they would be seen: none of three expected is seen
+        with a probability of 5 % (Hanley and Lippman-Hand 1983).
+        """
+        parts = (self.description.counts, self.description.long)
+        return sum(self._watched(part) for part in parts if part is not None) / _NONE_SEEN
+
+    def _watched(self, counts: TrialCounts) -> float:
+        """Seconds of the trials in which a rare loss would be seen."""
+        sent = counts.load * counts.exposure
+        few_events = self.description.replicates.scatter not in (Scatter.UNKNOWN, Scatter.EVENTS)
+        most = _QUIET if few_events else _CLEAN
+        is_quiet = counts.lost <= most * self.question.target_loss_ratio * sent + _CLEAN
+        is_near = counts.load >= (1.0 - NEAR) * self.stated
+        if self.stated < (1.0 - NEAR / 2.0) * self.median:
+            # Higher loads were given up for their losses.
+            is_near &= counts.load <= self.stated
+        return float(counts.duration[is_quiet & is_near].sum())
 
     @cached_property
     def misfit(self) -> Misfit:
@@ -157,27 +165,30 @@ class CriticalLoadEstimate:
 
         Below the minimum load no model is needed: the trials there show the loss. Then nothing speaks against it.
         """
-        misfit = check(self.description, len(self._evidence), self.tails)
+        misfit = check(self.description)
         if self.is_surely_at_most_min_load:
-            return replace(misfit, reasons=(), provisional=None)
-
-        if self.guard.verdict is Verdict.CONTRADICTED:
-            misfit = replace(
-                misfit, reasons=(f"The reported load is {self.guard}.", *misfit.reasons)
-            )
-
-        low = self._interval(0.95)[0]
-        if (
-            low < _WIDE * self.median
-            and misfit.fits
-            and not (self.is_beyond_trials or self.is_at_most_min_load)
-        ):
-            wide = (
-                f"The 95 % interval reaches down to {low / self.median:.2g} of the number: the trials leave open how "
-                "low the critical load is."
-            )
-            return replace(misfit, reasons=(wide,), provisional=wide)
+            return replace(misfit, reasons=())
         return misfit
+
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """What the trials say about how frames are lost, and about the estimate, in words."""
+        return tuple(loss_process(self.description))
+
+    @property
+    def doubt(self) -> str | None:
+        """Why no load is verified, unless frames without loss are too few; None if there is nothing to doubt."""
+        said = self.guard
+        few = said.missing_trials or self.description.batch > 1.0
+        open_still = said.verdict is Verdict.EXTRAPOLATED and (few or said.lost_frames)
+        if said.verdict is Verdict.CONTRADICTED or open_still:
+            return f"no load is verified; {said}"
+        return None
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether nothing speaks against the stated load."""
+        return self.doubt is None and self.misfit.fits and self.limits is None
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -191,7 +202,7 @@ class CriticalLoadEstimate:
 
     @cached_property
     def median(self) -> float:
-        """The load that is stated: the median, as the mean may be between two clusters where bursts are seen."""
+        """The median critical load in the model."""
         return self.combined.quantile(0.5)
 
     @property
@@ -208,13 +219,13 @@ class CriticalLoadEstimate:
         """Loads that enclose the critical load with this probability, tails being equal.
 
         Each end is farther out than in the model by one frame in the longest trial, but within the limits: a trial
-        cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` widens it, too. And
-        it reaches down to the critical load with heavier tails of the capacity that the trials leave open, and up by
-        what lognormal capacities make it higher.
+        cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` widens it, too. With
+        the likelihood ``varying`` each end is at least 10 millionths off the median: no clock is better.
         """
         low, high = self._interval(probability)
-        if self.tails is not None:
-            low, high = self.tails.widened(low, self.median, high, self.question, probability)
+        if self.likelihood is LikelihoodName.VARYING:
+            low = min(low, max((1.0 - _CLOCK) * self.median, self.question.min_load))
+            high = max(high, min((1.0 + _CLOCK) * self.median, self.question.max_load))
         return low, high
 
     @cached_property
@@ -308,7 +319,7 @@ def estimate(
 ) -> CriticalLoadEstimate:
     """Estimates the critical load from trial results; the same results always give the same estimate.
 
-    The order of the trials matters only where the capacity drifts, or successive trials are alike.
+    The order of the trials matters only where the SUT changes.
 
     Args:
         results: Trials with counts of sent and lost frames, at any loads.
@@ -336,6 +347,5 @@ def estimate_from_counts(
     weighting: Weighting,
 ) -> CriticalLoadEstimate:
     """`estimate` from counts and options that are already checked."""
-    return CriticalLoadEstimate(
-        question, likelihood, weighting, counts, described(counts, question, likelihood)
-    )
+    known = described(counts, question, likelihood)
+    return CriticalLoadEstimate(question, likelihood, weighting, counts, known)

@@ -1,16 +1,12 @@
-"""Variation: which description the trials have, and how the capacity varies in it.
+"""Variation: which description the trials have, and how counts vary in it.
 
-- `replicates`: what trials at equal loads show without any model, and how far they are from a curve;
-- `order`: drift, and correlation of successive trials;
-- `inference`: the description, with the posteriors of both functions.
+- `replicates`: what trials at equal loads show without any model;
+- `change`: whether the SUT changed during the search;
+- `local`: the critical load by a line through trials near it;
+- `inference`: the description that replicates decide for.
 """
 
-from lossratio.plrsearch.variation.inference import Description, described
-from lossratio.plrsearch.variation.order import (
-    ENOUGH,
-    FEW_CYCLES,
-    Capacities,
-    CapacityVariation,
-    Order,
-)
-from lossratio.plrsearch.variation.replicates import AfterOverload, LackOfFit, Replicates
+from lossratio.plrsearch.variation.change import Change
+from lossratio.plrsearch.variation.inference import LONG, Description, described
+from lossratio.plrsearch.variation.local import LocalFit
+from lossratio.plrsearch.variation.replicates import Replicates, Scatter

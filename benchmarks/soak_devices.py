@@ -1,0 +1,303 @@
+"""Devices that lose frames as hardware and as software do, with their true loss ratio, for `soak_judge.py`.
+
+A device is made of parts: a knee, frames that are lost in batches, pauses that overflow a ring, bit errors, a bucket,
+and a capacity that changes from trial to trial or in time. The mean loss ratio in the long run at each load follows
+from the parts, and the critical load from that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from scipy import optimize, stats
+
+from lossratio.simulation import SmoothKnee
+from lossratio.simulation.sut import RunningSut, Traffic, random_rounding
+
+CAPACITY = 18e6
+"""Frames per second that most devices forward."""
+_POINTS = (np.arange(4000) + 0.5) / 4000.0
+_TAIL = np.geomspace(1e-12, 1e-4, 400)
+
+Rate = Callable[[float], float]
+"""Mean lost frames per second by load in frames per second, at the scale 1."""
+Scale = Callable[[int, float], float]
+"""Capacity as a share of the usual one, by number of the trial from 0 on, and seconds from the beginning."""
+
+
+@dataclass(frozen=True)
+class Pause:
+    """The device stops reading now and then; what its ring does not hold is lost."""
+
+    every: float
+    """Mean seconds between pauses."""
+    length: float
+    """Seconds; the mean of an exponential distribution if it varies."""
+    ring: float
+    """Frames that the ring holds."""
+    varies: bool = False
+    """Whether lengths are exponentially distributed."""
+
+    def ratio(self, load: float) -> float:
+        """Share of the frames that is lost."""
+        if self.varies:
+            return self.length * math.exp(-self.ring / load / self.length) / self.every
+        return max(0.0, self.length - self.ring / load) / self.every
+
+    def lost(self, traffic: Traffic, rng: np.random.Generator) -> float:
+        """Frames lost in a trial."""
+        number = int(rng.poisson(traffic.duration / self.every))
+        lengths = np.full(number, self.length)
+        if self.varies:
+            lengths = rng.exponential(self.length, number)
+        return float(np.maximum(0.0, lengths * traffic.load - self.ring).sum())
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """So many frames lost now and then, at any load; it has the methods of a `Pause`."""
+
+    every: float
+    """Mean seconds between them."""
+    frames: float
+    """Lost frames."""
+
+    def ratio(self, load: float) -> float:
+        """Share of the frames that is lost."""
+        return self.frames / self.every / load
+
+    def lost(self, traffic: Traffic, rng: np.random.Generator) -> float:
+        """Frames lost in a trial."""
+        return self.frames * float(rng.poisson(traffic.duration / self.every))
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device of several parts."""
+
+    knee: Rate
+    """Its loss by load."""
+    batch: float = 1.0
+    """Frames that its knee loses at a time."""
+    varied_batch: bool = False
+    """Whether batches differ, geometrically distributed."""
+    pauses: tuple[Pause | Stalls, ...] = ()
+    """Its pauses."""
+    errors: float = 0.0
+    """Share of the frames lost to bit errors."""
+    bucket: float = 0.0
+    """Seconds of traffic at capacity that a full bucket of tokens lets through at once."""
+    drawn: Callable[[np.ndarray], np.ndarray] | None = None
+    """Quantiles of the capacity of a trial, as a share; None: it is constant."""
+    scale: Scale = field(default=lambda number, seconds: 1.0)
+    """How it changes."""
+    exact: bool = False
+    """Whether the knee loses its mean in each trial, but for rounding."""
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A device that was idle."""
+        number = -1
+        tokens = self.bucket
+        before = 0.0
+
+        def lost_frames(traffic: Traffic) -> int:
+            nonlocal number, tokens, before
+            number += 1
+            scale = self.scale(number, traffic.start + 0.5 * traffic.duration)
+            if self.drawn is not None:
+                scale *= float(self.drawn(rng.random(1))[0])
+            mean = scale * self.knee(traffic.load / scale) * traffic.duration
+            if self.bucket:
+                tokens = min(self.bucket, tokens + traffic.start - before)
+                before = traffic.start + traffic.duration
+                mean -= tokens * CAPACITY
+                tokens = max(0.0, -mean / CAPACITY)
+                mean = max(0.0, mean)
+            lost = self._counted(mean, rng)
+            lost += sum(pause.lost(traffic, rng) for pause in self.pauses)
+            lost += float(rng.poisson(self.errors * traffic.frames))
+            return int(min(random_rounding(lost, rng), traffic.frames))
+
+        return lost_frames
+
+    def _counted(self, mean: float, rng: np.random.Generator) -> float:
+        if self.exact or mean <= 0.0:
+            return max(mean, 0.0)
+        batches = int(rng.poisson(mean / self.batch))
+        if self.varied_batch and batches:
+            return float(rng.negative_binomial(batches, 1.0 / self.batch) + batches)
+        return self.batch * batches
+
+    def ratio(self, load: float, scale: float = 1.0) -> float:
+        """Mean loss ratio in the long run, where it has changed to a scale."""
+        at = load / scale
+        knee = self.knee(at) / at
+        if self.drawn is not None:
+            edges = np.concatenate([[0.0], _TAIL, _POINTS[_POINTS > 1.1e-4], [1.0]])
+            middle = 0.5 * (edges[1:] + edges[:-1])
+            shares = np.maximum(self.drawn(middle), 1e-3)
+            knee = float(np.sum(np.diff(edges) * [self.knee(at / share) / (at / share) for share in shares]))
+        return min(1.0, knee + sum(pause.ratio(load) for pause in self.pauses) + self.errors)
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """Not asked for here."""
+        return None
+
+
+@dataclass(frozen=True)
+class Family:
+    """A device, what is asked about it, and what may be said about it."""
+
+    device: Device
+    """The device."""
+    healthy: bool = False
+    """Whether its capacity is constant or varies normally, and frames are lost one by one."""
+    traits: frozenset[str] = frozenset()
+    """``batches``, ``varies``, ``changes``, ``pauses``, ``long`` (20 s differ from 2 s)."""
+    target: float = 1e-7
+    """The target loss ratio."""
+    capacity: float = CAPACITY
+    """About the largest load that it forwards."""
+    rarest: float = 0.0
+    """Mean seconds between the losses that decide; 0: they come all the time."""
+    lowest: float = 0.0
+    """The lowest scale of a device that swings."""
+
+    def scale_at(self, seconds: float, trials: int) -> float:
+        """Its scale at the end of a search; the lowest one, if it swings."""
+        return self.lowest or self.device.scale(trials, seconds)
+
+    def critical_load(self, scale: float) -> float:
+        """The load in frames per second at which the mean loss ratio is the target; above it, it is larger."""
+
+        def excess(log_load: float) -> float:
+            return math.log(max(self.device.ratio(math.exp(log_load), scale), 1e-300) / self.target)
+
+        high = math.log(1.2 * self.capacity)
+        low = high - 0.1
+        while excess(low) > 0.0:
+            low -= 0.1
+        return math.exp(optimize.brentq(excess, low, high, xtol=1e-9))
+
+
+def _knee(spread: float, function: Literal["stretch", "erf"] = "stretch", capacity: float = CAPACITY) -> Rate:
+    return SmoothKnee(capacity, spread, function).loss_rate
+
+
+def _sharp(load: float) -> float:
+    return max(0.0, load - CAPACITY)
+
+
+def _queues(shares: Sequence[float], spread: float = 1e3) -> Rate:
+    """Queues of equal capacity and unequal shares of the frames."""
+    parts = np.array(shares) / np.sum(shares)
+    knee = SmoothKnee(CAPACITY / len(parts), spread)
+    return lambda load: sum(knee.loss_rate(part * load) for part in parts)
+
+
+def _m_m_1(load: float) -> float:
+    use = load / CAPACITY * (1.0 + 1e-12)
+    places = 256
+    if use < 1.0:
+        return load * (1.0 - use) * use**places / (1.0 - use ** (places + 1))
+    return load * (1.0 - 1.0 / use) / (1.0 - use ** -(places + 1))
+
+
+def _red(load: float) -> float:
+    early = max(0.0, load / CAPACITY - 0.99) ** 2
+    return load * min(1.0, early + max(0.0, 1.0 - CAPACITY / load))
+
+
+def _two_stages(load: float) -> float:
+    stage = 3e-6 / (1.0 + math.exp(min(700.0, (16e6 - load) / 1e5)))
+    return _knee(5e4)(load) + stage * load
+
+
+def _normal(deviation: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda share: 1.0 + deviation * stats.norm.ppf(share)
+
+
+def _modes(share: np.ndarray) -> np.ndarray:
+    low = 0.99 + 0.0005 * stats.norm.ppf(np.clip(share / 0.3, 1e-12, 1.0 - 1e-12))
+    high = 1.0 + 0.0005 * stats.norm.ppf(np.clip((share - 0.3) / 0.7, 1e-12, 1.0 - 1e-12))
+    return np.where(share < 0.3, low, high)
+
+
+def _after(trials: int, before: float) -> Scale:
+    return lambda number, seconds: before if number < trials else 1.0
+
+
+def _step(seconds_at: float, change: float) -> Scale:
+    return lambda number, seconds: 1.0 + change * (seconds >= seconds_at)
+
+
+def _warming(change: float, time: float) -> Scale:
+    return lambda number, seconds: 1.0 + change * -math.expm1(-seconds / time)
+
+
+def _sine(swing: float, period: float) -> Scale:
+    return lambda number, seconds: 1.0 + swing * math.sin(2.0 * math.pi * seconds / period)
+
+
+_BASE = Device(_knee(2e4))
+_HEALTHY = {
+    "2 queues": Device(_queues([1.01, 1.0])),
+    "8 queues": Device(_queues(np.linspace(1.03, 1.0, 8).tolist())),
+    "elephant": Device(_queues([1.3, 1.0, 1.0, 1.0])),
+    "M/M/1/256": Device(_m_m_1),
+    "stretch": Device(_knee(5e4)),
+    "erf": Device(_knee(2e5, "erf")),
+    "sharp": Device(_knee(500.0)),
+    "sharper": Device(_sharp, exact=True),
+    "normal .4 %": Device(_sharp, drawn=_normal(0.004)),
+    "normal .1 %": Device(_sharp, drawn=_normal(0.001)),
+    "normal .05 %, soft knee": Device(_knee(2e4), drawn=_normal(0.0005)),
+}
+_SOFTWARE: dict[str, tuple[Device, str, float]] = {
+    "batches of 32": (Device(_knee(5e4), batch=32.0), "batches", 0.0),
+    "batches of 256": (Device(_knee(5e4), batch=256.0), "batches", 0.0),
+    "batches of 16 to 64": (Device(_knee(5e4), batch=32.0, varied_batch=True), "batches", 0.0),
+    "8 queues, batches of 64": (Device(_queues(np.linspace(1.03, 1.0, 8).tolist()), batch=64.0), "batches", 0.0),
+    "batches of 32, normal .1 %": (Device(_knee(2e4), batch=32.0, drawn=_normal(0.001)), "batches varies", 0.0),
+    "GC pause, ring 4,096": (replace(_BASE, pauses=(Pause(5.0, 250e-6, 4096.0),)), "pauses", 5.0),
+    "descheduled each 2 s": (replace(_BASE, pauses=(Pause(2.0, 50e-6, 1024.0, varies=True),)), "pauses", 500.0),
+    "descheduled each 30 s": (replace(_BASE, pauses=(Pause(30.0, 50e-6, 1024.0, varies=True),)), "pauses", 500.0),
+    "cron job each 60 s": (replace(_BASE, pauses=(Pause(60.0, 300e-6, 4096.0),)), "pauses", 60.0),
+    "house-keeping each 20 s": (replace(_BASE, pauses=(Pause(20.0, 1e-3, 16384.0),)), "pauses", 20.0),
+    "timer ticks": (replace(_BASE, pauses=(Pause(0.01, 5e-6, 256.0, varies=True),)), "pauses", 0.0),
+    "statistics each second": (replace(_BASE, pauses=(Pause(1.0, 80e-6, 1024.0),)), "pauses", 1.0),
+    "bit errors, .3 targets": (replace(_BASE, errors=0.3e-7), "", 0.0),
+    "bit errors, .05 targets": (replace(_BASE, errors=0.05e-7), "", 0.0),
+    "stalls of 18 frames each 20 s": (replace(_BASE, pauses=(Stalls(20.0, 18.0),)), "pauses", 20.0),
+    "8 cold trials": (replace(_BASE, scale=_after(8, 0.95)), "changes", 0.0),
+    "40 cold trials": (replace(_BASE, scale=_after(40, 0.99)), "changes", 0.0),
+    "step of -1 %": (replace(_BASE, scale=_step(100.0, -0.01)), "changes", 0.0),
+    "step of -.2 %": (replace(_BASE, scale=_step(100.0, -0.002)), "changes", 0.0),
+    "step of +1 %": (replace(_BASE, scale=_step(100.0, 0.01)), "changes", 0.0),
+    "thermal drift of -1 %": (replace(_BASE, scale=_warming(-0.01, 100.0)), "changes", 0.0),
+    "sine of .5 %": (replace(_BASE, scale=_sine(0.005, 300.0)), "changes varies", 150.0),
+    "policer, bucket of 50 ms": (Device(_sharp, bucket=0.05, exact=True), "long", 0.0),
+    "policer, bucket of 5 ms": (Device(_sharp, bucket=0.005, exact=True), "long", 0.0),
+    "RED": (Device(_red), "", 0.0),
+    "two stages": (Device(_two_stages), "", 0.0),
+    "two modes": (Device(_sharp, drawn=_modes), "varies", 0.0),
+    "Student's capacities": (Device(_sharp, drawn=lambda share: 1.0 + 0.001 * stats.t.ppf(share, 5)), "varies", 2000.0),
+}
+
+
+FAMILIES = {
+    **{
+        name: Family(device, True, frozenset({"varies"} if device.drawn is not None else ()))
+        for name, device in _HEALTHY.items()
+    },
+    "slow device, target 1e-6": Family(Device(_knee(3e3, capacity=1e6)), True, target=1e-6, capacity=1e6),
+    **{
+        name: Family(device, False, frozenset(traits.split()), rarest=rarest, lowest=0.995 if "sine" in name else 0.0)
+        for name, (device, traits, rarest) in _SOFTWARE.items()
+    },
+}
+"""What is measured, by name."""

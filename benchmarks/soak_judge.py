@@ -1,0 +1,192 @@
+"""Soak tests judged: 40 families of devices, searches of 60, 300 and 1,800 s, and what their results say.
+
+    python benchmarks/soak_judge.py --seconds 60 300 --seeds 3 --store judged.jsonl
+    python benchmarks/soak_judge.py --seconds 300 --families "batches of 32" --verbose
+    python benchmarks/soak_judge.py --speed
+
+A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *wrong and confident* if it is
+above the truth, and nothing beside it says so. Time is simulated, and seeds are fixed: a table repeats itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from soak_devices import FAMILIES, Family
+
+from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, Verdict, estimate
+from lossratio.simulation import SimulatedMeasurer
+from lossratio.trials import TrialResult, run_search
+
+OVERHEAD = 0.5
+"""Seconds that a trial takes beside its traffic."""
+CLOCK = 20e-6
+"""A load is right to so large a share: a generator's clock is no better."""
+
+
+def main() -> None:
+    """Runs the searches of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", nargs="+", type=float, default=[60.0, 300.0])
+    parser.add_argument("--seeds", type=int, default=3, help="searches of each family and time (default: 3)")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
+    parser.add_argument("--store", type=Path, help="JSON lines file that keeps the searches")
+    parser.add_argument("--verbose", action="store_true", help="also say what each search says")
+    parser.add_argument("--speed", action="store_true", help="seconds of CPU for estimates of 150 and 720 trials")
+    arguments = parser.parse_args()
+    if arguments.speed:
+        speed(arguments.families)
+        return
+    for seconds in arguments.seconds:
+        judged = []
+        for name in arguments.families:
+            runs = [
+                search(name, seconds, arguments.first_seed + seed, arguments.verbose) for seed in range(arguments.seeds)
+            ]
+            judged += runs
+            print(_line(name, seconds, runs), flush=True)
+            if arguments.store:
+                with arguments.store.open("a") as store:
+                    store.writelines(json.dumps(run, default=float) + "\n" for run in runs)
+        print(_summary(seconds, judged), flush=True)
+
+
+def stated_load(found: CriticalLoadEstimate) -> tuple[float | None, bool]:
+    """The load that is stated first, and whether it is stated without a reservation."""
+    if hasattr(found, "verified"):
+        return found.stated, found.is_regular
+    return found.median, found.misfit.fits and found.limits is None
+
+
+def search(name: str, seconds: float, seed: int, verbose: bool = False) -> dict[str, Any]:
+    """The judgement of one search."""
+    family = FAMILIES[name]
+    results: list[TrialResult] = []
+    low, high = 1e-4 * family.capacity, 1.6 * family.capacity
+    begun = time.process_time()
+    controller = PLRsearch(family.target, low, high, timeout=seconds)
+    measurer = SimulatedMeasurer(family.device, seed=crc32(name.encode()) + seed, overhead=OVERHEAD)
+    found = run_search(controller, measurer, on_trial=results.append)
+    stated, confident = stated_load(found)
+    cpu = time.process_time() - begun
+    scale = family.scale_at(controller.elapsed, controller.trials)
+    truth = family.critical_load(scale)
+    ratio = family.device.ratio(stated, scale) / family.target if stated else math.nan
+    share = stated / truth if stated else math.nan
+    least, most = found.interval(0.95)
+    run = {
+        "family": name,
+        "seconds": seconds,
+        "seed": seed,
+        "share": share,
+        "targets": ratio,
+        "right": bool(stated and 0.9 <= share <= 1.0 + CLOCK),
+        "confident": confident,
+        "wrong": bool(confident and stated and share > 1.0 + CLOCK),
+        "flagged": not confident,
+        "covered": least <= truth * (1.0 + CLOCK) and most >= truth * (1.0 - CLOCK),
+        "width": (most - least) / truth,
+        "error": found.median / truth - 1.0,
+        "trials": controller.trials,
+        "cpu": cpu,
+        "says": said(found),
+        "false": [words for words in said(found) if is_false(words, family, found, truth)],
+        "scope": getattr(found, "rarest_s", None),
+        "unseen": _unseen(family, found),
+    }
+    if verbose:
+        print(name, seed, {key: run[key] for key in ("share", "targets", "error", "width", "flagged", "scope")})
+        print("   ", *(line[:180] for line in said(found)), sep="\n      ")
+    return run
+
+
+def _unseen(family: Family, found: CriticalLoadEstimate) -> bool:
+    """Whether the result says that the losses that decide may not have been seen: too rare, or in long trials only."""
+    scope = getattr(found, "rarest_s", None)
+    if "long" in family.traits and scope is not None and found.guard.protocol_s is None:
+        return True
+    return scope is not None and family.rarest > scope
+
+
+def said(found: CriticalLoadEstimate) -> list[str]:
+    """The sentences of a result."""
+    sentences = list(getattr(found, "sentences", ()))
+    return [*found.misfit.reasons, *sentences, str(found.guard)]
+
+
+def is_false(words: str, family: Family, found: CriticalLoadEstimate, truth: float) -> bool:
+    """Whether a sentence is not true of the device."""
+    traits = family.traits
+    if words.startswith("verified"):
+        return found.guard.load_per_interface_fps > truth * (1.0 + CLOCK) and not _unseen(family, found)
+    told = {
+        "frames are lost in batches": "batches" in traits or "pauses" in traits,
+        "capacity varies": bool({"varies", "pauses", "changes"} & traits),
+        "heavier tails": family.rarest == 2000.0,
+        "The device changed": "changes" in traits,
+        "One lost": False,
+        "bursts of some": "pauses" in traits,
+        "at most the minimum": truth > found.question.min_load,
+        "Trials do not differ as by a normal": bool({"pauses", "changes"} & traits) or family.rarest == 2000.0,
+        "Some losses do not come": "pauses" in traits or "changes" in traits or "varies" in traits,
+        "in trials of 20 s": "long" in traits or "pauses" in traits or "changes" in traits,
+        "contradicted": found.median > truth * (1.0 + CLOCK),
+    }
+    return next((not true for start, true in told.items() if start in words), False)
+
+
+def _line(name: str, seconds: float, runs: list[dict[str, Any]]) -> str:
+    mean = {key: np.mean([run[key] for run in runs]) for key in ("right", "wrong", "flagged", "covered", "cpu")}
+    shares = " ".join(f"{run['share']:.5f}" for run in runs[:4])
+    errors = " ".join(f"{100.0 * run['error']:+.2g}" for run in runs[:4])
+    width = 100.0 * float(np.median([run["width"] for run in runs]))
+    marks = "".join(f" {key} {value:4.2f}" for key, value in mean.items())
+    return f"{name:28} {seconds:5.0f}{marks}  stated/truth {shares}  error % {errors}  width % {width:.2g}"
+
+
+def _summary(seconds: float, runs: list[dict[str, Any]]) -> str:
+    healthy = [run for run in runs if FAMILIES[run["family"]].healthy]
+    says = sum(len(run["says"]) for run in runs)
+    false = sum(len(run["false"]) for run in runs)
+    wrong = [run for run in runs if run["wrong"]]
+    return (
+        f"== {seconds:.0f} s: {len(runs)} searches, right {np.mean([run['right'] for run in runs]):.3f}, "
+        f"wrong and confident {len(wrong)} ({sum(not run['unseen'] for run in wrong)} within the scope that is said), "
+        f"healthy flagged {sum(run['flagged'] for run in healthy)} of {len(healthy)}, "
+        f"covered {np.mean([run['covered'] for run in runs]):.3f}, false sentences {false} of {says}, "
+        f"CPU {np.median([run['cpu'] for run in runs]):.2f} s (most {max(run['cpu'] for run in runs):.2f})"
+    )
+
+
+def speed(names: list[str]) -> None:
+    """CPU seconds of one estimate of 150 and of 720 trials of each family, beside their search."""
+    for trials in (150, 720):
+        taken = {}
+        for name in names:
+            family = FAMILIES[name]
+            results: list[TrialResult] = []
+            low, high = 1e-4 * family.capacity, 1.6 * family.capacity
+            search = PLRsearch(family.target, low, high, timeout=2.5 * trials)
+            measurer = SimulatedMeasurer(family.device, seed=crc32(name.encode()), overhead=OVERHEAD)
+            run_search(search, measurer, on_trial=results.append)
+            begun = time.process_time()
+            found = estimate(results, target_loss_ratio=family.target, min_load=low, max_load=high)
+            found.interval(0.95), found.misfit, found.guard.verdict is Verdict.VERIFIED
+            taken[name] = time.process_time() - begun
+        worst = max(taken, key=lambda name: taken[name])
+        print(
+            f"{trials} trials: median {1e3 * float(np.median(list(taken.values()))):.0f} ms, "
+            f"most {1e3 * taken[worst]:.0f} ms ({worst})"
+        )
+
+
+if __name__ == "__main__":
+    main()

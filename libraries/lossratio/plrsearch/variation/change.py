@@ -1,0 +1,133 @@
+"""Whether the SUT changed during the search: then the trials before say nothing about what it is now.
+
+The mean loss ratio does not fall with the load. A curve that only rises (isotonic regression) explains trials of a SUT
+that stays the same, whatever its loss looks like. If it changes, the trials before are above that curve and those after
+are below, or the other way round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from lossratio.plrsearch.model import Array, TrialCounts
+
+_BY_CHANCE = 5e-3
+"""Probability with which a SUT that stays the same is said to have changed, for all places of a change together."""
+_LEAST = 4
+"""Trials before a change and after it, at least, that the curve can be compared with."""
+_MOST = 4
+"""Changes that are looked for, one after the other."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The last change of the SUT."""
+
+    trials: int
+    """How many trials were before it."""
+    time: float
+    """Seconds from the beginning of the search to the middle of the first trial after it."""
+    loses_more: bool
+    """Whether the SUT loses more since then."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts) -> Change | None:
+        """The last change that the order of the trials shows beyond chance; None if there is none."""
+        found = None
+        for _ in range(_MOST):
+            begin = 0 if found is None else found.trials
+            later = _first(counts.at(np.arange(begin, len(counts))))
+            if later is None:
+                break
+            at, loses_more = later
+            found = cls(begin + at, float(counts.time[begin + at]), loses_more)
+        return found
+
+    def after(self, counts: TrialCounts) -> TrialCounts:
+        """The trials after it."""
+        return counts.at(np.arange(self.trials, len(counts)))
+
+    def __str__(self) -> str:
+        """What changed, in one line."""
+        way = "more" if self.loses_more else "less"
+        return (
+            f"The device changed {self.time:,.0f} s after the beginning, and loses {way} since then: the {self.trials} "
+            "trials before are not counted"
+        )
+
+
+def _first(counts: TrialCounts) -> tuple[int, bool] | None:
+    """After how many trials the SUT changed, and whether it loses more since then.
+
+    Are the k trials before those that are farthest above the curve, or below it? Their number among the k that are
+    farthest is hypergeometric where the order does not matter.
+    """
+    distance, comparable = _from_rising_curve(counts)
+    used = np.flatnonzero(comparable)
+    if len(used) < 2 * _LEAST:
+        return None
+
+    before = np.arange(_LEAST, len(used) - _LEAST + 1)
+    number = len(used)
+    # Whole standard deviations: less is no difference. Of equal ones all have the last place.
+    whole = np.rint(distance[used])
+    chances = []
+    for values in (-whole, whole):
+        place = np.searchsorted(np.sort(values), values, side="right") - 1
+        together = np.array([np.count_nonzero(place[:trials] < trials) for trials in before])
+        chances.append(_chance(together, before, number))
+    chance = np.array(chances)
+    falls, best = np.unravel_index(int(np.argmin(chance)), chance.shape)
+
+    if chance[falls, best] * number > _BY_CHANCE:
+        return None
+    return int(used[before[best]]), bool(falls)
+
+
+def _chance(together: NDArray[np.int_], drawn: NDArray[np.int_], number: int) -> Array:
+    """About the probability of so many, or more, among those drawn that are of as many special ones; 1 if usual."""
+    log_choose = scipy.special.gammaln
+    parts = (
+        2.0 * (log_choose(drawn + 1.0) + log_choose(number - drawn + 1.0))
+        - log_choose(together + 1.0)
+        - 2.0 * log_choose(drawn - together + 1.0)
+        - log_choose(np.maximum(number - 2.0 * drawn + together, 0.0) + 1.0)
+        - log_choose(number + 1.0)
+    )
+    return np.where(together > drawn**2 / number, np.exp(parts), 1.0)
+
+
+def _from_rising_curve(counts: TrialCounts) -> tuple[Array, Array]:
+    """How far each trial is above the curve, in standard deviations of chance, and whether there are others beside it.
+
+    The curve is that by pooling adjacent violators: loads whose loss ratio would fall share one.
+    """
+    order = np.argsort(counts.load, kind="stable")
+    frames = counts.load * counts.exposure
+    pools: list[tuple[float, float, int]] = []
+    _, sizes = np.unique(counts.load, return_counts=True)
+    ends = np.cumsum(sizes)
+    lost_until = np.append(0.0, np.cumsum(counts.lost[order]))
+    sent_until = np.append(0.0, np.cumsum(frames[order]))
+
+    for end, size in zip(ends.tolist(), sizes.tolist(), strict=True):
+        lost = float(lost_until[end] - lost_until[end - size])
+        sent = float(sent_until[end] - sent_until[end - size])
+        while pools and pools[-1][0] * sent >= lost * pools[-1][1]:
+            before = pools.pop()
+            lost, sent, size = lost + before[0], sent + before[1], size + before[2]
+        pools.append((lost, sent, size))
+
+    ratio = np.repeat([lost / sent for lost, sent, _ in pools], [size for *_, size in pools])
+    beside = np.repeat(
+        [size > 1 and lost > 0.0 for lost, _, size in pools], [size for *_, size in pools]
+    )
+    expected = np.empty(len(counts))
+    comparable = np.empty(len(counts), dtype=bool)
+    expected[order] = ratio * frames[order]
+    comparable[order] = beside
+    return (counts.lost - expected) / np.sqrt(np.maximum(expected, 1e-300)), comparable

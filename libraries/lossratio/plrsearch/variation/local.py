@@ -1,0 +1,207 @@
+"""The critical load from trials near it: a regression of the logarithm of the loss ratio on that of the load.
+
+It needs no function for the whole curve. What it assumes is that the curve is nearly straight near the target: its
+error of shape is 5 % for each nat between the loss ratio of a trial and the target, and alike for like ratios.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts, merged
+from lossratio.plrsearch.quadrature import Distribution
+
+_FAR = 2e4
+"""Loads at which more than so many targets are lost are not near."""
+_SHAPE = 0.05
+"""Error of shape for each nat from the target."""
+_LIKE = 2.0
+"""Nats within which errors of shape are alike."""
+_LEAST_LOST = 5.0
+"""Lost frames, at least, that a regression is made of."""
+_LEAST_SLOPE = 0.5
+"""Smallest slope of a curve that a regression is believed: less is a floor, such as bit errors, and no knee."""
+_BEYOND = 3.0
+"""Standard deviations beyond chance."""
+_NO_LINE = 3.0
+"""Chi-squared per degree of freedom around a line that is none."""
+_ROUNDS = 40
+_STEP = 1.0
+"""Nats by which a round changes a loss ratio, at most."""
+_END = 0.03
+"""Probability of each of two loads between which the critical load is."""
+_PARTS = 201
+"""Points of equal probability that stand for the distribution."""
+
+
+@dataclass(frozen=True)
+class LocalFit(Distribution):
+    """The critical load by a straight line, or between two loads where nothing is lost and where much is."""
+
+    log_target_load: float = 0.0
+    """Logarithm of the load at which the line has the target."""
+    slope: float = np.inf
+    """Nats of loss ratio for each nat of load; infinite where the knee is too sharp for a line."""
+    is_line: bool = False
+    """Whether there is a line."""
+    quiet: float = 0.0
+    """The highest load below the loss that loses no more than the target, in frames per second, or the minimum load."""
+    above: float = 0.0
+    """The highest load that lost no more than the target although a lower one lost more; 0: there is none."""
+    lossy: float = 0.0
+    """The lowest load above that which loses more than the target, in frames per second."""
+    name: str = "local"
+    """Instead of a fitting function's name."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts, question: CriticalLoadQuestion) -> LocalFit:
+        """The fit to trials whose counts and exposures are divided by the batch."""
+        sums, _ = merged(counts)
+        sent = sums.load * sums.exposure
+        target = question.target_loss_ratio
+        if not len(sums):
+            return cls.between(question.min_load, question.max_load, question)
+        low, lossy, high, sure = _bracket(sums.load, sums.lost, target * sent, question)
+        quiet = sums.load[(sums.lost <= target * sent) & (sums.load > high)]
+        above = float(quiet.max(initial=0.0))
+        far = sums.load[sums.lost > np.maximum(_FAR * target * sent, 1.0)]
+        near = sums.load < far.min(initial=np.inf)
+        counted = near & (sums.lost > 0.0)
+        shares = (np.arange(_PARTS) + 0.5) / _PARTS
+        mass = np.full(_PARTS, 1.0 / _PARTS)
+
+        if np.count_nonzero(counted) >= 2 and sums.lost[near].sum() >= _LEAST_LOST:
+            line = _line(np.log(sums.load[near]), sums.lost[near], sent[near], np.log(target))
+            if line is not None:
+                middle, stdev, slope = line
+                nats = np.clip(middle + stdev * scipy.special.ndtri(shares), -700.0, 700.0)
+                loads = np.exp(nats)
+                if sure <= np.exp(middle) <= high:
+                    loads = np.clip(loads, sure, high)
+                    return cls(question, loads, mass, 1, middle, slope, True, low, above, lossy)
+
+        return replace(cls.between(low, high, question), above=above, lossy=lossy)
+
+    @classmethod
+    def between(cls, low: float, high: float, question: CriticalLoadQuestion) -> LocalFit:
+        """Anywhere between two loads in frames per second, without a line; the 95 % interval is all of that."""
+        shares = (np.arange(_PARTS) + 0.5) / _PARTS
+        shares = np.clip((shares - _END) / (1.0 - 2.0 * _END), 0.0, 1.0)
+        mass = np.full(_PARTS, 1.0 / _PARTS)
+        middle = float(np.log(0.5 * (low + high)))
+        return cls(question, low + (high - low) * shares, mass, 1, middle, quiet=low)
+
+    @property
+    def high(self) -> float:
+        """The highest critical load, in frames per second."""
+        return float(self.critical_load[-1])
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a line, or a load without loss below one with loss."""
+        question = self.question
+        has_quiet = self.quiet > question.min_load
+        has_loss = bool(self.critical_load[0] < question.max_load)
+        return self.is_line or (has_quiet and has_loss)
+
+    def is_wide(self, share: float) -> bool:
+        """Whether there is no line, and loads with and without loss are farther apart than a share of the load."""
+        has_loss = bool(self.critical_load[0] < self.question.max_load)
+        return has_loss and not self.is_line and self.quiet < (1.0 - share) * self.lossy
+
+    def load_of(self, targets: float) -> float:
+        """The load in frames per second at which the line loses so many targets."""
+        if not self.is_line:
+            return float(np.exp(self.log_target_load))
+        return float(np.exp(self.log_target_load + np.log(targets) / self.slope))
+
+    def loss_ratio(self, loads: Sequence[float]) -> Array:
+        """The mean loss ratio of the line at loads in frames per second; without a line, of a sharp knee."""
+        load = np.log(np.asarray(loads, dtype=float))
+        if not self.is_line:
+            return np.asarray(np.maximum(0.0, -np.expm1(self.log_target_load - load)))
+        log_ratio = np.log(self.question.target_loss_ratio) + self.slope * (
+            load - self.log_target_load
+        )
+        return np.asarray(np.exp(np.minimum(log_ratio, 0.0)))
+
+
+def _bracket(
+    load: Array, lost: Array, allowed: Array, question: CriticalLoadQuestion
+) -> tuple[float, float, float, float]:
+    """The highest load that loses no more than the target, the lowest above that loses more, and both for certain.
+
+    The last one is where less is lost for certain, the one before where the trials above the first lose more together.
+
+    Lower loads that lose more count more than higher ones that do not: some losses are rare.
+    """
+    error = _BEYOND * np.sqrt(allowed)
+    high = float(load[lost > allowed + error + _BEYOND].min(initial=np.inf))
+    least = question.min_load
+    if high <= least:
+        return least, least, least, least
+    below = load < high
+    low = float(load[below & (lost <= allowed)].max(initial=question.min_load))
+    sure = float(load[below & (lost < allowed - error)].max(initial=question.min_load))
+    if not np.any(lost > allowed):
+        return question.max_load, question.max_load, question.max_load, sure
+
+    above = load > low
+    lossy = float(load[above & (lost > allowed)].min(initial=question.max_load))
+    lost_together = np.cumsum(lost[above])
+    together = np.cumsum(allowed[above])
+    surely = lost_together > together + _BEYOND * np.sqrt(together) + _BEYOND
+    high = float(load[above][surely].min(initial=question.max_load))
+    return low, lossy, max(high, low), sure
+
+
+def _line(
+    log_load: Array, lost: Array, sent: Array, log_target: float
+) -> tuple[float, float, float] | None:
+    """Logarithm of the load with the target, its standard deviation, and the slope; None if the loss does not rise.
+
+    Generalized least squares in rounds (a Poisson regression with correlated errors of shape).
+    """
+    weight = np.maximum(lost, 0.5)
+    centre = float(np.average(log_load, weights=weight))
+    x = log_load - centre
+    design = np.stack([np.ones_like(x), x], axis=1)
+    log_ratio = np.log((lost + 0.3) / sent)
+    spread = np.average((x - np.average(x, weights=weight)) ** 2, weights=weight)
+    shared = np.average(x * (log_ratio - np.average(log_ratio, weights=weight)), weights=weight)
+    slope = max(shared / max(spread, 1e-18), _LEAST_SLOPE)
+    known = np.array([np.average(log_ratio, weights=weight), slope])
+    inverse = np.eye(2)
+    wider = 1.0
+
+    for _ in range(_ROUNDS):
+        eta = design @ known
+        mean = np.maximum(sent * np.exp(np.minimum(eta, 0.0)), 1e-12)
+        nats = eta - log_target
+        likeness = np.exp(-np.abs(nats[:, None] - nats[None, :]) / _LIKE)
+        covariance = np.diag(1.0 / mean) + _SHAPE**2 * np.outer(nats, nats) * likeness
+        left = np.clip((lost - mean) / mean, -_STEP, None)
+        solved = np.linalg.solve(covariance, np.column_stack([design, left]))
+        inverse = np.linalg.pinv(design.T @ solved[:, :2])
+        move = inverse @ (design.T @ solved[:, 2])
+        move *= min(1.0, _STEP / max(float(np.abs(design @ move).max()), 1e-300))
+        known = known + move
+        if float(np.abs(design @ move).max()) < 1e-6:
+            break
+
+    if known[1] < _LEAST_SLOPE or not np.all(np.isfinite(known)):
+        return None
+    seen = mean > 1.0
+    if np.count_nonzero(seen) > 2:
+        noise = 1.0 / mean[seen] + (_SHAPE * nats[seen]) ** 2
+        chi_squared = float(np.sum(((lost - mean)[seen] / mean[seen]) ** 2 / noise))
+        wider = max(1.0, chi_squared / (np.count_nonzero(seen) - 2))
+    if wider > _NO_LINE:
+        return None
+    middle = (log_target - known[0]) / known[1]
+    pull = np.array([1.0, middle]) / known[1]
+    return centre + middle, float(np.sqrt(wider * max(pull @ inverse @ pull, 0.0))), float(known[1])

@@ -1,0 +1,237 @@
+"""Trials that verify a load without a model: at a load just below the estimate, and lower until one is verified."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lossratio.plrsearch.estimate import LEAST_TRIALS, LossBounds
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, critical_load
+from lossratio.plrsearch.variation import Description
+
+_KNOWN = 0.002
+"""Largest standard deviation of the critical load, as a share of its mean, with which it is verified early."""
+_EARLY, _LATEST = 9, 0.35
+"""Trials before the first that verifies; and the share of the time after which one does at the latest."""
+_JUST_BELOW, _BATCHES_BELOW = 0.2, 0.04
+"""Share of the target that the curve loses at the load that is verified; and where frames are lost in batches: a batch
+takes as many trials to show that there are few of them."""
+_STEP = 0.95
+"""The next load that is tried, as a share of one that cannot be verified."""
+_ENOUGH = 120
+"""Trials at a load after which no more are added while others tell more."""
+_SHARE, _AFTERWARDS = 0.5, 0.2
+"""Share of the trials that verify: before there are enough at the load, and after that."""
+_ALLOWED = 0.7
+"""Share of the target that all trials that there will be at a load may lose, at most, so that it is worthwhile."""
+_CHANCE = 3.0
+"""Lost frames that say nothing about a load."""
+_MUCH, _VERY_MUCH = 2.0, 100.0
+"""Targets that two trials may not both lose; and those after which the next load is two steps below: that is still more
+than .9 of the critical load."""
+_RARE = 20.0
+"""Frames that some trials lose on average, where others lose none: then the losses are rare ones."""
+_FEW = 3
+"""Trials that show together that more than the target is lost, at least."""
+_RAISES = 6
+"""How often a higher load is tried after one is verified."""
+_HIGHER = 1e-4
+"""Share of the load by which another one differs, at least, so that it is worth trying."""
+_LOWER = 1e-3
+"""The same for a lower one, before there are enough trials at the load."""
+_GRID = 2e-5
+"""Distance of loads that are tried, at least, as a share: so equal loads are frequent."""
+_LONG_TRIALS = 2
+"""Long trials at the end that have to agree."""
+_LONG_MOST = 3.0
+"""Targets that a long trial may lose."""
+
+
+class Verifying:
+    """Chooses trials that verify a load. It gets each trial once, in order.
+
+    Attributes:
+        load: The load that is being verified, in frames per second; None: the critical load is not known well enough.
+    """
+
+    def __init__(self, question: CriticalLoadQuestion) -> None:
+        """Begins without trials; the question has target and limits."""
+        self._question = question
+        self._rows: list[tuple[float, float, float]] = []
+        self._long: list[tuple[float, float, float]] = []
+        self._begin = 0
+        self._verified: float | None = None
+        self._lowest_failed = np.inf
+        self._raises = 0
+        self._given = 0
+        self.load: float | None = None
+
+    def record(self, load: float, frames: float, lost: float, *, is_long: bool) -> None:
+        """Takes in a trial that is evidence."""
+        (self._long if is_long else self._rows).append((load, frames, lost))
+        if is_long:
+            self._rows.append((0.0, frames, 0.0))
+
+    def wanted(self, known: Description, left: float) -> float | None:
+        """The load of the next trial, if it is to verify one; None if another one is needed more.
+
+        Args:
+            known: The description of the trials.
+            left: About how many trials there is time for.
+        """
+        self._begin = 0 if known.change is None else known.change.trials
+        if not self._is_ready(known, left):
+            return None
+        self._follow(known, left)
+        if self.load is None:
+            return None
+
+        frames, lost = self._at(self.load)
+        missing = LossBounds.of(frames, lost, batch=known.batch).missing_frames(
+            self._question.target_loss_ratio
+        )
+        each = float(frames.mean()) if len(frames) else np.inf
+        is_soon = missing is not None and 0.0 < missing <= left * each
+        if len(frames) >= LEAST_TRIALS and not is_soon:
+            share = _SHARE if len(frames) < _ENOUGH else _AFTERWARDS
+            if self._given > share * (len(self._rows) - self._begin):
+                return None
+        self._given += 1
+        return self.load
+
+    def sustained(self, known: Description, left: float) -> float | None:
+        """The load of a long trial at the end; None if enough of them agree, or no load is being verified."""
+        self._begin = 0 if known.change is None else known.change.trials
+        if self.load is None:
+            return None
+        self._follow(known, left)
+        target = self._question.target_loss_ratio
+        agreeing = 0
+        for load, frames, lost in self._long:
+            if load == self.load and lost > _LONG_MOST * target * frames + _CHANCE * known.batch:
+                self._lower()
+                return self.load
+            agreeing += load == self.load
+        if agreeing >= _LONG_TRIALS:
+            return None
+        return self.load
+
+    def _is_ready(self, known: Description, left: float) -> bool:
+        if self.load is not None:
+            return True
+        if known.local is not None and not known.local.is_known:
+            return False
+        mixed = known.reported[0]
+        trials = len(self._rows)
+        is_known = mixed.stdev <= _KNOWN * mixed.mean and trials >= _EARLY
+        return is_known or trials >= _LATEST * (trials + left)
+
+    def _follow(self, known: Description, left: float) -> None:
+        """Puts the load where the estimate is, or lower if it cannot be verified."""
+        is_known = known.local is None or known.local.is_known
+        place = self._place(known) if is_known or self.load is None else self.load
+        if self.load is None:
+            self.load = place
+        frames, lost = self._at(self.load)
+        batch = known.batch
+        bounds = LossBounds.of(frames, lost, batch=batch)
+        target = self._question.target_loss_ratio
+
+        least = float((lost / np.maximum(frames, 1.0)).min(initial=1.0))
+        all_lose = bounds.trials > 1 and least > _MUCH * target
+        if self._is_hopeless(bounds, left, all_lose=all_lose, few=_CHANCE * batch):
+            much = bounds.lost > _VERY_MUCH * target * bounds.frames
+            is_rare = bounds.lossy < bounds.trials and bounds.lost > _RARE * batch * bounds.lossy
+            if is_rare and self._verified is not None and self._verified > _STEP * self.load:
+                # So much at a time is lost at loads nearby, too: it was luck that it was not.
+                self._verified = None
+            self._lower(2 if much else 1)
+        elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
+            self._verified = self.load
+            self._raise_to(place, left)
+        elif (
+            bounds.trials < LEAST_TRIALS
+            and left > LEAST_TRIALS
+            and place < (1.0 - _LOWER) * self.load
+            and not np.isfinite(self._lowest_failed)
+        ):
+            self.load = place
+
+    def _is_hopeless(self, bounds: LossBounds, left: float, *, all_lose: bool, few: float) -> bool:
+        """Whether the load cannot be verified any more in the time that there is; few lost frames say nothing."""
+        if bounds.lost <= few:
+            return False
+        target = self._question.target_loss_ratio
+        most = min(bounds.trials + left, max(float(_ENOUGH), bounds.trials))
+        allowed = _ALLOWED * target * bounds.frames * most / bounds.trials
+        if bounds.trials >= _ENOUGH // 2 and bounds.lost > _ALLOWED * target * bounds.frames:
+            return True
+        certain = bounds.trials >= _FEW and bounds.least > target
+        return certain or all_lose or bounds.lost > few + allowed
+
+    def _lower(self, steps: int = 1) -> None:
+        """To the next load below, or back to one that is verified."""
+        if self.load is None:
+            return
+        self._lowest_failed = min(self._lowest_failed, self.load)
+        lower = _on_grid(_STEP**steps * self.load, self._question)
+        if self._verified is not None and self._verified < self.load:
+            lower = max(lower, self._verified)
+        self.load = max(lower, self._question.min_load)
+
+    def _raise_to(self, place: float, left: float) -> None:
+        """To the estimate's load, if it became higher and is not known to fail."""
+        if self.load is None or self._raises >= _RAISES or left <= 1.5 * LEAST_TRIALS:
+            return
+        lossy = self._lowest_lossy()
+        if lossy is not None and lossy * _STEP > self.load / _STEP:
+            # The estimate was too low: there is no loss for a step and more.
+            self._raises += 1
+            self.load = _on_grid(self.load / _STEP, self._question)
+            return
+        is_late = len(self._rows) > left
+        is_higher = place > (1.0 + _HIGHER) * self.load
+        may_hold = place < (1.0 - _HIGHER) * self._lowest_failed
+        if is_late and is_higher and may_hold:
+            self._raises += 1
+            self.load = place
+
+    def _lowest_lossy(self) -> float | None:
+        """The lowest load above the one that is verified at which a trial lost more than the target; None: no load."""
+        most = _MUCH * self._question.target_loss_ratio
+        lossy = [
+            load
+            for load, frames, lost in self._rows[self._begin :]
+            if self.load is not None and load > self.load and lost > most * frames + _CHANCE
+        ]
+        return min(lossy, default=None)
+
+    def _at(self, load: float) -> tuple[Array, Array]:
+        """Sent and lost frames of the trials at a load since the last change."""
+        rows = [row[1:] for row in self._rows[self._begin :] if row[0] == load]
+        sent, lost = np.array(rows, dtype=float).reshape(-1, 2).T
+        return sent, lost
+
+    def _place(self, known: Description) -> float:
+        """A load that surely is below the critical one, and loses little of the target by the curve."""
+        low = float(min(part.rough_quantiles([0.025])[0] for part in known.reported))
+        if known.local is not None:
+            below = _JUST_BELOW if known.batch == 1.0 else _BATCHES_BELOW
+            place = min(low, known.local.load_of(below))
+            return _on_grid(max(place, _STEP * known.local.quiet), self._question)
+        posterior = known.best
+        curves = posterior.curves.at(np.full(2, posterior.likeliest))
+        targets = self._question.target_loss_ratio * np.array([1.0, _JUST_BELOW])
+        there, below = critical_load(curves, self._question, targets)
+        low = float(posterior.rough_quantiles([0.025])[0])
+        return _on_grid(low * float(below / there), self._question)
+
+
+def _on_grid(load: float, question: CriticalLoadQuestion) -> float:
+    """The load, or one slightly below."""
+    step = 2.0 ** np.floor(np.log2(_GRID * load))
+    return clamped(float(step * np.floor(load / step)), question)
+
+
+def clamped(load: float, question: CriticalLoadQuestion) -> float:
+    """The load within the limits."""
+    return min(max(load, question.min_load), question.max_load)

@@ -1,0 +1,61 @@
+"""Whether the SUT changed during the search, by trials at equal and at other loads."""
+
+import numpy as np
+import pytest
+from soak_trials import counts_of, estimated, trial
+
+from lossratio.plrsearch import Change
+
+
+def loss(load, capacity):
+    return 2.0 * 2e4 * np.log1p(np.exp((load - capacity) / 2e4))
+
+
+def counts_with(capacities, rng, *, batch=1):
+    """Trials around a knee of 18 Mfps whose capacity is given for each trial."""
+    rows = []
+    for capacity in capacities:
+        load = rng.choice(np.linspace(17.85e6, 18.05e6, 9))
+        rows.append((load, 2.0, float(batch * rng.poisson(loss(load, capacity) / batch))))
+    return counts_of(rows)
+
+
+@pytest.mark.parametrize(("batch", "deviation"), [(1, 0.0), (32, 0.0), (1, 0.001)])
+def test_a_sut_that_stays_the_same_is_said_to_have_changed_in_few_searches(batch, deviation, how_many):
+    seen, number = 0, how_many(100, 400)
+    for seed in range(number):
+        rng = np.random.default_rng(seed)
+        capacities = 18e6 * (1.0 + deviation * rng.standard_normal(120))
+        seen += Change.of(counts_with(capacities, rng, batch=batch)) is not None
+    assert seen <= 0.02 * number
+
+
+@pytest.mark.parametrize(("at", "change"), [(8, 0.05), (40, 0.01), (60, -0.01), (100, -0.05)])
+def test_a_step_is_found_where_it_is(at, change):
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        capacities = np.where(np.arange(120) < at, 18e6 * (1.0 - change), 18e6)
+        found.append(Change.of(counts_with(capacities, rng)))
+    near = [one for one in found if one is not None and abs(one.trials - at) <= 3]
+    assert len(near) >= 18
+    assert all(one.loses_more == (change < 0.0) for one in near)
+
+
+def test_what_was_before_a_change_is_forgotten_and_the_change_is_said():
+    loads = [17.7e6, 17.8e6, 17.9e6, 18.1e6] * 10
+    before = [trial(load, round(loss(load, 17.5e6)), duration=2.0) for load in loads]
+    after = [trial(load, round(loss(load, 18e6)), duration=2.0) for load in loads * 2]
+    found = estimated([*before, *after], likelihood="varying", max_load=30e6)
+    alone = estimated(after, likelihood="varying", max_load=30e6)
+    assert found.description.change.trials == 40
+    assert found.median == pytest.approx(alone.median, rel=1e-9)
+    assert found.sentences[0].startswith("The device changed 81 s after the beginning, and loses less since then: ")
+    assert alone.description.change is None
+
+
+def test_a_rare_loss_is_no_change():
+    quiet = [trial(17.5e6, 3000 * (number % 20 == 0), duration=2.0) for number in range(100)]
+    lossy = [trial(18.1e6, 200_000 + number % 7, duration=2.0) for number in range(20)]
+    found = estimated([*lossy[:10], *quiet, *lossy[10:]], likelihood="varying", max_load=30e6)
+    assert found.description.change is None

@@ -1,0 +1,147 @@
+"""The load that is stated first: verified without a model, lower where losses are rare, and in long trials, too."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from soak_trials import estimated, trial, trials_of
+
+from lossratio.plrsearch import PLRsearch, Verdict
+from lossratio.simulation import SimulatedMeasurer, SmoothKnee
+from lossratio.trials import run_search
+
+CAPACITY = 18e6
+KNEE = SmoothKnee(CAPACITY, 2e4)
+
+
+@dataclass(frozen=True)
+class Software:
+    """A knee that loses frames in batches, pauses that overflow a ring, bit errors, and a cold start."""
+
+    batch: int = 1
+    every: float = 0.0
+    length: float = 0.0
+    ring: float = 0.0
+    errors: float = 0.0
+    cold: int = 0
+
+    def start(self, rng):
+        number = 0
+
+        def lost_frames(traffic):
+            nonlocal number
+            number += 1
+            scale = 0.95 if number <= self.cold else 1.0
+            mean = scale * KNEE.loss_rate(traffic.load / scale) * traffic.duration
+            lost = self.batch * rng.poisson(mean / self.batch) + rng.poisson(self.errors * traffic.frames)
+            if self.every:
+                pauses = rng.poisson(traffic.duration / self.every)
+                lost += pauses * max(0.0, self.length * traffic.load - self.ring)
+            return int(min(lost, traffic.frames))
+
+        return lost_frames
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A policer whose bucket holds so many seconds of its rate, and fills while nothing is sent."""
+
+    seconds: float
+
+    def start(self, rng):
+        tokens, before = self.seconds, 0.0
+
+        def lost_frames(traffic):
+            nonlocal tokens, before
+            tokens = min(self.seconds, tokens + traffic.start - before)
+            before = traffic.start + traffic.duration
+            lost = max(0.0, (traffic.load - CAPACITY) * traffic.duration - tokens * CAPACITY)
+            tokens = max(0.0, tokens - (traffic.load / CAPACITY - 1.0) * traffic.duration)
+            return round(lost)
+
+        return lost_frames
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+
+def searched(sut, seconds=300.0, seed=1):
+    loads = []
+    controller = PLRsearch(1e-7, 1e4, 30e6, timeout=seconds)
+    measurer = SimulatedMeasurer(sut, seed=seed, overhead=0.5)
+    found = run_search(controller, measurer, on_trial=lambda result: loads.append(result))
+    return found, loads
+
+
+HEALTHY = 17813478.5
+"""The critical load of `KNEE`."""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_five_minutes_of_a_healthy_device_are_regular_and_say_what_they_are_worth(seed):
+    found, _ = searched(KNEE, seed=seed)
+    assert found.is_regular
+    assert 0.99 * HEALTHY < found.verified <= HEALTHY
+    assert found.stated == found.verified
+    assert found.guard.verdict is Verdict.VERIFIED
+    assert found.guard.protocol_s == 20.0
+    assert 60.0 < found.rarest_s < 300.0 / 3.0
+    assert not found.sentences
+
+
+@pytest.mark.parametrize(
+    ("sut", "truth", "seconds"),
+    [
+        (Software(batch=32), HEALTHY, 300.0),
+        (Software(batch=256), HEALTHY, 1500.0),
+        (Software(errors=0.3e-7), 17806337.0, 300.0),
+        (Software(every=5.0, length=250e-6, ring=4096.0), 16.4168e6, 300.0),
+        (Software(every=1.0, length=80e-6, ring=1024.0), 12.816e6, 300.0),
+        (Software(cold=8), HEALTHY, 300.0),
+    ],
+    ids=["batches of 32", "batches of 256", "bit errors", "pauses", "short pauses", "cold"],
+)
+def test_a_load_is_verified_at_nine_tenths_of_the_truth_or_more_and_not_above(sut, truth, seconds):
+    found, _ = searched(sut, seconds)
+    assert found.is_regular
+    assert 0.9 * truth <= found.verified <= truth
+
+
+def test_a_load_that_cannot_be_verified_is_left_and_not_tried_for_ever():
+    _, trials = searched(Software(every=5.0, length=250e-6, ring=4096.0), seconds=600.0)
+    loads, times = np.unique([result.load for result in trials if result.output.lost_frames], return_counts=True)
+    assert times[loads > 16.5e6].max() < 0.1 * len(trials)
+
+
+def test_what_a_bucket_lets_through_in_short_trials_is_not_stated():
+    found, trials = searched(Bucket(0.05))
+    assert found.verified <= CAPACITY * 1.0026
+    assert found.verified >= 0.9 * CAPACITY
+    assert found.guard.protocol_s == 20.0
+    assert sum(result.duration == 20.0 for result in trials) >= 3
+    # In a minute there is no time for long trials: then it is not said that they agree.
+    short, trials = searched(Bucket(0.05), seconds=60.0)
+    assert {result.duration for result in trials} == {2.0}
+    assert short.guard.protocol_s is None
+
+
+def test_rare_losses_are_said_and_the_estimate_is_between_the_loads_that_show_them():
+    knee = trials_of(SmoothKnee(6e6, 2e4), np.repeat(np.linspace(5.85e6, 6.02e6, 8), 5))
+    quiet = [trial(load, 0) for load in [5.4e6] * 12 + [5.6e6] * 6]
+    rare = [trial(5.6e6, 1000), trial(5.6e6, 1500)]
+    found = estimated([*knee, *quiet, *rare], likelihood="varying")
+    assert found.verified == 5.4e6
+    assert found.interval(0.95) == pytest.approx((5.4e6, 5.6e6))
+    assert any(sentence.startswith("Some losses do not come from overload") for sentence in found.sentences)
+    assert estimated([*knee, *quiet], likelihood="varying").interval(0.95)[0] > 5.75e6
+
+
+def test_without_enough_trials_no_load_is_verified_and_the_result_says_so():
+    found, _ = searched(KNEE, seconds=20.0)
+    assert found.verified is None
+    assert found.stated == found.median
+    assert found.doubt.startswith("no load is verified; extrapolated: ")
+    assert not found.is_regular
