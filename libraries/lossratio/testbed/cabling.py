@@ -11,7 +11,7 @@ from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.inspection import read_interfaces, read_ports, with_names
 from lossratio.testbed.local import reachable
-from lossratio.testbed.next_hops import gateway_question
+from lossratio.testbed.next_hops import answers_elsewhere, gateway_question
 from lossratio.testbed.set_up import log_in_on_all, traffic_port
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
@@ -386,6 +386,7 @@ class _Cabling:
         answers = self._probe.agent.resolve(
             [each for _, each in asked], through=self._probe.through
         )
+        right = {end.name for (end, _), macs in zip(asked, answers, strict=True) if macs}
         for (end, question), macs in zip(asked, answers, strict=True):
             if macs:
                 self._probe.destinations[end.name] = macs[0]
@@ -404,7 +405,7 @@ class _Cabling:
             )
             found = ". Look at the link, and at the device's address."
             if there is not None:
-                found = f", and answers on {there.name}: the links are swapped."
+                found = f", {answers_elsewhere([there.name], right)}"
             self._problems.append(
                 f"{end.name}: the gateway {question.target} does not answer there{found}"
             )

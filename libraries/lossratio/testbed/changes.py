@@ -100,6 +100,10 @@ RULES = (
 So causes are above their effects: a link whose end was set down has no carrier either."""
 
 
+NOBODY_KNOWN = "Nobody is known to be to blame"
+"""Words of an error that is nobody's as far as is known."""
+
+
 def guilty_of(failure: BaseException | None) -> str | None:
     """The side that is guilty of a measurement's failure; None: it is not known."""
     return next((side for side, error in ERRORS.items() if isinstance(failure, error)), None)

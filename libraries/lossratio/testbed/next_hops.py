@@ -1,12 +1,13 @@
 """Next hops of test traffic: their MAC addresses, and the check that routers send no traffic out of the testbed."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from lossratio.dut import DestinationMacs
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NodeSession
+from lossratio.testbed.changes import NOBODY_KNOWN
 from lossratio.testbed.set_up import LiveLink, LiveSetUp
 from lossratio.testbed.tester_cards import takes_cards
 from lossratio.topology import Node, Port, Side, Topology
@@ -72,6 +73,9 @@ def find_next_hops(
         through = set_up.generator.single_frames()
         all_answers = agent().resolve([question for _, question in asked], through=through)
         names = {set_up.generator.port_name(port): str(port) for port in ports}
+        right = {
+            str(port) for (port, _), answers in zip(asked, all_answers, strict=True) if answers
+        }
 
         for (port, question), answers in zip(asked, all_answers, strict=True):
             wrong: list[str] = []
@@ -81,7 +85,7 @@ def find_next_hops(
                 wrong = [
                     names[other.port] for other, answer in zip(others, heard, strict=True) if answer
                 ]
-            macs[str(port)] = _one_of(port, question, answers, wrong)
+            macs[str(port)] = _one_of(port, question, answers, wrong, right)
 
     destinations = tuple(_with_answers(link, macs, mac_addresses) for link in links)
     return NextHops(
@@ -200,26 +204,44 @@ def _has_fixed_mac(link: LiveLink, port: Port) -> bool:
     return bool(link.duts[-1].destination_macs("", "").from_east)
 
 
+def answers_elsewhere(others: Sequence[str], right: AbstractSet[str]) -> str:
+    """What it means that a gateway is silent at its own port and answers at others, and the way out.
+
+    `right` are the ports whose own gateway answers there.
+    """
+    there = f"and answers on {' and '.join(others)}"
+    if right.isdisjoint(others):
+        return f"{there}: the cables seem to be swapped, or the ports in the topology file. Swap either."
+    # Linux, for one, answers for all of its addresses on any interface.
+    return (
+        f"{there}, as the gateway of that port does: a device may answer for all of its addresses on any port. Look "
+        "at the link that is silent, and at the device's interface there."
+    )
+
+
 def _one_of(
-    port: Port, question: Question, answers: Sequence[str], elsewhere: Sequence[str]
+    port: Port,
+    question: Question,
+    answers: Sequence[str],
+    elsewhere: Sequence[str],
+    right: AbstractSet[str],
 ) -> str:
     how = "neighbour discovery" if ":" in question.target else "ARP"
     vlan = f" in VLAN {int(question.tags[-4:], 16) & 0xFFF}" if question.tags else ""
+    gateway = f"{NOBODY_KNOWN}: the gateway {question.target} of {port}"
     if not answers and elsewhere:
         raise DeadPathError(
-            f"The gateway {question.target} of {port} does not answer {how}{vlan} there, and answers on "
-            f"{' and '.join(elsewhere)}: the links are swapped. Swap the cables, or the ports in the topology file."
+            f"{gateway} does not answer {how}{vlan} there, {answers_elsewhere(elsewhere, right)}"
         )
     if not answers:
         raise DeadPathError(
-            f"The gateway {question.target} of {port} does not answer {how}{vlan}. Look at the link, at the device's "
-            f"address there, and at 'address' and 'gateway' in the topology file ({question.port} asked as "
-            f"{question.source})."
+            f"{gateway} does not answer {how}{vlan}. Look at the link, at the device's address there, and at 'address' "
+            f"and 'gateway' in the topology file ({question.port} asked as {question.source})."
         )
     if len(answers) > 1:
         raise DeadPathError(
-            f"The gateway {question.target} of {port} answers {how}{vlan} from several MAC addresses: "
-            f"{', '.join(answers)}. Two devices have the address, so nobody knows where traffic would go."
+            f"{gateway} answers {how}{vlan} from several MAC addresses: {', '.join(answers)}. Several devices have the "
+            "address, or answer for it, so nobody knows where traffic would go. Let one of them alone answer."
         )
 
     return answers[0]

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from lossratio.dut import Dut, DutCounters, DutOptions
 from lossratio.errors import DutError, LinkError, TrafficError
+from lossratio.testbed.changes import NOBODY_KNOWN
 from lossratio.testbed.fingerprint import NodePrint
 from lossratio.testbed.repair import Watch
 from lossratio.testbed.set_up import LiveLink
@@ -95,7 +96,7 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
 
         losses = _locate(traffic, links, nodes)
         if not losses:
-            raise
+            raise DeadPathError(f"{NOBODY_KNOWN}: {error} {_MAY_BE_SWAPPED}") from error
 
         sentences = " ".join(loss.sentence for loss in losses)
         sides = {loss.guilty for loss in losses}
@@ -104,7 +105,7 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
         described = f"{sentences} {error} {_MAY_BE_SWAPPED}"
         if "DUT" in sides:
             raise DeadDutError(f"The DUT is to blame: {described}") from error
-        raise DeadPathError(f"Nobody is known to be to blame: {described}") from error
+        raise DeadPathError(f"{NOBODY_KNOWN}: {described}") from error
 
 
 _MAY_BE_SWAPPED = (

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lossratio.testbed.next_hops import answers_elsewhere
+
 ROOT = Path(__file__).parents[3]
 
 TOPOLOGY = """\
@@ -163,7 +165,10 @@ testbed.close()
         "leaves through out0."
     )
     assert nowhere.startswith("TopologyError BOX does not forward traffic from 10.1.0.2 to 10.99.0.1 that arrives on")
-    assert silent.startswith("DeadPathError The gateway 10.1.0.5 of TG.east does not answer ARP. Look at the link")
+    assert silent.startswith(
+        "DeadPathError Nobody is known to be to blame: the gateway 10.1.0.5 of TG.east does not answer ARP. Look at "
+        "the link"
+    )
     assert too_many.startswith("TrafficError Traffic from 10.1.0.2") or "There is no address 254" in too_many
 
 
@@ -189,4 +194,18 @@ for file in ("routed.yaml", "wrong.yaml"):
         "TG.west > TG.east: frames of 64 and 1518 bytes come out; "
         "TG.east > TG.west: frames of 64 and 1518 bytes come out"
     )
-    assert "PROBLEM: TG.west: the gateway 10.1.0.1 does not answer there, and answers on TG.east: the links" in swapped
+    assert "PROBLEM: TG.west: the gateway 10.1.0.1 does not answer there, and answers on TG.east: the cables" in swapped
+
+
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [
+        (set(), "and answers on TG.east: the cables seem to be swapped, or the ports in the topology file."),
+        ({"TG.east"}, "and answers on TG.east, as the gateway of that port does: a device may answer for all"),
+    ],
+    ids=["neither gateway is in its place", "the other one is"],
+)
+def test_links_seem_to_be_swapped_only_where_the_other_gateway_is_not_in_its_place_either(right, said):
+    text = answers_elsewhere(["TG.east"], right)
+    assert text.startswith(said)
+    assert ("swapped" in text) is not bool(right)
