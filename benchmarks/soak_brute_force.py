@@ -179,8 +179,7 @@ def comparison(counts: TrialCounts, question: CriticalLoadQuestion, known: dict[
         "seconds": seconds,
         "functions": {
             name: {
-                "mean_error": (found[name].mean - part["mean"])
-                / max(part["stdev"], 1e-9 * question.max_load),
+                "mean_error": (found[name].mean - part["mean"]) / max(part["stdev"], 1e-9 * question.max_load),
                 "stdev_error": found[name].stdev / max(part["stdev"], 1e-9 * question.max_load) - 1.0,
                 "evidence_error": found[name].log_evidence - part["log_evidence"],
                 "error": found[name].error,

@@ -342,9 +342,7 @@ MUTATIONS = (
         "plrsearch/estimate/guard.py",
         "burst = max(batch, scatter)",
         "burst = max(1.0, scatter)",
-        (
-            "plrsearch/test_guard.py::test_quiet_trials_of_a_device_that_loses_frames_in_batches_are_worth_as_much_less",
-        ),
+        ("plrsearch/test_guard.py::test_quiet_trials_of_a_device_that_loses_frames_in_batches_are_worth_as_much_less",),
     ),
     Mutation(
         "what was before a change is remembered",

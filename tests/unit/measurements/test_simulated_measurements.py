@@ -411,9 +411,7 @@ def test_a_search_that_ends_at_a_coin_has_the_zone_and_no_error(tmp_path):
     chance = random.Random(4)
     loads = [load for load in range(100_000, 400_000, 5_000) for _ in range(40)]
     lossy = [load > 260_000 or (load >= 220_000 and chance.random() < 0.5) for load in loads]
-    lines = [
-        {"load": load, "frames": load, "lost": load // 20 * lost} for load, lost in zip(loads, lossy, strict=True)
-    ]
+    lines = [{"load": load, "frames": load, "lost": load // 20 * lost} for load, lost in zip(loads, lossy, strict=True)]
     (tmp_path / "coin.jsonl").write_text("\n".join(map(json.dumps, lines)))
     (tmp_path / "coin.yaml").write_text(COIN.replace("coin.jsonl", str(tmp_path / "coin.jsonl")))
     device = open_testbed(tmp_path / "coin.yaml")
@@ -425,9 +423,10 @@ def test_a_search_that_ends_at_a_coin_has_the_zone_and_no_error(tmp_path):
     least, most = (end.aggregate_fps for end in report.result.zone.ends)
     assert 215_000 <= least < most <= 265_000
     require_lower_bounds(result)
-    assert "end_at_coin" not in find_conditional_throughput(
-        device, request.but(end_at_coin=False), place(tmp_path, "whole")
-    ).settings
+    assert (
+        "end_at_coin"
+        not in find_conditional_throughput(device, request.but(end_at_coin=False), place(tmp_path, "whole")).settings
+    )
 
 
 def test_a_device_is_asked_after_a_rest_once_in_a_run(tmp_path):
