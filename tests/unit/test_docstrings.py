@@ -1,4 +1,4 @@
-"""Holds what docstrings tell a caller: which errors of the library a public function raises.
+"""Holds what docstrings tell a caller: which errors a public function raises, and the units of its numbers.
 
 `python tests/unit/test_docstrings.py ROOM` lists the functions of a room that do not say so.
 """
@@ -6,13 +6,21 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
+from types import FunctionType
+from typing import Any, is_typeddict
 
 import pytest
+
+import lossratio
+from lossratio.records import docstrings_of_fields
 
 PACKAGE = Path(__file__).parents[2] / "libraries" / "lossratio"
 
@@ -50,6 +58,74 @@ OF_AN_INNER_FUNCTION = "def outer():" + SAYS_NOTHING.replace("\n", "\n    ")
 NOT_OF_THE_LIBRARY = SAYS_NOTHING.replace("NodeError", "ValueError")
 A_KEYWORD = OF_A_CLASS.replace("Session", "NodeKeywords")
 A_COMMAND = SAYS_NOTHING.replace("def", "@command('read')\ndef")
+
+FLOAT = re.compile(r"\bfloat\b")
+"""A type with a number that may have a unit. A type of its own, such as `Duration`, says the unit itself."""
+NAMES_ITS_UNIT = re.compile(r"(^|_)(s|us|fps|bps|bytes|frames|seconds|ratio|share)$")
+"""A name of a parameter or of a field that says what its number is."""
+UNIT = re.compile(r"\b(seconds?|frames?|bits?|bytes?|ratio|share|relative|number|factor|probability)\b", re.IGNORECASE)
+"""What a text has that says what a number is."""
+
+
+class Unsaid:
+    """A class of which nothing says what its numbers are."""
+
+    def __init__(self, wait: float) -> None:
+        """Makes one."""
+
+    def send(self, load: float | None, *, rates: Sequence[float]) -> float:
+        """Sends.
+
+        Args:
+            load: How much.
+        """
+
+    @staticmethod
+    def forecast(load: float) -> None: ...
+
+
+class Said:
+    """A class that says it.
+
+    Args:
+        wait: Seconds.
+    """
+
+    def __init__(self, wait: float) -> None: ...
+
+    def send(self, load: float | None, *, share: float) -> float:
+        """Sends.
+
+        Args:
+            load: How much, in
+                frames per second.
+        """
+
+    def _send(self, load: float) -> None: ...
+
+
+class Inherits(Said):
+    """A class whose base says it."""
+
+    def send(self, load: float | None, *, share: float) -> float:
+        """Sends also."""
+
+
+@dataclass
+class UnsaidField:
+    """A record of which nothing says what its number is."""
+
+    load: float
+    """The load."""
+
+
+@dataclass
+class SaidField:
+    """A record that says it."""
+
+    load: float
+    """Frames per second."""
+    rest_s: float
 
 
 @cache
@@ -115,6 +191,81 @@ def silent(tree: ast.Module) -> Iterator[tuple[int, str, set[str]]]:
             yield function.lineno, function.name, missing
 
 
+def arguments(docstring: str | None) -> dict[str, str]:
+    """What the section `Args` of a docstring says of each parameter."""
+    _, _, section = inspect.cleandoc(docstring or "").partition("Args:\n")
+    found: dict[str, str] = {}
+    name = ""
+    for line in section.splitlines():
+        if not line.startswith("    "):
+            break
+        if not line.startswith("     "):
+            name, _, line = line.strip().partition(":")
+        found[name] = f"{found.get(name, '')} {line.strip()}"
+    return found
+
+
+def without_unit(types: dict[str, str], texts: dict[str, str]) -> Iterator[str]:
+    """The names of parameters or fields with a float of which neither name nor text says what it is."""
+    for name, annotation in types.items():
+        if FLOAT.search(annotation) and not NAMES_ITS_UNIT.search(name) and not UNIT.search(texts.get(name, "")):
+            yield name
+
+
+def parameters(function: FunctionType) -> dict[str, str]:
+    """The types of all parameters of a function, by name."""
+    types = inspect.get_annotations(function).items()
+    return {name: inspect.formatannotation(kind) for name, kind in types if name != "return"}
+
+
+def fields(cls: type) -> dict[str, str]:
+    """The types of the public fields of a class, by name, as its source has them: with the names of types there."""
+    body = ast.parse(inspect.getsource(cls)).body[0].body
+    found = [node for node in body if isinstance(node, ast.AnnAssign)]
+    types = {ast.unparse(node.target): ast.unparse(node.annotation) for node in found}
+    return {name: kind for name, kind in types.items() if not name.startswith("_")}
+
+
+def unsaid(public: Any) -> Iterator[str]:
+    """The parameters and fields of a public function or class that do not say their units."""
+    if isinstance(public, FunctionType):
+        function = inspect.unwrap(public)
+        for name in without_unit(parameters(function), arguments(function.__doc__)):
+            yield f"{public.__name__}: {name}"
+    if not inspect.isclass(public) or is_typeddict(public):
+        # The keys of such a dictionary are made from the options of DUTs, which have units of their own.
+        return
+
+    for base in public.__mro__:
+        if not is_ours(base):
+            continue
+        for name in without_unit(fields(base), docstrings_of_fields(base)):
+            yield f"{base.__name__}.{name}"
+        yield from unsaid_by_methods(public, base)
+
+
+def is_ours(public: Any) -> bool:
+    return public.__module__.partition(".")[0] == "lossratio" or public.__module__ == __name__
+
+
+def unsaid_by_methods(public: type, base: type) -> Iterator[str]:
+    """The parameters without units of the public methods of a base, and of its constructor."""
+    for name, method in dict(vars(base)).items():
+        function = getattr(method, "__func__", method)
+        if not isinstance(function, FunctionType) or not is_ours(function):
+            continue
+        if name.startswith("_") and name != "__init__":
+            continue
+        if name == "__init__" and is_dataclass(base):
+            # Its parameters are the fields.
+            continue
+        texts = arguments(base.__doc__) if name == "__init__" else {}
+        for each in reversed(public.__mro__):
+            texts |= arguments(getattr(vars(each).get(name), "__doc__", None))
+        for parameter in without_unit(parameters(function), texts):
+            yield f"{base.__name__}.{name}: {parameter}"
+
+
 def room(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0]
 
@@ -146,6 +297,27 @@ def test_public_functions_say_which_errors_they_raise():
 
 def test_a_room_that_says_it_all_has_no_number_left():
     assert SILENT.keys() <= in_all_rooms().keys(), "take these rooms out of SILENT, so that they stay at 0"
+
+
+def test_a_number_without_a_unit_is_found():
+    assert list(unsaid(Unsaid)) == [
+        "Unsaid.__init__: wait",
+        "Unsaid.send: load",
+        "Unsaid.send: rates",
+        "Unsaid.forecast: load",
+    ]
+    assert list(unsaid(Unsaid.send)) == ["send: load", "send: rates"]
+    assert list(unsaid(UnsaidField)) == ["UnsaidField.load"]
+
+
+@pytest.mark.parametrize("public", [Said, Said.send, Inherits, SaidField])
+def test_a_number_with_a_unit_is_not_found(public):
+    assert list(unsaid(public)) == []
+
+
+@pytest.mark.parametrize("name", lossratio.__all__)
+def test_the_face_of_the_library_says_the_units_of_its_numbers(name):
+    assert list(unsaid(getattr(lossratio, name))) == [], "say it under Args, or below the field"
 
 
 if __name__ == "__main__":

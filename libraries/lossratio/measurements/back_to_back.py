@@ -122,14 +122,23 @@ class BackToBackRequest(measurements.AfterThroughput):
     """Whether a burst with loss is sent once more, and only loss in both counts (ETSI GS NFV-TST 009)."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of all searches, and of none where no buffer fills."""
+        """The time of all searches, and of none where no buffer fills.
+
+        Args:
+            loads: The range of the loads of its trials.
+            waits: Seconds that each trial takes besides its traffic.
+        """
         trials = 1 + math.ceil(math.log2(max(2.0, self.longest_burst * loads.max_load)))
         # Bursts become shorter by half, unless none loses a frame: together they are two of the longest ones.
         seconds = self.repeats * (trials * (self.settle + waits) + 2.0 * self.longest_burst)
         return Forecast(seconds, 0.0, seconds)
 
     def longest_burst_frames(self, rate: float) -> int:
-        """Frames of the longest burst at a rate in frames per second per interface."""
+        """Frames of the longest burst at a rate.
+
+        Args:
+            rate: Frames per second per interface.
+        """
         return math.floor(self.longest_burst * rate * (1.0 + SAME))
 
 

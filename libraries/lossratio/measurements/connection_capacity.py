@@ -63,7 +63,12 @@ class CapacityRequest(OpeningRequest):
     """Number of searches (RFC 9693 wants ten)."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of searches up to the most connections, and down to the first."""
+        """The time of searches up to the most connections, and down to the first.
+
+        Args:
+            loads: The range of the loads of its trials.
+            waits: Seconds that each trial takes besides its traffic.
+        """
         most = self.most or self.profile.flows
 
         def seconds(connections: int) -> float:

@@ -52,7 +52,12 @@ class TeardownRequest(OpeningRequest):
     """Number of repetitions."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of all repetitions."""
+        """The time of all repetitions.
+
+        Args:
+            loads: The range of the loads of its trials.
+            waits: Seconds that each trial takes besides its traffic.
+        """
         seconds = self.repeats * (self.connections / loads.max_load * self.rounds + waits)
         return Forecast(seconds, seconds, seconds)
 

@@ -90,7 +90,12 @@ class FrameLossRequest(Request):
     """Seconds of each trial; the least of RFC 2544, section 24."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """Some loads lose nothing, so that not all are tried."""
+        """Some loads lose nothing, so that not all are tried.
+
+        Args:
+            loads: The range of the loads of its trials.
+            waits: Seconds that each trial takes besides its traffic.
+        """
         steps = round(1.0 / self.step)
         return Forecast(
             *((self.trial_duration + waits) * trials for trials in (0.7 * steps, 2, steps))

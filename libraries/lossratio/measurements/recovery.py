@@ -97,12 +97,21 @@ class RecoveryRequest(AfterThroughput):
     """Seconds after the change in which the DUT is watched. RFC 2544 has no limit."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of all repetitions, and of none where there is no overload."""
+        """The time of all repetitions, and of none where there is no overload.
+
+        Args:
+            loads: The range of the loads of its trials.
+            waits: Seconds that each trial takes besides its traffic.
+        """
         seconds = self.repeats * (self.duration + self.limit + waits)
         return Forecast(seconds, 0.0, seconds)
 
     def overload_below(self, max_load: float) -> float:
-        """The load of the overload, frames per second per interface; 0: there is none below the maximum load."""
+        """The load of the overload, frames per second per interface; 0: there is none below the maximum load.
+
+        Args:
+            max_load: Frames per second per interface.
+        """
         throughput = self.known_throughput
         if throughput >= max_load * (1.0 - _SAME):
             return 0.0

@@ -118,7 +118,12 @@ class ResetRequest(measurements.AfterThroughput):
     """Seconds after the reset in which the DUT is watched."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of all repetitions."""
+        """The time of all repetitions.
+
+        Args:
+            loads: The range of the loads of its trials.
+            waits: Seconds that each trial takes besides its traffic.
+        """
         seconds = self.repeats * (self.lead + self.limit + waits)
         return Forecast(seconds, seconds, seconds)
 

@@ -34,7 +34,15 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
     def __init__(
         self, testbed: Testbed, profile: TrafficProfile, load: float, integrity: Integrity
     ) -> None:
-        """Begins the traffic."""
+        """Begins the traffic.
+
+        Args:
+            testbed: Sends the traffic.
+            profile: What is sent.
+            load: Frames per second per interface.
+            integrity: Whether frames that come back changed are an error when the traffic is
+                stopped.
+        """
         self.profile = profile
         self.load = sendable(load, testbed.load_step(profile))
         """Frames per second, per interface."""
@@ -67,6 +75,9 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
 
     def stop(self, late_wait: float = DEFAULT_LATE_WAIT) -> StoppedTraffic:
         """Stops the traffic, waits for frames in flight, then for late ones, and returns the counters of both.
+
+        Args:
+            late_wait: Seconds in which late frames are counted, after those in flight.
 
         Raises:
             NegativeLossError: If a direction received more frames than it sent.
@@ -103,8 +114,11 @@ def start_traffic(
 ) -> RunningTraffic:
     """Makes a testbed ready for a traffic profile, and begins to send until it is stopped.
 
-    The load is in frames per second, per interface. By `integrity`, frames that come back changed may be an error when
-    the traffic is stopped.
+    Args:
+        testbed: Sends the traffic.
+        profile: What is sent.
+        load: Frames per second per interface.
+        integrity: Whether frames that come back changed are an error when the traffic is stopped.
 
     Raises:
         LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is simulated, as

@@ -14,7 +14,12 @@ from lossratio.trials.timeline import Step, Timeline, check_traffic
 
 
 def sendable(load: float, step: float) -> float:
-    """The load nearest to another one that a generator can send: a multiple of the step (frames per second); 0: any."""
+    """The load nearest to another one that a generator can send.
+
+    Args:
+        load: Frames per second.
+        step: The generator sends multiples of it, in frames per second; 0: any load.
+    """
     if step:
         return max(1, round(load / step)) * step
     return load
@@ -171,7 +176,11 @@ class TrialInput(Observed):
         )
 
     def sendable(self, step: float) -> "TrialInput":
-        """The same trial with the nearest loads that a generator can send; see the function `sendable`."""
+        """The same trial with the nearest loads that a generator can send; see the function `sendable`.
+
+        Args:
+            step: The generator sends multiples of this load, in frames per second; 0: any load.
+        """
         if not step:
             return self
         if self.steps:

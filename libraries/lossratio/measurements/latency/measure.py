@@ -108,7 +108,12 @@ class LatencyRequest(Request):
         return {"goal": point.goal, "share_ratio": point.share, "load_fps": point.load, **settings}
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of all trials."""
+        """The time of all trials.
+
+        Args:
+            loads: The range of the loads of its trials.
+            waits: Seconds that each trial takes besides its traffic.
+        """
         seconds = len(self.all_points) * (self.duration + waits)
         return Forecast(seconds, seconds, seconds)
 

@@ -113,7 +113,12 @@ class SearchRequest(Request):
         return LONG_REST if self.memory_rest is None else self.memory_rest
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time that the search is expected to take, with waits for each full-length trial."""
+        """The time that the search is expected to take.
+
+        Args:
+            loads: The range of the loads of its trials.
+            waits: Seconds that each full-length trial takes besides its traffic.
+        """
         search = MLRsearch(
             [replace(goal) for goal in self.goals], loads.min_load, loads.max_load, timeout=None
         )
