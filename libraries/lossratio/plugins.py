@@ -1,6 +1,7 @@
 """Plug-ins: what other packages add by entry points, such as kinds of DUT and generators.
 
 A plug-in is loaded when its name is asked for. So a broken one is an error for those who use it, and for nobody else.
+How to install lossratio's own optional packages, its *extras*, is here as well.
 """
 
 import sys
@@ -14,6 +15,17 @@ from lossratio.errors import LossRatioError
 from lossratio.shipped import names_near
 
 PluginT = TypeVar("PluginT")
+
+_DISTRIBUTION = "robotframework-lossratio"
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs an extra of lossratio, for messages: for an installed lossratio, then for a clone.
+
+    Args:
+        extra: A name of the optional dependencies in ``pyproject.toml``, e.g. ``history``.
+    """
+    return f"pip install '{_DISTRIBUTION}[{extra}]' (in a clone: pip install '.[{extra}]')"
 
 
 @dataclass(frozen=True)

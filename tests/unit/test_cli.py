@@ -339,6 +339,8 @@ def test_the_doctor_lists_every_extra_of_users_and_what_a_study_needs(lossratio,
     declared = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     extras = set(re.findall(r"^(\w+) = \[", declared, re.MULTILINE)) - {"docs", "test"}
     assert {line.split()[2].strip(":") for line in lines if line.startswith("  no  extra ")} == extras
+    way_out = "pip install 'robotframework-lossratio[history]' (in a clone: pip install '.[history]')"
+    assert f"  no  extra history: pyarrow, duckdb, fsspec not installed: {way_out}" in lines
     (study,) = (line for line in lines if line.startswith("  no  lossratio-study"))
     assert study.endswith(" -m pip install ./study")
 

@@ -12,6 +12,7 @@ import click
 
 from lossratio.commands.parameters import command
 from lossratio.errors import DutError
+from lossratio.plugins import how_to_install
 
 _EXTRAS = {
     "alerts": ("apprise",),
@@ -69,11 +70,11 @@ def _lines() -> Iterator[_Line]:
 
     for extra, modules in _EXTRAS.items():
         missing = [module for module in modules if find_spec(module) is None]
-        way_out = f"{', '.join(missing)}: in a checkout, {Path(sys.executable).name} -m pip install '.[{extra}]'"
+        way_out = f"{', '.join(missing)} not installed: {how_to_install(extra)}"
         yield (f"extra {extra}", way_out if missing else None)
 
     there = find_spec("lossratio_study") is not None
-    way_out = f"not installed: in a checkout, {Path(sys.executable).name} -m pip install ./study"
+    way_out = f"not installed: in a clone, {Path(sys.executable).name} -m pip install ./study"
     yield ("lossratio-study: search algorithms side by side", None if there else way_out)
 
 

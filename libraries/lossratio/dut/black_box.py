@@ -27,6 +27,7 @@ from lossratio.callouts import (
 from lossratio.dut.base import DestinationMacs, DurationOption, DutCounters, DutOptions, LeftAsItIs
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandRunner
+from lossratio.plugins import how_to_install
 from lossratio.shipped import names_near
 from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, Hop, SnmpAgent
 
@@ -313,8 +314,8 @@ def _load_snmp(name: str) -> Any:
         from pysnmp.hlapi.v3arch import asyncio as snmp
     except ImportError as error:
         raise DutError(
-            f"{name}: a hook asks by SNMP, and pysnmp is not installed. Install it with "
-            "pip install 'robotframework-lossratio[snmp]', or from a checkout pip install '.[snmp]'."
+            f"{name}: a hook asks by SNMP, and pysnmp is not installed. "
+            f"Install it with {how_to_install('snmp')}."
         ) from error
     return snmp
 

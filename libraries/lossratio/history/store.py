@@ -22,6 +22,7 @@ from lossratio.history.devices import with_lines
 from lossratio.history.entries import Entry
 from lossratio.history.names import Names, with_names_now
 from lossratio.history.unmeasured import NothingMeasured
+from lossratio.plugins import how_to_install
 from lossratio.report import NOTHING_MEASURED
 from lossratio.results import write_whole
 
@@ -227,7 +228,7 @@ def required(module: str) -> Any:
     except ImportError as error:
         raise ReportError(
             f"A history needs the Python package {module.partition('.')[0]!r}. "
-            "Install it in a checkout of lossratio with: pip install '.[history]'"
+            f"Install it with {how_to_install('history')}."
         ) from error
 
 

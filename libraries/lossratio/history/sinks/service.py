@@ -18,6 +18,7 @@ from pydantic import Field, RootModel, field_validator
 
 from lossratio import callouts
 from lossratio.history.sinks.sink import Message, NotSentError, Sink
+from lossratio.plugins import how_to_install
 
 _LIBRARY = "apprise"
 _MOST_OUTPUT = 100_000
@@ -45,7 +46,7 @@ class Service(RootModel[Annotated[str, Field(min_length=1)]], Sink):
     def problem(self) -> str | None:
         """No library, or an address that it does not understand."""
         if find_spec(_LIBRARY) is None:
-            return "apprise is not installed: pip install 'robotframework-lossratio[alerts]'"
+            return f"apprise is not installed: {how_to_install('alerts')}"
         # Slow to import, and hardly ever needed.
         from lossratio.history.sinks.apprise_program import service_at
 

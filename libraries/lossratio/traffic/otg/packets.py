@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lossratio.errors import TopologyError, TrafficError
+from lossratio.plugins import how_to_install
 from lossratio.traffic.agent.core.configuration import (
     ChecksumField,
     FramesSpec,
@@ -42,7 +43,7 @@ def load_snappi() -> Any:
     except ImportError as error:
         raise TopologyError(
             f"The Open Traffic Generator needs snappi, and {error}. It is the extra 'otg': "
-            "pip install 'robotframework-lossratio[otg]', or from a checkout pip install '.[otg]'."
+            f"{how_to_install('otg')}."
         ) from error
     return snappi
 
