@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 from typing import Any, is_typeddict
@@ -63,8 +64,11 @@ FLOAT = re.compile(r"\bfloat\b")
 """A type with a number that may have a unit. A type of its own, such as `Duration`, says the unit itself."""
 NAMES_ITS_UNIT = re.compile(r"(^|_)(s|us|fps|bps|bytes|frames|seconds|ratio|share)$")
 """A name of a parameter or of a field that says what its number is."""
-UNIT = re.compile(r"\b(seconds?|frames?|bits?|bytes?|ratio|share|relative|number|factor|probability)\b", re.IGNORECASE)
+UNIT = re.compile(r"\b(\w*seconds?|frames?|bits?|bytes?|ratio|share|relative|number|factor|probability)\b", re.I)
 """What a text has that says what a number is."""
+
+ROOMS_WITH_UNITS = ("dut", "history", "mlrsearch", "nodes", "report", "testbed", "topology", "trials")
+"""Rooms whose whole face says the units of its numbers. A room that does is added; none is taken away."""
 
 
 class Unsaid:
@@ -192,13 +196,16 @@ def silent(tree: ast.Module) -> Iterator[tuple[int, str, set[str]]]:
 
 
 def arguments(docstring: str | None) -> dict[str, str]:
-    """What the section `Args` of a docstring says of each parameter."""
-    _, _, section = inspect.cleandoc(docstring or "").partition("Args:\n")
+    """What a docstring says of each parameter, in its section `Args` or, of a class, `Attributes`."""
     found: dict[str, str] = {}
+    is_inside = False
     name = ""
-    for line in section.splitlines():
+    for line in inspect.cleandoc(docstring or "").splitlines():
         if not line.startswith("    "):
-            break
+            is_inside = line in ("Args:", "Attributes:")
+            continue
+        if not is_inside:
+            continue
         if not line.startswith("     "):
             name, _, line = line.strip().partition(":")
         found[name] = f"{found.get(name, '')} {line.strip()}"
@@ -239,7 +246,7 @@ def unsaid(public: Any) -> Iterator[str]:
     for base in public.__mro__:
         if not is_ours(base):
             continue
-        for name in without_unit(fields(base), docstrings_of_fields(base)):
+        for name in without_unit(fields(base), arguments(base.__doc__) | docstrings_of_fields(base)):
             yield f"{base.__name__}.{name}"
         yield from unsaid_by_methods(public, base)
 
@@ -318,6 +325,15 @@ def test_a_number_with_a_unit_is_not_found(public):
 @pytest.mark.parametrize("name", lossratio.__all__)
 def test_the_face_of_the_library_says_the_units_of_its_numbers(name):
     assert list(unsaid(getattr(lossratio, name))) == [], "say it under Args, or below the field"
+
+
+@pytest.mark.parametrize("name", ROOMS_WITH_UNITS)
+def test_the_face_of_a_room_says_the_units_of_its_numbers(name):
+    face = import_module(f"lossratio.{name}")
+    public = [vars(face)[each] for each in dir(face) if not each.startswith("_")]
+    ours = [each for each in public if isinstance(each, FunctionType | type) and is_ours(each)]
+    found = {text for each in ours for text in unsaid(each)}
+    assert found == set(), "say it under Args, or below the field"
 
 
 if __name__ == "__main__":

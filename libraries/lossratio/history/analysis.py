@@ -230,9 +230,16 @@ def require_no_regression(
     fresh: int = TrendRules.fresh,
     least_change: float = TrendRules.least_change,
 ) -> list[Trend]:
-    """Checks that a result is no regression by `TrendRules`, and returns all trends of the quantity (None: of all).
+    """Checks that a result is no regression by `TrendRules`, and returns all trends of the quantity.
 
     The history with the result at its end is judged; the history itself is not changed.
+
+    Args:
+        history: The earlier results.
+        result: The result that is judged.
+        quantity: Name of the only quantity that is judged; None: all are.
+        fresh: Number of newest values among which a change is fresh; see `TrendRules`.
+        least_change: Smaller changes, relative to the value before, are no regression.
 
     Raises:
         RegressionError: If a value got worse or is missing, and no known change explains it.

@@ -475,7 +475,11 @@ class Series:
         return max(widths, default=None)
 
     def least_change(self, wanted: float) -> float:
-        """The least relative change that is news: a wanted one, and more than one width of the search's goal."""
+        """The least relative change that is news: a wanted one, and more than one width of the search's goal.
+
+        Args:
+            wanted: The least change that is asked for, relative to the value before.
+        """
         return results.least_news(wanted, self.resolution)
 
     def unsent_share(self, index: int) -> float:

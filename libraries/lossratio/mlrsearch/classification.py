@@ -43,7 +43,13 @@ class Criterion:
 
     @classmethod
     def make(cls, goal: SearchGoal, trial_duration: float, duration_sum: float) -> Criterion:
-        """The criterion of a goal with another trial duration and duration sum, in seconds."""
+        """The criterion of a goal with another trial duration and duration sum.
+
+        Args:
+            goal: Its ratios are those of the criterion.
+            trial_duration: Seconds; trials of at least this duration are full-length.
+            duration_sum: Seconds; full-length trials that add up to this always classify a load.
+        """
         exceed = Fraction(repr(float(goal.exceed_ratio)))
         return cls(
             trial_duration,

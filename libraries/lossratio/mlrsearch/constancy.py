@@ -310,7 +310,7 @@ class LevelLoss:
     lowest: float
     """The lowest of the loads, in frames per second per interface."""
     highest: float
-    """The highest of them."""
+    """The highest of them, in frames per second per interface."""
 
 
 def level_loss_in(results: Sequence[TrialResult]) -> LevelLoss | None:

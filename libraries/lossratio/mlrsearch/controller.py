@@ -42,20 +42,21 @@ _IF_IT_REMEMBERS = {
 
 @dataclass(frozen=True)
 class Purpose:
-    """Why a trial was chosen. Loads are per interface, in frames per second."""
+    """Why a trial was chosen."""
 
     goals: tuple[SearchGoal, ...]
     """The goals that it serves; none for a warm-up."""
     load: float
-    """The trial's load."""
+    """The trial's load, in frames per second per interface."""
     duration_sum: float
     """Seconds of trials at this load that the goals' current targets ask for."""
     expected: Bound
     """What the load is expected to be for the goals."""
     lower: float | None
-    """The tightest lower bound of the first goal when the trial was chosen; None if there was none."""
+    """The tightest lower bound of the first goal when the trial was chosen, in frames per second per interface; None if
+    there was none."""
     upper: float | None
-    """The tightest upper bound, likewise."""
+    """The tightest upper bound, in frames per second per interface, likewise."""
     coarse: bool
     """Whether single trials still search for the bounds; else a bound found so is being proved."""
     hinted: bool = False

@@ -16,10 +16,12 @@ from lossratio.trials import TrialResult
 
 
 class RelevantBounds(NamedTuple):
-    """A relevant lower and a relevant upper bound, in frames per second per interface; None: there is none."""
+    """A relevant lower and a relevant upper bound."""
 
     lower: float | None
+    """Frames per second per interface; None: there is none."""
     upper: float | None
+    """Frames per second per interface; None: there is none."""
 
 
 class Evidence:
@@ -57,15 +59,28 @@ class Evidence:
         return True
 
     def bound(self, load: float) -> Bound:
-        """What a load is; undecided if nothing was measured there."""
+        """What a load is; undecided if nothing was measured there.
+
+        Args:
+            load: Frames per second per interface.
+        """
         return self._bounds.get(load, Bound.UNDECIDED)
 
     def tally(self, load: float) -> Tally:
-        """The sums at a load."""
+        """The sums at a load.
+
+        Args:
+            load: Frames per second per interface.
+        """
         return self._tallies.get(load) or Tally()
 
     def missing(self, load: float, bound: Bound) -> float:
-        """Seconds of full-length trials of the expected kind that a load still needs to be such a bound."""
+        """Seconds of full-length trials of the expected kind that a load still needs to be such a bound.
+
+        Args:
+            load: Frames per second per interface.
+            bound: What the load is to become.
+        """
         p, q = self._criterion.exceed
         tally = self.tally(load)
         high = tally.full_high + max(0.0, tally.short_high - tally.short_low * p / (q - p))
@@ -75,7 +90,11 @@ class Evidence:
         return max(0.0, whole * (q - p) / q - tally.full_low) / 1e9
 
     def upper_above(self, load: float) -> float | None:
-        """The smallest upper bound above a load; None if there is none."""
+        """The smallest upper bound above a load; None if there is none.
+
+        Args:
+            load: Frames per second per interface.
+        """
         uppers = self._sorted[Bound.UPPER]
         index = bisect_right(uppers, load)
         if index < len(uppers):
@@ -83,7 +102,11 @@ class Evidence:
         return None
 
     def lower_below(self, load: float) -> float | None:
-        """The largest lower bound below a load; None if there is none."""
+        """The largest lower bound below a load; None if there is none.
+
+        Args:
+            load: Frames per second per interface.
+        """
         lowers = self._sorted[Bound.LOWER]
         index = bisect_left(lowers, load)
         return lowers[index - 1] if index > 0 else None

@@ -39,14 +39,14 @@ MOST_SEARCH_TRIALS = 4.0
 
 @dataclass(frozen=True)
 class Forecast:
-    """How long a search will take yet, in seconds."""
+    """How long a search will take yet."""
 
     seconds: float
-    """The expected time left."""
+    """The expected time left, in seconds."""
     low: float
-    """It will hardly be less (one search in ten)."""
+    """Seconds; it will hardly take less (one search in ten)."""
     high: float
-    """It will hardly be more (one search in ten)."""
+    """Seconds; it will hardly take more (one search in ten)."""
 
 
 class Pace:

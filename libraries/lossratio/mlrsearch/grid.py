@@ -70,7 +70,11 @@ class LoadGrid:
         return sendable(self.max_load * math.exp((index - self.top) * self._step), self._load_step)
 
     def position(self, load: float) -> float:
-        """The place of a load, in steps from the minimum load; a whole number for loads on the grid."""
+        """The place of a load, in steps from the minimum load; a whole number for loads on the grid.
+
+        Args:
+            load: Frames per second.
+        """
         if load == self.min_load:
             return 0.0
         position = self.top + math.log(load / self.max_load) / self._step
@@ -101,7 +105,11 @@ class LoadGrid:
         )
 
     def steps_within(self, width: float) -> int:
-        """How many steps apart two loads may be within a width; at least 1, for a width the grid was laid for."""
+        """How many steps apart two loads may be within a width; at least 1, for a width the grid was laid for.
+
+        Args:
+            width: Distance of two loads, relative to the larger one.
+        """
         return max(
             1, math.floor(-math.log1p(self._slack - width) / self._step * (1.0 - _ROUNDING / 10))
         )

@@ -37,19 +37,20 @@ class IrregularReason(str, Enum):
 
 @dataclass(frozen=True)
 class GoalResult:
-    """The result of a search for one goal (RFC 9971, goal result). Loads are per interface, in frames per second."""
+    """The result of a search for one goal (RFC 9971, goal result)."""
 
     goal: SearchGoal
     """The search goal."""
     regular: bool
     """Whether both relevant bounds exist and are no farther apart than the goal's width."""
     relevant_lower_bound: float | None
-    """The largest lower bound below the relevant upper bound; None if there is none."""
+    """The largest lower bound below the relevant upper bound, in frames per second per interface; None if there is
+    none."""
     relevant_upper_bound: float | None
-    """The smallest upper bound; None if there is none. Where the maximum load is a lower bound it is the maximum load
-    too: a result of zero width, which `reason` marks as irregular."""
+    """The smallest upper bound, in frames per second per interface; None if there is none. Where the maximum load is a
+    lower bound it is the maximum load too: a result of zero width, which `reason` marks as irregular."""
     conditional_throughput: float | None
-    """The typical forwarding rate at the relevant lower bound; None without one."""
+    """The typical forwarding rate at the relevant lower bound, in frames per second per interface; None without one."""
     reason: IrregularReason | None = None
     """Why the result is irregular; None if it is regular."""
 

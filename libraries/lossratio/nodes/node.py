@@ -60,7 +60,12 @@ class DutNode:
     def attempt(
         self, *command: str, stdin: str | None = None, timeout: float = 30.0
     ) -> CommandResult:
-        """Runs a command that may fail, but must end within so many seconds.
+        """Runs a command that may fail, but must end in time.
+
+        Args:
+            command: The program and its arguments, one string each.
+            stdin: What it reads from its standard input; None: nothing.
+            timeout: Seconds that it may take in all.
 
         Raises:
             NodeError: If it cannot be started or does not end in time, or the connection is lost.
@@ -68,7 +73,12 @@ class DutNode:
         return self._session.run(*_ENVIRONMENT, *command, timeout=timeout, check=False, stdin=stdin)
 
     def run(self, *command: str, stdin: str | None = None, timeout: float = 30.0) -> str:
-        """Runs a command that must succeed within so many seconds, and returns its standard output.
+        """Runs a command that must succeed in time, and returns its standard output.
+
+        Args:
+            command: The program and its arguments, one string each.
+            stdin: What it reads from its standard input; None: nothing.
+            timeout: Seconds that it may take in all.
 
         Raises:
             DutError: If its exit status is not 0.

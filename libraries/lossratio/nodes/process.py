@@ -180,10 +180,14 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
     def read_line(
         self, timeout: float | None, meanwhile: Callable[[], object] | None = None
     ) -> str:
-        """Waits for one line, `timeout` seconds at most (None: no limit), and returns it without its line feed.
+        """Waits for one line, and returns it without its line feed.
 
         While one thread waits without a limit, another thread may write lines. While it waits with a limit, no other
-        thread may: the channel has one limit for both. Then `meanwhile` is called about once a second.
+        thread may: the channel has one limit for both.
+
+        Args:
+            timeout: Seconds to wait at most; None: no limit.
+            meanwhile: Called about once a second, if there is a limit; None: nothing is.
 
         Raises:
             NodeError: If the process has ended, the connection is lost, or there is no whole line in time.
@@ -214,7 +218,11 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         return line
 
     def close(self, timeout: float = 5.0) -> int | None:
-        """Closes its standard input, waits for its end, closes the channel; returns the exit status, None: no end."""
+        """Closes its standard input, waits for its end, closes the channel; returns the exit status, None: no end.
+
+        Args:
+            timeout: Seconds that its end may take.
+        """
         if not self._channel.closed:
             with within(timeout, lambda: close(self._channel)) as expired:
                 feed(self._channel, b"")

@@ -62,7 +62,15 @@ class CommandRunner(Protocol):
         stdin: str | bytes | None = None,
         most: int | None = None,
     ) -> CommandResult:
-        """Runs a command to its end; see `NodeSession.run`."""
+        """Runs a command to its end; see `NodeSession.run`.
+
+        Args:
+            command: The program and its arguments, one string each.
+            timeout: Seconds that it may take in all.
+            check: Whether an exit status other than 0 is an error.
+            stdin: What it reads from its standard input; None: nothing.
+            most: Bytes that it may print; None: no limit.
+        """
 
 
 class NodeSession(AbstractContextManager["NodeSession"]):

@@ -52,9 +52,9 @@ class Difference:
     """The difference of two samples."""
 
     change: float
-    """Difference of the means over the mean before; infinite if only the mean before is zero."""
+    """Difference of the means, relative to the mean before; infinite if only the mean before is zero."""
     interval: tuple[float, float] | None
-    """Confidence interval (95 %) of the change; None: too few values, no spread, or the mean before is zero."""
+    """Confidence interval (95 %) of the relative change; None: too few values, no spread, or a mean of zero before."""
     test: str | None
     """Name of the statistical test; ``no spread``: the values of each side are all equal, and none was made; None: too
     few values for a test."""
@@ -251,7 +251,12 @@ class Comparison:
 def compare(
     before: Sequence[Run], after: Sequence[Run], *, least_change: float = LEAST_CHANGE
 ) -> Comparison:
-    """Compares two sets of runs, older and newer ones; smaller relative changes than the least one do not count.
+    """Compares two sets of runs, older and newer ones.
+
+    Args:
+        before: The older runs.
+        after: The newer runs.
+        least_change: Smaller changes, relative to the value before, do not count.
 
     Raises:
         ReportError: If the runs are from different testbeds, have no results, or have no test in common.
@@ -492,7 +497,12 @@ def difference_at_most(
 
 
 def real_change(found: Difference | None, least_change: float) -> float | None:
-    """A change that is large enough to matter, and that chance does not explain; None: it is none, or not known."""
+    """A change that is large enough to matter, and that chance does not explain; None: it is none, or not known.
+
+    Args:
+        found: The difference of two samples; None: there is none.
+        least_change: Smaller changes, relative to the mean before, do not matter.
+    """
     if (
         found is None
         or found.p_value is None

@@ -67,10 +67,15 @@ def candidate(
 def reserved(
     candidates: list[Candidate], wait: float, credentials: Credentials = NO_CREDENTIALS
 ) -> Iterator[Candidate]:
-    """Reserves the first testbed that is free within so many seconds, until the block ends.
+    """Reserves the first testbed that is free in time, until the block ends.
 
     In the block, this process and processes that it starts can set up the testbed: they borrow the reservation. If
     there are several candidates, those that cannot be reached are left out.
+
+    Args:
+        candidates: The testbeds, the preferred one first.
+        wait: Seconds to wait for a free one at most; 0: one must be free at once.
+        credentials: How to log in on the nodes.
 
     Raises:
         TestbedReservedError: If no testbed became free in time.

@@ -228,12 +228,12 @@ _NAMES: Mapping[LoadOrigin, str] = {
 
 @dataclass(frozen=True)
 class LoadRange:
-    """The loads of a measurement, per interface, in frames per second."""
+    """The loads of a measurement."""
 
     min_load: float
-    """The smallest load."""
+    """The smallest load, in frames per second per interface."""
     max_load: float
-    """The largest load."""
+    """The largest load, in frames per second per interface."""
     origin: LoadOrigin
     """Where the largest load came from."""
     limits: tuple[LoadLimit, ...] = ()
@@ -241,7 +241,7 @@ class LoadRange:
     remarks: tuple[str, ...] = ()
     """Remarks for readers of the numbers."""
     step: float = 0.0
-    """The generator sends multiples of this load; 0: any load."""
+    """The generator sends multiples of this load, in frames per second; 0: any load."""
 
     def describe(self, conditions: Conditions) -> MaxLoad:
         """The largest load in the words of test reports."""
@@ -263,9 +263,12 @@ def load_range(
 
     Args:
         limits: The limits of the load, the smallest first; see `load_limits`.
-        min_load: The smallest load that was asked for; None: CSIT's, or a tenth of a maximum load below CSIT's.
-        max_load: The largest load that was asked for; None: the smallest limit.
-        step: The generator sends multiples of this load; 0: any load. The range has the nearest of them.
+        min_load: The smallest load that was asked for, in frames per second per interface; None:
+            CSIT's, or a tenth of a maximum load below CSIT's.
+        max_load: The largest load that was asked for, in frames per second per interface; None: the
+            smallest limit.
+        step: The generator sends multiples of this load, in frames per second; 0: any load. The
+            range has the nearest of them.
 
     Raises:
         SearchError: If no maximum load is known, or it is below the minimum load.

@@ -159,11 +159,16 @@ class TestbedRequest:
 class TrafficSource(Protocol):
     """Latency trials, and traffic that runs beside trials; `lossratio.traffic.TrafficMeasurer` implements it.
 
-    Loads are in frames per second and interface, times in seconds. All raise `TrafficError` if they cannot.
+    All raise `TrafficError` if they cannot.
     """
 
     def latency(self, load: float, duration: float, /) -> LatencyOutput:
-        """Performs a trial that measures the latency of frames."""
+        """Performs a trial that measures the latency of frames.
+
+        Args:
+            load: Frames per second per interface.
+            duration: Seconds.
+        """
 
     def now(self) -> float:
         """Seconds of the controller's clock that cannot be set; on a simulated testbed of the virtual clock."""
@@ -174,12 +179,18 @@ class TrafficSource(Protocol):
     def start_traffic(self, load: float, /, watch: bool = False) -> None:
         """Begins traffic of a constant load until `stop_traffic`.
 
-        With `watch`, losses are located in time: the answer of `stop_traffic` has timelines then. Links of the DUT may
-        go down meanwhile.
+        Args:
+            load: Frames per second per interface.
+            watch: Whether losses are located in time: the answer of `stop_traffic` has timelines
+                then. Links of the DUT may go down meanwhile.
         """
 
     def stop_traffic(self, late_wait: float, /) -> StoppedTraffic:
-        """Ends the traffic, waits for late frames after those in flight, and returns its counters."""
+        """Ends the traffic, waits for late frames after those in flight, and returns its counters.
+
+        Args:
+            late_wait: Seconds in which late frames are counted, after those in flight.
+        """
 
 
 @dataclass(frozen=True)

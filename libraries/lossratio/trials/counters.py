@@ -128,8 +128,15 @@ def output_from_counters(
     Where an early verdict ended the trial, the loss ratio is a lower limit: ``|lost| / intended``. The generator knows
     which frames were due until then, so its ``unsent`` stands. The forwarding rate is the rate of the frames sent.
 
-    So many seconds of traffic as the `tolerance` may be missing without counting as unsent. `effective_duration`,
-    `elapsed` and `decided_after` are those of the output.
+    Args:
+        trial: What was asked for.
+        directions: The counters of each direction.
+        tolerance: Seconds of traffic that may be missing without counting as unsent.
+        negative_loss: The policy for a direction that received more than it sent.
+        effective_duration: Seconds that count towards a goal's duration sum; None: the trial's
+            duration.
+        elapsed: Seconds that the trial took in all; None: the trial's duration.
+        decided_after: Seconds of traffic until an early verdict ended the trial; None: none did.
 
     Raises:
         NegativeLossError: If the policy refuses the trial, as a direction received more than it sent.

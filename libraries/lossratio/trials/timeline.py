@@ -16,7 +16,12 @@ MOST_OUTAGES = 1000
 
 
 class BurstRateError(TrafficError):
-    """The generator cannot send a burst at the rate."""
+    """The generator cannot send a burst at the rate.
+
+    Args:
+        message: What happened, and the way out.
+        rate: Frames per second per interface that the generator kept.
+    """
 
     def __init__(self, message: str, rate: float) -> None:
         super().__init__(message)
@@ -24,7 +29,12 @@ class BurstRateError(TrafficError):
 
 
 def check_traffic(what: str, duration: float, load: float) -> None:
-    """Checks seconds of traffic and its load (frames per second).
+    """Checks the duration of traffic and its load.
+
+    Args:
+        what: What has them, for the message.
+        duration: Seconds.
+        load: Frames per second.
 
     Raises:
         SearchError: If one is not a positive, finite number.
@@ -53,10 +63,10 @@ class Step(Observed):
 
 @dataclass(frozen=True)
 class StepCounters(Observed):
-    """The counters of one direction in one step; times are seconds since the first frame of the trial."""
+    """The counters of one direction in one step."""
 
     start: float
-    """When the step began."""
+    """When the step began, in seconds since the first frame of the trial."""
     elapsed: float
     """Seconds from the step's beginning to its end."""
     intended: int
