@@ -175,6 +175,7 @@ def back_to_back_values(
     implied = average / rate
     corrected = max(0.0, implied - implied * throughput / rate)
 
+    # Record: the values of RFC 9004, section 6.4.
     return BackToBackValues(
         searches=tuple(searches),
         average_frames=average,

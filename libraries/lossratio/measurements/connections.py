@@ -447,12 +447,15 @@ def _table_error(first: TrialResult, asked: Sequence[TrialResult], way_out: str)
         "buckets or shards",
     }[is_even, forgets]
 
+    at_slow = f"{_established(slow):,.0f} were established at {slow.load:,.0f} connections/s"
+    at_fast = f"{_established(fast):,.0f} at {fast.load:,.0f}"
+    of_nearly = f"of {_opened(nearly):,.0f} it lost {_lost(nearly):,.0f}"
+    of_few = f"of {_opened(few):,.0f} {_lost(few):,.0f}"
+
     return DutError(
         f"The device {what}. So these trials show a table, and no rate: of {_opened(slow):,.0f} connections "
-        f"{_established(slow):,.0f} were established at {slow.load:,.0f} connections/s and {_established(fast):,.0f} "
-        f"at {fast.load:,.0f}; of {_opened(nearly):,.0f} it lost {_lost(nearly):,.0f}, and of {_opened(few):,.0f} "
-        f"{_lost(few):,.0f}. Raise the table's limit, look for entries of others in it, or {way_out}. `Find Connection "
-        "Table Capacity` measures its size."
+        f"{at_slow} and {at_fast}; {of_nearly}, and {of_few}. Raise the table's limit, look for entries of others in "
+        f"it, or {way_out}. `Find Connection Table Capacity` measures its size."
     )
 
 

@@ -129,16 +129,18 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
                 for name in ("sent_frames", "lost_frames", "unsent_frames")
             }
             sent, lost, _ = counts.values()
+            if not sent or lost is None:
+                ratio = trial.loss_ratio
+            else:
+                ratio = min(1.0, lost / sent)
+
+            share = trial.load / result.max_load.rate.per_interface_fps
             loads.append(
                 LossAtLoad(
-                    share_of_max_load_ratio=min(
-                        1.0, trial.load / result.max_load.rate.per_interface_fps
-                    ),
+                    share_of_max_load_ratio=min(1.0, share),
                     load=result.conditions.rate(trial.load),
                     duration_s=trial.duration,
-                    frame_loss_ratio=trial.loss_ratio
-                    if not sent or lost is None
-                    else min(1.0, lost / sent),
+                    frame_loss_ratio=ratio,
                     **counts,
                 )
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -343,6 +343,8 @@ def what_stopped(failure: BaseException) -> str:
 def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The settings and versions that must be the same for a measurement to be continued."""
     dut = testbed.request.dut
+
+    # Record: what the header of a journal says.
     return {
         "lossratio": __version__,
         **inputs,
@@ -359,6 +361,17 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
     }
 
 
+def _new_versions(then: Conditions, now: Conditions) -> Iterator[str]:
+    """The DUTs that have another version now, and are still of the same kind."""
+    for name, dut in now.duts.items():
+        old = then.duts.get(name)
+        if old is None or old.get("kind") != dut.get("kind"):
+            continue
+        if old.get("version") != dut.get("version"):
+            versions = f"was version {old.get('version')}, and is {dut.get('version')} now"
+            yield f"{name} ({dut.get('kind')}) {versions}"
+
+
 def _journal(
     place: TestPlace, conditions: Conditions, search: Mapping[str, Any], about: Mapping[str, Any]
 ) -> trials.Journal:
@@ -370,13 +383,7 @@ def _journal(
         # The DUTs must have the versions that the earlier part of the run was measured with.
         run = place.resume.path
         for result in place.resume.results():
-            changes = ", ".join(
-                f"{name} ({now.get('kind')}) was version {old.get('version')}, and is {now.get('version')} now"
-                for name, now in conditions.duts.items()
-                if (old := result.conditions.duts.get(name)) is not None
-                and old.get("kind") == now.get("kind")
-                and old.get("version") != now.get("version")
-            )
+            changes = ", ".join(_new_versions(result.conditions, conditions))
             if changes:
                 raise SearchError(
                     f"The run in {run} cannot be continued: {changes}. It has results of the earlier version. "

@@ -145,6 +145,7 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
     sent, lost, unsent = (
         None if None in count else sum(map(int, count)) for count in zip(*counts, strict=True)
     )
+    loss_ratio = min(1.0, lost / sent) if sent and lost is not None else None
     return Mrr(
         values=tuple(values),
         mean=conditions.rate(statistics.fmean(rates)),
@@ -152,7 +153,7 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
         sent_frames=sent,
         lost_frames=lost,
         unsent_frames=unsent,
-        loss_ratio_of_sent=min(1.0, lost / sent) if sent and lost is not None else None,
+        loss_ratio_of_sent=loss_ratio,
     )
 
 

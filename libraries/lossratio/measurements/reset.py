@@ -172,6 +172,7 @@ def _of_direction(timeline: Timeline) -> ResetTime:
     pauses = list(_pauses(outages, timeline.silences)) or [_Pause(0.0, 0.0, 0)]
     longest = max(pauses, key=attrgetter("duration"))
     came_back = math.isfinite(longest.duration)
+    whole = max(pause.end for pause in pauses) - min(pause.start for pause in pauses)
 
     return ResetTime(
         direction=timeline.name,
@@ -180,9 +181,7 @@ def _of_direction(timeline: Timeline) -> ResetTime:
         outages=len(outages),
         loss_method_s=longest.frames / timeline.rate if timeline.rate else 0.0,
         time_stamp_s=longest.duration if came_back else None,
-        whole_s=max(pause.end for pause in pauses) - min(pause.start for pause in pauses)
-        if came_back
-        else None,
+        whole_s=whole if came_back else None,
     )
 
 

@@ -85,11 +85,13 @@ def find_tester_limit(
         )
 
     scale = 10.0 ** (math.floor(math.log10(bound.per_interface_fps)) - _DIGITS + 1)
+    # A bound of so few digits stays as it is, although its quotient may be a little less than a whole number.
+    steps = math.floor(bound.per_interface_fps / scale * (1.0 + 1e-12))
     limit = TesterLimit(
         frame_size=request.profile.frame_size,
         bidirectional=request.profile.bidirectional,
         links=testbed.request.links,
-        max_load=math.floor(bound.per_interface_fps / scale * (1.0 + 1e-12)) * scale,
+        max_load=steps * scale,
         profile=request.profile.name,
         measured=result.started.isoformat(timespec="seconds"),
     )

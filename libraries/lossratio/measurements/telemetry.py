@@ -108,14 +108,16 @@ def describe_loads(workers: Sequence[WorkerLoad], cpus: Sequence[CpuLoad]) -> It
         ("kernel", kernel, "in soft interrupts"),
     ):
         total = sum(load.frames for load in loads)
-        shares = (
-            f"{load.worker} {100 * load.frames / total:.1f} %"
-            + ("" if load.busy is None else f" ({100 * load.busy:.0f} % {busy})")
-            for load in loads
-        )
-
         if total:
-            yield f"{name}: of {total:,} frames {', '.join(shares)}"
+            shares = ", ".join(_share_in_words(load, total, busy) for load in loads)
+            yield f"{name}: of {total:,} frames {shares}"
+
+
+def _share_in_words(load: WorkerLoad, total: int, busy: str) -> str:
+    share = f"{load.worker} {100 * load.frames / total:.1f} %"
+    if load.busy is None:
+        return share
+    return f"{share} ({100 * load.busy:.0f} % {busy})"
 
 
 class DutStatistic(Record):
@@ -197,10 +199,11 @@ def describe_telemetry(trial: TelemetryTrial) -> str:
         places = ", ".join(
             f"{count:,} at {place}" for place, count in dut.dropped_frames.items() if count
         )
+        received = sum(dut.received_frames.values())
+        transmitted = sum(dut.transmitted_frames.values())
         lines.append(
-            f"{dut.node} ({dut.kind}): received {sum(dut.received_frames.values()):,} frames, transmitted "
-            f"{sum(dut.transmitted_frames.values()):,}, dropped {places or 'none'}; "
-            f"{dut.unaccounted_frames:,} unaccounted for"
+            f"{dut.node} ({dut.kind}): received {received:,} frames, transmitted {transmitted:,}, "
+            f"dropped {places or 'none'}; {dut.unaccounted_frames:,} unaccounted for"
         )
 
     lines += [
@@ -349,6 +352,7 @@ def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryT
                 observation.add(answers.get(observation.dut, {}))
 
     missing = missing_frames(output) or MissingFrames()
+    # Record: the trial as it stands in a result.
     return TelemetryTrial(
         load=rate,
         goal=request.goal,
@@ -369,14 +373,16 @@ def _described(observation: Observation) -> DutTelemetry:
     # A node may print nan; a file of JSON has no such number.
     finite = [statistic for statistic in statistics if math.isfinite(statistic["value"])]
 
+    counts = {
+        f"{name}_frames": dict(getattr(counted, name))
+        for name in ("received", "transmitted", "dropped")
+    }
+    # Record: the DUT as it stands in a result.
     return DutTelemetry.model_validate(
         {
             "node": dut.hop.label,
             "kind": dut.kind,
-            **{
-                f"{name}_frames": dict(getattr(counted, name))
-                for name in ("received", "transmitted", "dropped")
-            },
+            **counts,
             "unaccounted_frames": counted.unaccounted,
             "details": dict(counted.details),
             "told": answers,

@@ -318,6 +318,8 @@ class Measured:
         """The latency in the form of result files."""
         output = None if isinstance(self.outcome, str) else self.outcome
         missing = self._missing()
+
+        # Record: the latency at a load as it stands in a result.
         return LatencyAtLoad(
             goal=self.point.goal,
             share_ratio=self.point.share,

@@ -229,9 +229,10 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
         else:
             variation = None
 
+    one_way = {field.name: getattr(counters, field.name) for field in fields(OneWayLatency)}
+    one_way["mean_us"] = mean
     return DirectionLatency(
-        **{field.name: getattr(counters, field.name) for field in fields(OneWayLatency)}
-        | {"mean_us": mean},
+        **one_way,
         variation_us=variation,
         percentiles_us=percentiles,
         histogram=None if histogram is None else histogram.encode(),

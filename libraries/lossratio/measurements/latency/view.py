@@ -103,17 +103,15 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
     """Latency over percentile, of all loads, with its table; the drawing is empty if there is nothing to draw."""
     filters: dict[str, Any] = {"microseconds": format_microseconds, "name_load": name_load}
     table = html_fragment(__package__, "table.html.jinja", filters=filters, latency=latency)
-    curves = [
-        _Curve(
-            f"{name_load(at_load)}, {direction.direction}",
-            series_colour(index),
-            _DASHES[way % len(_DASHES)],
-            points,
-        )
-        for index, at_load in enumerate(latency)
-        for way, direction in enumerate(at_load.directions)
-        if (points := _points(direction))
-    ]
+    curves = []
+    for index, at_load in enumerate(latency):
+        for way, direction in enumerate(at_load.directions):
+            points = _points(direction)
+            if points:
+                name = f"{name_load(at_load)}, {direction.direction}"
+                dashes = _DASHES[way % len(_DASHES)]
+                curves.append(_Curve(name, series_colour(index), dashes, points))
+
     if not curves:
         return Picture("Latency", "", _ABOUT, table)
 
@@ -290,11 +288,13 @@ def _at(
 
     least, means, most = zip(*whole, strict=True)
     frames = [histogram.count for histogram in histograms]
-    is_as_it_is = len(whole) == 1 and histograms[0].unit == 1.0
-    return {
-        "min": min(least),
-        "avg": means[0] if len(means) == 1 else round(sum(map(mul, means, frames)) / sum(frames)),
-        "max": max(most),
-        "hdrh": links[0].histogram if is_as_it_is else Histogram.merged(histograms).encode(),
-        "unit": "us",
-    }
+    if len(means) == 1:
+        mean = means[0]
+    else:
+        mean = round(sum(map(mul, means, frames)) / sum(frames))
+    if len(whole) == 1 and histograms[0].unit == 1.0:
+        encoded = links[0].histogram
+    else:
+        encoded = Histogram.merged(histograms).encode()
+
+    return {"min": min(least), "avg": mean, "max": max(most), "hdrh": encoded, "unit": "us"}

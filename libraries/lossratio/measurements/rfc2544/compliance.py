@@ -407,6 +407,42 @@ def _modifier_of_routes(f: _Facts) -> Verdict:
     return _DONE, "the two commands of the modifier"
 
 
+def _intervals(f: _Facts) -> Verdict:
+    if f.routes is False:
+        return _NO_CASE, "a bridge has none"
+    return _met(
+        f.learns_routes, "the intervals of its routing protocol", "routes and neighbours are static"
+    )
+
+
+def _many_sizes(f: _Facts) -> Verdict:
+    return _met(len(f.sizes) >= 5, f"{len(f.sizes)}: {', '.join(f.sizes)}")
+
+
+def _without_modifier(f: _Facts) -> Verdict:
+    is_without = f.results and f.run.modifier is None
+    return _met(is_without, "these are those without", _OTHER_RUNS)
+
+
+def _one_pair(f: _Facts) -> Verdict:
+    return _met(f.conditions and f.links == 1, f"{f.links} of each")
+
+
+def _graph_over_sizes(f: _Facts) -> Verdict:
+    if not f.has_link_limits:
+        return _DIFFERENT, _NO_LIMIT
+    return _met(len(f.throughputs) > 1, "", "one frame size makes no graph")
+
+
+def _streams(f: _Facts) -> Verdict:
+    return _met(f.stream >= _STREAM_SECONDS, f"{f.stream:g} s")
+
+
+def _resets_stated(f: _Facts) -> Verdict:
+    is_stated = f.resets and all(one.reset for one in f.resets)
+    return _met(is_stated, "", _LEFT_OUT)
+
+
 def _lead(f: _Facts) -> Verdict:
     least = min(one.settings.lead_s for one in f.resets)
     return _met(least >= 15.0, f"{least:g} s")
@@ -430,6 +466,7 @@ _M: Level = "MUST"
 _S: Level = "SHOULD"
 
 _Row = tuple[str, Level, str, Judge]
+# Table: what the RFC asks of all tests.
 _GENERAL: tuple[_Row, ...] = (
     (
         "6",
@@ -440,20 +477,7 @@ _GENERAL: tuple[_Row, ...] = (
     ("7", _M, "the DUT is set up as its user guide says", _in_any_run(_NOT_SEEN, _GUIDE)),
     ("7", _M, "the same set-up for all tests", _one_set_up),
     ("7", _M, "version and exact configuration are reported", _configuration),
-    (
-        "7",
-        _S,
-        "usual intervals of routing updates and keep-alives",
-        lambda f: (
-            (_NO_CASE, "a bridge has none")
-            if f.routes is False
-            else _met(
-                f.learns_routes,
-                "the intervals of its routing protocol",
-                "routes and neighbours are static",
-            )
-        ),
-    ),
+    ("7", _S, "usual intervals of routing updates and keep-alives", _intervals),
     (
         "8",
         _M,
@@ -466,12 +490,7 @@ _GENERAL: tuple[_Row, ...] = (
         "frames of Appendix C (UDP echo)",
         _in_any_run(_DIFFERENT, "frames of the traffic profile; see conditions"),
     ),
-    (
-        "9",
-        _S,
-        "at least 5 frame sizes",
-        lambda f: _met(len(f.sizes) >= 5, f"{len(f.sizes)}: {', '.join(f.sizes)}"),
-    ),
+    ("9", _S, "at least 5 frame sizes", _many_sizes),
     ("9", _S, "the smallest and the largest legal frame size", lambda f: _sizes(f, {64, 1518})),
     ("9.1", _S, f"{in_words(RFC2544_FRAME_SIZES)} bytes", lambda f: _sizes(f, RFC2544_FRAME_SIZES)),
     (
@@ -486,14 +505,7 @@ _GENERAL: tuple[_Row, ...] = (
         "sequence numbers; frames out of order, duplicates and gaps are reported",
         _examined("in each result"),
     ),
-    (
-        "11",
-        _S,
-        "all tests without modifiers first, then with each one alone",
-        lambda f: _met(
-            f.results and f.run.modifier is None, "these are those without", _OTHER_RUNS
-        ),
-    ),
+    ("11", _S, "all tests without modifiers first, then with each one alone", _without_modifier),
     ("11.1", _S, "broadcast frames: 1 %", _modifier(Modifier.BROADCAST)),
     (
         "11.2",
@@ -516,12 +528,7 @@ _GENERAL: tuple[_Row, ...] = (
         ),
     ),
     ("14", _S, "the same rate from both sides", _both_sides),
-    (
-        "15",
-        _S,
-        "one input and one output port for the full suite",
-        lambda f: _met(f.conditions and f.links == 1, f"{f.links} of each"),
-    ),
+    ("15", _S, "one input and one output port for the full suite", _one_pair),
     (
         "16",
         _M,
@@ -543,6 +550,7 @@ _GENERAL: tuple[_Row, ...] = (
     ("24", _S, "trials of 60 s; searches may use shorter ones", _durations),
     ("25", _S, "address resolution is answered where needed", _neighbours),
 )
+# Table: what the RFC asks of each test.
 _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
     Rfc2544Test.THROUGHPUT: (
         ("26.1", _M, "throughput: the highest rate at which no frame is lost", _no_loss),
@@ -552,16 +560,7 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             "in frames per second, with frame size, theoretical limit and protocol",
             lambda f: _met(f.has_link_limits, "", _NO_LIMIT),
         ),
-        (
-            "26.1",
-            _S,
-            "graph over the frame size, with the theoretical rate",
-            lambda f: _met(
-                len(f.throughputs) > 1 and f.has_link_limits,
-                "",
-                "one frame size makes no graph" if f.has_link_limits else _NO_LIMIT,
-            ),
-        ),
+        ("26.1", _S, "graph over the frame size, with the theoretical rate", _graph_over_sizes),
     ),
     Rfc2544Test.LATENCY: (
         ("26.2", _M, "the tester recognises tagged frames", _tagged),
@@ -575,12 +574,7 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             ),
         ),
         ("26.2", _M, "the definition of latency is reported", _WITH_LATENCY),
-        (
-            "26.2",
-            _S,
-            "streams of 120 s",
-            lambda f: _met(f.stream >= _STREAM_SECONDS, f"{f.stream:g} s"),
-        ),
+        ("26.2", _S, "streams of 120 s", _streams),
         ("26.2", _S, "one tagged frame after 60 s", _single_frame),
         (
             "26.2",
@@ -654,12 +648,7 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
             "hardware, software and power resets",
             lambda f: (_DIFFERENT, f.resets[0].settings.reset_name),
         ),
-        (
-            "26.6",
-            _S,
-            "a statement for each reset",
-            lambda f: _met(f.resets and all(one.reset for one in f.resets), "", _LEFT_OUT),
-        ),
+        ("26.6", _S, "a statement for each reset", _resets_stated),
         (
             "RFC 6201, 4",
             _S,

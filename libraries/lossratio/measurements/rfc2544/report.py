@@ -14,6 +14,7 @@ from lossratio.errors import storing
 from lossratio.input_file import parse_json
 from lossratio.measurements import Spread, seconds_in_words
 from lossratio.measurements.back_to_back import BackToBackResult, BackToBackValues
+from lossratio.measurements.frame_loss import LossAtLoad
 from lossratio.measurements.latency import delays_of
 from lossratio.measurements.recovery import average_in_words
 from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
@@ -85,6 +86,7 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
     """Makes the report of a run."""
     requirements = requirements_of(run)
     results = [part.result for part in run.parts if part.result is not None]
+    # Record: what the template shows.
     page = html_fragment(
         __package__,
         "report.html.jinja",
@@ -312,6 +314,23 @@ def _burst(
     return cell
 
 
+def _range_of_bursts(values: BackToBackValues) -> str:
+    return f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g}"
+
+
+def _burst_state(result: BackToBackResult) -> str:
+    if not result.back_to_back:
+        return f"not applicable: {result.reason}"
+    return result.reason or "measured"
+
+
+def _lost_frames(one: LossAtLoad) -> str:
+    if one.lost_frames is None:
+        return ""
+    return f"{one.lost_frames:,}"
+
+
+# Table: the tests in the order of the RFC, each with its columns.
 _CHAPTERS = (
     Chapter(
         "Throughput (section 26.1)",
@@ -377,7 +396,7 @@ _CHAPTERS = (
             ),
             "load, fps": lambda one: _fps(one.load),
             "frame loss rate, %": lambda one: f"{100 * one.frame_loss_ratio:.4g}",
-            "lost frames": lambda one: "" if one.lost_frames is None else f"{one.lost_frames:,}",
+            "lost frames": _lost_frames,
             "state": lambda one: (
                 f"{counted(one.unsent_frames, 'frame')} unsent" if one.unsent_frames else "measured"
             ),
@@ -395,9 +414,7 @@ _CHAPTERS = (
             "average burst, frames": _burst(
                 lambda one: f"{one.average_frames:,.1f}", is_least=True
             ),
-            "min, max, stddev": _burst(
-                lambda one: f"{one.least_frames:,}, {one.most_frames:,}, {one.stdev_frames:.4g}"
-            ),
+            "min, max, stddev": _burst(_range_of_bursts),
             "corrected buffer time": _burst(
                 lambda one: format_milliseconds(one.buffer_time.corrected_s), is_least=True
             ),
@@ -405,9 +422,7 @@ _CHAPTERS = (
                 lambda one: format_milliseconds(one.buffer_time.implied_s), is_least=True
             ),
             "N": _burst(lambda one: f"{len(one.searches)}"),
-            "state": lambda one: (
-                one.reason or "measured" if one.back_to_back else f"not applicable: {one.reason}"
-            ),
+            "state": _burst_state,
         },
     ),
     Chapter(
@@ -476,6 +491,12 @@ def values_of(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
 
 
 def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
+    settings = {
+        test.value: request.settings.model_dump(mode="json")
+        for test, request in run.requests.items()
+    }
+
+    # Record: the fields of the file.
     data = {
         "format": REPORT_FORMAT,
         "test": run.test.full_name,
@@ -484,26 +505,26 @@ def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
         "forecast_s": run.forecast.seconds,
         "modifier": None if run.modifier is None else run.modifier.value,
         "modifier_report": None if run.modifier_report is None else asdict(run.modifier_report),
-        "settings": {
-            test.value: request.settings.model_dump(mode="json")
-            for test, request in run.requests.items()
-        },
+        "settings": settings,
         "compliance": verdict_of(tuple(requirements)),
         "requirements": [asdict(item) for item in requirements],
-        "parts": [
-            {
-                "frame_size": part.frame_size,
-                "test": part.test.value,
-                "problem": part.problem,
-                "values": list(values_of(part)),
-                "result": None
-                if part.result is None
-                else part.result.model_dump(mode="json", exclude={"trials"}),
-            }
-            for part in run.parts
-        ],
+        "parts": [_part_as_json(part) for part in run.parts],
     }
     return json.dumps(data, indent=1) + "\n"
+
+
+def _part_as_json(part: Rfc2544Part) -> dict[str, Any]:
+    result = None
+    if part.result is not None:
+        result = part.result.model_dump(mode="json", exclude={"trials"})
+
+    return {
+        "frame_size": part.frame_size,
+        "test": part.test.value,
+        "problem": part.problem,
+        "values": list(values_of(part)),
+        "result": result,
+    }
 
 
 _COLUMNS = (

@@ -66,6 +66,7 @@ FULL: Rfc2544Settings = {
 }
 """The settings of a report that is handed in: the defaults of all requests, and what RFC 2544 asks for besides."""
 
+# Table: the changes of each test.
 QUICK: Rfc2544Settings = {
     Rfc2544Test.THROUGHPUT: {"goals": (goal_from("QUICK_NDR"),), "timeout": None},
     Rfc2544Test.LATENCY: {"repeats": 2, "duration": 0.5},
@@ -244,12 +245,13 @@ def run_rfc2544(
             if on_part is not None:
                 on_part(parts[-1])
 
+    requests = {
+        test: request.request_for(test, profile, throughput or 1.0)
+        for profile, test in reversed(planned)
+    }
     return Rfc2544Run(
         test=place.test,
-        requests={
-            test: request.request_for(test, profile, throughput or 1.0)
-            for profile, test in reversed(planned)
-        },
+        requests=requests,
         started=span.started,
         ended=span.end(),
         forecast=forecast,
@@ -350,6 +352,7 @@ def _latency(
     return measure_latency_once(testbed, request, place)
 
 
+# Table: how each test is asked for and measured.
 _KINDS: Mapping[
     Rfc2544Test, tuple[type[Any], Callable[[Testbed, Any, TestPlace, Any], TestResult]]
 ] = {

@@ -26,16 +26,19 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
     least = _BELOW_TARGET * estimate.question.target_loss_ratio
     verified = None if estimate.verified is None else conditions.rate(estimate.verified)
 
+    functions = tuple(
+        _fitted(function, weight, curves, least, conditions)
+        for function, weight in zip(estimate.functions.values(), estimate.weights, strict=True)
+    )
+
+    # Record: the estimate as it stands in a result.
     return CriticalLoad(
         mean=conditions.rate(estimate.mean),
         median=conditions.rate(estimate.median),
         stdev=conditions.rate(estimate.stdev),
         least_95=conditions.rate(low),
         most_95=conditions.rate(high),
-        functions=tuple(
-            _fitted(function, weight, curves, least, conditions)
-            for function, weight in zip(estimate.functions.values(), estimate.weights, strict=True)
-        ),
+        functions=functions,
         history=estimate.history,
         ended_by=None if estimate.stopped_by is None else estimate.stopped_by.value,
         limit=_limit(estimate),

@@ -15,6 +15,7 @@ _EXPECTED = 3.0
 """Losses that have to be expected so that one of them is seen (95 %)."""
 _LEAST_WATCHED = 0.5
 """Share of a longer search in which rare losses would be seen, at least."""
+# Table: words, unit and format of each field.
 _OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
     "weight": ("weight by evidence or as chosen", "", ".4g"),
     "log_evidence": ("ln of the evidence", "", ".2f"),

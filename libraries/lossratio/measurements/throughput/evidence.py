@@ -171,6 +171,11 @@ def search_fields(
                 zone=ZoneOfChance(shares=shares) if shares else None,
             )
         )
+    goals = tuple(
+        GoalReport(goal=describe_goal(goal), result=outcome)
+        for goal, outcome in zip_longest(found, outcomes)
+    )
+    # Record: the fields of a result.
     return {
         **run.stated(),
         "outcome": results.Outcome.FAILED if run.error is not None else outcome_of(outcomes),
@@ -179,10 +184,7 @@ def search_fields(
         "settings": dict(settings),
         "min_load": run.conditions.rate(search["min_load_fps"]),
         "max_load": max_load,
-        "goals": tuple(
-            GoalReport(goal=describe_goal(goal), result=outcome)
-            for goal, outcome in zip_longest(found, outcomes)
-        ),
+        "goals": goals,
     }
 
 
@@ -319,6 +321,7 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
         lacking = "what its goals are" if field == "goals" else field
         raise SearchError(f"{name} does not say {lacking}: {error.errors()[0]['msg']}.") from error
 
+    # Record: the search as the header of its journal has it.
     controller = MLRsearch(
         [search_goal(goal) for goal in searched.goals],
         searched.min_load_fps,
@@ -422,16 +425,18 @@ def check_generator(
     unsent = missing.unsent + missing.refused
     dropped = missing.generator_drops
     late = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
-    faults = (
-        f"it could not send {unsent:,} of {(output.sent_frames or 0) + unsent:,} frames"
-        if unsent
-        else "",
-        f"it dropped {dropped:,} frames that came back" if dropped else "",
-        f"it was late by up to {late * 1e3:.3g} ms" if late else "",
-    )
+    faults = []
+    if unsent:
+        wanted = (output.sent_frames or 0) + unsent
+        faults.append(f"it could not send {unsent:,} of {wanted:,} frames")
+    if dropped:
+        faults.append(f"it dropped {dropped:,} frames that came back")
+    if late:
+        faults.append(f"it was late by up to {late * 1e3:.3g} ms")
+
     raise StarvedGeneratorError(
         f"The generator is the reason that no load was found, not the device. At the smallest load of the search, "
-        f"{format_frame_rate(trial.load)} per interface: {', '.join(filter(None, faults))}. Look for other work on the "
+        f"{format_frame_rate(trial.load)} per interface: {', '.join(faults)}. Look for other work on the "
         "TG, or give the generator CPUs of its own. A run that is resumed measures such trials anew."
     )
 

@@ -1,6 +1,6 @@
 """Trials after a search, of latency and telemetry, that contradict it, or whose load was not offered."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 
@@ -51,16 +51,7 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
     if unsent is not None:
         yield unsent
 
-    excesses = [
-        (excess, trial, goal)
-        for trial in trials
-        if trial.missing.lost_by_sut >= LEAST_LOST
-        and (goal := _strictest_met(result, trial.offered.load)) is not None
-        # The most that a bucket adds to the loss ratio of a trial that is longer than the goal's.
-        for longer in [max(0.0, trial.duration - goal.final_trial_duration_s)]
-        for bucket in [USUAL_BUCKET * longer / (trial.duration * goal.final_trial_duration_s)]
-        if (excess := trial.loss_ratio - goal.loss_ratio - bucket) > LEAST_EXCESS
-    ]
+    excesses = list(_excesses(result, trials))
     if excesses:
         _, worst, goal = max(excesses, key=itemgetter(0))
         yield Doubt(
@@ -106,6 +97,23 @@ def _of_telemetry(result: GoalsResult) -> Iterator[_LaterTrial]:
             missing,
             trial.duration_s,
         )
+
+
+def _excesses(
+    result: GoalsResult, trials: Iterable[_LaterTrial]
+) -> Iterator[tuple[float, _LaterTrial, Goal]]:
+    """The trials that contradict the search, each with its loss ratio beyond what its goal and a bucket explain."""
+    for trial in trials:
+        goal = _strictest_met(result, trial.offered.load)
+        if goal is None or trial.missing.lost_by_sut < LEAST_LOST:
+            continue
+
+        # The most that a bucket adds to the loss ratio of a trial that is longer than the goal's.
+        longer = max(0.0, trial.duration - goal.final_trial_duration_s)
+        bucket = USUAL_BUCKET * longer / (trial.duration * goal.final_trial_duration_s)
+        excess = trial.loss_ratio - goal.loss_ratio - bucket
+        if excess > LEAST_EXCESS:
+            yield excess, trial, goal
 
 
 def _strictest_met(result: GoalsResult, load: float) -> Goal | None:

@@ -174,6 +174,7 @@ class GoalSearch(
         Raises:
             SearchError: If two different goals have the same name, or the request makes no sense.
         """
+        # Record: the search as the request asks for it.
         controller = MLRsearch(
             # Goals warn when they are made, and that may have been long before anybody could see the warning.
             [replace(goal) for goal in request.goals],
@@ -331,19 +332,8 @@ def repeat_search(
         result = find_conditional_throughput(testbed, request, place, on_progress)
         results.append(result)
         if len(results) > 1:
-            spread = tuple(
-                GoalSpread(
-                    goal=reports[0].goal.name,
-                    values_fps=tuple(
-                        report.throughput and report.throughput.per_interface_fps
-                        for report in reports
-                    ),
-                    regular=sum(
-                        report.result is not None and report.result.regular for report in reports
-                    ),
-                )
-                for reports in zip(*(one.goals for one in results), strict=True)
-            )
+            by_goal = zip(*(one.goals for one in results), strict=True)
+            spread = tuple(map(_spread_of, by_goal))
             result = result.model_copy(update={"spread": spread})
             place.directory.write(result)
 
@@ -351,6 +341,13 @@ def repeat_search(
             on_result(result, place)
 
     return result
+
+
+def _spread_of(reports: Sequence[GoalReport]) -> GoalSpread:
+    """The spread of a goal over its reports of all searches."""
+    values = [report.throughput and report.throughput.per_interface_fps for report in reports]
+    regular = [report.result is not None and report.result.regular for report in reports]
+    return GoalSpread(goal=reports[0].goal.name, values_fps=tuple(values), regular=sum(regular))
 
 
 def require_throughput(result: TestResult, least: float, goal: str | None = None) -> None:

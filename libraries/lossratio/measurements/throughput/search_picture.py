@@ -143,6 +143,7 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
             return -1
         return loads.setdefault(load, len(loads))
 
+    # Record: the script of the page reads these columns.
     chart: dict[str, Any] = {
         "name": result.test.name,
         "goals": [_goal_of_chart(report) for report in result.goals],
@@ -167,15 +168,15 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
             [one.low, one.high, one.is_logarithmic, list(one.goals)]
             for one in windows_of(result, history)
         ]
-        chart["history"] = [
-            [
-                [start, *(place(load) for load in (*bounds.proved, *bounds.leaning))]
-                for start, _, bounds in _steps(
-                    {number: of_goals[index] for number, of_goals in history.items()}
-                )
-            ]
-            for index in range(len(result.goals))
-        ]
+        chart["history"] = []
+        for index in range(len(result.goals)):
+            of_goal = {number: of_goals[index] for number, of_goals in history.items()}
+            steps = []
+            for start, _, bounds in _steps(of_goal):
+                ends = map(place, (*bounds.proved, *bounds.leaning))
+                steps.append([start, *ends])
+            chart["history"].append(steps)
+
         chart["byRule"] = _by_rule(trials)
         chart["spectra"] = spectra_chart(result)
         chart["about"] = _description(result)

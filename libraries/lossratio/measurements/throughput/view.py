@@ -219,6 +219,8 @@ class ThroughputView(View[GoalsResult]):
                 reason = found.reason
                 limits = mlrsearch.IrregularReason
                 value = found.conditional_throughput
+                is_max_load = reason == limits.MAX_LOAD_IS_LOWER_BOUND.value
+                is_min_load = reason == limits.MIN_LOAD_IS_UPPER_BOUND.value
 
                 yield Finding(
                     result,
@@ -227,9 +229,8 @@ class ThroughputView(View[GoalsResult]):
                     reason,
                     value,
                     *report.bounds,
-                    is_at_limit=reason == limits.MAX_LOAD_IS_LOWER_BOUND.value
-                    or is_generators_limit(reason),
-                    is_too_slow=value is None and reason == limits.MIN_LOAD_IS_UPPER_BOUND.value,
+                    is_at_limit=is_max_load or is_generators_limit(reason),
+                    is_too_slow=value is None and is_min_load,
                     resolution=report.goal.width_ratio,
                 )
 
@@ -492,17 +493,17 @@ def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:
 
 def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
     """The latency of the trials at a bound, of the slower direction of each, if every frame's is known."""
-    known = [
-        direction
-        for trial in trials
-        if load is not None
-        and trial.is_evidence
-        and trial.load_per_interface_fps == load.per_interface_fps
-        for direction in [
-            max(trial.directions, key=lambda one: one.latency_99_us or 0.0, default=None)
-        ]
-        if direction is not None and direction.latency_99_us is not None
-    ]
+    if load is None:
+        return
+
+    known = []
+    for trial in trials:
+        if not trial.is_evidence or trial.load_per_interface_fps != load.per_interface_fps:
+            continue
+        slower = max(trial.directions, key=lambda one: one.latency_99_us or 0.0, default=None)
+        if slower is not None and slower.latency_99_us is not None:
+            known.append(slower)
+
     if known:
         median = statistics.median(direction.latency_median_us or 0.0 for direction in known)
         of_99 = statistics.median(direction.latency_99_us or 0.0 for direction in known)
