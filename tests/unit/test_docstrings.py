@@ -67,7 +67,20 @@ NAMES_ITS_UNIT = re.compile(r"(^|_)(s|us|fps|bps|bytes|frames|seconds|ratio|shar
 UNIT = re.compile(r"\b(\w*seconds?|frames?|bits?|bytes?|ratio|share|relative|number|factor|probability)\b", re.I)
 """What a text has that says what a number is."""
 
-ROOMS_WITH_UNITS = ("dut", "history", "mlrsearch", "nodes", "report", "testbed", "topology", "trials")
+ROOMS_WITH_UNITS = (
+    "dut",
+    "history",
+    "measurements",
+    "mlrsearch",
+    "nodes",
+    "report",
+    "results",
+    "runs",
+    "testbed",
+    "topology",
+    "traffic",
+    "trials",
+)
 """Rooms whose whole face says the units of its numbers. A room that does is added; none is taken away."""
 
 
@@ -330,7 +343,7 @@ def test_the_face_of_the_library_says_the_units_of_its_numbers(name):
 @pytest.mark.parametrize("name", ROOMS_WITH_UNITS)
 def test_the_face_of_a_room_says_the_units_of_its_numbers(name):
     face = import_module(f"lossratio.{name}")
-    public = [vars(face)[each] for each in dir(face) if not each.startswith("_")]
+    public = [getattr(face, each) for each in dir(face) if not each.startswith("_")]
     ours = [each for each in public if isinstance(each, FunctionType | type) and is_ours(each)]
     found = {text for each in ours for text in unsaid(each)}
     assert found == set(), "say it under Args, or below the field"

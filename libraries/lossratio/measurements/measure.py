@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 def warm_up_like(
     traffic: TrafficProfile, duration: float | None, profile: str | Path | None = None
 ) -> WarmUp | None:
-    """A warm-up with the frame size and the directions of the traffic; None: there is none, as it has no duration.
+    """A warm-up with the frame size and the directions of the traffic; None: there is none.
+
+    Args:
+        traffic: What is measured.
+        duration: Seconds; None: there is no warm-up.
+        profile: The profile of the warm-up; None: that of the traffic.
 
     Raises:
         SearchError: If there is a profile without a duration.

@@ -13,7 +13,12 @@ SECONDS = Unit("s", lower_is_better=True)
 
 
 def time_in_words(seconds: float, finest: float) -> str:
-    """A time, e.g. ``12.345 ms``; or ``below 0.19 ms``, where nothing shorter can be seen (seconds)."""
+    """A time, e.g. ``12.345 ms``; or ``below 0.19 ms``, where nothing shorter can be seen.
+
+    Args:
+        seconds: The time.
+        finest: Seconds below which nothing can be seen.
+    """
     if seconds < finest:
         return f"below {format_milliseconds(finest)}"
     return format_milliseconds(seconds)
@@ -33,7 +38,11 @@ class Spread(Record):
 
     @staticmethod
     def of(times: Sequence[float | None]) -> dict[str, Any]:
-        """The fields for the times of all repetitions; None: a repetition has no time."""
+        """The fields for the times of all repetitions.
+
+        Args:
+            times: Seconds of each repetition; None: it has no time.
+        """
         known = [time for time in times if time is not None]
         if len(known) < len(times):
             return dict.fromkeys(Spread.model_fields)
@@ -45,7 +54,11 @@ class Spread(Record):
         }
 
     def in_words(self, finest: float = 0.0) -> str:
-        """Minimum, maximum and standard deviation; empty: there are none. No time is finer than so many seconds."""
+        """Minimum, maximum and standard deviation; empty: there are none.
+
+        Args:
+            finest: Seconds below which nothing can be seen.
+        """
         ends = [
             time_in_words(end, finest) for end in (self.least_s, self.most_s) if end is not None
         ]
@@ -53,13 +66,23 @@ class Spread(Record):
         return ", ".join(ends + spread)
 
     def values(self, limit: float) -> dict[str, float | None]:
-        """The average as the value of a finding; without one, the time limit of a repetition is its lower bound."""
+        """The average as the value of a finding; without one, the time limit of a repetition is its lower bound.
+
+        Args:
+            limit: Seconds in which each repetition was watched.
+        """
         if self.average_s is None:
             return {"lower_bound": limit}
         return {"value": self.average_s, "deviation": self.stdev_s}
 
     def lines(self, label: str, none: str = "0 ms", finest: float = 0.0) -> Iterator[str]:
-        """The lines of the console: the average with its label (or the words for none at all), and the spread."""
+        """The lines of the console: the average with its label, and the spread.
+
+        Args:
+            label: The name of the average.
+            none: The words where all times are 0.
+            finest: Seconds below which nothing can be seen.
+        """
         if self.average_s is not None:
             yield value_line(label, time_in_words(self.average_s, finest) if self.most_s else none)
             yield value_line("min, max, stddev", self.in_words(finest))

@@ -345,7 +345,13 @@ class LoadSemantics(Record):
 def load_semantics(
     shares: Mapping[str, float], *, encapsulation_overhead: int = 0, growth: Sequence[int] = ()
 ) -> LoadSemantics:
-    """Describes a load by the share of each direction, and the bytes by which frames grow on the way and on return."""
+    """Describes a load by the share of each direction, and the bytes by which frames grow on the way and on return.
+
+    Args:
+        shares: The share of the load that each direction sends, by its name.
+        encapsulation_overhead: Bytes that encapsulation adds to each frame between DUTs.
+        growth: Bytes by which frames are longer when they come back, of each direction.
+    """
     full = [name for name, share in shares.items() if share == 1.0]
     return LoadSemantics(
         applies_to="each transmitting interface"
@@ -418,7 +424,11 @@ class Conditions(Record):
         return in_words(self.device, self.testbed.facts_that_count())
 
     def rate(self, per_interface: float) -> Rate:
-        """Converts a rate per transmitting interface into all its units, under these conditions."""
+        """Converts a rate per transmitting interface into all its units, under these conditions.
+
+        Args:
+            per_interface: Frames per second of each transmitting interface.
+        """
         size = self.traffic.average_frame_size_bytes + self.load.encapsulation_overhead_bytes
         return make_rate(per_interface, factor=self.load.aggregate_factor, frame_size=size)
 
@@ -430,7 +440,15 @@ class Conditions(Record):
         link_limit: float | None = None,
         limits: Sequence[str] = (),
     ) -> MaxLoad:
-        """Describes the maximum load under these conditions."""
+        """Describes the maximum load under these conditions.
+
+        Args:
+            per_interface: Frames per second of each transmitting interface.
+            origin: Where the load comes from.
+            link_limit: What the link can carry, in frames per second of each transmitting
+                interface; None: it is not known.
+            limits: The limits of the load, in words.
+        """
         maximum = None if link_limit is None else self.rate(link_limit)
         return MaxLoad(
             rate=self.rate(per_interface),
@@ -440,7 +458,11 @@ class Conditions(Record):
         )
 
     def with_ramp(self, ramp: float) -> "Conditions":
-        """Adds a ramp of so many seconds before the counted part of every trial; 0: the conditions stay as they are."""
+        """Adds a ramp before the counted part of every trial.
+
+        Args:
+            ramp: Seconds; 0: the conditions stay as they are.
+        """
         if not ramp:
             return self
         instead = f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted"
@@ -450,7 +472,11 @@ class Conditions(Record):
         return _with_timing(self, (*self.timing.deviations, deviation), ramp_s=ramp)
 
     def with_rest(self, rest: float) -> "Conditions":
-        """Adds a rest of so many seconds before every trial; a longer recovery of the DUT stays as it is."""
+        """Adds a rest before every trial; a longer recovery of the DUT stays as it is.
+
+        Args:
+            rest: Seconds.
+        """
         if rest <= self.timing.recovery_s:
             return self
         others = tuple(

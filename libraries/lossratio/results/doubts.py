@@ -247,7 +247,12 @@ def doubts_about_frames(trials: Sequence[Trial]) -> Iterator[Doubt]:
 
 
 def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
-    """Reports stalls of the generator that may have decided a trial: without the burst, the loss may meet a goal."""
+    """Reports stalls of the generator that may have decided a trial: without the burst, the loss may meet a goal.
+
+    Args:
+        trials: The trials of the result.
+        allowed: The loss ratio that each goal allows.
+    """
     stalls = [stall for trial in trials if (stall := _deciding_stall(trial, allowed))]
     if not stalls:
         return None
@@ -387,6 +392,10 @@ def least_news(wanted: float, resolution: float | None) -> float:
     """The least relative change of a value that is news: a wanted one, and more than one width of the search's goal.
 
     Two searches at a SUT that stayed the same may end one width apart.
+
+    Args:
+        wanted: The change that is asked for, relative to the value before.
+        resolution: The width of the goal, relative to the upper bound; None: there is none.
     """
     if resolution is None:
         return wanted

@@ -19,7 +19,7 @@ class Ends(NamedTuple):
     """What a value may be."""
 
     least: float
-    """The value as it is."""
+    """The value as it is, a number in its own unit."""
     most: float
     """The value if the frames had passed that are missing and that the SUT did not lose; infinite: a limit made it a
     least value."""
@@ -32,6 +32,11 @@ def stored_ends(value: float, share: float | None, most: float | None) -> Ends:
 
     A value ``v`` at a load of which the share ``u`` was not sent is then at most ``v / (1 - u)``: so much it is if the
     generator stood still for that share of the time.
+
+    Args:
+        value: The value, a number in its own unit.
+        share: The largest share of the frames that are missing; None: it is not known.
+        most: The value at most, a number in its own unit; None: earlier versions stored none.
     """
     known = share or 0.0
     if most is None:
@@ -123,6 +128,10 @@ def agreed_change(as_they_are: float | None, at_their_most: float | None) -> flo
 
     None: they show none, or not the same; then frames that the SUT did not lose may be the difference. Who calls this
     has tested both changes in the same way; None is one that was not found, or is not known.
+
+    Args:
+        as_they_are: Change of the values, relative to the one before.
+        at_their_most: Change of what they are at most, relative likewise.
     """
     if as_they_are is None or at_their_most is None or not as_they_are * at_their_most > 0.0:
         return None
@@ -130,7 +139,11 @@ def agreed_change(as_they_are: float | None, at_their_most: float | None) -> flo
 
 
 def share_in_words(shares: Iterable[float]) -> str:
-    """The largest share of missing frames that the SUT did not lose, in words; empty: there are few of them."""
+    """The largest share of missing frames that the SUT did not lose, in words; empty: there are few of them.
+
+    Args:
+        shares: The share of the frames that are missing, of each result.
+    """
     share = max((share for share in shares if share < 1.0), default=0.0)
     if share:
         return f"{format_ratio(share)} of the frames of a load were unsent, late or dropped by the generator"

@@ -176,7 +176,12 @@ def foreign_frames_of(direction: DirectionCounters) -> int:
 
 
 def format_loss(loss_ratio: float, decided_after: float | None) -> str:
-    """A trial's loss ratio, e.g. ``0.3 %``, or ``at least 0.3 % (ended after 1.2 s)`` after an early verdict."""
+    """A trial's loss ratio, e.g. ``0.3 %``, or ``at least 0.3 % (ended after 1.2 s)`` after an early verdict.
+
+    Args:
+        loss_ratio: The trial's loss ratio.
+        decided_after: Seconds of traffic until an early verdict; None: there was none.
+    """
     loss = format_ratio(loss_ratio)
     if decided_after is None:
         return loss

@@ -41,11 +41,11 @@ class Finding:
     """Conditional throughput, mean maximum receive rate, or mean critical load; a plain number if the unit is not
     frames per second; None: no value."""
     lower_bound: Rate | float | None = None
-    """Relevant lower bound, likewise; None: no bound."""
+    """Relevant lower bound, a rate or a plain number likewise; None: no bound."""
     upper_bound: Rate | float | None = None
-    """Relevant upper bound, likewise; None: no bound."""
+    """Relevant upper bound, a rate or a plain number likewise; None: no bound."""
     deviation: Rate | float | None = None
-    """Standard deviation of the value's parts, likewise; None: not known."""
+    """Standard deviation of the value's parts, a rate or a plain number likewise; None: not known."""
     has_value: bool = True
     """Whether results of this kind have a single value, so that they can be compared."""
     number: int = 1
@@ -170,7 +170,7 @@ class Rfc2544Row:
     unit: str
     """Its unit."""
     deviation: float | None = None
-    """Standard deviation of its parts; None: not known."""
+    """Standard deviation of the number's parts; None: not known."""
 
 
 class CsitExportError(ReportError):
@@ -186,7 +186,11 @@ def csit_rate(rate: Rate) -> dict[str, Any]:
 
 
 def number_of(value: Rate | float | None) -> float | None:
-    """The number that is compared and followed: of a rate the aggregate, in frames per second; None: no value."""
+    """The number that is compared and followed: of a rate the aggregate, in frames per second; None: no value.
+
+    Args:
+        value: A rate, or a number in its own unit; None: no value.
+    """
     if isinstance(value, Rate):
         return value.aggregate_fps
     return value

@@ -22,7 +22,11 @@ def in_columns(text: str) -> str:
 
 
 def format_frames_per_second(rate: float) -> str:
-    """Formats a frame rate to the last digit that matters, without a unit prefix, e.g. ``14,880,952 fps``."""
+    """Formats a frame rate to the last digit that matters, without a unit prefix, e.g. ``14,880,952 fps``.
+
+    Args:
+        rate: Frames per second.
+    """
     return f"{rate:,.{0 if rate >= 10_000 else 2}f} fps"
 
 
@@ -30,6 +34,10 @@ def format_interval(least: Rate | float | None, most: Rate | float | None) -> st
     """Formats the interval between two bounds, per interface.
 
     Examples are ``149.77 to 150.52 kfps``, ``from 200.00 kfps`` and ``below 9.0010 kfps``.
+
+    Args:
+        least: Frames per second per interface; None: there is no lower bound.
+        most: Frames per second per interface; None: there is no upper bound.
     """
     lower, upper = (
         bound.per_interface_fps if isinstance(bound, Rate) else bound for bound in (least, most)
@@ -43,7 +51,13 @@ def format_interval(least: Rate | float | None, most: Rate | float | None) -> st
 
 
 def value_line(label: str, value: Rate | float | str | None, unit: Unit = FRAMES_PER_SECOND) -> str:
-    """Formats a line with a value, aligned with other such lines; a rate is in all its units, words are as they are."""
+    """Formats a line with a value, aligned with other such lines; a rate is in all its units, words are as they are.
+
+    Args:
+        label: The name of the value.
+        value: A rate, a number in the unit, or words; None: no value.
+        unit: The unit of a number.
+    """
     if isinstance(value, Rate):
         value = (
             f"{format_frames_per_second(value.per_interface_fps):>14} per interface"

@@ -31,14 +31,14 @@ GRACE = 120.0
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of time, in seconds; None: there is no limit."""
+    """Limits of time; None: there is no limit."""
 
     test: float | None = None
-    """For each test, without its tear-down."""
+    """Seconds for each test, without its tear-down."""
     suite: float | None = None
-    """For each suite with tests. The rest of its tests fail."""
+    """Seconds for each suite with tests. The rest of its tests fail."""
     run: float | None = None
-    """For the run. It is stopped in order, as by Ctrl-C, and a minute or two later by force."""
+    """Seconds for the run. It is stopped in order, as by Ctrl-C, and a minute or two later by force."""
 
 
 NO_LIMITS = Limits()

@@ -284,7 +284,14 @@ def run(request: RunRequest) -> RunOutcome:
 def resume(
     directory: Path, *, force: bool = False, wait: float = 0.0, limits: Limits = NO_LIMITS
 ) -> RunOutcome:
-    """Resumes the run in a directory; with force, although its conditions have changed. For the rest see `run`."""
+    """Resumes the run in a directory. For the rest see `run`.
+
+    Args:
+        directory: Where the run is.
+        force: Whether it is resumed although its conditions have changed.
+        wait: Seconds to wait for the testbed at most, if others use it.
+        limits: The time that its parts may take.
+    """
     record = read_record(directory)
     repair = f"Save the good part, and then resume the run: lossratio archive repair {directory}"
     _refuse(directory, "files of it are damaged", damages_in(directory), repair)

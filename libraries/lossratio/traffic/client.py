@@ -73,9 +73,13 @@ class AgentFacts:
 class AgentClient(AbstractContextManager["AgentClient"]):
     """A conversation with the agent on the TG node. Start one with `AgentClient.start`, and close it in the end.
 
-    A load is in frames per second in each direction, a duration in seconds, without the seconds of a ramp before it,
-    whose frames are not counted. All calls raise `AgentRefusalError` if the agent cannot or must not do that, or there
+    All calls raise `AgentRefusalError` if the agent cannot or must not do that, or there
     are no counters worth anything, and `TrafficError` if it does not answer as it should.
+
+    Args:
+        node_name: The node.
+        process: The agent's program on the node.
+        patience: Seconds that an answer may take beyond what was asked for.
 
     Attributes:
         node_name: The node.
@@ -154,7 +158,13 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def trial(
         self, load: float, duration: float, *, ramp: float = 0.0
     ) -> tuple[DirectionCounters, ...]:
-        """Performs a trial."""
+        """Performs a trial.
+
+        Args:
+            load: Frames per second per interface.
+            duration: Seconds of the trial, without the ramp.
+            ramp: Seconds before it in which the load grows from nothing, and no frame is counted.
+        """
         return self._read(answers.read_counters, self._ask_trial("trial", load, duration, ramp))
 
     def watched_trial(
@@ -169,8 +179,13 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     ) -> answers.WatchedTrial:
         """Performs a trial that may end as soon as its loss ratio is certain to be above a limit.
 
-        `in_flight` are seconds of traffic that may be on their way, and do not count as lost yet. Without `ends`, the
-        time is only noted.
+        Args:
+            load: Frames per second per interface.
+            duration: Seconds of the trial, without the ramp.
+            above: The limit of the loss ratio.
+            in_flight: Seconds of traffic that may be on their way, and do not count as lost yet.
+            ends: Whether the trial then ends; else the time is only noted.
+            ramp: Seconds before it in which the load grows from nothing, and no frame is counted.
         """
         watch = {"above": above, "in_flight": in_flight, "ends": ends}
         return self._read(
@@ -178,14 +193,25 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         )
 
     def latency(self, load: float, duration: float) -> LatencyOutput:
-        """Performs a trial in which some frames of the load measure their latency, or say why they cannot."""
+        """Performs a trial in which some frames of the load measure their latency, or say why they cannot.
+
+        Args:
+            load: Frames per second per interface.
+            duration: Seconds of the trial.
+        """
         busy = duration + self.settle_time
         return self._read(
             answers.read_latency, self._ask("latency", busy=busy, load=load, duration=duration)
         )
 
     def connect(self, load: float, count: int, exchange: Exchange) -> tuple[DirectionCounters, ...]:
-        """Opens connections, and answers over each (`TrialInput.exchange`); the load is in connections per second."""
+        """Opens connections, and answers over each (`TrialInput.exchange`).
+
+        Args:
+            load: Number of connections that are opened per second.
+            count: Number of connections.
+            exchange: What follows over each connection.
+        """
         busy = (
             count / load * exchange.rounds(is_tcp=True)
             + exchange.passes(is_tcp=True) * self.settle_time
@@ -206,7 +232,12 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         return counters, self._timelines(answer, counters)
 
     def start_traffic(self, load: float, *, watch: bool = False) -> None:
-        """Begins traffic of a constant load until `stop_traffic`; with `watch`, losses are located in time."""
+        """Begins traffic of a constant load until `stop_traffic`.
+
+        Args:
+            load: Frames per second per interface.
+            watch: Whether losses are located in time.
+        """
         self._ask("start", load=load, watch=watch)
         self._is_watched = watch
         self._pulse = Pulse(LIFE_SECONDS, self._show_life)
@@ -215,7 +246,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def stop_traffic(self, late_wait: float = 0.0) -> answers.StoppedTraffic:
         """Ends the traffic that `start_traffic` began, waits for frames in flight, and returns the counters.
 
-        Frames that come in the `late_wait` seconds after that are late; they are counted apart.
+        Args:
+            late_wait: Seconds after that in which frames are late; they are counted apart.
         """
         self._stop_pulse()
         answer = self._ask("stop", busy=self.settle_time + late_wait, late_wait=late_wait)
@@ -225,11 +257,19 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         return stopped
 
     def late_frames(self, wait: float) -> dict[str, int]:
-        """Frames of the trial before that were counted as lost, and came back in the `wait` seconds after that."""
+        """Frames of the trial before that were counted as lost, and came back after that.
+
+        Args:
+            wait: Seconds to wait for them.
+        """
         return self._read(answers.read_late, self._ask("late", busy=wait, wait=wait))
 
     def late_by_traffic(self, wait: float) -> list[int]:
-        """The same over all directions, and after it late frames of the traffic before that, of the one before it..."""
+        """The same over all directions, and after it late frames of the traffic before that, of the one before it...
+
+        Args:
+            wait: Seconds to wait for them.
+        """
         return self._read(answers.read_late_by_traffic, self._ask("late", busy=wait, wait=wait))
 
     def resolve(

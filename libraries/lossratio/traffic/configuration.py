@@ -324,8 +324,15 @@ def make_configuration(
 ) -> Configuration:
     """The configuration of a generator that sends a profile's frames; unidirectional ones from west to east only.
 
-    Parallel paths carry the same traffic, each between `sides` of its own, its networks west and east; None: parts of
-    the networks for benchmarking, by `split_sides`. For `growth` see `lossratio.dut.DutOptions.growth`.
+    Parallel paths carry the same traffic, each between sides of its own.
+
+    Args:
+        profile: What is sent.
+        pairs: The ports of each path.
+        settle_time: Seconds after the traffic in which frames come back in time.
+        sides: The networks of each path, west and east; None: parts of the networks for
+            benchmarking, by `split_sides`.
+        growth: See `lossratio.dut.DutOptions.growth`.
     """
     own = split_sides(len(pairs)) if sides is None else tuple(sides)
     networks = {str(network) for pair in own for side in pair for network in (side.ipv4, side.ipv6)}

@@ -58,8 +58,8 @@ class TrafficMeasurer:
         agent: The agent.
         idle_time: Seconds without traffic before each trial, for the DUT to recover: a property of the DUT. They are
             part of a trial's time.
-        quiet_since: When the trials before this measurer's ended, on the monotonic clock; None: now. Checks of the path
-            since then do not count against a trial's rest.
+        quiet_since: When the trials before this measurer's ended, in seconds of the monotonic clock; None: now. Checks
+            of the path since then do not count against a trial's rest.
         repeats: How often a trial is measured again at most. It is measured again if its counters were refused, or if
             the generator left frames unsent; frames that the SUT lost make no difference. The last attempt counts,
             with its unsent frames. So does the second attempt with a larger share of unsent frames than `FALTERING`;
@@ -148,7 +148,12 @@ class TrafficMeasurer:
             ) from error
 
     def latency(self, load: float, duration: float) -> trials.LatencyOutput:
-        """Performs a trial whose frames say how long they took; see `AgentClient.latency`."""
+        """Performs a trial whose frames say how long they took; see `AgentClient.latency`.
+
+        Args:
+            load: Frames per second per interface.
+            duration: Seconds of the trial.
+        """
         self._begin_traffic()
         output = self._agent.latency(load, duration)
         self._end_traffic(output.directions)
@@ -163,12 +168,21 @@ class TrafficMeasurer:
         time.sleep(seconds)
 
     def start_traffic(self, load: float, watch: bool = False) -> None:
-        """Begins traffic of a constant load; see `AgentClient.start_traffic`."""
+        """Begins traffic of a constant load; see `AgentClient.start_traffic`.
+
+        Args:
+            load: Frames per second per interface.
+            watch: Whether losses are located in time.
+        """
         self._begin_traffic()
         self._agent.start_traffic(load, watch=watch)
 
     def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
-        """Ends the traffic that `start_traffic` began; see `AgentClient.stop_traffic`."""
+        """Ends the traffic that `start_traffic` began; see `AgentClient.stop_traffic`.
+
+        Args:
+            late_wait: Seconds after that in which frames are late; they are counted apart.
+        """
         stopped = self._agent.stop_traffic(late_wait)
         self._end_traffic(stopped.directions)
         return stopped
@@ -474,10 +488,15 @@ def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
 def check_at_low_rate(
     agent: AgentClient, facts: Mapping[str, Any], idle_time: float
 ) -> dict[str, Any]:
-    """Checks latency frames, where the generator only counts the frames of trials; the DUT then recovers for idle time.
+    """Checks latency frames, where the generator only counts the frames of trials.
 
     It returns the ``integrity`` of the generator's facts, with a ``low_rate_check`` where there was one: the counters
     of each direction's latency frames; a direction that cannot have any is missing.
+
+    Args:
+        agent: The agent, with its generator configured.
+        facts: What the generator says about itself.
+        idle_time: Seconds in which the DUT then recovers.
     """
     integrity = dict(facts["integrity"])
     if not integrity["in_trials"]:

@@ -35,7 +35,12 @@ def start_agent(
 ) -> AgentClient:
     """Starts the agent on a TG, with the Python that the topology file says.
 
-    See `AgentClient.start` for its patience and errors, and `Generator.check_python`.
+    See `AgentClient.start` for errors, and `Generator.check_python`.
+
+    Args:
+        settings: The generator, as the topology file has it.
+        session: The log-in on the TG.
+        patience: Seconds that an answer may take beyond what was asked for.
     """
     load_generator(settings.kind).check_python(settings, session)
     return AgentClient.start(session, python=settings.python, patience=patience)
