@@ -153,8 +153,11 @@ class Rate(Record):
 def make_rate(per_interface: float, *, factor: float, frame_size: float) -> Rate:
     """A rate in all its units, from frames per second of each transmitting interface.
 
-    The aggregate is `factor` times as much. Frames have `frame_size` bytes on average, with the frame check sequence
-    and the bytes that encapsulation adds.
+    Args:
+        per_interface: Frames per second of each transmitting interface.
+        factor: Ratio of the aggregate to the rate per interface.
+        frame_size: Bytes of a frame on average, with the frame check sequence and the bytes that
+            encapsulation adds.
     """
     aggregate = per_interface * factor
     return Rate(

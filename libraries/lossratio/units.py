@@ -123,12 +123,20 @@ def parse_duration(text: str | float) -> float:
 
 
 def format_frame_rate(rate: float) -> str:
-    """Writes a frame rate with five digits, e.g. ``50.250 kfps``."""
+    """Writes a frame rate with five digits, e.g. ``50.250 kfps``.
+
+    Args:
+        rate: Frames per second.
+    """
     return _format_scaled(rate, "fps")
 
 
 def format_bit_rate(rate: float) -> str:
-    """Writes a bit rate with five digits, e.g. ``33.600 Mbit/s``."""
+    """Writes a bit rate with five digits, e.g. ``33.600 Mbit/s``.
+
+    Args:
+        rate: Bits per second.
+    """
     return _format_scaled(rate, "bit/s")
 
 
@@ -194,7 +202,12 @@ def format_milliseconds(seconds: float) -> str:
 
 
 def l1_bandwidth(frame_rate: float, frame_size: float) -> float:
-    """Bandwidth on the wire (layer 1) in bits per second; frames have their (average) size with FCS, in bytes."""
+    """Bandwidth on the wire (layer 1) in bits per second.
+
+    Args:
+        frame_rate: Frames per second.
+        frame_size: Bytes of a frame, also on average, with the frame check sequence.
+    """
     return frame_rate * (frame_size + L1_OVERHEAD) * 8
 
 

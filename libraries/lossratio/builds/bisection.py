@@ -74,9 +74,14 @@ class Bisection:
     ) -> None:
         """Prepares a search among revisions in their order: the first one without the change, the last one with it.
 
-        It ends if an answer has the probability `certainty`, and where the ends certainly differ by
-        less than the least change, a share of the throughput, unless it is clear by then that they
-        do differ; and after `limit` measurements.
+        It ends early where the ends certainly differ by less than the least change, unless it is clear
+        by then that they do differ.
+
+        Args:
+            revisions: The revisions in their order, each of them once.
+            least_change: The least change that matters, as a share of the throughput.
+            certainty: The probability of an answer at which the search ends.
+            limit: Number of measurements at which it ends anyway.
 
         Raises:
             SearchError: If a value is out of range.
@@ -136,7 +141,11 @@ class Bisection:
         return self._revisions[best]
 
     def record(self, revision: str, value: float) -> None:
-        """Takes in a revision's throughput, in any unit.
+        """Takes in a revision's throughput.
+
+        Args:
+            revision: The revision that was measured.
+            value: Its throughput: a number in any unit, the same for all revisions.
 
         Raises:
             SearchError: If there is no such revision, or the value is no throughput.

@@ -59,9 +59,9 @@ class ComparisonResult:
     verdict: ComparisonVerdict
     """What B is."""
     difference: float | None
-    """B's mean over A's mean of whole blocks, less one; None before the first block is whole."""
+    """The difference of the means of whole blocks, relative to A's; None before the first block is whole."""
     interval: tuple[float, float]
-    """The difference is in it with the requested certainty; infinite before two blocks are whole."""
+    """The relative difference is in it with the requested certainty; infinite before two blocks are whole."""
     measurements: int
     """Number of measurements of both builds."""
     share: float = 0.0
@@ -126,7 +126,10 @@ class BuildComparison:
         return block[index]
 
     def record(self, value: float) -> None:
-        """Takes in the throughput of `next_build`'s build, in any unit.
+        """Takes in the throughput of `next_build`'s build.
+
+        Args:
+            value: The throughput: a number in any unit, the same for both builds.
 
         Raises:
             SearchError: If the comparison has ended, the value is no throughput, or build A
