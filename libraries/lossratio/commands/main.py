@@ -47,6 +47,7 @@ class Subject:
     """Module and attribute of each command by its second word."""
 
 
+# Table: the second words of each first word.
 SUBJECTS = {
     "lab": Subject(
         "Set up, share and test your testbeds, and plan their nights.",

@@ -216,11 +216,10 @@ def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
     passed = sum(verdict.status == "PASS" for verdict in verdicts)
     skipped = Counter(verdict.skip for verdict in verdicts if verdict.skip is not None)
     failures = Counter(verdict.failure.value for verdict in verdicts if verdict.failure is not None)
-    counts = [
-        f"{passed} of {tests_counted(len(verdicts))} passed",
-        *(f"{count} {what}" for what, count in skipped.items()),
-        *(f"{count} failed: {kind}" for kind, count in failures.items()),
-    ]
+
+    counts = [f"{passed} of {tests_counted(len(verdicts))} passed"]
+    counts += [f"{count} {what}" for what, count in skipped.items()]
+    counts += [f"{count} failed: {kind}" for kind, count in failures.items()]
     return f"lossratio run: {'; '.join(counts)}. Exit status {status}."
 
 

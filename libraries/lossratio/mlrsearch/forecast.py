@@ -14,6 +14,7 @@ from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules import GoalView
 from lossratio.trials import TrialResult
 
+# Table: three figures for each kind of search.
 BANDS: Mapping[tuple[bool, bool, bool], tuple[float, float, float]] = MappingProxyType(
     {
         (False, False, True): (0.57, 1.1, 1.62),

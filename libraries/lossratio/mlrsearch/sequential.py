@@ -192,21 +192,20 @@ def _mixture(exceed_ratio: float, low: int, high: int) -> Support:
     `low + high + 1` trials more than `high` are lossy.
     """
     trials = low + high + 1
-    logs = [
-        math.lgamma(trials + 1) - math.lgamma(lossy + 1) - math.lgamma(trials - lossy + 1)
-        + lossy * math.log(exceed_ratio) + (trials - lossy) * math.log1p(-exceed_ratio)
-        for lossy in range(trials + 1)
-    ]  # fmt: skip
+    logs = [_log_chance(exceed_ratio, lossy, trials) for lossy in range(trials + 1)]
     whole = math.lgamma(high + 1) + math.lgamma(low + 1) - math.lgamma(trials + 1)
     at_exceed_ratio = high * math.log(exceed_ratio) + low * math.log1p(-exceed_ratio)
 
+    more = whole + float(np.logaddexp.reduce(logs[high + 1 :]))
+    not_more = whole + float(np.logaddexp.reduce(logs[: high + 1]))
+
     return Support(
-        whole
-        + float(np.logaddexp.reduce(logs[high + 1 :]))
-        - at_exceed_ratio
-        - math.log(exceed_ratio),
-        whole
-        + float(np.logaddexp.reduce(logs[: high + 1]))
-        - at_exceed_ratio
-        - math.log1p(-exceed_ratio),
+        more - at_exceed_ratio - math.log(exceed_ratio),
+        not_more - at_exceed_ratio - math.log1p(-exceed_ratio),
     )
+
+
+def _log_chance(exceed_ratio: float, lossy: int, trials: int) -> float:
+    """The natural logarithm of the chance that this many of the trials are lossy."""
+    ways = math.lgamma(trials + 1) - math.lgamma(lossy + 1) - math.lgamma(trials - lossy + 1)
+    return ways + lossy * math.log(exceed_ratio) + (trials - lossy) * math.log1p(-exceed_ratio)
