@@ -13,10 +13,13 @@ def closing_lines(result: TestResult) -> Iterator[str]:
     load = result.conditions.load
     links = result.conditions.testbed.links
     over = f" over {links} parallel links" if links > 1 else ""
+    size = result.conditions.traffic.average_frame_size_bytes
+    trials = trials_counted(len(result.trials))
+    took = sum(trial.elapsed_s for trial in result.trials)
+
     yield (
         f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
-        f"frames of {result.conditions.traffic.average_frame_size_bytes:.6g} bytes on average; "
-        f"{trials_counted(len(result.trials))} in {sum(trial.elapsed_s for trial in result.trials):.1f} s."
+        f"frames of {size:.6g} bytes on average; {trials} in {took:.1f} s."
     )
     if result.max_load.limits:
         yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."

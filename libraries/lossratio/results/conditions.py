@@ -226,6 +226,7 @@ class Testbed(Record):
             if node in nodes
         ]
         duts = [node for node in used.values() if node.get("type") == "DUT"]
+        # Record: None is what does not distinguish them.
         facts = {
             "duts": len(duts) if len(duts) != 1 else None,
             "links": self.links if self.links != 1 else None,
@@ -353,10 +354,13 @@ def load_semantics(
         growth: Bytes by which frames are longer when they come back, of each direction.
     """
     full = [name for name, share in shares.items() if share == 1.0]
+    if len(full) == len(shares):
+        applies_to = "each transmitting interface"
+    else:
+        applies_to = f"what sends {', '.join(full)}"
+
     return LoadSemantics(
-        applies_to="each transmitting interface"
-        if len(full) == len(shares)
-        else f"what sends {', '.join(full)}",
+        applies_to=applies_to,
         directions=tuple(shares),
         shares_ratio=tuple(shares.values()),
         aggregate_factor=sum(shares.values()),

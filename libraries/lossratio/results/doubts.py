@@ -437,17 +437,17 @@ class Offered(NamedTuple):
 
 def offered_in(trials: Iterable[Trial]) -> list[Offered]:
     """The traffic of the trials that counted their frames."""
-    return [
-        Offered(
-            trial.load_per_interface_fps,
-            trial.sent_frames,
-            trial.unsent_frames,
-            received=max(0, trial.sent_frames - (trial.lost_frames or 0)),
-            not_by_sut=trial.missing.by_tester + trial.missing.late,
-        )
-        for trial in trials
-        if trial.sent_frames is not None and trial.unsent_frames is not None
-    ]
+    offered = []
+    for trial in trials:
+        sent = trial.sent_frames
+        unsent = trial.unsent_frames
+        if sent is None or unsent is None:
+            continue
+
+        received = max(0, sent - (trial.lost_frames or 0))
+        not_by_sut = trial.missing.by_tester + trial.missing.late
+        offered.append(Offered(trial.load_per_interface_fps, sent, unsent, received, not_by_sut))
+    return offered
 
 
 def sums_by_load(offered: Iterable[Offered]) -> list[Offered]:

@@ -47,6 +47,7 @@ def aspects_of(finding: Finding) -> dict[str, JsonValue]:
     """The aspects that must be equal for two values to mean the same, by the aspect's name in reports."""
     result = finding.result
     conditions = result.conditions
+    # Record: the aspects of all kinds; the view of a kind replaces those that it knows better.
     return {
         "traffic profile": conditions.traffic.model_dump(
             mode="json", exclude=_TRAFFIC_IN_OTHER_WORDS

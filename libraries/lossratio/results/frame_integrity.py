@@ -87,16 +87,15 @@ def integrity_of(result: TestResult) -> FrameIntegrity | None:
         return None
 
     names = ("duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
+    counts = {name: sum(getattr(way, f"{name}_frames") for way in examined) for name in names}
+    arrived = [way.received_frames + way.faulty for way in examined]
+    counted = [way.examined_frames or 0 for way in examined]
+
     return FrameIntegrity(
-        arrived=sum(direction.received_frames + direction.faulty for direction in examined),
+        arrived=sum(arrived),
         # A generator of an earlier version has examined late frames, too.
-        examined=sum(
-            min(way.examined_frames or 0, way.received_frames + way.faulty) for way in examined
-        ),
-        **{
-            name: sum(getattr(direction, f"{name}_frames") for direction in examined)
-            for name in names
-        },
+        examined=sum(map(min, counted, arrived)),
+        **counts,
         before_trials=examined is checked,
     )
 

@@ -91,14 +91,25 @@ def _name_of(source: Path) -> str:
     return ".".join(reversed(names))
 
 
+def _is_namesake(one: Path, part: Path) -> bool:
+    """Whether a file or folder has the suite name of another one, and no ``Id`` that says otherwise."""
+    from robot.running import TestSuite
+
+    if part.is_dir():
+        is_alike = one.is_dir()
+    else:
+        is_alike = one.suffix == part.suffix
+    if not is_alike or TestSuite.name_from_source(one) != TestSuite.name_from_source(part):
+        return False
+    return not (one.is_dir() and _id_of_folder(one))
+
+
 def namesakes_of(source: Path) -> list[Path]:
     """Other files whose suites have the same name, in the order of their paths: their tests would be one series.
 
     Robot Framework leaves numbers that order files out of names, as in ``01__ip4.robot``, and makes capitals of first
     letters. A file or folder with an ``Id`` has a name of its own.
     """
-    from robot.running import TestSuite
-
     source = source.resolve()
     if SUITES.has(source):
         return []
@@ -108,18 +119,8 @@ def namesakes_of(source: Path) -> list[Path]:
     for part in (*reversed(source.parents), source):
         if project not in part.parents:
             continue
-        name = TestSuite.name_from_source(part)
         inside = (child for folder in alike for child in folder.iterdir())
-        alike = [
-            child
-            for child in inside
-            if child == part
-            or (
-                (child.is_dir() if part.is_dir() else child.suffix == part.suffix)
-                and TestSuite.name_from_source(child) == name
-                and not (child.is_dir() and _id_of_folder(child))
-            )
-        ]
+        alike = [child for child in inside if child == part or _is_namesake(child, part)]
 
     others = {file.resolve() for file in alike} - {source}
     return sorted(file for file in others if not _id_of_file(file))

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from typing import Any
 
 from pydantic import Field
 
@@ -113,8 +114,11 @@ def describe_trials(
     why_set_aside: Callable[[TrialResult], str | None] = lambda _: None,
 ) -> tuple[Trial, ...]:
     """Describes trials in their order for a result file; warm-ups and trials that are set aside are no evidence."""
-    return tuple(
-        Trial(
+    trials = []
+    for number, entry in enumerate(entries, start=1):
+        result = entry.result
+        set_aside = why_set_aside(result)
+        trial = Trial(
             number=number,
             is_evidence=number > warm_ups and set_aside is None,
             set_aside=set_aside,
@@ -123,17 +127,19 @@ def describe_trials(
             duration_s=result.duration,
             load_per_interface_fps=result.load,
             rest_s=result.input.rest,
-            # The result fills in the RFC's defaults.
-            **{
-                field: getattr(result if hasattr(result, name) else result.output, name)
-                for name, field in _OF_OUTPUT.items()
-                if name != "late_frames"
-            },
-            late_frames=result.output.late_frames or 0,
+            **_counted(result),
         )
-        for number, entry in enumerate(entries, start=1)
-        for result, set_aside in [(entry.result, why_set_aside(entry.result))]
-    )
+        trials.append(trial)
+    return tuple(trials)
+
+
+def _counted(result: TrialResult) -> dict[str, Any]:
+    """The fields of a trial that its output fills in, or its result with the RFC's defaults."""
+    counted = {
+        field: getattr(result if hasattr(result, name) else result.output, name)
+        for name, field in _OF_OUTPUT.items()
+    }
+    return counted | {"late_frames": result.output.late_frames or 0}
 
 
 def missing_in(trials: Iterable[Trial]) -> MissingFrames:
