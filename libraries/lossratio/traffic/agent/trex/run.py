@@ -370,6 +370,7 @@ class TrexCounters:
 
         due = duration if in_time else longest
         intended = frames_within(due, rate)
+        # Record: the counters as the library reads them.
         return {
             "name": direction.name,
             "load_ratio": direction.load_share,
