@@ -17,7 +17,6 @@ from perfect_sut import (
     held_up,
     held_up_a_little,
     held_up_for_long,
-    starved_at_times,
 )
 
 from lossratio.drawing import trial_hint
@@ -314,9 +313,7 @@ def test_a_perfect_sut_is_not_blamed_by_the_trend_of_several_nights(tmp_path, go
     texts["page"] = visible(trend_page(analysis, "lab"))
     texts["cases"] = "\n".join(f"{case.message}\n{case.output}" for case in trend_cases(analysis))
     assert {name: said for name, text in texts.items() if (said := blaming(text))} == {}
-    if injector not in (*LATE, starved_at_times):
-        # Late frames count as lost (RFC 2544, section 23): a value falls with them, whoever held them.
-        assert analysis.alarms == ()
+    assert analysis.alarms == ()
 
 
 def test_drops_of_the_generator_are_no_loss_beside_a_reset(tmp_path):

@@ -61,9 +61,11 @@ def ends_of(finding: Finding) -> Ends | None:
 def unsent_share_of(finding: Finding) -> float:
     """The largest share of the frames of a load that were unsent, late or dropped by the generator; 0: few of them.
 
-    1: The value is a least one, as a limit made it; or there is none, as the TG failed.
+    1: The value is a least one, as a limit made it, or frames that the SUT did not lose; or there is none, as the TG
+    failed.
     """
-    if finding.is_at_limit or finding.result.guilty == "TG":
+    is_least = finding.is_at_limit or finding.is_bound_of_others
+    if is_least or finding.result.guilty == "TG":
         return 1.0
     offered = _by_load(finding)
     if number_of(finding.value) is None:

@@ -57,6 +57,9 @@ class Finding:
     """Whether the maximum load limited the value: the SUT may forward more."""
     is_too_slow: bool = False
     """Whether not even the minimum load meets the goal."""
+    is_bound_of_others: bool = False
+    """Whether most trials at the upper bound failed only by frames that the SUT did not lose: unsent, late, or dropped
+    by the generator."""
     resolution: float | None = None
     """The width of the search's goal, relative to the upper bound: so far apart may two searches end at a SUT that
     stayed the same; None: no search, or one without a goal."""

@@ -44,7 +44,7 @@ def test_a_search_with_hints_starts_where_the_last_one_ended(nightly, tmp_path):
     assert len(hinted.trials) <= len(plain.trials)
     found = hinted.goals[0].result
     bounds = (found.relevant_lower_bound, found.relevant_upper_bound)
-    assert hinted.trials[1].load_per_interface_fps in [bound.per_interface_fps for bound in bounds]
+    assert hinted.trials[2].load_per_interface_fps in [bound.per_interface_fps for bound in bounds]
 
 
 def test_the_result_and_the_journal_name_the_hints(nightly, tmp_path):

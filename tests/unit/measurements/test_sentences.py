@@ -72,7 +72,7 @@ def test_what_the_generator_limited_is_not_proved():
 
 def test_the_maximum_load_is_no_limit_of_the_device():
     result = throughput(SharpKnee(capacity=1e9))
-    assert all("that is the maximum load, so the device may forward more." in text for text in sentences(result))
+    assert all("that is the maximum load, and the SUT may forward more." in text for text in sentences(result))
 
 
 def test_a_message_begins_with_the_sentences_and_a_failed_result_has_none():

@@ -7,6 +7,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from checker import faults
@@ -17,7 +18,7 @@ from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, SearchGoal, SearchResult
 from lossratio.mlrsearch.stages import targets_of
 from lossratio.trials.trial import TrialInput, TrialResult
-from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS, PEER
+from lossratio_study.algorithms import ALGORITHMS, ALONE, EARLY, OURS, PEER, Algorithm, search_with_ours
 from lossratio_study.families import Inconstant
 from lossratio_study.outcome import MOST_TRIALS
 from lossratio_study.peer import why_not_installed
@@ -151,6 +152,13 @@ inconstant = st.builds(
 )
 
 
+ALONE_TOO = {
+    OURS: ALONE,
+    EARLY: Algorithm(EARLY, partial(search_with_ours, early_verdict=True, memory_rest=0.0), early_verdict=True),
+}
+"""The searches without the question after a rest, which asks some loads again."""
+
+
 @pytest.mark.long
 @pytest.mark.skipif(why_not_installed() is not None, reason=str(why_not_installed()))
 @pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
@@ -170,7 +178,7 @@ def test_a_search_of_an_inconstant_sut_takes_at_most_three_times_the_trials_of_t
     algorithm, goals, sut
 ):
     subject = Subject("hard", 0, sut, MIN, MAX)
-    ours = ALGORITHMS[algorithm].search(GOAL_SETS[goals], subject, subject.measurer(Overhead(0.0)))
+    ours = ALONE_TOO[algorithm].search(GOAL_SETS[goals], subject, subject.measurer(Overhead(0.0)))
     assert faults(ours.result, ours.trials, min_load=MIN, max_load=MAX) == ()
     assert IrregularReason.STALLED not in {goal_result.reason for goal_result in ours.result.values()}
     needed = trials_needed(GOAL_SETS[goals])

@@ -82,7 +82,7 @@ def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
 def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
     good = throughput_of([counted_trial(MAX_LOAD)] * 21, origin=LoadOrigin.LINK)
     first, *lines = lines_of(good)
-    assert first.endswith("without loss; that is the maximum load, so the device may forward more.")
+    assert first.endswith("without loss; that is the maximum load, and the SUT may forward more.")
     assert lines[0].endswith("irregular: the maximum load is a lower bound")
     assert lines[1].endswith("(the maximum load)")
     # A load that meets the goal is no upper bound, on no surface.

@@ -49,6 +49,8 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     assert again["test"].pop("long_name") is None
     # And late frames are with the trial that sent them, and those of earlier ones are counted apart.
     assert all(way.pop("earlier_late_frames") == [] for trial in again["trials"] for way in trial["directions"])
+    # And each direction says how many connections each pass left.
+    assert all(way.pop("left_frames") == [] for trial in again["trials"] for way in trial["directions"])
     # And each direction says which fields came back changed.
     assert all(way.pop("changed_fields") == [] for trial in again["trials"] for way in trial["directions"])
     assert {trial.pop("late_frames") for trial in again["trials"]} <= {0}
@@ -61,10 +63,12 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     assert {direction.pop("load_ratio") for direction in directions} <= {1.0}
     # And soak tests have more of what was inferred.
     if found := again.get("critical_load"):
-        assert {found.pop(name) for name in ("median", "guard", "csit", "variation")} == {None}
+        unknown = ("median", "guard", "csit", "variation", "verified", "rarest_s", "doubt")
+        assert {found.pop(name) for name in unknown} == {None}
+        assert found.pop("process") == []
         assert found.pop("stopping_factor") == 1.0
         newer = ("replicates_chi_squared", "replicates_freedom", "described_below_fps", "heavy_tails_ratio")
-        assert {found["fit"].pop(name) for name in newer} == {None}
+        assert {found["fit"].pop(name) for name in (*newer, "scatter", "batch_frames")} == {None}
         assert {point.pop("median_per_interface_fps") for point in found["history"]} == {None}
         assert {function.pop(name) for function in found["functions"] for name in INFERRED} == {None}
     latencies = [direction for at_load in again.get("latency", ()) for direction in at_load["directions"]]

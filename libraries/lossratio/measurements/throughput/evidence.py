@@ -371,6 +371,28 @@ def is_generators_limit(reason: str | None) -> bool:
     return reason is not None and reason.startswith(GENERATOR_LIMIT)
 
 
+def is_bound_of_others(
+    trials: Iterable[results.Trial], bound: Rate | None, loss_ratio: float
+) -> bool:
+    """Whether most trials at an upper bound that lost too much did so by frames that the SUT did not lose.
+
+    Args:
+        trials: The trials of the search.
+        bound: The upper bound; None: there is none.
+        loss_ratio: The loss ratio of the goal.
+    """
+    if bound is None:
+        return False
+    at_bound = [
+        trial.as_result()
+        for trial in trials
+        if trial.is_evidence and trial.load_per_interface_fps == bound.per_interface_fps
+    ]
+    failed = [trial for trial in at_bound if trial.loss_ratio > loss_ratio]
+    by_others = [trial for trial in failed if sut_loss_ratio(trial) <= loss_ratio]
+    return 2 * len(by_others) > len(failed)
+
+
 def _is_generator_limit(
     result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin
 ) -> bool:

@@ -21,7 +21,7 @@ def sentences(result: GoalsResult) -> Iterator[str]:
 
         found = _found(report, lower, result.trials, frames)
         if lower == result.max_load.rate:
-            yield f"{found}; that is the maximum load, so the device may forward more."
+            yield f"{found}; that is the maximum load, and the SUT may forward more."
         elif upper is None or not report.result.regular:
             yield f"{found}; the limit is not proved: {report.result.reason}."
         else:

@@ -22,6 +22,7 @@ from lossratio.measurements.telemetry import telemetry_doubts
 from lossratio.measurements.throughput.evidence import (
     EARLY_VERDICT,
     bounds_history,
+    is_bound_of_others,
     is_generators_limit,
     level_in_words,
     rest_answers_in,
@@ -221,7 +222,10 @@ class ThroughputView(View[GoalsResult]):
                 value = found.conditional_throughput
                 is_max_load = reason == limits.MAX_LOAD_IS_LOWER_BOUND.value
                 is_min_load = reason == limits.MIN_LOAD_IS_UPPER_BOUND.value
+                upper = report.bounds[1]
+                of_others = is_bound_of_others(result.trials, upper, report.goal.loss_ratio)
 
+                # Record: the finding of a goal.
                 yield Finding(
                     result,
                     name,
@@ -231,6 +235,7 @@ class ThroughputView(View[GoalsResult]):
                     *report.bounds,
                     is_at_limit=is_max_load or is_generators_limit(reason),
                     is_too_slow=value is None and is_min_load,
+                    is_bound_of_others=of_others,
                     resolution=report.goal.width_ratio,
                 )
 
