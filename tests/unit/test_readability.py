@@ -33,7 +33,7 @@ MOST_NODES = 43
 MOST_IN_A_ROW = 15
 """Nodes of a row of a table, or of a field of a record."""
 LEFT = {
-    PACKAGE: {"plrsearch": 9, "traffic": 5},
+    PACKAGE: {"plrsearch": 9},
     LABORATORY: {
         "command.py": 1,
         "families.py": 3,

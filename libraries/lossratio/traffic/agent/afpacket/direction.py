@@ -155,14 +155,17 @@ class ActiveDirection:
         sent = progress.sent
         unsent = progress.unsent
         usual = int(BATCH * rate) + 2
+        received = self._returns.arrived()
+        kept = max(0, progress.longest_burst - usual)
+        dropped = now[sink].receive_drops - before[sink].receive_drops
 
         return SoFar(
             whole=lookout.whole[self.name],
             sent=sent,
             unsent=unsent,
-            received=self._returns.arrived(),
+            received=received,
             in_flight=lookout.watch.in_flight * rate,
-            of_generator=max(0, progress.longest_burst - usual) + now[sink].receive_drops - before[sink].receive_drops,
+            of_generator=kept + dropped,
         )
 
     def count(self) -> int:
@@ -217,6 +220,12 @@ class ActiveDirection:
 
         late, copies = self._returns.late_of_earlier()
         self._returns.end(load_frames, received)
+        foreign = self._foreign.read() + copies
+        examination = None
+        if self._examiner is not None and self._is_examined:
+            examination = self._examiner.examine(report.first, load_frames)
+
+        # Record: the counters as the library reads them.
         counters = {
             "name": self.name,
             "intended_frames": sent.intended + broadcasts,
@@ -226,13 +235,11 @@ class ActiveDirection:
             "generator_drop_frames": after[sink].receive_drops - before[sink].receive_drops,
             "late_frames": sum(late[:1]) + self._late_probes,
             "earlier_late_frames": late[1:],
-            "foreign_frames": self._foreign.read() + copies,
+            "foreign_frames": foreign,
             "elapsed_s": sent.elapsed,
             "lateness_s": sent.worst_lateness,
             "load_ratio": self.load(1.0),
-            "examination": self._examiner.examine(report.first, load_frames)
-            if self._examiner is not None and self._is_examined
-            else None,
+            "examination": examination,
         }
         if report.batches is None:
             return counters

@@ -107,14 +107,16 @@ class ActiveDirection:
         unsent = sum(part.unsent for part in parts)
         # A sender that loses its processor keeps the frames of a batch, which count as sent already.
         kept = sum(self._senders[stream.sender].batch for stream in self.streams)
+        received = self.arrived()
+        dropped = now[sink].receive_drops - self._ports.before[sink].receive_drops
 
         return SoFar(
             whole=lookout.whole[self.name],
             sent=sent,
             unsent=unsent,
-            received=self.arrived(),
+            received=received,
             in_flight=lookout.watch.in_flight * lookout.rates[self.name] + kept,
-            of_generator=self._refused(now) + now[sink].receive_drops - self._ports.before[sink].receive_drops,
+            of_generator=self._refused(now) + dropped,
         )
 
     def count(self) -> None:
@@ -139,6 +141,7 @@ class ActiveDirection:
         late, copies = self._returns.late_of_earlier()
         self._returns.end(sent, received.arrived)
 
+        # Record: the counters as the library reads them.
         return {
             "name": self.name,
             "intended_frames": due if intended is None else intended,
@@ -174,16 +177,15 @@ class ActiveDirection:
         if not received.intact or received.latency_least is None:
             return {**answer, "error": f"None of {sent} frames came back intact."}
 
+        filled = histogram.filled(received.histogram, received.latency_least, received.latency_most)
+        # Record: the latency as the library reads it.
         return {
             **answer,
             "least_us": received.latency_least / _MICROSECOND,
             "mean_us": received.latency_sum / received.intact / _MICROSECOND,
             "most_us": received.latency_most / _MICROSECOND,
             "jitter_us": received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
-            "histogram": [
-                [value / _MICROSECOND, count]
-                for value, count in histogram.filled(received.histogram, received.latency_least, received.latency_most)
-            ],
+            "histogram": [[value / _MICROSECOND, count] for value, count in filled],
         }
 
     def course(self, start: int, counters: Message) -> Message:
