@@ -163,7 +163,7 @@ def study(
     usual_seeds = FULL_SEEDS if full else QUICK_SEEDS
     usual_repeats = FULL_REPEATS if full else QUICK_REPEATS
 
-    # What was asked for, or else what is usual.
+    # Record: what was asked for, or else what is usual.
     plan = Study(
         family_set=family_set,
         families=families or tuple(known),

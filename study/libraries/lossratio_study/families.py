@@ -160,31 +160,30 @@ def _jittery_smooth_knee(draw: Draw, max_load: float, overload: Overload) -> Sut
     return Series((jitter, simulation.SmoothKnee(mrr, mrr * log_uniform(draw, 0.001, 0.01))))
 
 
-# A table: name, group and shape of each family.
+# Table: name, group and shape of each family.
+_FAMILIES: tuple[tuple[str, str, Make], ...] = (
+    ("sharp knee", "quiet", sharp_knee(CAPACITY)),
+    ("collapse", "quiet", overloaded(sharp_knee(CAPACITY), drop_cost=(0.5, 0.9), dip=(0.05, 0.3))),
+    ("policer", "quiet", policer(CAPACITY, (1e-4, 0.02))),
+    ("buffer", "quiet", buffer(CAPACITY, (1e-4, 0.02))),
+    ("slight jitter", "jittery", spectrum(CAPACITY, (0.0005, 0.003))),
+    ("jitter", "jittery", spectrum(CAPACITY, (0.003, 0.01))),
+    ("jittery collapse", "jittery", overloaded(spectrum(CAPACITY, (0.001, 0.005)), (0.3, 0.8), (0.0, 0.2))),
+    ("slow tail", "mix", _slow_tail),
+    ("smooth knee", "mix", smooth_knee(CAPACITY, (0.002, 0.02))),
+    ("smooth knee erf", "mix", smooth_knee(CAPACITY, (0.005, 0.03), "erf")),
+    ("fast flicker", "mix", two_states(CAPACITY, (0.003, 0.03), (0.5, 5.0), (0.1, 1.0))),
+    ("slow flicker", "mix", two_states(CAPACITY, (0.003, 0.05), (20.0, 100.0), (5.0, 50.0))),
+    ("background loss", "mix", background_loss(CAPACITY, (0.0003, 0.015))),
+    ("stalls", "mix", _stalls),
+    ("collapsing stalls", "mix", overloaded(_stalls, (0.3, 0.8), (0.0, 0.2))),
+    ("noisy worker", "mix", _noisy_worker),
+    ("jittery smooth knee", "mix", _jittery_smooth_knee),
+    ("drift", "mix", drift(CAPACITY, (1e-6, 3e-5), (-1.0, 1.0))),
+)
+
 FAMILIES: Mapping[str, Family] = named(
-    *(
-        Family(name, group, make, MAX_LOADS, MIN_LOAD)
-        for name, group, make in (
-            ("sharp knee", "quiet", sharp_knee(CAPACITY)),
-            ("collapse", "quiet", overloaded(sharp_knee(CAPACITY), drop_cost=(0.5, 0.9), dip=(0.05, 0.3))),
-            ("policer", "quiet", policer(CAPACITY, (1e-4, 0.02))),
-            ("buffer", "quiet", buffer(CAPACITY, (1e-4, 0.02))),
-            ("slight jitter", "jittery", spectrum(CAPACITY, (0.0005, 0.003))),
-            ("jitter", "jittery", spectrum(CAPACITY, (0.003, 0.01))),
-            ("jittery collapse", "jittery", overloaded(spectrum(CAPACITY, (0.001, 0.005)), (0.3, 0.8), (0.0, 0.2))),
-            ("slow tail", "mix", _slow_tail),
-            ("smooth knee", "mix", smooth_knee(CAPACITY, (0.002, 0.02))),
-            ("smooth knee erf", "mix", smooth_knee(CAPACITY, (0.005, 0.03), "erf")),
-            ("fast flicker", "mix", two_states(CAPACITY, (0.003, 0.03), (0.5, 5.0), (0.1, 1.0))),
-            ("slow flicker", "mix", two_states(CAPACITY, (0.003, 0.05), (20.0, 100.0), (5.0, 50.0))),
-            ("background loss", "mix", background_loss(CAPACITY, (0.0003, 0.015))),
-            ("stalls", "mix", _stalls),
-            ("collapsing stalls", "mix", overloaded(_stalls, (0.3, 0.8), (0.0, 0.2))),
-            ("noisy worker", "mix", _noisy_worker),
-            ("jittery smooth knee", "mix", _jittery_smooth_knee),
-            ("drift", "mix", drift(CAPACITY, (1e-6, 3e-5), (-1.0, 1.0))),
-        )
-    )
+    *(Family(name, group, make, MAX_LOADS, MIN_LOAD) for name, group, make in _FAMILIES)
 )
 """All families by name."""
 
@@ -208,36 +207,33 @@ def _two_workers(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return Series((first, second))
 
 
-# A table, as above.
+_HELD_OUT_LOADS = (148_809.5, 1_488_095.0, 8_127_438.0, 59_523_810.0)
+"""64-byte frames on 100 Mbit/s, 1 and 40 Gbit/s, and 1518-byte frames on 100 Gbit/s."""
+
+# Table: as above.
+_HELD_OUT_FAMILIES: tuple[tuple[str, str, Make], ...] = (
+    ("plain knee", "quiet", sharp_knee(HELD_OUT_CAPACITY)),
+    ("cliff", "quiet", overloaded(sharp_knee(HELD_OUT_CAPACITY), dip=(0.2, 0.7))),
+    ("long burst", "quiet", policer(HELD_OUT_CAPACITY, (0.02, 0.2))),
+    ("large buffer", "quiet", buffer(HELD_OUT_CAPACITY, (0.02, 0.2))),
+    ("strong jitter", "jittery", spectrum(HELD_OUT_CAPACITY, (0.008, 0.025))),
+    ("outliers", "jittery", spectrum(HELD_OUT_CAPACITY, (0.0003, 0.002), (0.01, 0.1), (0.03, 0.3))),
+    ("jitter and outliers", "mix", _jitter_and_outliers),
+    ("jittery cliff", "jittery", overloaded(spectrum(HELD_OUT_CAPACITY, (0.001, 0.01)), (0.0, 0.2), (0.1, 0.5))),
+    ("wide knee", "mix", smooth_knee(HELD_OUT_CAPACITY, (0.01, 0.04))),
+    ("narrow erf knee", "mix", smooth_knee(HELD_OUT_CAPACITY, (0.001, 0.01), "erf")),
+    ("noisy neighbour", "mix", two_states(HELD_OUT_CAPACITY, (0.01, 0.1), (2.0, 30.0), (0.4, 4.0))),
+    ("energy modes", "mix", _energy_modes),
+    ("collapsing modes", "mix", overloaded(_energy_modes, (0.4, 0.9), (0.0, 0.1))),
+    ("random loss", "mix", background_loss(HELD_OUT_CAPACITY, (0.0001, 0.02))),
+    ("queued stalls", "mix", stalls(HELD_OUT_CAPACITY, (50.0, 500.0), (1e-4, 5e-3), queued_share=(0.0, 2.0))),
+    ("lossy worker", "mix", _lossy_worker),
+    ("two workers", "mix", _two_workers),
+    ("warming up", "mix", drift(HELD_OUT_CAPACITY, (2e-6, 2e-5), (-1.0,))),
+)
+
 HELD_OUT_FAMILIES: Mapping[str, Family] = named(
-    *(
-        # 64-byte frames on 100 Mbit/s, 1 and 40 Gbit/s, and 1518-byte frames on 100 Gbit/s.
-        Family(name, group, make, (148_809.5, 1_488_095.0, 8_127_438.0, 59_523_810.0), 300.0)
-        for name, group, make in (
-            ("plain knee", "quiet", sharp_knee(HELD_OUT_CAPACITY)),
-            ("cliff", "quiet", overloaded(sharp_knee(HELD_OUT_CAPACITY), dip=(0.2, 0.7))),
-            ("long burst", "quiet", policer(HELD_OUT_CAPACITY, (0.02, 0.2))),
-            ("large buffer", "quiet", buffer(HELD_OUT_CAPACITY, (0.02, 0.2))),
-            ("strong jitter", "jittery", spectrum(HELD_OUT_CAPACITY, (0.008, 0.025))),
-            ("outliers", "jittery", spectrum(HELD_OUT_CAPACITY, (0.0003, 0.002), (0.01, 0.1), (0.03, 0.3))),
-            ("jitter and outliers", "mix", _jitter_and_outliers),
-            (
-                "jittery cliff",
-                "jittery",
-                overloaded(spectrum(HELD_OUT_CAPACITY, (0.001, 0.01)), (0.0, 0.2), (0.1, 0.5)),
-            ),
-            ("wide knee", "mix", smooth_knee(HELD_OUT_CAPACITY, (0.01, 0.04))),
-            ("narrow erf knee", "mix", smooth_knee(HELD_OUT_CAPACITY, (0.001, 0.01), "erf")),
-            ("noisy neighbour", "mix", two_states(HELD_OUT_CAPACITY, (0.01, 0.1), (2.0, 30.0), (0.4, 4.0))),
-            ("energy modes", "mix", _energy_modes),
-            ("collapsing modes", "mix", overloaded(_energy_modes, (0.4, 0.9), (0.0, 0.1))),
-            ("random loss", "mix", background_loss(HELD_OUT_CAPACITY, (0.0001, 0.02))),
-            ("queued stalls", "mix", stalls(HELD_OUT_CAPACITY, (50.0, 500.0), (1e-4, 5e-3), queued_share=(0.0, 2.0))),
-            ("lossy worker", "mix", _lossy_worker),
-            ("two workers", "mix", _two_workers),
-            ("warming up", "mix", drift(HELD_OUT_CAPACITY, (2e-6, 2e-5), (-1.0,))),
-        )
-    )
+    *(Family(name, group, make, _HELD_OUT_LOADS, 300.0) for name, group, make in _HELD_OUT_FAMILIES)
 )
 """All held-out families by name."""
 
@@ -336,7 +332,7 @@ def _dead(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return Inconstant(max_load * draw.uniform(0.5, 1.0), share=1.0)
 
 
-# A table, as above, with the loads of each family.
+# Table: as above, with the loads of each family.
 HARD_FAMILIES: Mapping[str, Family] = named(
     Family("dead", "quiet", _dead, MAX_LOADS, MIN_LOAD),
     Family("always lossy", "quiet", _inconstant(share=(0.001, 0.5)), MAX_LOADS, MIN_LOAD),

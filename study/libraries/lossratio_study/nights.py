@@ -88,7 +88,7 @@ def scaled(subject: Subject, factor: float) -> Subject:
     return replace(subject, sut=Scaled(subject.sut, factor))
 
 
-# A table: each change on a line.
+# Table: each change on a line.
 CHANGES: Mapping[str, Change] = named(
     Change("unchanged"),
     Change("up to 5 %", partial(_up_to, change=0.05)),

@@ -90,7 +90,7 @@ class _Row:
         return f"{int(self.searches.regular.sum())} of {len(self.searches)}"
 
 
-# A table: each column on a line.
+# Table: each column on a line.
 _COLUMNS: tuple[Column[_Row], ...] = (
     test_column(_Row),
     Column("goal", attrgetter("goals")),

@@ -27,7 +27,7 @@ NEARLY = 0.15
 LOST = 0.02
 """The share of frames that a lossy trial loses beyond the goal's loss ratio."""
 
-# A table: each goal on a line.
+# Table: each goal on a line.
 PROMISES: tuple[SequentialGoal, ...] = (
     SequentialGoal(0.0, 0.5, name="half, indifference 0.2"),
     SequentialGoal(0.0, 0.5, width=0.02, indifference=0.1, error=0.2, name="half, indifference 0.1"),

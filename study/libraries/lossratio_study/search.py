@@ -55,7 +55,7 @@ def _csit(loss_ratio: float) -> SearchGoal:
         return SearchGoal(loss_ratio, 0.5, 1.0, 21.0, 0.005, 1.0, name=f"loss {loss_ratio * 100:g} %")
 
 
-# A table: each set on a line.
+# Table: each set on a line.
 GOAL_SETS: Mapping[str, GoalSet] = named(
     GoalSet("G1", "NDR and PDR of CSIT", (NDR, PDR)),
     GoalSet("G2", "RFC 2544", (RFC2544,)),
@@ -189,7 +189,7 @@ def rows_of(
 
     for number, goal in enumerate(goal_set.goals):
         goal_result = GoalResult(goal, False, None, None, None) if outcome is None else outcome.result[goal]
-        # A row of a table: each field on a line.
+        # Record: each field on a line.
         yield Row(
             goal_set=goal_set.name,
             family=subject.family,

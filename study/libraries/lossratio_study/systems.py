@@ -51,7 +51,7 @@ _RFC_9971 = "RFC 9971"
 _CSIT = "FD.io CSIT's test methodology, MLRsearch"
 _OLDER = (OUR_SEARCH, HERE / "older")
 
-# A table: each system on a line.
+# Table: each system on a line.
 SYSTEMS: Mapping[str, System] = named(
     System(ALGORITHMS[OURS], _RFC_9971, (OUR_SEARCH,)),
     System(ALGORITHMS[EARLY], f"{_RFC_9971}, with early verdicts", (OUR_SEARCH,)),

@@ -229,6 +229,11 @@ class GuardStatement(Observed):
             if missing is not None and bounds.trials:
                 missing = max(missing, missing_trials * bounds.frames / bounds.trials)
 
+        largest_burst = None
+        if verdict is Verdict.VERIFIED:
+            largest_burst = bounds.largest_burst(target)
+
+        # Record: the statement.
         return cls(
             verdict=verdict,
             load_per_interface_fps=loads[0],
@@ -241,9 +246,7 @@ class GuardStatement(Observed):
             most_loss_ratio=bounds.most,
             extrapolation_factor=bounds.most / target,
             lossy_trials=bounds.lossy,
-            largest_burst_frames=bounds.largest_burst(target)
-            if verdict is Verdict.VERIFIED
-            else None,
+            largest_burst_frames=largest_burst,
             unseen_burst_trials=unseen,
             missing_frames=None if missing is None else math.ceil(missing),
             missing_trials=missing_trials,

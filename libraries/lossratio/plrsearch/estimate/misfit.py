@@ -85,12 +85,15 @@ def check(description: Description) -> Misfit:
         if stated is not LikelihoodName.VARYING:
             chi_squared = _chi_squared(description)
 
+    per_trial = None
+    if len(chi_squared) >= _ENOUGH:
+        per_trial = float(chi_squared.mean())
+
+    # Record: what the trials say about the model.
     return Misfit(
         reasons=(*_reasons(description, chi_squared),),
         fit=FitCheck(
-            chi_squared_per_trial=float(chi_squared.mean())
-            if len(chi_squared) >= _ENOUGH
-            else None,
+            chi_squared_per_trial=per_trial,
             function_distance_stdevs=distance,
             drift_ratio=None,
             drift_stdev_ratio=None,

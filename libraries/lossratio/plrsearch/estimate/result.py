@@ -285,27 +285,18 @@ class CriticalLoadEstimate:
             target = format_target(self.question.target_loss_ratio)
             return f"The target loss ratio {target} is beyond the trials: {self.guard}."
 
-        sentences = [
-            f"The critical load is {relation} the {name} load, {load:,.10g} frames/s, with probability {share:.3g}."
-            for applies, relation, name, load, share in (
-                (
-                    self.is_at_least_max_load,
-                    "at least",
-                    "maximum",
-                    self.question.max_load,
-                    self.combined.p_at_max,
-                ),
-                (
-                    self.is_at_most_min_load,
-                    "at most",
-                    "minimum",
-                    self.question.min_load,
-                    self.combined.p_at_min,
-                ),
-            )
-            if applies
-        ]
+        sentences = []
+        if self.is_at_least_max_load:
+            limit = f"at least the maximum load, {self.question.max_load:,.10g} frames/s"
+            sentences.append(_limit_in_words(limit, self.combined.p_at_max))
+        if self.is_at_most_min_load:
+            limit = f"at most the minimum load, {self.question.min_load:,.10g} frames/s"
+            sentences.append(_limit_in_words(limit, self.combined.p_at_min))
         return " ".join(sentences) or None
+
+
+def _limit_in_words(limit: str, probability: float) -> str:
+    return f"The critical load is {limit}, with probability {probability:.3g}."
 
 
 def estimate(

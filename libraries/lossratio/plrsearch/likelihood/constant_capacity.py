@@ -112,11 +112,10 @@ class GeometricLikelihood(Likelihood):
 
     def _value(self, log_rate: Array) -> Array:
         log_mean = log_rate + self._log_exposure
-        return -(
-            np.log1p(np.exp(-np.abs(log_mean))) @ self._both
-            + np.maximum(-log_mean, 0.0) @ self.groups.lost
-            + np.maximum(log_mean, 0.0) @ self.trials
-        )
+        near = np.log1p(np.exp(-np.abs(log_mean))) @ self._both
+        below = np.maximum(-log_mean, 0.0) @ self.groups.lost
+        above = np.maximum(log_mean, 0.0) @ self.trials
+        return -(near + below + above)
 
     def score(self, function: FittingFunction, mrr: Array, spread: Array) -> Score:
         """See `Likelihood.score`."""
@@ -149,6 +148,7 @@ def _log_probability_at_group_means(counts: TrialCounts) -> float:
 
 def log_poisson_at_mean(lost: Array) -> Array:
     """Log probability of a positive count whose mean it is, by Stirling's series where the terms would cancel."""
+    # Formula: Stirling's series.
     stirling = (
         -0.5 * np.log(2 * np.pi * lost)
         - 1 / (12 * lost)

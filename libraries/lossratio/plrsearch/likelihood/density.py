@@ -97,10 +97,13 @@ class RowDensity:
         """`log_density`, its derivative with respect to log m, and about its negative second derivative."""
         pieces = self._in_pieces(self.model.likelihood.score, log_mrr, which)
         mrr = np.exp(log_mrr)
+        value = np.concatenate([part.value for part in pieces])
+        slope = np.concatenate([part.slope for part in pieces])
+        information = np.concatenate([part.information for part in pieces])
         return Score(
-            np.concatenate([part.value for part in pieces]) + self.model.prior.log_density(log_mrr),
-            np.concatenate([part.slope for part in pieces]) * mrr + self.model.prior.slope(log_mrr),
-            np.concatenate([part.information for part in pieces]) * mrr * mrr + 0.1,
+            value + self.model.prior.log_density(log_mrr),
+            slope * mrr + self.model.prior.slope(log_mrr),
+            information * mrr * mrr + 0.1,
         )
 
     def critical_loads(self, question: CriticalLoadQuestion, log_mrr: Array) -> Array:

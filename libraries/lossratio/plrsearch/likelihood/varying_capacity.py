@@ -99,6 +99,7 @@ class VaryingCapacityLikelihood:
             known.update(zip(new, zip(found.place, found.width, strict=True), strict=True))
 
         t = at - first
+        # Formula: Lagrange's cubics through four neighbours.
         cubics = (
             -t * (t - 1) * (t - 2) / 6,
             (t * t - 1) * (t - 2) / 2,

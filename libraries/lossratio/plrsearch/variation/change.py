@@ -91,6 +91,7 @@ def _first(counts: TrialCounts) -> tuple[int, bool] | None:
 def _chance(together: NDArray[np.int_], drawn: NDArray[np.int_], number: int) -> Array:
     """About the probability of so many, or more, among those drawn that are of as many special ones; 1 if usual."""
     log_choose = scipy.special.gammaln
+    # Formula: the logarithm of a hypergeometric probability.
     parts = (
         2.0 * (log_choose(drawn + 1.0) + log_choose(number - drawn + 1.0))
         - log_choose(together + 1.0)
