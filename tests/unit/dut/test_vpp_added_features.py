@@ -156,7 +156,7 @@ def test_two_packages_with_one_option_are_told_apart(install_package):
 
 
 def test_every_method_of_a_feature_is_in_the_table():
-    table = TEXT.partition("| name | what it says |")[2]
+    table = TEXT.partition("| name | what it declares |")[2]
     said = {
         name for row in re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
     }
