@@ -30,7 +30,7 @@ from lossratio.topology import (
     load_topology,
 )
 from lossratio.traffic import load_profile, profile_names
-from lossratio.traffic.headers import AddressRange, Headers, Ipv4, Ipv6, PortHeader, VlanTag, Vxlan
+from lossratio.traffic.headers import AddressRange, Headers, Ipv4, Ipv6, MplsLabel, PortHeader, VlanTag, Vxlan
 from lossratio.traffic.profile import ProfileFile, Reverse
 
 ROOT = Path(__file__).parents[2]
@@ -102,15 +102,23 @@ def test_the_example_suites_pass_on_the_simulated_testbed(tmp_path):
 
 
 def test_the_example_traffic_profile_is_usable(tmp_path):
-    example, trunk = blocks(DOCS / "reference" / "traffic-profiles.md", "yaml")
+    example, trunk, *others = blocks(DOCS / "reference" / "traffic-profiles.md", "yaml")
     (tmp_path / "trunk.yaml").write_text(trunk)
-    assert load_profile(tmp_path / "trunk.yaml", frame_size=64).tag_growth == (-4, 4)
+    assert load_profile(tmp_path / "trunk.yaml", frame_size=64).growth == (-4, 4)
     (tmp_path / "mine.yaml").write_text(example)
     profile = load_profile(tmp_path / "mine.yaml", frame_size="downloads")
     assert (profile.load_factor, profile.flows) == (1.4, 5000)
+    growths = {}
+    for number, other in enumerate(others):
+        (tmp_path / f"{number}.yaml").write_text(other)
+        read = load_profile(tmp_path / f"{number}.yaml", frame_size=128)
+        growths[read.name] = read.growth
+    assert growths == {"voice-gateway": (0, 0), "mpls-edge": (4, -4), "vxlan-edge": (50, -50)}
 
 
-@pytest.mark.parametrize("model", [ProfileFile, Headers, Ipv4, Ipv6, PortHeader, Vxlan, Reverse, VlanTag, AddressRange])
+@pytest.mark.parametrize(
+    "model", [ProfileFile, Headers, MplsLabel, Ipv4, Ipv6, PortHeader, Vxlan, Reverse, VlanTag, AddressRange]
+)
 def test_the_reference_of_traffic_profiles_names_every_field(model):
     text = (DOCS / "reference" / "traffic-profiles.md").read_text()
     assert {field for field in model.model_fields if f"`{field}`" not in text} == set()

@@ -195,10 +195,7 @@ def _make_configurations(
         configuration = traffic.make_configuration(profile, pairs, settle_time=0.0, sides=sides)
         room = max(traffic.smallest_probe(direction) for direction in configuration.directions)
         whole = max(*profile.size_weights, room)
-        sized = (
-            replace(each, frames=replace(each.frames, sizes=((whole, 1),)))
-            for each in configuration.directions
-        )
+        sized = (each.of_size(whole) for each in configuration.directions)
         configurations[whole] = replace(configuration, directions=tuple(sized))
 
     return dict(sorted(configurations.items()))
@@ -225,7 +222,7 @@ class _Probe:
         self.by_name = {end.name: end for end in self.ends}
         self.seen = {end.name: _Seen() for end in self.ends}
         self.destinations = {end.name: self.by_name[end.peer].mac for end in self.ends}
-        self._sent: dict[tuple[int, int], tuple[Direction, bytes]] = {}
+        self._sent: dict[tuple[int, int], tuple[Direction, traffic.MarkedFrame]] = {}
 
     def send_from(
         self, ends: Sequence[_End], configuration: Configuration, count: int
@@ -244,7 +241,7 @@ class _Probe:
                     direction, end.mac, destination, end.number, self._next_number
                 )
                 self._sent[end.number, self._next_number] = (direction, frame)
-                sends.append((end.interface, frame))
+                sends.append((end.interface, frame.sent))
                 numbers[end.name].append(self._next_number)
 
         self.send(sends, _WAIT_SECONDS, configuration)
@@ -292,7 +289,7 @@ class _Probe:
                 mac = traffic.mac_bytes(self.by_name[name].mac)
                 direction, frame = self._sent[mark]
                 for change in traffic.changed_fields(
-                    direction, frame, arrival.head, mac, arrival.length
+                    direction, frame.wanted, arrival.head, mac, arrival.length, frame.sent
                 ):
                     seen.changes.setdefault(change.name, change)
 
@@ -529,13 +526,12 @@ class _Cabling:
 
     def _check_tags(self, configuration: Configuration) -> None:
         """Whether frames came out with the tags that the other direction has."""
-        sent = {
-            each.transmit: traffic.vlans_of(bytes.fromhex(each.frames.header))
-            for each in configuration.directions
-        }
         for end in self._probe.ends:
-            wanted = sent[self._probe.by_name[end.peer].interface]
-            own = sent[end.interface]
+            direction = next(
+                each for each in configuration.directions if each.transmit == end.interface
+            )
+            own = traffic.vlans_of(bytes.fromhex(direction.frames.header))
+            wanted = traffic.vlans_of(bytes.fromhex(direction.arriving.header))
             for vlans in sorted(self._probe.seen[end.name].vlans.get(end.peer, set())):
                 if vlans == wanted:
                     continue
@@ -546,8 +542,9 @@ class _Cabling:
                     else f"frames are sent {_in_vlans(own)} and come out {_in_vlans(vlans)}"
                 )
                 self._problems.append(
-                    f"{end.name} > {end.peer}: {what}, and the profile's other direction is "
-                    f"{_in_vlans(wanted)}. Look at the mode of the ports (trunk or access), or at the profile's tags."
+                    f"{end.name} > {end.peer}: {what}, and the profile expects them "
+                    f"{_in_vlans(wanted)} there. Look at the mode of the ports (trunk or access), or at the profile's "
+                    "tags."
                 )
 
     def _check_fields(self) -> None:

@@ -1,7 +1,7 @@
 """Checks before a measurement that frames get through the path, and finds the hop that loses them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from lossratio.dut import Dut, DutCounters, DutOptions
@@ -16,6 +16,7 @@ from lossratio.traffic import (
     Configuration,
     DeadPathError,
     FieldChange,
+    MarkedFrame,
     Marker,
     changed_fields,
     check_path,
@@ -150,18 +151,18 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
         for direction in checked.configuration.directions
         if direction.transmit in macs and direction.receive in macs
     ]
-    frames: dict[tuple[int, int], bytes] = {}
+    frames: dict[tuple[int, int], MarkedFrame] = {}
     sends: list[tuple[str, bytes]] = []
 
     for place, direction in enumerate(directions):
         source = direction.source_mac or macs[direction.transmit]
         destination = direction.destination_mac or macs[direction.receive]
-        sized = replace(direction, frames=with_room(direction.frames))
+        sized = with_room(direction)
         step = max(1, direction.frames.flows // LOOKED_AT)
         for number in range(LOOKED_AT):
             frame = marker.frame(sized, source, destination, place, number, flow=number * step)
             frames[place, number] = frame
-            sends.append((direction.transmit, frame))
+            sends.append((direction.transmit, frame.sent))
 
     if not sends:
         return {}
@@ -184,8 +185,9 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
         direction = directions[mark[0]]
         mac = mac_bytes(macs[arrival.port])
         of_direction = changes.setdefault(direction.name, {})
+        frame = frames[mark]
         for change in changed_fields(
-            direction, frames[mark], arrival.head, mac=mac, length=arrival.length
+            direction, frame.wanted, arrival.head, mac=mac, length=arrival.length, sent=frame.sent
         ):
             of_direction.setdefault(change.name, change)
 

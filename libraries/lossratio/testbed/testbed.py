@@ -149,11 +149,11 @@ class TestbedRequest:
         return self.dut.options.growth
 
     def growth_of(self, profile: TrafficProfile) -> tuple[int, int]:
-        """Bytes by which a profile's frames are longer when they come back, also for tags of the other port's VLANs."""
+        """Bytes by which a profile's frames are longer when they come back, also for other headers there."""
         if self.paths[0].is_reflected:
             return self.growth
-        (east, west), (east_tags, west_tags) = self.growth, profile.tag_growth
-        return east + east_tags, west + west_tags
+        (east, west), (east_headers, west_headers) = self.growth, profile.growth
+        return east + east_headers, west + west_headers
 
 
 class TrafficSource(Protocol):

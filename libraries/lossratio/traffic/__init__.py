@@ -47,6 +47,7 @@ from lossratio.traffic.measurer import (
 )
 from lossratio.traffic.probe import (
     Arrival as Arrival,
+    MarkedFrame as MarkedFrame,
     Marker as Marker,
     smallest_probe as smallest_probe,
     vlans_of as vlans_of,

@@ -30,6 +30,7 @@ from lossratio.traffic.agent.xdp.frames import permutation
 from lossratio.traffic.headers import (
     Ethernet,
     Geneve,
+    Headers,
     InnerHeaders,
     Ipv4,
     Ipv6,
@@ -44,6 +45,9 @@ _MAC_ADDRESSES = bytes(12)
 _IPV4_ETHERTYPE = b"\x08\x00"
 _IPV6_ETHERTYPE = b"\x86\xdd"
 _ETHERTYPES = {4: _IPV4_ETHERTYPE, 6: _IPV6_ETHERTYPE}
+_MPLS_ETHERTYPE = b"\x88\x47"
+_LABEL_BYTES = 4
+_IPV4_ADDRESS_BYTES = 4
 _MOST_NEIGHBOURS = 256
 MOST_SPREAD = 1024
 """The most flows that stand for all of them in the check of a path."""
@@ -60,14 +64,30 @@ _TAG_OPTION = bytes([1, 1, 254, 4 + TAG_BYTES + COMPENSATION_BYTES]) + b"LR"
 def frames_spec(direction: TrafficDirection, source: Side, destination: Side) -> FramesSpec:
     """Describes the frames of one direction, from a side's networks to another side's."""
     frame = _Frame(source, source if direction.to_nat else destination, direction.seed)
-    if direction.headers.ethernet is not None:
-        frame.add_macs(direction.headers.ethernet)
-    frame.add_headers(direction.headers, b"" if frame.data else _MAC_ADDRESSES)
-    if direction.headers.tunnel is not None:
-        frame.add_tunnel(direction.headers.tunnel)
-    return replace(
-        frame.spec(tuple(direction.size_weights.items())), any_mac=direction.headers.any_mac
-    )
+    frame.add_all(direction.headers)
+    sizes = tuple(direction.size_weights.items())
+    return replace(frame.spec(sizes), any_mac=direction.headers.any_mac)
+
+
+def received_spec(
+    direction: TrafficDirection, sent: FramesSpec, source: Side, destination: Side
+) -> FramesSpec | None:
+    """The same frames as they come back with the headers that are `received`; None: as they were sent."""
+    headers = direction.received
+    if headers is None:
+        return None
+
+    frame = _Frame(source, source if direction.to_nat else destination, direction.seed)
+    begins_there = headers.tunnel is not None and direction.headers.tunnel is None
+    frame.add_all(headers, begins_tunnel=begins_there)
+    # What is drawn at random is the packet's, and is the same in front of it and behind.
+    seeds = iter([field.seed for field in sent.fields if field.seed is not None])
+    frame.fields = [
+        field if field.seed is None else replace(field, seed=next(seeds)) for field in frame.fields
+    ]
+    longer = direction.growth
+    sizes = tuple((size + longer, weight) for size, weight in sent.sizes)
+    return replace(frame.spec(sizes), any_mac=headers.any_mac, payload_shift=longer)
 
 
 @dataclass(eq=False)
@@ -127,6 +147,14 @@ class _Frame(FrameHeaders):
         self._seed = seed
         self._pseudo_header = (0, 0, 0)
 
+    def add_all(self, headers: Headers, *, begins_tunnel: bool = False) -> None:
+        """All headers of a frame; `begins_tunnel`: a device has put it into its tunnel."""
+        if headers.ethernet is not None:
+            self.add_macs(headers.ethernet)
+        self.add_headers(headers, b"" if self.data else _MAC_ADDRESSES, headers.label_stack)
+        if headers.tunnel is not None:
+            self.add_tunnel(headers.tunnel, of_device=begins_tunnel)
+
     def add_macs(self, ethernet: Ethernet) -> None:
         """MAC addresses of the sides' hosts, which are written over the ports' addresses."""
         for values, side in zip(
@@ -140,13 +168,14 @@ class _Frame(FrameHeaders):
                 self.fields.append(SteppingField(len(self.data), width, number, count))
                 self.data += bytes(width)
 
-    def add_headers(self, headers: InnerHeaders, macs: bytes = _MAC_ADDRESSES) -> None:
+    def add_headers(self, headers: InnerHeaders, macs: bytes, labels: bytes = b"") -> None:
         self.data += macs
         for data, tag in headers.each_tag():
             if tag.is_marked:
                 # Behind the ethertype, in the byte with the highest bits of the VLAN.
                 self.rewritable.append((len(self.data) + 2, len(self.data) + 3))
             self.data += data
+        self._add_ethertype(headers.ip.version, labels)
         if headers.ipv4 is not None:
             self._add_ipv4(headers.ipv4, headers.protocol)
         if headers.ipv6 is not None:
@@ -155,8 +184,11 @@ class _Frame(FrameHeaders):
         if transport is not None:
             self._add_transport(transport)
 
-    def add_tunnel(self, tunnel: Vxlan | Geneve) -> None:
-        """UDP without a checksum, the tunnel's header, and the frame within."""
+    def add_tunnel(self, tunnel: Vxlan | Geneve, *, of_device: bool = False) -> None:
+        """UDP without a checksum, the tunnel's header, and the frame within.
+
+        Of a device that begins the tunnel, all is compared but what is its own choice.
+        """
         start = len(self.data)
         self._add_field(2, tunnel.source_port.first, tunnel.source_port)
         self.data += tunnel.port.to_bytes(2, "big") + bytes(4) + tunnel.start
@@ -165,11 +197,25 @@ class _Frame(FrameHeaders):
 
         if isinstance(tunnel, Vxlan):
             self.data += tunnel.vni.to_bytes(3, "big") + b"\0"
-            # Who ends the tunnel, and begins another one, writes all of this anew.
-            self.rewritable = [(0, len(self.data))]
-            self.addresses = []
-            self.add_headers(tunnel.inner, _inner_mac(destination) + _inner_mac(source))
-            del self.rewritable[1:]
+            if of_device:
+                self._leave_choices(start)
+            else:
+                # Who ends the tunnel, and begins another one, writes all of this anew.
+                self.rewritable = [(0, len(self.data))]
+                self.addresses = []
+
+            outer = [*self.rewritable]
+            place = len(self.data)
+            if tunnel.inner.ethernet is not None:
+                self.add_macs(tunnel.inner.ethernet)
+                self.add_headers(tunnel.inner, b"")
+            else:
+                self.add_headers(tunnel.inner, _inner_mac(destination) + _inner_mac(source))
+            if of_device and tunnel.inner.ethernet is None:
+                # The device routes what it puts into the tunnel.
+                self.rewritable.append((place, place + len(_MAC_ADDRESSES)))
+            else:
+                self.rewritable = outer
             return
 
         self.data += b"\0"
@@ -180,9 +226,36 @@ class _Frame(FrameHeaders):
         self.addresses = []
         self.add_headers(tunnel.inner, _inner_mac(source))
 
+    def _leave_choices(self, start: int) -> None:
+        """Of outer headers, leaves out what whoever begins a tunnel chooses; `start` is where UDP is."""
+        addresses, _, _ = self._pseudo_header
+        if start - addresses == 2 * _IPV4_ADDRESS_BYTES:
+            # The identification, and the flag 'don't fragment'.
+            ip = addresses - 12
+            self.rewritable.append((ip + 4, ip + 7))
+        else:
+            # The flow label.
+            ip = addresses - 8
+            self.rewritable.append((ip + 1, ip + 4))
+
+        # The source port, which is a hash of the flow, and the checksum, which may be zero.
+        self.rewritable += [(start, start + 2), (start + 6, start + 8)]
+
+    def _add_ethertype(self, version: int, labels: bytes) -> None:
+        """The ethertype of IP, or that of MPLS and its labels, whose times to live are counted down."""
+        if not labels:
+            self.data += _ETHERTYPES[version]
+            return
+
+        self.data += _MPLS_ETHERTYPE
+        for _ in range(0, len(labels), _LABEL_BYTES):
+            end = len(self.data) + _LABEL_BYTES
+            self.data += labels[:_LABEL_BYTES]
+            labels = labels[_LABEL_BYTES:]
+            self.rewritable.append((end - 1, end))
+
     def _add_ipv4(self, header: Ipv4, protocol: int) -> None:
         """RFC 791, without options."""
-        self.data += _IPV4_ETHERTYPE
         start = len(self.data)
         self._pseudo_header = (start + 12, start + 20, protocol)
         self.lengths.append(LengthField(start + 2, start))
@@ -192,12 +265,12 @@ class _Frame(FrameHeaders):
         if header.is_marked:
             self.rewritable.append((start + 1, start + 2))
         self.addresses.append((start + 12, start + 20))
-        self.data += bytes([0x45, 0, 0, 0, 0, 0, 0, 0, header.ttl, protocol, 0, 0])
+        marks = header.dscp << 2
+        self.data += bytes([0x45, marks, 0, 0, 0, 0, 0, 0, header.ttl, protocol, 0, 0])
         self._add_addresses(header)
 
     def _add_ipv6(self, header: Ipv6, protocol: int) -> None:
         """RFC 8200, without extension headers."""
-        self.data += _IPV6_ETHERTYPE
         start = len(self.data)
         self._pseudo_header = (start + 8, start + 40, protocol)
         self.lengths.append(LengthField(start + 4, start + 40))
@@ -206,7 +279,8 @@ class _Frame(FrameHeaders):
             # Its bits begin in the byte of the version, and end in that of the flow label.
             self.rewritable.append((start, start + 2))
         self.addresses.append((start + 8, start + 40))
-        self.data += bytes([0x60, 0, 0, 0, 0, 0, protocol, header.hop_limit])
+        marks = (6 << 12 | header.dscp << 6).to_bytes(2, "big")
+        self.data += marks + bytes([0, 0, 0, 0, protocol, header.hop_limit])
         self._add_addresses(header)
 
     def _add_transport(self, header: PortHeader) -> None:
@@ -382,28 +456,38 @@ def _directions(
         (pair.east, east, pair.west, west, growth[1]),
     ]
     if pair.is_reflected:
+        if profile.says_what_is_received:
+            raise TrafficError(
+                f"The traffic profile {profile.name} says what is 'received', and a reflector sends frames back as it "
+                "gets them. Leave 'received' out, or measure between two ports."
+            )
         ways = [(pair.west, west, pair.west, east, sum(growth))]
     for direction, (source, source_side, sink, sink_side, grown) in zip(
         profile.directions, ways, strict=False
     ):
-        tags = direction.arriving_tags
+        frames = frames_spec(direction, source_side, sink_side)
+        if pair.is_reflected:
+            received = None
+        else:
+            received = received_spec(direction, frames, source_side, sink_side)
+
         # Record: who sends what to whom.
         yield Direction(
             name=f"{source.name}>{sink.name}",
             transmit=source.interface,
             receive=sink.interface,
             destination_mac=source.destination_mac,
-            frames=frames_spec(direction, source_side, sink_side),
+            frames=frames,
             load_share=direction.load_share,
             broadcast_share=profile.broadcast_share,
             growth=grown,
-            arriving_tags=None if pair.is_reflected or tags is None else tags.hex(),
+            arriving_frames=received,
         )
 
 
 def spread_over_flows(configuration: Configuration) -> Configuration:
     """The same traffic with at most `MOST_SPREAD` of its flows, from all over, however few of them are sent."""
-    directions = (replace(each, frames=_spread(each.frames)) for each in configuration.directions)
+    directions = (each.changed(_spread) for each in configuration.directions)
     return replace(configuration, directions=tuple(directions))
 
 

@@ -16,6 +16,7 @@ _MAC_HOSTS = 1 << 20
 _LARGEST_COUNT = 1 << 20
 _ETHERNET_BYTES = 14
 _TAG_BYTES = 4
+_LABEL_BYTES = 4
 _IPV4_BYTES = 20
 _IPV6_BYTES = 40
 _UDP_BYTES = 8
@@ -74,6 +75,11 @@ class Addresses(FileModel):
 class Ethernet(Addresses):
     """MAC addresses of a side's hosts, in place of the ports' own, in frames that no router gets."""
 
+    def ranges(self) -> Iterator[tuple[str, Range]]:
+        """The ranges, by their names."""
+        yield "source MAC addresses", self.source
+        yield "destination MAC addresses", self.destination
+
 
 class VlanTag(FileModel):
     """A tag of IEEE 802.1Q or 802.1ad."""
@@ -88,6 +94,17 @@ class VlanTag(FileModel):
     _leave_out = left_out_if_empty("is_marked")
 
 
+class MplsLabel(FileModel):
+    """An entry of MPLS's label stack (RFC 3032)."""
+
+    label: int = Field(ge=0, lt=1 << 20)
+    """The label."""
+    traffic_class: int = Field(default=0, ge=0, le=7)
+    """Its traffic class (RFC 5462)."""
+    ttl: int = Field(default=64, ge=1, le=255)
+    """Its time to live; devices on the way may write another one."""
+
+
 class Ipv4(Addresses):
     """The IPv4 header."""
 
@@ -97,10 +114,14 @@ class Ipv4(Addresses):
     """Time to live."""
     protocol: int = Field(default=61, ge=0, le=255)
     """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
+    dscp: int = Field(default=0, ge=0, le=63)
+    """The differentiated services code point."""
     is_marked: bool = False
     """Whether devices on the way may write another code point (DSCP) into it."""
     is_wide: bool = False
     """Whether addresses are of 240.0.0.0/4, which nobody has, where the networks for benchmarking have too few."""
+
+    _leave_out = left_out_if_empty("dscp")
 
     @model_validator(mode="after")
     def _fits(self) -> "Ipv4":
@@ -126,12 +147,14 @@ class Ipv6(Addresses):
     """Of IP."""
     hop_limit: int = Field(default=64, ge=1, le=255)
     """Hop limit."""
+    dscp: int = Field(default=0, ge=0, le=63)
+    """The differentiated services code point."""
     is_marked: bool = False
     """Whether devices on the way may write another code point (DSCP) into it."""
     next_header: int = Field(default=61, ge=0, le=255)
     """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
 
-    _leave_out = left_out_if_empty("is_marked")
+    _leave_out = left_out_if_empty("is_marked", "dscp")
 
 
 class PortHeader(FileModel):
@@ -249,6 +272,21 @@ class InnerHeaders(FileModel):
             yield "destination ports", ports.destination_port
 
 
+class TunnelledHeaders(InnerHeaders):
+    """Headers of a frame within a tunnel."""
+
+    ethernet: Ethernet | None = None
+    """MAC addresses, for devices that bridge the frames within; without them, the devices route these."""
+
+    _leave_out = left_out_if_empty("ethernet")
+
+    def ranges(self) -> Iterator[tuple[str, Range]]:
+        """The ranges, by their names."""
+        if self.ethernet is not None:
+            yield from self.ethernet.ranges()
+        yield from super().ranges()
+
+
 class TunnelHeader(FileModel):
     """UDP without a checksum, a header of eight bytes, and frames within."""
 
@@ -258,8 +296,9 @@ class TunnelHeader(FileModel):
     """The bytes before the network identifier."""
     source_port: PortRange = PortRange(first=49152)
     """Source ports of the outer UDP header."""
-    inner: InnerHeaders
-    """Headers of the frames within; their MAC addresses are made from the networks of their sides."""
+    inner: TunnelledHeaders
+    """Headers of the frames within; without MAC addresses, they have some that are made from the networks of their
+    sides."""
 
     @property
     def length(self) -> int:
@@ -298,6 +337,8 @@ class Headers(InnerHeaders):
 
     ethernet: Ethernet | None = None
     """MAC addresses; without them, frames have the ports' own."""
+    mpls: tuple[MplsLabel, ...] = Field(default=(), max_length=8)
+    """The stack of MPLS labels, the outermost one first."""
     vxlan: Vxlan | None = None
     """The VXLAN header and the inner frame."""
     geneve: Geneve | None = None
@@ -305,7 +346,7 @@ class Headers(InnerHeaders):
     any_mac: bool = False
     """Whether frames may come back with another destination MAC address than that of the port there."""
 
-    _leave_out = left_out_if_empty("any_mac")
+    _leave_out = left_out_if_empty("any_mac", "mpls")
 
     @model_validator(mode="after")
     def _are_possible(self) -> "Headers":
@@ -329,6 +370,29 @@ class Headers(InnerHeaders):
         return self.vxlan or self.geneve
 
     @property
+    def label_stack(self) -> bytes:
+        """The bytes of its MPLS labels."""
+        entries = []
+        for number, entry in enumerate(self.mpls, start=1):
+            is_last = number == len(self.mpls)
+            high = entry.label << 12 | entry.traffic_class << 9 | is_last << 8
+            entries.append((high | entry.ttl).to_bytes(_LABEL_BYTES, "big"))
+        return b"".join(entries)
+
+    @property
+    def innermost(self) -> "Headers | TunnelledHeaders":
+        """The headers of the packet that is benchmarked: within the tunnel if there is one."""
+        if self.tunnel is None:
+            return self
+        return self.tunnel.inner
+
+    @property
+    def encapsulation(self) -> tuple[object, ...]:
+        """What is around that packet: VLANs, MPLS labels, and the kind of tunnel."""
+        labels = tuple(entry.label for entry in self.mpls)
+        return (*self.vlans, labels, type(self.tunnel))
+
+    @property
     def protocol(self) -> int:
         """Protocol number of the header behind the outer IP header."""
         if self.tunnel is None:
@@ -338,7 +402,8 @@ class Headers(InnerHeaders):
     @property
     def length(self) -> int:
         """Bytes of all headers."""
-        return super().length + (0 if self.tunnel is None else self.tunnel.length)
+        tunnel = 0 if self.tunnel is None else self.tunnel.length
+        return super().length + _LABEL_BYTES * len(self.mpls) + tunnel
 
     @property
     def versions(self) -> frozenset[int]:
@@ -350,8 +415,7 @@ class Headers(InnerHeaders):
     def ranges(self) -> Iterator[tuple[str, Range]]:
         """The ranges, by their names."""
         if self.ethernet is not None:
-            yield "source MAC addresses", self.ethernet.source
-            yield "destination MAC addresses", self.ethernet.destination
+            yield from self.ethernet.ranges()
         yield from super().ranges()
         if self.tunnel is not None:
             yield "source ports", self.tunnel.source_port

@@ -522,10 +522,7 @@ def with_largest_frames(configuration: Configuration) -> Configuration | None:
     if all(len(direction.frames.sizes) == 1 for direction in configuration.directions):
         return None
     directions = (
-        replace(
-            direction, frames=replace(direction.frames, sizes=((direction.frames.max_size, 1),))
-        )
-        for direction in configuration.directions
+        direction.of_size(direction.frames.max_size) for direction in configuration.directions
     )
     return replace(configuration, directions=tuple(directions))
 

@@ -1,7 +1,7 @@
 """Frames of a profile for a look at the cabling, with a mark in the payload that rewritten headers keep."""
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import ip_address
 
 from lossratio.traffic.agent.core.configuration import (
@@ -90,6 +90,16 @@ class ProbeAnswer:
     """Whether more frames came than anybody looked at."""
 
 
+@dataclass(frozen=True)
+class MarkedFrame:
+    """A frame with a mark."""
+
+    sent: bytes
+    """It, as it is sent."""
+    wanted: bytes
+    """It, as a measurement expects it to come back."""
+
+
 class Marker:
     """Marks frames, and finds the marks again."""
 
@@ -104,22 +114,33 @@ class Marker:
         port: int,
         number: int,
         flow: int = 0,
-    ) -> bytes:
+    ) -> MarkedFrame:
         """A frame of a direction, marked with the numbers of its port and itself, which are below 256.
 
         It belongs to the flow of this number. Its checksums stay correct. The direction's smallest frame has room for
         the mark.
         """
+        macs = (source_mac, destination_mac)
+        sent = self._marked(direction.frames, macs, (port, number), flow)
+        if direction.arriving_frames is None:
+            return MarkedFrame(sent, sent)
+        return MarkedFrame(
+            sent, self._marked(direction.arriving_frames, macs, (port, number), flow)
+        )
+
+    def _marked(
+        self, frames: FramesSpec, macs: tuple[str, str], mark: tuple[int, int], flow: int
+    ) -> bytes:
         # Imported here because numpy takes a while, and other commands need none of it.
         from lossratio.traffic.agent.afpacket.frames import build_frames
 
-        cycle = build_frames(direction.frames, mac_bytes(source_mac), mac_bytes(destination_mac))
+        cycle = build_frames(frames, *map(mac_bytes, macs))
         row = flow % len(cycle.lengths)
         data = bytearray(cycle.data[row][: cycle.lengths[row]].tobytes())
-        start = direction.frames.tag_offset
+        start = frames.tag_offset
         end = start + MARK_ROOM
         before = word_sum(bytes(data[start:end]))
-        data[start : end - _SUM_BYTES] = self._id + bytes([port, number])
+        data[start : end - _SUM_BYTES] = self._id + bytes(mark)
         missing = (before - word_sum(bytes(data[start : end - _SUM_BYTES]))) % 0xFFFF
         data[end - _SUM_BYTES : end] = missing.to_bytes(_SUM_BYTES, "big")
         return bytes(data)
@@ -141,10 +162,10 @@ def vlans_of(frame: bytes) -> tuple[int, ...]:
     )
 
 
-def with_room(frames: FramesSpec) -> FramesSpec:
-    """The smallest frames of a kind, in which there is room for a mark."""
-    least = frames.tag_offset + MARK_ROOM + FCS_BYTES
-    return replace(frames, sizes=((max(least, min(size for size, _ in frames.sizes)), 1),))
+def with_room(direction: Direction) -> Direction:
+    """The smallest frames of a direction, in which there is room for a mark."""
+    smallest = min(size for size, _ in direction.frames.sizes)
+    return direction.of_size(max(smallest_probe(direction), smallest))
 
 
 def smallest_probe(direction: Direction) -> int:

@@ -13,12 +13,13 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, computed_field, field_validator, model_validator
 
 from lossratio.errors import ProfileError
-from lossratio.records import FileModel
+from lossratio.records import FileModel, left_out_if_empty
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.shipped import did_you_mean
 from lossratio.topology import EAST, WEST, Side
 from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
 from lossratio.traffic.headers import AddressRange, Headers, InnerHeaders
+from lossratio.traffic.received import as_received, check_received
 from lossratio.units import parse_bytes
 from lossratio.yaml_file import load_yaml_file
 
@@ -61,9 +62,13 @@ class Reverse(FileModel):
     """Bytes by which its frames are longer than those, such as a tunnel's headers."""
     headers: Headers | None = None
     """Headers of its frames; where missing, the other direction's, with the sides swapped."""
+    received: Headers | None = None
+    """Headers that its frames come back with; where missing, they follow from what the other direction is sent in."""
     to_nat: bool = False
     """Whether they go over connections that the other direction has opened through a NAT with ports that are known
     beforehand: the destination addresses are the NAT's, on the transmitting side."""
+
+    _leave_out = left_out_if_empty("received")
 
 
 class ProfileFile(Headers):
@@ -83,12 +88,17 @@ class ProfileFile(Headers):
     broadcast_share: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of the frames of each direction that go to the broadcast address (RFC 2544, section 11.1). They are a part
     of the load, and are not counted: the loss is the loss of all others."""
+    received: Headers | None = None
+    """Headers that the first direction's frames come back with: packets of the same flows. Where missing, the packet is
+    the one that was sent, behind the tags, labels and tunnel that the other direction is sent in."""
     reverse: Reverse = Reverse()
     """The differences of the other direction."""
     mixes: dict[str, dict[int, int]] = Field(default_factory=dict)
     """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
     seed: int = Field(default=1, ge=0, lt=1 << 16)
     """Of all random orders; each field and direction draws its own, and the same one in every test."""
+
+    _leave_out = left_out_if_empty("any_mac", "mpls", "received")
 
     @field_validator("mixes")
     @classmethod
@@ -114,15 +124,15 @@ class TrafficDirection(FileModel):
     """Of its random orders."""
     to_nat: bool = False
     """Whether the destination addresses are a NAT's, on the transmitting side."""
-    arriving_tags: bytes | None = None
-    """Tags of VLANs that its frames have when they come back, as the port there sends with these; None: their own."""
+    received: Headers | None = None
+    """Headers that its frames come back with; None: those that they are sent with."""
 
     @property
-    def tag_growth(self) -> int:
-        """Bytes by which its frames are longer when they come back, for these tags."""
-        if self.arriving_tags is None:
+    def growth(self) -> int:
+        """Bytes by which its frames are longer when they come back, for these headers."""
+        if self.received is None:
             return 0
-        return len(self.arriving_tags) - len(self.headers.tags)
+        return self.received.length - self.headers.length
 
     @property
     def average_frame_size(self) -> float:
@@ -165,6 +175,8 @@ class TrafficProfile(ProfileFile):
                 raise ValueError(
                     f"these ranges make {headers.flows} flows, and there may be {MOST_FLOWS} at most"
                 )
+            if direction.received is not None:
+                check_received(headers, direction.received)
 
         return self
 
@@ -175,7 +187,8 @@ class TrafficProfile(ProfileFile):
         first = self._first_headers
         headers = back.headers or self._first_headers
         eastward = self._direction(first, self.frame_size, self.load_share, self.seed)
-        eastward = eastward.model_copy(update={"arriving_tags": _arriving_tags(first, headers)})
+        received = self.received or as_received(first, headers)
+        eastward = eastward.model_copy(update={"received": received})
         if not self.bidirectional:
             return (eastward,)
 
@@ -183,18 +196,20 @@ class TrafficProfile(ProfileFile):
         westward = self._direction(
             headers, size, back.load_share, self.seed + (1 << 16), back.longer
         )
-        arriving_tags = _arriving_tags(headers, first)
-        return (
-            eastward,
-            westward.model_copy(update={"to_nat": back.to_nat, "arriving_tags": arriving_tags}),
-        )
+        received = back.received or as_received(headers, first)
+        return (eastward, westward.model_copy(update={"to_nat": back.to_nat, "received": received}))
 
     @property
-    def tag_growth(self) -> tuple[int, int]:
-        """Bytes by which frames eastward and westward are longer when they come back, for tags of other VLANs."""
+    def growth(self) -> tuple[int, int]:
+        """Bytes by which frames eastward and westward are longer when they come back, for the headers there."""
         eastward = self.directions[0]
         westward = self.directions[-1]
-        return eastward.tag_growth, westward.tag_growth if self.bidirectional else 0
+        return eastward.growth, westward.growth if self.bidirectional else 0
+
+    @property
+    def says_what_is_received(self) -> bool:
+        """Whether its file gives the headers that frames come back with."""
+        return self.received is not None or self.reverse.received is not None
 
     @property
     def size_weights(self) -> Mapping[int, float]:
@@ -528,13 +543,6 @@ def modifiers(profile: TrafficProfile) -> str:
     return f"{changes}, {broadcast}"
 
 
-def _arriving_tags(sent: Headers, own: Headers) -> bytes | None:
-    """Tags that frames have at a port that sends in VLANs of its own; None: in the same ones."""
-    if sent.vlans == own.vlans:
-        return None
-    return own.tags
-
-
 def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], str]) -> str:
     descriptions = [describe(direction) for direction in profile.directions]
     if len(set(descriptions)) == 1:
@@ -546,6 +554,8 @@ def _format(headers: InnerHeaders) -> str:
     present: dict[str, Any] = {"IEEE 802.1ad": headers.dot1ad, "IEEE 802.1Q": headers.dot1q}
     present |= {"IPv4": headers.ipv4, "IPv6": headers.ipv6, "UDP": headers.udp, "TCP": headers.tcp}
     parts = ["Ethernet II", *(name for name, header in present.items() if header is not None)]
+    if isinstance(headers, Headers) and headers.mpls:
+        parts.insert(parts.index(f"IPv{headers.ip.version}"), "MPLS")
     if isinstance(headers, Headers) and headers.tunnel is not None:
         parts += [
             "UDP",

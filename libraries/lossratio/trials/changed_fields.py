@@ -11,13 +11,16 @@ LOOK_AT_DUT = (
 _MOST_FIELDS = 4
 _MARKS = (
     "For a device that marks frames, give the profile 'is_marked: true' in its 'ipv4' or 'ipv6' header "
-    "(ethip4-ip4base-marked has it): every other byte is compared all the same."
+    "(ethip4-ip4base-marked has it), or, to have the mark compared, 'received' with its 'dscp': every other byte is "
+    "compared all the same."
 )
 _WAYS = {
     "DSCP": _MARKS,
     "ECN": _MARKS,
     "VLAN tag": "For a trunk on one side and an access port on the other, give each direction of the profile the tags "
     "of the port that it leaves from ('reverse' has 'headers'); for another priority, 'is_marked: true' in the tag.",
+    "ethertype": "For an edge of MPLS or of VXLAN tunnels, give each direction of the profile the headers of the port "
+    "that it leaves from ('reverse' has 'headers'), or say what is 'received'.",
     "destination MAC address": "The device must send frames to the address of the port that they come back to: look at "
     "its next hops; or give the profile 'any_mac: true'.",
     " address": "For a device that translates addresses, measure with 'integrity=off'.",

@@ -113,6 +113,10 @@ show("fine", sizes=("64B", "1518B"))
 mark("box0")
 show("marks", links=1)
 show("marks that are expected", links=1, profile="ethip4-ip4base-marked")
+head = "format: lossratio-traffic-profile/1\\nname: mine\\nipv4: {}\\nreceived: {ipv4: {dscp: %d}}\\n"
+for code in (10, 11):
+    Path("mine.yaml").write_text(head % code)
+    show(f"marks of code {code}", links=1, profile="./mine.yaml")
 subprocess.run(["ip", "netns", "exec", "box", "nft", "flush", "ruleset"], check=True)
 
 box("link set box1 master br1", "link set box3 master br0")
@@ -194,6 +198,9 @@ def test_a_field_that_a_device_rewrites_is_named_unless_the_profile_expects_it(c
         "10 after. For a device that marks frames, give the profile 'is_marked: true'"
     )
     assert cases["marks that are expected"] == works
+    assert cases["marks of code 10"] == works
+    (problem,) = set(cases["marks of code 11"]) - set(works)
+    assert "only the IPv4 DSCP differs: 11 before, 10 after" in problem
 
 
 def test_swapped_links_are_named(cases):

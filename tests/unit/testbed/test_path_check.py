@@ -14,14 +14,14 @@ from lossratio.exit_status import FailureKind
 from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed.changes import guilty_of
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint, PortPrint, read_controller
-from lossratio.testbed.path_check import CheckedTraffic, DeadDutError, DeadLinkError, check_hops
+from lossratio.testbed.path_check import CheckedTraffic, DeadDutError, DeadLinkError, check_hops, look_at_fields
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core.configuration import folded, word_sum
 from lossratio.traffic.measurer import DeadPathError, LatePathError
 from lossratio.traffic.probe import Arrival, ProbeAnswer
-from lossratio.trials import IntegrityError
+from lossratio.trials import IntegrityError, fields_in_words
 from lossratio.trials.trial import DirectionCounters
 
 SENT = 10
@@ -202,6 +202,17 @@ def test_the_field_that_a_dut_changes_is_named_with_the_profile_that_expects_it(
     message = seen_of(marked, corrupted=SENT)
     assert "port0>port1: 10 corrupted. In single frames: port0>port1: only the IPv4 DSCP differs: 0" in message
     assert "0 before, 10 after. For a device that marks frames, give the profile 'is_marked: true'" in message
+
+
+@pytest.mark.parametrize(("code", "words"), [(10, ""), (11, "only the IPv4 DSCP differs: 11 before, 10 after")])
+def test_a_look_at_single_frames_expects_the_same_as_the_measurement(tmp_path, code, words):
+    text = f"format: lossratio-traffic-profile/1\nname: mine\nipv4: {{}}\nreceived: {{ipv4: {{dscp: {code}}}}}\n"
+    (tmp_path / "mine.yaml").write_text(text)
+    profile = load_profile(tmp_path / "mine.yaml", frame_size=64)
+    agent = Agent({"port0>port1": 0}, facts=INTERFACES, change=marked)
+    traffic = CheckedTraffic(agent, agent.configure, make_configuration(profile, [PAIR], settle_time=0.0))
+    seen = look_at_fields(traffic)
+    assert [fields_in_words([*fields.values()]) for fields in seen.values()] == [words] * bool(words)
 
 
 def test_frames_that_come_back_in_another_vlan_are_no_fault_of_the_wire():

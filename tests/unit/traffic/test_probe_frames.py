@@ -21,7 +21,7 @@ def test_a_mark_survives_and_leaves_checksums_correct(profile):
     ).directions
     assert smallest_probe(direction) < 128
     marker = Marker()
-    frame = marker.frame(direction, *MACS, 3, 200)
+    frame = marker.frame(direction, *MACS, 3, 200).sent
     assert marker.mark_in(frame[:128]) == (3, 200)
     assert Marker().mark_in(frame) is None
     layers = Ether(frame)

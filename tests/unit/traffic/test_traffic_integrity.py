@@ -280,14 +280,6 @@ def test_between_a_trunk_and_an_access_port_a_tag_that_stays_makes_frames_too_lo
     assert (east.received_frames, faults(east), west.received_frames) == (0, {"wrong_length": SENT}, 0)
 
 
-@pytest.mark.skipif(NO_BPF is not None, reason=f"{NO_BPF}")
-def test_the_generator_inside_the_kernel_refuses_frames_that_come_back_with_more_or_fewer_tags(tester, tmp_path):
-    (tmp_path / "trunk.yaml").write_text(TRUNK)
-    configuration = make_configuration(load_profile(tmp_path / "trunk.yaml", frame_size=64), [PAIR], settle_time=0.0)
-    with tester("afpacket") as agent, pytest.raises(TrafficError, match=r"more or fewer tags.*'kind: afpacket'"):
-        Xdp(XdpGenerator(kind="xdp"), None, ()).configure(agent, configuration)
-
-
 @with_each_generator
 def test_another_mac_address_is_no_fault_where_the_profile_expects_it(through, tmp_path):
     (tmp_path / "any.yaml").write_text("format: lossratio-traffic-profile/1\nname: any\nipv4: {}\nany_mac: true\n")

@@ -25,6 +25,12 @@ _RIGHTS = (
 )
 
 
+_MAY_BE_PADDED = (
+    "Frames of this traffic profile come back with fewer bytes than the smallest Ethernet frame has, so that links may "
+    "pad them, and the generator xdp does not recognize padded frames"
+)
+
+
 class _OfAgent(Generator[SettingsT]):
     ends_trials_early = True
 
@@ -89,15 +95,14 @@ class Xdp(_InKernel[XdpGenerator]):
             yield "XDP programs need root outside of user namespaces (CAP_BPF): use 'sudo: true', or 'kind: afpacket'"
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """See `Generator.configure`. Its programs know the frames that come back by the place of their contents.
+        """See `Generator.configure`. Its programs know the frames that come back by their lengths.
 
         Raises:
-            TrafficError: If frames come back with more or fewer tags, or as of `Generator.configure`.
+            TrafficError: If links may pad frames on the way, or as of `Generator.configure`.
         """
-        if any(direction.tag_growth for direction in configuration.directions):
+        if any(direction.may_be_padded for direction in configuration.directions):
             raise TrafficError(
-                "Frames of this traffic profile come back with more or fewer tags than they were sent with, and the "
-                "generator xdp does not recognize such frames. Use 'kind: afpacket', or 'kind: auto'."
+                f"{_MAY_BE_PADDED}. Use larger frames, 'kind: afpacket' or 'kind: auto'."
             )
         return super().configure(agent, configuration)
 
@@ -123,9 +128,9 @@ class Auto(_InKernel[AutoGenerator]):
 
         if configuration.watches:
             reason = "frames that arrive inside the kernel leave no times, which locate losses of running traffic"
-        elif any(
-            direction.growth or direction.tag_growth for direction in configuration.directions
-        ):
+        elif any(direction.may_be_padded for direction in configuration.directions):
+            reason = _MAY_BE_PADDED
+        elif any(direction.growth for direction in configuration.directions):
             reason = "frames that come back longer or shorter are not recognized inside the kernel"
         else:
             try:

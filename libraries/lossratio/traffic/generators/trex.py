@@ -332,7 +332,19 @@ class Trex(Generator[TrexGenerator]):
         """See `Generator.configure`; with the configuration of the server, and the reasons for it.
 
         A server of ours in the other mode is stopped; one that runs and does not answer is started anew, once.
+
+        Raises:
+            TrafficError: If flow statistics would not recognize frames that come back, or as of `Generator.configure`.
         """
+        if self.settings.flow_statistics and any(
+            direction.arriving.tag_offset != direction.frames.tag_offset
+            for direction in configuration.directions
+        ):
+            raise TrafficError(
+                "Frames of this traffic profile come back with other headers in front of the packet, and TRex's "
+                "flow statistics go by the place of a field in these. Use trex without 'flow_statistics', which "
+                "counts all frames of a port, or 'kind: afpacket', which also compares them."
+            )
         self._take_mode("--astf" if configuration.connects else "--stl")
         if not self.settings.software:
             questions = questions_of_ports(self.ports, configuration, self.port_name)

@@ -9,7 +9,7 @@ from ..core.configuration import Direction
 from ..core.early_verdict import Lookout, SoFar
 from ..core.links import Link
 from ..core.pacing import BATCH
-from ..core.protocol import AgentError, Message
+from ..core.protocol import AgentError, Message, unsupported
 from ..core.returns import Returns
 from .arrivals import ArrivalLog, course
 from .connections import Conversation
@@ -47,7 +47,12 @@ class ActiveDirection:
         self._returns = Returns(self._counters.counter_of, MOST_EARLIER)
         self._foreign = FrameCounter(sink, direction.arriving_tag)
         self._stack = StackFilter(sink, direction.arriving_tag)
-        self._examiner = Examiner(direction, cycle, sink) if examines else None
+        self._examiner: Examiner | None = None
+        if examines:
+            expected = cycle
+            if direction.arriving_frames is not None:
+                expected = build_frames(direction.arriving_frames, own_mac, destination)
+            self._examiner = Examiner(direction, expected, sink)
         self._source, self._sink = source, sink
         self._arrivals: ArrivalLog | None = None
         self._conversation: Conversation | None = None
@@ -91,7 +96,16 @@ class ActiveDirection:
             self.conversation().begin(order.tag, order.connections, order.exchange)
 
     def conversation(self) -> Conversation:
-        """The connections of this direction."""
+        """The connections of this direction.
+
+        Raises:
+            AgentError: If its frames come back with other headers than they were sent with.
+        """
+        if self._direction.arriving_frames is not None:
+            raise unsupported(
+                "Connections are opened through devices that leave tags, labels, tunnels and marks as they are. Take a "
+                "traffic profile whose frames come back with the headers that they were sent with."
+            )
         if self._conversation is None:
             self._conversation = Conversation(self._source, self._sink, self._direction.frames, self._setup)
         return self._conversation

@@ -8,8 +8,8 @@ from typing import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.comparison import FieldChange, differing_fields
-from ..core.configuration import DIRECTIONS, FCS_BYTES, TAG_BYTES, Direction
+from ..core.comparison import FieldChange, changed_fields
+from ..core.configuration import DIRECTIONS, FCS_BYTES, LEAST_LENGTH, TAG_BYTES, Direction
 from ..core.links import Link
 from ..core.protocol import Message
 from .frames import Bytes, FrameCycle, Numbers, folded_sums, number_bytes, number_parts, tag_bytes, word_sums
@@ -33,8 +33,6 @@ AT_ONCE = 1024
 _LONG = 60.0
 """Seconds of traffic without an end after which fewer of its frames are chosen."""
 _MACS, _WORD_BYTES = 12, 8
-_LEAST_LENGTH = 60
-"""Bytes of the shortest Ethernet frame, without FCS."""
 _CACHED_BYTES = 1 << 20
 _MOST_CHANGES = 8
 
@@ -186,26 +184,20 @@ class _Seen:
 
 
 class _ExpectedFrames:
-    """Frames as they must come back, and their bytes that matter."""
+    """Frames as they must come back, and their bytes that matter; `cycle` has them so."""
 
     def __init__(self, direction: Direction, cycle: FrameCycle) -> None:
         spec = direction.arriving
         self._direction = direction
         self.growth = direction.growth
-        if direction.arriving_tags is None:
-            self._tags = None
-        else:
-            self._tags = bytes.fromhex(direction.arriving_tags)
-
-        self._sent_tags = len(direction.frames.vlan_tags)
+        self._may_be_padded = direction.may_be_padded
         self.rewritable = ((0, direction.replaced), *spec.rewritable)
         self.place = spec.tag_place
         self._cycle = cycle
         self.end = spec.max_size - FCS_BYTES
         self.lengths = {size - FCS_BYTES for size, _ in spec.sizes}
-        if self._tags is not None and min(self.lengths) < _LEAST_LENGTH:
-            # A link pads what is too short without the tags that it was sent with.
-            self.lengths.add(_LEAST_LENGTH)
+        if self._may_be_padded:
+            self.lengths.add(LEAST_LENGTH)
 
         self.matters = np.ones(self.end, dtype=bool)
         for start, stop in self.rewritable:
@@ -220,23 +212,19 @@ class _ExpectedFrames:
         ]
 
     def frames(self, tag: int, numbers: Numbers, first: int) -> tuple[Bytes, Numbers]:
-        """Frames by their sequence numbers, as they were sent, and their lengths."""
-        data, sent_lengths = self._cycle.frames(numbers + first)
-        lengths = sent_lengths.astype(np.int64)
-        if self._tags is not None:
-            tags = np.tile(np.frombuffer(self._tags, dtype=np.uint8), (len(data), 1))
-            data = np.hstack((data[:, :_MACS], tags, data[:, _MACS + self._sent_tags :]))
-            lengths += len(self._tags) - self._sent_tags
+        """Frames by their sequence numbers, as they must come back, and their lengths."""
+        data, whole_lengths = self._cycle.frames(numbers + first)
+        lengths = whole_lengths.astype(np.int64)
         data[:, self.place.offset : self.place.offset + 4] = np.frombuffer(tag_bytes(tag)[:4], dtype=np.uint8)
         for (start, width), written in zip(number_parts(self.place), number_bytes(self.place, tag, numbers)):
             data[:, start : start + width] = written
         return data, lengths
 
     def without_padding(self, lengths: Numbers, sizes: Numbers) -> Numbers:
-        """Lengths of frames, without the padding that a link needs where frames have lost their tags."""
-        if self._tags is None:
+        """Lengths of frames, without the padding that a link needs where frames have become too short."""
+        if not self._may_be_padded:
             return lengths
-        is_padded = (lengths == _LEAST_LENGTH) & (sizes < _LEAST_LENGTH)
+        is_padded = (lengths == LEAST_LENGTH) & (sizes < LEAST_LENGTH)
         return np.where(is_padded, sizes, lengths)
 
     def differ(self, got: Bytes, wanted: Bytes, sizes: Numbers) -> Flags:
@@ -274,7 +262,7 @@ class _ExpectedFrames:
         with_tags = frame.contents(self.end, skipped=self.growth)
         length = int(frame.lengths[0]) - self.growth
         expected = wanted[0, : sizes[0]].tobytes()
-        return tuple(differing_fields(self._direction, expected, with_tags[0, :length].tobytes(), mac or None, length))
+        return tuple(changed_fields(self._direction, expected, with_tags[0, :length].tobytes(), mac or None, length))
 
 
 def _joined(parts: Sequence[_Seen]) -> _Seen:

@@ -78,11 +78,16 @@ class FrameOrder:
 
 
 class FrameBuilder:
-    """Builds headers of one direction's frames, all with these MAC addresses."""
+    """Builds headers of one direction's frames, all with these MAC addresses.
+
+    Attributes:
+        payload_shift: See `FramesSpec.payload_shift`.
+    """
 
     def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:
         spec.check_room()
         self._spec = spec
+        self.payload_shift = spec.payload_shift
         header = bytearray(bytes.fromhex(spec.header))
         header[:12] = destination_mac + source_mac
         beginning = (bytes(header) + tag_bytes(0)).ljust(spec.payload_offset, b"\0")
@@ -112,9 +117,12 @@ def complete(data: Bytes, lengths: Numbers, spec: FramesSpec, payload_sums: NDAr
         data[:, checksum.offset : checksum.offset + 2] = _big_endian(_checksums(data, lengths, checksum, payload), 2)
 
 
-def payload(length: int) -> Bytes:
-    """Contents of frames of so many bytes without FCS: each byte is its own place, modulo 256; headers go over it."""
-    octets: Bytes = np.arange(length).astype(np.uint8)
+def payload(length: int, shift: int = 0) -> Bytes:
+    """Contents of frames of so many bytes without FCS; headers go over it.
+
+    Each byte is its own place, modulo 256, or that from which the payload was shifted.
+    """
+    octets: Bytes = (np.arange(length) - shift).astype(np.uint8)
     return octets
 
 
@@ -136,7 +144,7 @@ def sums_of_payloads(spec: FramesSpec) -> NDArray[np.uint64]:
     """Sums of the payload's words, by the length of the frame."""
     sums = np.zeros(spec.max_size, dtype=np.uint64)
     for size, _ in spec.sizes:
-        words = payload(size - FCS_BYTES)[spec.payload_offset :]
+        words = payload(size - FCS_BYTES, spec.payload_shift)[spec.payload_offset :]
         sums[size - FCS_BYTES] = word_sums(np.pad(words, (0, len(words) % 2)).reshape(1, -1))[0]
     return sums
 
@@ -370,7 +378,7 @@ class HeaderPatches:
 def _first_frames(builder: FrameBuilder, order: FrameOrder, count: int) -> tuple[Bytes, NDArray[np.uint32]]:
     sizes = np.resize(order.pattern, count)
     beginnings = builder.beginnings(order.flow_numbers(np.arange(count)), sizes)
-    data = np.tile(payload(int(sizes.max()) - FCS_BYTES), (count, 1))
+    data = np.tile(payload(int(sizes.max()) - FCS_BYTES, builder.payload_shift), (count, 1))
     data[:, : beginnings.shape[1]] = beginnings
     return data, (sizes - FCS_BYTES).astype(np.uint32)
 

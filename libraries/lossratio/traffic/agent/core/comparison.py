@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Iterator
 
-from .configuration import Direction, behind_tags, folded, word_sum
+from .configuration import LEAST_LENGTH, Direction, behind_tags, folded, word_sum
 
 # Names of what is not a field of the headers that frames were sent with.
 VLAN_TAG = "VLAN tag"
@@ -21,13 +21,14 @@ PAYLOAD = "payload"
 _MACS, _MAC = 12, 6
 _IPV4 = b"\x08\x00"
 _IPV6 = b"\x86\xdd"
+_MPLS = b"\x88\x47"
+_VXLAN_PORT = (4789).to_bytes(2, "big")
+_VXLAN_BYTES = 8
 _IPV4_BYTES = 20
 _IPV6_BYTES = 40
 _UDP_BYTES = 8
 _TCP, _UDP = 6, 17
 _CHECKSUM = "checksum"
-_LEAST_LENGTH = 60
-"""Bytes of the shortest Ethernet frame, without FCS, to which links pad shorter ones."""
 
 
 @dataclass(frozen=True)
@@ -75,30 +76,14 @@ class HeaderField:
             part = frame[self.start : self.start + self.width]
             if self.width == 4:
                 return ".".join(map(str, part))
+            if self.width == _MAC:
+                return part.hex(":")
             return part.hex(":", 2)
         number = self.value(frame)
         return str(number if self.mask == -1 else number // (self.mask & -self.mask))
 
 
-def arrived_frame(direction: Direction, sent: bytes) -> bytes:
-    """A frame of a direction as it must come back, but for its MAC addresses and fields that devices may rewrite."""
-    if direction.arriving_tags is None:
-        return sent
-    return sent[:_MACS] + bytes.fromhex(direction.arriving_tags) + sent[_MACS + len(direction.frames.vlan_tags) :]
-
-
 def changed_fields(
-    direction: Direction, sent: bytes, got: bytes, mac: bytes | None = None, length: int | None = None
-) -> list[FieldChange]:
-    """The fields of a frame that came back otherwise than it must, from the outside in.
-
-    `got` may be its beginning only; then `length` is the bytes of the whole frame. `mac` is the receiving port's
-    address; None: it is not compared.
-    """
-    return differing_fields(direction, arrived_frame(direction, sent), got, mac, length, sent)
-
-
-def differing_fields(
     direction: Direction,
     wanted: bytes,
     got: bytes,
@@ -106,7 +91,11 @@ def differing_fields(
     length: int | None = None,
     sent: bytes | None = None,
 ) -> list[FieldChange]:
-    """The same for a frame as it must come back; how it was `sent` is said where its tags differ, if that is known."""
+    """The fields of a frame that came back otherwise than `wanted`, from the outside in.
+
+    `got` may be its beginning only; then `length` is the bytes of the whole frame. `mac` is the receiving port's
+    address; None: it is not compared. How it was `sent` is said where its tags differ, if that is known.
+    """
     spec = direction.arriving
     changes = []
     if mac is not None and not spec.has_macs and got[:_MAC] != mac:
@@ -131,7 +120,7 @@ def differing_fields(
     )
     whole = len(got) if length is None else length
     longer = whole - got_behind - (len(wanted) - behind)
-    is_padding = direction.arriving_tags is not None and len(wanted) < _LEAST_LENGTH == whole
+    is_padding = direction.may_be_padded and len(wanted) < LEAST_LENGTH == whole
     if longer and not is_padding:
         changes.append(FieldChange(LENGTH, f"{len(wanted)} bytes", f"{whole} bytes"))
     others = [change for change in changes if not change.name.endswith(_CHECKSUM)]
@@ -148,50 +137,83 @@ def _without(parts: tuple[tuple[int, int], ...], frame: bytes) -> bytes:
     return bytes(left)
 
 
-def _fields(frame: bytes) -> Iterator[HeaderField]:
-    place = behind_tags(frame)
+def _fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[HeaderField]:
+    """The fields of a frame that begins at a place, with its tags' ethertypes behind its tags."""
+    place = start + behind_tags(frame[start:])
     ethertype = frame[place - 2 : place]
-    end = place
-    yield HeaderField("ethertype", place - 2, 2)
-    protocol = None
+    yield HeaderField(f"{prefix}ethertype", place - 2, 2)
+    if ethertype == _MPLS:
+        labels = [*_labels(frame, place)]
+        yield from labels
+        place += len(labels)
+        # Nothing but the packet's version says what it is.
+        ethertype = _IPV6 if frame[place : place + 1] >= b"\x60" else _IPV4
 
+    end = place
+    protocol = None
     if ethertype == _IPV4:
-        yield from _ipv4(place)
+        yield from _ipv4(place, prefix)
         protocol = frame[place + 9]
         end = place + _IPV4_BYTES
     elif ethertype == _IPV6:
-        yield from _ipv6(place)
+        yield from _ipv6(place, prefix)
         protocol = frame[place + 6]
         end = place + _IPV6_BYTES
 
     if protocol == _UDP:
-        yield from _numbers("UDP", end, (("source port", 2), ("destination port", 2), ("length", 2), (_CHECKSUM, 2)))
+        parts = (("source port", 2), ("destination port", 2), ("length", 2), (_CHECKSUM, 2))
+        yield from _numbers(f"{prefix}UDP", end, parts)
+        port = frame[end + 2 : end + 4]
         end += _UDP_BYTES
+        if port == _VXLAN_PORT and not prefix:
+            yield from _numbers("VXLAN", end, (("flags", 4), ("network identifier", 3), ("reserved byte", 1)))
+            end += _VXLAN_BYTES
+            yield HeaderField("inner destination MAC address", end, _MAC, is_address=True)
+            yield HeaderField("inner source MAC address", end + _MAC, _MAC, is_address=True)
+            for octet in range(end + _MACS, end + behind_tags(frame[end:]) - 2):
+                yield HeaderField("inner VLAN tag", octet, 1)
+            yield from _fields(frame, end, "inner ")
+            return
     elif protocol == _TCP:
         parts = (("source port", 2), ("destination port", 2), ("sequence number", 4), ("acknowledgement number", 4))
-        yield from _numbers("TCP", end, (*parts, ("flags", 2), ("window", 2), (_CHECKSUM, 2), ("urgent pointer", 2)))
+        more = (("flags", 2), ("window", 2), (_CHECKSUM, 2), ("urgent pointer", 2))
+        yield from _numbers(f"{prefix}TCP", end, (*parts, *more))
         end += 20
 
     for octet in range(end, len(frame)):
         yield HeaderField(f"{PAYLOAD} at octet {octet}", octet, 1)
 
 
-def _ipv4(place: int) -> Iterator[HeaderField]:
-    yield HeaderField(f"IPv4 {DSCP}", place + 1, 1, 0xFC)
-    yield HeaderField(f"IPv4 {ECN}", place + 1, 1, 0x03)
+def _labels(frame: bytes, place: int) -> Iterator[HeaderField]:
+    """The entries of a stack of MPLS labels (RFC 3032), four fields each."""
+    is_last = False
+    while not is_last and place + 4 <= len(frame):
+        yield HeaderField("MPLS label", place, 3, 0xFFFFF0)
+        yield HeaderField("MPLS traffic class", place + 2, 1, 0x0E)
+        yield HeaderField("MPLS bottom of stack", place + 2, 1, 0x01)
+        yield HeaderField("MPLS time to live", place + 3, 1)
+        is_last = bool(frame[place + 2] & 1)
+        place += 4
+
+
+def _ipv4(place: int, prefix: str) -> Iterator[HeaderField]:
+    header = f"{prefix}IPv4"
+    yield HeaderField(f"{header} {DSCP}", place + 1, 1, 0xFC)
+    yield HeaderField(f"{header} {ECN}", place + 1, 1, 0x03)
     parts = (("total length", 2), ("identification", 2), ("fragment offset and flags", 2), ("time to live", 1))
-    yield from _numbers("IPv4", place + 2, (*parts, ("protocol", 1), (f"header {_CHECKSUM}", 2)))
+    yield from _numbers(header, place + 2, (*parts, ("protocol", 1), (f"header {_CHECKSUM}", 2)))
     for number, name in enumerate(ADDRESSES):
-        yield HeaderField(f"IPv4 {name}", place + 12 + 4 * number, 4, is_address=True)
+        yield HeaderField(f"{header} {name}", place + 12 + 4 * number, 4, is_address=True)
 
 
-def _ipv6(place: int) -> Iterator[HeaderField]:
-    yield HeaderField(f"IPv6 {DSCP}", place, 2, 0x0FC0)
-    yield HeaderField(f"IPv6 {ECN}", place, 2, 0x0030)
-    yield HeaderField("IPv6 flow label", place + 1, 3, 0x0FFFFF)
-    yield from _numbers("IPv6", place + 4, (("payload length", 2), ("next header", 1), ("hop limit", 1)))
+def _ipv6(place: int, prefix: str) -> Iterator[HeaderField]:
+    header = f"{prefix}IPv6"
+    yield HeaderField(f"{header} {DSCP}", place, 2, 0x0FC0)
+    yield HeaderField(f"{header} {ECN}", place, 2, 0x0030)
+    yield HeaderField(f"{header} flow label", place + 1, 3, 0x0FFFFF)
+    yield from _numbers(header, place + 4, (("payload length", 2), ("next header", 1), ("hop limit", 1)))
     for number, name in enumerate(ADDRESSES):
-        yield HeaderField(f"IPv6 {name}", place + 8 + 16 * number, 16, is_address=True)
+        yield HeaderField(f"{header} {name}", place + 8 + 16 * number, 16, is_address=True)
 
 
 def _numbers(header: str, place: int, parts: tuple[tuple[str, int], ...]) -> Iterator[HeaderField]:

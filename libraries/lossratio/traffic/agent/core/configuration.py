@@ -8,16 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import gcd
-from typing import Sequence
+from typing import Callable, Sequence
 
 from .protocol import AgentError, unsupported
 
 FCS_BYTES = 4
 """Bytes of the frame check sequence, which frame sizes include and packet sockets do not send."""
+LEAST_LENGTH = 60
+"""Bytes of the shortest Ethernet frame, without FCS, to which links pad shorter ones."""
 VLAN_TAG_BYTES = 4
 """Bytes of a tag of IEEE 802.1Q or 802.1ad."""
 _ETHERNET_HEADER_BYTES = 14
-_MACS_BYTES, _ETHERTYPE_BYTES = 12, 2
 _IPV4_ETHERTYPE = b"\x08\x00"
 _UDP_PROTOCOL = 17
 _TCP_BYTES = 20
@@ -147,6 +148,9 @@ class FramesSpec:
     """Starts and ends of IP addresses that they may not rewrite."""
     any_mac: bool = False
     """Whether they may rewrite the destination MAC address to any other one."""
+    payload_shift: int = 0
+    """By how many bytes the payload is further behind than where it was written: each of its bytes was its own place
+    there, modulo 256."""
 
     def __post_init__(self) -> None:
         bytes.fromhex(self.header)
@@ -218,52 +222,9 @@ class FramesSpec:
         swapped = header[:first] + header[second:end] + header[first:second] + header[end:]
         return replace(self, header=swapped.hex(), fields=tuple(fields))
 
-    @property
-    def vlan_tags(self) -> bytes:
-        """The tags of its VLANs, from the outside in."""
-        header = bytes.fromhex(self.header)
-        return header[_MACS_BYTES : behind_tags(header) - _ETHERTYPE_BYTES]
-
-    def in_vlans(self, tags: bytes) -> FramesSpec:
-        """The same frames with these tags in place of their own; longer tags make the frames longer."""
-        header = bytes.fromhex(self.header)
-        end = _MACS_BYTES + len(self.vlan_tags)
-        longer = _MACS_BYTES + len(tags) - end
-
-        def moved(place: int) -> int:
-            if place < end:
-                return place
-            return place + longer
-
-        def moved_parts(parts: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-            kept = [part for part in parts if part[0] < _MACS_BYTES or part[0] >= end]
-            return tuple((moved(start), stop if stop <= _MACS_BYTES else moved(stop)) for start, stop in kept)
-
-        def moved_checksum(checksum: ChecksumField) -> ChecksumField:
-            pseudo_header = checksum.pseudo_header
-            if pseudo_header is not None:
-                start, stop, protocol = pseudo_header
-                pseudo_header = (moved(start), moved(stop), protocol)
-            return ChecksumField(
-                offset=moved(checksum.offset),
-                start=moved(checksum.start),
-                end=None if checksum.end is None else moved(checksum.end),
-                pseudo_header=pseudo_header,
-            )
-
-        # Record: the same frames behind other tags.
-        return replace(
-            self,
-            header=(header[:_MACS_BYTES] + tags + header[end:]).hex(),
-            fields=tuple(replace(field, offset=moved(field.offset)) for field in self.fields),
-            lengths=tuple(LengthField(moved(length.offset), moved(length.start)) for length in self.lengths),
-            checksums=tuple(moved_checksum(checksum) for checksum in self.checksums),
-            sizes=tuple((size + longer, weight) for size, weight in self.sizes),
-            tag_offset=moved(self.tag_offset),
-            compensation=None if self.compensation is None else moved(self.compensation),
-            rewritable=moved_parts(self.rewritable),
-            addresses=moved_parts(self.addresses),
-        )
+    def sized(self, size: int) -> FramesSpec:
+        """The same frames in one size, in bytes with FCS."""
+        return replace(self, sizes=((size, 1),))
 
     @property
     def payload_offset(self) -> int:
@@ -298,20 +259,37 @@ class Direction:
     growth: int = 0
     """Bytes by which its frames are longer when they come back, as devices put headers between the Ethernet header and
     the packet; below 0: they take some away."""
-    arriving_tags: str | None = None
-    """Tags of VLANs, in hexadecimal, that its frames have when they come back; None: those that they were sent with."""
+    arriving_frames: FramesSpec | None = None
+    """Its frames as they come back, with all that devices do on purpose; None: as they were sent. The flows, and the
+    sizes but for the headers, are the same."""
 
     @property
     def arriving(self) -> FramesSpec:
         """Its frames as they come back, apart from the bytes that devices put behind the Ethernet header."""
-        if self.arriving_tags is None:
+        if self.arriving_frames is None:
             return self.frames
-        return self.frames.in_vlans(bytes.fromhex(self.arriving_tags))
+        return self.arriving_frames
 
     @property
-    def tag_growth(self) -> int:
-        """Bytes by which its frames are longer when they come back, for tags of VLANs that they have then."""
-        return self.arriving.max_size - self.frames.max_size
+    def may_be_padded(self) -> bool:
+        """Whether links pad some of its frames on the way, as they become too short for an Ethernet frame."""
+        smallest = min(size for size, _ in self.arriving.sizes)
+        return self.arriving_frames is not None and smallest - FCS_BYTES < LEAST_LENGTH
+
+    def changed(self, change: Callable[[FramesSpec], FramesSpec]) -> Direction:
+        """The same direction after a change of its frames, both as they are sent and as they come back."""
+        arriving = self.arriving_frames
+        return replace(self, frames=change(self.frames), arriving_frames=None if arriving is None else change(arriving))
+
+    def of_size(self, size: int) -> Direction:
+        """The same direction with frames of one size, in bytes with FCS."""
+        grown = self.arriving.max_size - self.frames.max_size
+        arriving = self.arriving_frames
+        return replace(
+            self,
+            frames=self.frames.sized(size),
+            arriving_frames=None if arriving is None else arriving.sized(size + grown),
+        )
 
     @property
     def arriving_tag(self) -> TagPlace:
@@ -401,6 +379,7 @@ PARTS = {
     "directions": Direction,
     "speakers": Speaker,
     "frames": FramesSpec,
+    "arriving_frames": FramesSpec,
     "fields": SteppingField,
     "lengths": LengthField,
     "checksums": ChecksumField,

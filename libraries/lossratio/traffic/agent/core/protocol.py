@@ -55,7 +55,7 @@ def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] =
     """Makes a dataclass of its data in JSON: what `dataclasses.asdict` wrote.
 
     Fields with one plain type are checked, and a field that the class does not have is refused (``bad_request``).
-    `parts` are the classes of the records in it, by the names of the fields that hold one or several of them.
+    `parts` are the classes of the records in it, by the names of the fields that hold one, several or none of them.
 
     Raises:
         AgentError: If the data do not fit the class.
@@ -75,7 +75,7 @@ def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] =
 def _part(value: Any, kind: type[Any] | None, parts: Mapping[str, type[Any]]) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(_part(item, kind, parts) for item in value)
-    if kind is None:
+    if kind is None or value is None:
         return value
     return read_record(kind, value, parts)
 

@@ -118,7 +118,7 @@ class FramePlan:
 
     def _template(self, length: int) -> bytes:
         spec = self.spec
-        frame = bytearray(place & 0xFF for place in range(length))
+        frame = bytearray((place - spec.payload_shift) & 0xFF for place in range(length))
         header = bytes.fromhex(spec.header)
         frame[: len(header)] = header
         frame[:12] = self.destination_mac + self.source_mac
