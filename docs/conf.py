@@ -12,17 +12,21 @@ from urllib.parse import quote
 import click
 from robot.libdoc import libdoc
 from robot.libdocpkg import LibraryDocumentation
+from robot.running import TestSuite
 from sphinx.application import Sphinx
 
 import lossratio
+from lossratio.commands.listing import suites
 from lossratio.commands.main import first_line, sections
 from lossratio.records import docstrings_of_fields
 from lossratio.results import installed_kinds
+from lossratio.shipped import SUITES
 
 LIBRARY = "LossRatio"
 KEYWORD_PAGE = "reference/keywords"
 COMMAND_PAGE = "reference/commands"
 PYTHON_PAGE = "reference/python"
+SUITE_PAGE = "reference/suites"
 LIBDOC = "libdoc.html"
 
 project = "lossratio"
@@ -42,6 +46,8 @@ myst_heading_anchors = 4
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
+# Pages come before entries of the changelog in the results of a search.
+html_search_scorer = "_static/scorer.js"
 html_title = f"lossratio {release}"
 html_copy_source = False
 html_show_copyright = False
@@ -85,6 +91,19 @@ def described_command(entry: EntryPoint) -> str:
         shown, text = option.get_help_record(click.Context(command))
         lines.append(f"| `{shown.replace('|', chr(92) + '|')}` | {text.replace('|', chr(92) + '|')} |")
     return "\n".join(lines) + "\n"
+
+
+def list_suites(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Appends all shipped suites, with the device and the keywords of each, to the page about suites."""
+    if page != SUITE_PAGE:
+        return
+    rows = ["| suite | device and set-up | its tests call |", "| --- | --- | --- |"]
+    for name, text in suites():
+        tests = TestSuite.from_file_system(SUITES.path(name)).tests
+        called = dict.fromkeys(str(step.name) for test in tests for step in test.body[:1])
+        listed = ", ".join(called)
+        rows.append(f"| `{name}` | {text.replace('|', chr(92) + '|')} | {listed} |")
+    source[0] += "\n## All suites\n\n" + "\n".join(rows) + "\n"
 
 
 def list_python(_app: Sphinx, page: str, source: list[str]) -> None:
@@ -138,4 +157,5 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", list_keywords)
     app.connect("source-read", list_commands)
     app.connect("source-read", list_python)
+    app.connect("source-read", list_suites)
     app.connect("build-finished", write_libdoc)

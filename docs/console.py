@@ -58,7 +58,7 @@ def search_text(result: TestResult, lines: Sequence[str]) -> str:
 
 
 def demo_text(output: str) -> str:
-    """What the README shows of a demo: its first trials, the bounds of NDR, and the truth.
+    """What the README shows of a demo: its first trials, the sentence on each goal, and the truth.
 
     Raises:
         ValueError: If the demo was simulated.
@@ -66,9 +66,11 @@ def demo_text(output: str) -> str:
     if "Simulated instead of real" in output:
         raise ValueError("The demo was simulated here, and the README shows one with real frames.")
     lines = output.splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("NDR ("))
+    first = next(number for number, line in enumerate(lines) if line.startswith("NDR: forwards"))
+    details = next(number for number, line in enumerate(lines) if line.startswith("NDR ("))
     truth = next(number for number, line in enumerate(lines) if line.startswith("The truth"))
-    shown = [*trial_lines(output)[:2], "[...]", *lines[first : first + 3], *lines[truth : truth + 2]]
+    sentences = [line for line in lines[first:details] if not line.startswith("Doubt: ")]
+    shown = [*trial_lines(output)[:2], "[...]", *sentences, *lines[truth : truth + 3]]
     return "".join(f"    {line.rstrip()}\n" for line in shown)
 
 

@@ -48,7 +48,7 @@ class Unit:
 
 
 FRAMES_PER_SECOND = Unit("fps")
-"""The unit of rates; its values are aggregates where nothing else is said."""
+"""The unit of rates; its values are per interface where nothing else is said."""
 
 
 def parse_frame_rate(text: str | float) -> float:

@@ -23,9 +23,8 @@ def entry(
     reason = None if outcome == "measured" else "a reason"
     started = START + timedelta(days=day)
     bounds = (None, None) if value is None else (value, value * 1.005)
-    return Entry(
-        testbed, test, quantity, started, 60.0, value, *bounds, outcome, reason, tuple(doubts), "0.1.0", measured_as
-    )
+    names = (testbed, test, quantity, started, 60.0, value, *bounds, outcome, reason, tuple(doubts), "0.1.0")
+    return Entry(*names, measured_as, aggregate_factor=1.0)
 
 
 def nightly(day, value, *, run="nightly", **changes):
@@ -53,6 +52,7 @@ def series(values, kinds=None, measured_as=None):
         "doubts": kinds or default,
         "reason": [None if value is not None else "agent lost" for value in values],
         "measured_as": measured_as or [None] * len(values),
+        "aggregate_factor": [1.0] * len(values),
     }
     return Series(SeriesKey("lab-1", "Suite.64B-ndrpdr", "NDR"), columns)
 

@@ -8,44 +8,38 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROSE = re.split(r"\nOn your own testbed\n", (ROOT / "README.rst").read_text())[0]
+PROSE = re.split(r"\nOn your own testbed::\n", (ROOT / "README.rst").read_text())[0]
 
 CLAIMS = {
-    "drives a traffic generator over SSH": ("local_testbed/test_testbed_nodes.py", "all_of_this_holds_for_an_ordinary"),
-    "searches with MLRsearch (RFC 9971)": (
-        "mlrsearch/test_mlrsearch_controller.py",
-        "a_knee_is_enclosed_by_every_goal",
-    ),
-    "or a box that you cannot look into": ("testbed/test_black_box.py", "def test_"),
-    "are three different things": ("test_counters.py", "a_generator_that_sent_nothing_is_all_loss_and_all_unsent"),
+    "or a box that you cannot log in to": ("testbed/test_black_box.py", "def test_"),
+    "lossratio counts them apart": ("test_counters.py", "a_generator_that_sent_nothing_is_all_loss_and_all_unsent"),
     "is an error, never a number": ("testbed/test_repair.py", "a_trial_during_which_the_testbed_was_lost_is_not"),
-    "gets no credit for them": ("test_integrity.py", "a_copy_never_makes_up_for_a_lost_frame"),
-    "One search finds the bounds of all goals": (
+    "gets no credit.": ("test_integrity.py", "a_copy_never_makes_up_for_a_lost_frame"),
+    "A single MLRsearch (RFC 9971) finds all goals": (
         "mlrsearch/test_mlrsearch_controller.py",
         "a_knee_is_enclosed_by_every",
     ),
-    "NDR and PDR take 35 to 70 s": ("../../benchmarks/records/search-time.md", "quick NDR"),
     "Each trial is on disk before the next one starts": (
         "test_trial.py",
         "each_result_is_on_disk_before_the_next_trial",
     ),
-    "An interrupted search goes on where it stopped": (
+    "An interrupted search continues where it stopped": (
         "runs/test_resume.py",
         "a_run_that_was_stopped_goes_on_and_is_one_run",
     ),
-    "You need Python 3.10 or later": ("test_packaging.py", "the_lowest_versions_that_are_tested_are_those"),
-    "you can be root or an ordinary user": (
+    "you need Linux, Python 3.10 or later": ("test_packaging.py", "the_lowest_versions_that_are_tested_are_those"),
+    "You need no lab, no traffic generator and no root": (
         "local_testbed/test_testbed_nodes.py",
         "all_of_this_holds_for_an_ordinary_user",
     ),
     "builds a testbed from network namespaces": ("commands/test_init.py", "enter_alone_ends_with_a_number_measured_or"),
-    "Then it removes the testbed": (
+    "removes the testbed at the end": (
         "local_testbed/test_testbed_life.py",
         "a_testbed_that_was_taken_down_has_left_nothing",
     ),
     "between the bounds, 50,942 and 51,197 fps": ("../../tools/release-check", "demo"),
-    "is a page about the run": ("test_site.py", "no_page_fetches_anything_from_another_host"),
-    "or is too busy, the demo simulates the bridge, and says why": (
+    "is a page with all results": ("test_site.py", "no_page_fetches_anything_from_another_host"),
+    "or is too busy, the demo simulates the bridge and gives the reason": (
         "commands/test_demo.py",
         "where_the_machine_is_too_busy_the_demo_is",
     ),

@@ -28,7 +28,7 @@ SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""
 _LINES = 20
 Values = Mapping[str, results.Ends]
-"""What each test measured, by test and quantity (``<full name> <quantity>``): aggregate frames per second.
+"""What each test measured, by test and quantity (``<full name> <quantity>``): frames per second per interface.
 Frames may be missing that the SUT did not lose, so a value has two ends."""
 
 
@@ -44,7 +44,7 @@ class Measured:
 
 Measure = Callable[[str, Path], Measured | None]
 """Sets a build up and measures it, with files in a directory; None: it cannot be measured."""
-FORMAT = "lossratio-builds/1"
+FORMAT = "lossratio-builds/2"
 _FILE = "measurements.jsonl"
 
 
@@ -97,7 +97,7 @@ class BuildBench(Bench):
     """Runs suites."""
 
     def measure(self, directory: Path) -> Measured:
-        """Measures the build that is set up: aggregate throughput, by ``<full name> <quantity>`` of tests.
+        """Measures the build that is set up: throughput per interface, by ``<full name> <quantity>`` of tests.
 
         It is in frames per second, and 0 where the minimum load was too much. Quantities without a single value
         (latencies) and in other units are left out.
@@ -293,7 +293,7 @@ class BuildMeasurement:
     build: str
     """Which build: ``A``, ``B`` or a revision."""
     values: Mapping[str, float] | None
-    """Aggregate throughput in frames per second, by test and quantity (``<full name> <quantity>``); None: the build
+    """Throughput per interface in frames per second, by test and quantity (``<full name> <quantity>``); None: the build
     could not be set up, and is left out."""
     directory: str
     """The directory of its run, relative to the directory of the record."""

@@ -12,7 +12,8 @@ from lossratio.commands.parameters import OneOf, argument, command
 from lossratio.shipped import SUITES, TOPOLOGIES
 
 
-def _suites() -> Iterator[tuple[str, str]]:
+def suites() -> Iterator[tuple[str, str]]:
+    """The suites that come with lossratio: their names, and what each of them measures."""
     for name in SUITES.names():
         yield name, _configuration(SUITES.path(name))
 
@@ -57,7 +58,7 @@ def _first_sentence(text: str) -> str:
 
 
 _LISTS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
-    "suites": _suites,
+    "suites": suites,
     "topologies": _topologies,
     "profiles": _profiles,
     "devices": _devices,

@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 
 from lossratio import report as reports
-from lossratio.commands.parameters import OneOf, argument, command, option
+from lossratio.commands.parameters import VERBOSE_HELP, OneOf, argument, command, option
 from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
 from lossratio.report import FORMATS, PAGE, junit_xml, read_run, runs_in, write_report
-from lossratio.results import repair as repair_files
+from lossratio.results import in_columns, repair as repair_files, view_of
 
 
 @command()
@@ -24,6 +24,7 @@ def report(
         "The file to write; - is standard output. Left out, it is a file in DIR.",
         type=click.Path(path_type=Path, allow_dash=True),
     ),
+    verbose: bool = option(VERBOSE_HELP),
 ) -> None:
     """Report the runs in directories DIR.
 
@@ -45,6 +46,12 @@ def report(
     else:
         write_report(path, text)
         click.echo(path)
+
+    if verbose:
+        for result in (result for run in runs for result in run.results):
+            view = view_of(result)
+            click.echo(f"{result.test.name}\n{in_columns(view.message(result))}", err=True)
+            click.echo(in_columns(view.provenance(result)), err=True)
 
     for run in runs:
         for problem in run.lacks:

@@ -19,6 +19,7 @@ from lossratio.commands.parameters import (
     FRAME_RATE,
     SUITE,
     TESTBED,
+    VERBOSE_HELP,
     argument,
     command,
     option,
@@ -108,6 +109,7 @@ def run(
     results: str | None = option(
         "The archive to send the run to, e.g. s3://bucket/path or a folder.", metavar="URL"
     ),
+    verbose: bool = option(VERBOSE_HELP),
 ) -> None:
     """Run suites on a testbed, which is reserved for the time of the run.
 
@@ -124,6 +126,7 @@ def run(
         *_repeated("--exclude", exclude),
         *_repeated("--variable", variable),
         *(("--outputdir", str(output)) if output else ()),
+        *(_VERBOSE if verbose else ()),
         *(click.get_current_context().obj or ()),
     )
     if results is not None:
@@ -167,6 +170,10 @@ def run(
             click.echo(f"{what.capitalize()}, {tests_counted(count)}: {reason}", err=True)
         click.echo(_summary(outcome.verdicts, int(status)), err=True)
     sys.exit(int(status))
+
+
+_VERBOSE = ("--variable", "LOSSRATIO_VERBOSE:yes")
+"""The keywords that measure look at this variable."""
 
 
 def _repeated(name: str, values: Sequence[str]) -> Iterator[str]:
@@ -236,6 +243,8 @@ def demo(
     output: Path | None = option(
         "Directory for the results; a new one, results/demo, unless given.", metavar="DIR"
     ),
+    *,
+    verbose: bool = option(VERBOSE_HELP),
 ) -> None:
     """Measure this machine's Linux bridge with real frames, behind a policer whose truth is known.
 
@@ -247,7 +256,10 @@ def demo(
     from lossratio.runs import RunRequest, check_directory
 
     check_directory(output or Path("results"), "--output")
-    robot_options = () if output is None else ("--outputdir", str(output))
+    robot_options = (
+        *(() if output is None else ("--outputdir", str(output))),
+        *(_VERBOSE if verbose else ()),
+    )
     real = RunRequest((Path("local"),), (), (), robot_options, job=_JOB, name="demo")
     outcome = measured_or_simulated(real, replace(real, topologies=(Path("simulated"),)))
     _show_problems(outcome)

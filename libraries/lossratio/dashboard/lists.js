@@ -75,7 +75,7 @@ const trendsView = parameters => {
   const { rules } = site;
   return [cards, el("h2", {}, "Trends"), list, el("p", {}, overlay), el("p", { class: "about" },
     `Verdicts are those of lossratio trend: of the newest ${rules.last} results of a series, a change is fresh among the newest ${rules.fresh}, counts from ${100 * rules.trendChange} %, `
-    + `and is an alarm when ${rules.confirm} of the newest 3 are worse. Rates are aggregates of all directions.`)];
+    + `and is an alarm when ${rules.confirm} of the newest 3 are worse. Rates are per interface, with the aggregate of all interfaces beside it.`)];
 };
 
 const AGES = [[2, "fresh"], [8, "week"], [32, "month"], [Infinity, "stale"]];

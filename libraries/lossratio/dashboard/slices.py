@@ -18,7 +18,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lossratio.history import BETWEEN, LINE, Analysis, Series, Trend, TrendVerdict, describe_trend
+from lossratio.history import (
+    BETWEEN,
+    LINE,
+    Analysis,
+    Series,
+    Trend,
+    TrendVerdict,
+    describe_trend,
+    with_rates_per_interface,
+)
 
 Slice: TypeAlias = dict[str, Any]
 
@@ -51,6 +60,7 @@ _NUMBERS = (
     "unsent_share",
     "most",
     "resolution",
+    "aggregate_factor",
 )
 _VALUE_AND_BOUNDS = ("value", "lower_bound", "upper_bound")
 _REPEATED = ("test", "quantity", "unit", "outcome", "measured_as", "generator", "build", "device")
@@ -91,7 +101,7 @@ class Results:
     """The entries of a history as columns, ordered by testbed, test, quantity and time."""
 
     table: Any
-    """The entries, from `lossratio.history.History.read`."""
+    """The entries, from `lossratio.history.History.read`, with rates per interface."""
 
     @cached_property
     def columns(self) -> Mapping[str, list[Any]]:
@@ -179,6 +189,7 @@ class Results:
             _number(fields["most"]),
             fields["resolution"],
             names[test_id],
+            fields["aggregate_factor"],
         ]
 
     def rows(self, numbers: Iterable[int]) -> Slice:
@@ -193,7 +204,7 @@ def slices(
     table: Any, analysis: Analysis, links: Mapping[Job, str], readings: Iterable[Series] = ()
 ) -> Iterator[tuple[str, Slice]]:
     """All slices of a site but the index's own description, with their names; ``index`` is the last."""
-    results = Results(table)
+    results = Results(with_rates_per_interface(table))
     telemetry: dict[tuple[str, str], list[Any]] = {}
     for course in readings:
         telemetry.setdefault((course.key.testbed, course.key.test), []).append(_course(course))
@@ -291,6 +302,7 @@ def _test_slice(
             "quantity": trend.series.quantity,
             "unit": trend.series.unit.name,
             "lower": trend.series.unit.lower_is_better,
+            "factor": trend.series.aggregate_factor,
             "verdict": trend.verdict.value,
             "alarm": trend.is_alarm,
             "text": describe_trend(trend),
@@ -394,6 +406,7 @@ def _series_row(
         "" if quiet else describe_trend(trend),
         trend.is_old,
         [_short(value) for value in trend.series.values[-_SPARK:]],
+        trend.series.aggregate_factor,
     ]
 
 

@@ -39,9 +39,9 @@ const openSite = data => {
     test.frame = frame ?? (/^\d+b$/i.test(inName ?? "") ? Number.parseInt(inName, 10) : null);
     test.size = inName ? inName.replace(/b$/i, "B") : frame ? `${Number(frame.toPrecision(6))}B` : "";
     test.cores = CORES.exec(name) ? Number(CORES.exec(name)[2]) : null;
-    test.series = rows.map(([quantity, unit, lowerIsBetter, count, first, last, value, low, high, outcome, kinds, build, verdict, change, since, text, isOld, sparkline]) => ({
+    test.series = rows.map(([quantity, unit, lowerIsBetter, count, first, last, value, low, high, outcome, kinds, build, verdict, change, since, text, isOld, sparkline, factor]) => ({
       test, quantity: words[quantity], unit: words[unit], lowerIsBetter, count, first, last, value, low, high, outcome: words[outcome], kinds: kinds.map(kind => words[kind]),
-      build: builds[build], verdict: verdicts[verdict], change, since, text, isOld, spark: sparkline,
+      build: builds[build], verdict: verdicts[verdict], change, since, text, isOld, spark: sparkline, factor,
     }));
     test.words = `${name} ${test.tags.join(" ")} ${test.testbed} ${[...new Set(test.series.map(series => series.build ?? ""))].join(" ")}`.toLowerCase();
     site.tests.push(test);
@@ -58,9 +58,9 @@ const openSite = data => {
 /** The rows of a run or of the newest results, as `compareSides` takes them. */
 const rowsOf = (slice, testbed) => {
   const { names } = slice;
-  return slice.rows.map(([test, quantity, unit, outcome, measuredAs, generator, build, device, value, low, high, reason, doubts, lowerIsBetter, time, seconds, unsent, most, resolution, id]) => ({
+  return slice.rows.map(([test, quantity, unit, outcome, measuredAs, generator, build, device, value, low, high, reason, doubts, lowerIsBetter, time, seconds, unsent, most, resolution, id, factor]) => ({
     testbed, test: names[test], quantity: names[quantity], unit: names[unit], outcome: names[outcome], measuredAs: names[measuredAs], generator: names[generator],
-    build: names[build], device: names[device], value, low, high, reason, doubts, lowerIsBetter, time, seconds, unsent, most, resolution, id: names[id],
+    build: names[build], device: names[device], value, low, high, reason, doubts, lowerIsBetter, time, seconds, unsent, most, resolution, id: names[id], factor,
   }));
 };
 
@@ -71,10 +71,15 @@ const matches = (words, text) => {
   try { return new RegExp(expression[1], "i").test(words); } catch { return false; }
 };
 
+/** The aggregate of a rate, for beside it; a rate of which no factor is known is one itself. */
+const beside = (value, { unit, factor }) => {
+  if (unit !== "fps" || value === null || factor === 1) return null;
+  return el("span", { class: "small" }, factor === null ? " aggregate" : ` ${inUnit(value * factor, unit)} aggregate`);
+};
 const valueCell = series => {
   const bounds = series.low !== null && series.high !== null ? `${inUnit(series.low, series.unit)} to ${inUnit(series.high, series.unit)}` : null;
   const text = series.value === null ? (series.outcome === "measured" ? "no single value" : series.outcome) : inUnit(series.value, series.unit);
-  return el("span", { class: series.outcome === "measured" ? null : outcomeClass(series.outcome), title: bounds }, text);
+  return [el("span", { class: series.outcome === "measured" ? null : outcomeClass(series.outcome), title: bounds }, text), beside(series.value, series)];
 };
 /** What a trend says after its verdict and its name. */
 const detailOf = (text, test, quantity) => text.split(`${test.name}, ${quantity}, on ${test.testbed}: `).slice(1).join("");

@@ -87,12 +87,12 @@ const sizesView = familiesView({
   draw: family => {
     const wire = row => bandwidth(row.series.value, family.unit, row.at);
     return el("section", {}, familyHead(family), el("div", { class: "pair" },
-      chart({ title: `${family.name}: rate over frame size`, unit: "fps", fromZero: true, xLabel: "frame size, bytes", series: [{ name: "rate", line: true, points: pointsOf(family) }] }),
-      chart({ title: `${family.name}: bandwidth over frame size`, unit: "bit/s", fromZero: true, xLabel: "frame size, bytes", series: [{ name: "bandwidth", colour: colourOf(1), line: true, points: pointsOf(family, wire) }] })),
+      chart({ title: `${family.name}: rate per interface over frame size`, unit: "fps", fromZero: true, xLabel: "frame size, bytes", series: [{ name: "rate", line: true, points: pointsOf(family) }] }),
+      chart({ title: `${family.name}: bandwidth per interface over frame size`, unit: "bit/s", fromZero: true, xLabel: "frame size, bytes", series: [{ name: "bandwidth", colour: colourOf(1), line: true, points: pointsOf(family, wire) }] })),
     table({ name: `${family.name} over frame sizes`, rows: family.rows, columns: [
       { head: "frame size", cell: row => `${Number(row.at.toPrecision(6))} B${/imix/i.test(row.series.test.size) ? " (mix)" : ""}`, csv: row => row.at, className: "number" },
       { head: "rate", cell: row => valueCell(row.series), csv: row => row.series.value, className: "number quote" },
-      { head: "bandwidth", cell: row => inUnit(wire(row), "bit/s"), csv: wire, className: "number" },
+      { head: "bandwidth, per interface", cell: row => inUnit(wire(row), "bit/s"), csv: wire, className: "number" },
       ...measuredColumns] }));
   },
 });
@@ -120,12 +120,12 @@ const latencyView = async parameters => {
     const drawn = chosen.filter(row => row.rate && row.rate.value !== null && row.rate.unit === "fps" && row.latencies[0] !== null);
     const points = place => drawn.filter(row => row.latencies[place] !== null).map(row => ({ x: row.rate.value / 1e6, y: row.latencies[place], hint: `${row.test.name}, ${row.test.testbed}: ${inUnit(row.rate.value, "fps")}, ${microseconds(row.latencies[place])}`, href: address(`test/${row.test.id}`) }));
     return [[
-      chart({ title: `Latency at ${load} over throughput`, unit: "µs", xLabel: "throughput, Mfps", fromZero: true, series: [{ name: "median", points: points(0) }, { name: "99 %", points: points(2) }] }),
+      chart({ title: `Latency at ${load} over throughput`, unit: "µs", xLabel: "throughput per interface, Mfps", fromZero: true, series: [{ name: "median", points: points(0) }, { name: "99 %", points: points(2) }] }),
       table({ name: `throughput and latency at ${load}`, rows: chosen, columns: [
         { head: "test", cell: row => link(`test/${row.test.id}`, row.test.name), key: row => row.test.name, csv: row => row.test.name, className: "name" },
         { head: "testbed", cell: row => row.test.testbed, key: row => row.test.testbed, csv: row => row.test.testbed },
         { head: "throughput", cell: row => row.rate ? [valueCell(row.rate), el("span", { class: "small" }, ` ${row.rate.quantity}`)] : NOTHING, key: row => row.rate?.value, csv: row => row.rate?.value, className: "number quote" },
-        { head: "layer 1", cell: row => row.rate ? inUnit(bandwidth(row.rate.value, row.rate.unit, row.test.frame), "bit/s") : NOTHING, key: row => row.rate ? bandwidth(row.rate.value, row.rate.unit, row.test.frame) : null, className: "number" },
+        { head: "layer 1, per interface", cell: row => row.rate ? inUnit(bandwidth(row.rate.value, row.rate.unit, row.test.frame), "bit/s") : NOTHING, key: row => row.rate ? bandwidth(row.rate.value, row.rate.unit, row.test.frame) : null, className: "number" },
         ...["median", "90 %", "99 %", "largest"].map((head, place) => ({ head, csvHead: `${head}, µs`, cell: row => microseconds(row.latencies[place]), key: row => row.latencies[place], csv: row => row.latencies[place], className: "number" })),
         { head: "measured", cell: row => day(row.time), key: row => row.time, csv: row => minute(row.time) }] }),
     ], `${plural(chosen.length, "test")} of ${all.length}`];
@@ -221,7 +221,7 @@ const compareView = async parameters => {
     ] }));
     show(state);
     return [
-      el("p", {}, `A: ${one.words}. B: ${other.words}. `, el("strong", {}, counts.map(([verdict, count]) => `${count} ${words(verdict)}`).join(", ") || "nothing to compare"), ". Rates are aggregates; p is adjusted for the number of comparisons."),
+      el("p", {}, `A: ${one.words}. B: ${other.words}. `, el("strong", {}, counts.map(([verdict, count]) => `${count} ${words(verdict)}`).join(", ") || "nothing to compare"), ". Rates are per interface; p is adjusted for the number of comparisons."),
       isSame ? null : el("p", { class: "doubt" }, "Two testbeds: equal testbeds differ, so a difference here is no regression of a build."),
       counts.length && counts.every(([verdict]) => ["too few results", "not comparable"].includes(verdict)) ? el("p", { class: "doubt" }, "No verdict: a side needs two results at least, or three against one.") : null,
       list,

@@ -56,12 +56,12 @@ const resultTable = (slice, series, test) => table({
   step: 25,
   columns: [
     { head: "time, UTC", cell: place => minute(series.points[place][0]), className: "date", key: place => series.points[place][0], csv: place => minute(series.points[place][0]) },
-    { head: "value", cell: place => inUnit(series.points[place][1], series.unit), key: place => series.points[place][1], csv: place => series.points[place][1], className: "number quote" },
+    { head: "value", cell: place => [inUnit(series.points[place][1], series.unit), beside(series.points[place][1], series)], key: place => series.points[place][1], csv: place => series.points[place][1], className: "number quote" },
     { head: "result", cell: place => el("span", { class: outcomeClass(slice.names[series.points[place][4]]) }, outcomeWords(slice, series.points[place]).join("; ") || "measured"), key: place => outcomeWords(slice, series.points[place]).join(), csv: place => outcomeWords(slice, series.points[place]).join("; ") || "measured", className: "name" },
     { head: "lower bound", cell: place => inUnit(series.points[place][2], series.unit), key: place => series.points[place][2], csv: place => series.points[place][2], className: "number" },
     { head: "upper bound", cell: place => inUnit(series.points[place][3], series.unit), key: place => series.points[place][3], csv: place => series.points[place][3], className: "number" },
     { head: "unit", csv: () => series.unit },
-    { head: "layer 1", cell: place => inUnit(bandwidth(series.points[place][1], series.unit, test.frame), "bit/s"), key: place => series.points[place][1], className: "number" },
+    { head: "layer 1, per interface", cell: place => inUnit(bandwidth(series.points[place][1], series.unit, test.frame), "bit/s"), key: place => series.points[place][1], className: "number" },
     { head: "build", cell: place => slice.names[series.points[place][8]] ?? NOTHING, key: place => slice.names[series.points[place][8]], csv: place => slice.names[series.points[place][8]], className: "name" },
     { head: "generator", cell: place => slice.names[series.points[place][9]] ?? NOTHING, key: place => slice.names[series.points[place][9]], csv: place => slice.names[series.points[place][9]] },
     { head: "run", cell: place => { const [id, name, started] = slice.jobs[series.points[place][7]]; return link(`run/${id}`, jobName(name, started)); }, csv: place => slice.jobs[series.points[place][7]][1], className: "name" },
@@ -193,7 +193,7 @@ const runView = async (parameters, id) => {
       const chosen = rows.filter(row => matches(`${row.test} ${row.quantity} ${row.build ?? ""}`.toLowerCase(), state.text ?? "") && (!state.odd || row.outcome !== "measured" || row.doubts.length));
       return [table({ name: `run ${jobName(job.name, job.started)}`, rows: chosen, columns: [
         { head: "test", cell: row => link(`test/${row.id}`, row.test), key: row => row.test, csv: row => row.test, className: "name" },
-        { head: "value", cell: row => inUnit(row.value, row.unit), key: row => row.value, csv: row => row.value, className: "number quote" },
+        { head: "value", cell: row => [inUnit(row.value, row.unit), beside(row.value, row)], key: row => row.value, csv: row => row.value, className: "number quote" },
         { head: "result", cell: row => [el("span", { class: outcomeClass(row.outcome) }, row.outcome, row.reason ? `: ${row.reason}` : ""), row.doubts.map(doubt => el("span", { class: "doubt" }, ` · doubt: ${doubt}`))], key: row => row.outcome, csv: row => [row.outcome, row.reason, ...row.doubts].filter(Boolean).join("; "), className: "name" },
         { head: "quantity", cell: row => row.quantity, key: row => row.quantity, csv: row => row.quantity },
         { head: "unit", csv: row => row.unit },

@@ -376,9 +376,9 @@ def rates_axis(quantity: str, high: float) -> tuple[str, Callable[[float], str]]
 
 
 def values_axis(unit: Unit, quantity: str, high: float) -> tuple[str, Callable[[float], str]]:
-    """The title of an axis of values up to `high`, and a function that formats a value on it; rates are aggregates."""
+    """The title of an axis of values up to `high`, and a function that formats one; rates are per interface."""
     if unit == FRAMES_PER_SECOND:
-        return rates_axis("aggregate rate", high)
+        return rates_axis("rate per interface", high)
     return (f"{quantity}, {unit.name}", in_unit(1.0))
 
 

@@ -18,7 +18,7 @@ from lossratio.history.annotations import (
     load_known_changes,
 )
 from lossratio.history.devices import with_lines
-from lossratio.history.entries import Series, entries_of, series_of
+from lossratio.history.entries import Series, entries_of, rates_in_words, series_of
 from lossratio.history.names import with_names_now
 from lossratio.history.readings import series_of_readings
 from lossratio.history.steps import Bands
@@ -273,7 +273,7 @@ def require_no_regression(
     return chosen
 
 
-FORMAT = "lossratio-trend/1"
+FORMAT = "lossratio-trend/2"
 
 
 def trend_text(analysis: Analysis) -> str:
@@ -356,7 +356,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     yield from _begun_anew(analysis.trends)
     yield (
         f"{len(analysis.trends)} series of {results_counted(results)}: "
-        f"{_verdicts(analysis.trends)}. Rates are aggregates."
+        f"{_verdicts(analysis.trends)}. {rates_in_words(trend.series for trend in analysis.trends)}"
     )
 
     banded = sum(trend.bands is not None for trend in analysis.trends)
@@ -391,6 +391,7 @@ def _trend(trend: Trend) -> dict[str, Any]:
     return {
         **asdict(trend.series.key),
         "unit": trend.series.unit.name,
+        "aggregate_factor": trend.series.aggregate_factor,
         "verdict": trend.verdict.value,
         "is_alarm": trend.is_alarm,
         "text": describe_trend(trend),

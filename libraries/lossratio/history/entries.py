@@ -189,7 +189,7 @@ class Entry:
     seconds: float
     """How long the measurement took, with latency and telemetry after a search."""
     value: float | None
-    """The value in the unit; a rate is an aggregate; None: there is none."""
+    """The value in the unit; in files a rate is an aggregate, in series it is per interface; None: there is none."""
     lower_bound: float | None
     """Relevant lower bound, likewise."""
     upper_bound: float | None
@@ -243,6 +243,9 @@ class Entry:
     device: str | None = None
     """The device with its options that count, and what counts of its testbed; None: not known, as the result was added
     by an earlier version."""
+    aggregate_factor: float | None = None
+    """An aggregate rate over the rate per interface; None: the value is no rate, or not known, as the result was added
+    by an earlier version."""
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -290,9 +293,13 @@ def _began(run: Run) -> datetime:
 def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry:
     result = finding.result
     ends = results.ends_of(finding)
+    factor = None
+    if finding.unit == FRAMES_PER_SECOND:
+        factor = result.conditions.load.aggregate_factor
+
     most = None
     if ends is not None and ends.least < ends.most < np.inf:
-        most = ends.most
+        most = ends.most * (factor or 1.0)
 
     # Record: a row of the history.
     return Entry(
@@ -301,9 +308,9 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         quantity=finding.quantity,
         started=result.started,
         seconds=result.took_s,
-        value=results.number_of(finding.value),
-        lower_bound=results.number_of(finding.lower_bound),
-        upper_bound=results.number_of(finding.upper_bound),
+        value=results.aggregate_of(finding.value),
+        lower_bound=results.aggregate_of(finding.lower_bound),
+        upper_bound=results.aggregate_of(finding.upper_bound),
         outcome=finding.outcome.value,
         reason=finding.reason,
         doubts=doubts,
@@ -324,6 +331,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         long_name=result.test.long_name,
         has_device=bool(result.conditions.duts),
         device=result.conditions.measured_on,
+        aggregate_factor=factor,
     )
 
 
@@ -417,7 +425,7 @@ class Series:
 
     @cached_property
     def values(self) -> npt.NDArray[np.float64]:
-        """Values in the unit, rates as aggregates; NaN: the result has no value."""
+        """Values in the unit, rates per interface; NaN: the result has no value."""
         return np.array(self["value"], dtype=np.float64)
 
     @cached_property
@@ -450,6 +458,17 @@ class Series:
         if known:
             return not known[-1]
         return results.has_no_device(self.key.test)
+
+    @cached_property
+    def aggregate_factor(self) -> float | None:
+        """The aggregate rate over the rate per interface; None: the values are no rates, or aggregates themselves."""
+        factor = self["aggregate_factor"][-1]
+        return None if factor is None else float(factor)
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether its rates are aggregates: all of its results are of earlier versions, which stored no factor."""
+        return self.unit == FRAMES_PER_SECOND and self.aggregate_factor is None
 
     def bounds_of(self, index: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""
@@ -510,13 +529,83 @@ class Series:
         return replace(self, columns=columns)
 
 
+_RATES = ("value", "lower_bound", "upper_bound", "most")
+_MEANING = ("testbed", "test", "quantity", "measured_as", "unit", "aggregate_factor")
+"""The columns that show what the values of a row are."""
+
+
+def with_rates_per_interface(table: Any) -> Any:
+    """A table of entries as they are in files, with rates per interface, and the factor of each row.
+
+    Entries of earlier versions lack the factor: it is that of newer entries which measured the same. Where there are
+    none, their rates stay aggregates.
+    """
+    columns = {name: table.column(name).to_pylist() for name in (*_MEANING, *_RATES)}
+    factors = _factors(columns)
+    table = _with_column(table, "aggregate_factor", factors)
+    for name in _RATES:
+        rates = [
+            number if number is None or factor is None else number / factor
+            for number, factor in zip(columns[name], factors, strict=True)
+        ]
+        table = _with_column(table, name, rates)
+    return table
+
+
+def _factors(columns: Mapping[str, Sequence[Any]]) -> list[float | None]:
+    """The factor of each row; None: the row has no rates, or no newer entry has the factor."""
+    known: dict[tuple[str, ...], float] = {}
+    rows = list(zip(*(columns[name] for name in _MEANING), strict=True))
+    for testbed, test, quantity, measured_as, _, factor in rows:
+        if factor is not None:
+            # The newest ones are last, and stay.
+            known[testbed, test, quantity] = factor
+            known[test, quantity] = factor
+            known[test, quantity, measured_as or "", "meaning"] = factor
+
+    factors: list[float | None] = []
+    for testbed, test, quantity, measured_as, unit, factor in rows:
+        if factor is None and unit in (None, FRAMES_PER_SECOND.name):
+            keys: tuple[tuple[str, ...], ...] = (
+                (test, quantity, measured_as or "", "meaning"),
+                (testbed, test, quantity),
+                (test, quantity),
+            )
+            factor = next((known[key] for key in keys if key in known), None)
+        factors.append(factor)
+    return factors
+
+
+def _with_column(table: Any, name: str, values: Sequence[Any]) -> Any:
+    """The table with other values in a column; without any value it stays as it is, as the values show no type."""
+    if all(value is None for value in values):
+        return table
+    index = table.schema.get_field_index(name)
+    return table.set_column(index, table.schema.field(index), [values])
+
+
 def series_of(table: Any, last: int) -> Iterator[Series]:
-    """The series of a table of entries with their lines, from `lossratio.history.devices.with_lines`."""
+    """The series of a table of entries with their lines, from `lossratio.history.devices.with_lines`.
+
+    Their rates are per interface, those of the table are as in files.
+    """
+    table = with_rates_per_interface(table)
     for key, rows in groups_of(table, ("testbed", "test", "quantity")):
         lines = [line.slice(max(0, len(line) - last)) for _, line in groups_of(rows, (LINE,))]
         yield from _distinguished(
             [made_series(key, line.select(_FIELDS).to_pydict()) for line in lines]
         )
+
+
+def rates_in_words(series: Iterable[Series]) -> str:
+    """A sentence on the scale of the rates of some series."""
+    aggregates = sum(one.is_aggregate for one in series)
+    if aggregates:
+        return (
+            f"Rates are per interface, except in {aggregates} series that only earlier versions measured: those are "
+            "aggregates."
+        )
+    return "Rates are per interface."
 
 
 def made_series(

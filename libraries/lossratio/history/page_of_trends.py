@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from lossratio import drawing
 from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
-from lossratio.history.entries import Series
+from lossratio.history.entries import Series, rates_in_words
 from lossratio.history.trend import Trend, TrendVerdict, describe_trend, details_of
 from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.units import FRAMES_PER_SECOND, results_counted
@@ -76,10 +76,14 @@ class _Row:
         self.words = " ".join((self.test, series.key.testbed, *series.tags)).lower()
         self.frame_size = "not known" if size is None else f"{size:g} B"
         self.is_odd = trend.change is not None or trend.is_alarm or bool(trend.new_kinds)
-        self.is_rate = series.unit == FRAMES_PER_SECOND
+        # What a rate is of; empty: it is no rate.
+        self.scale = ""
+        if series.unit == FRAMES_PER_SECOND:
+            self.scale = "aggregate" if series.is_aggregate else "per interface"
         # A value that was measured as asked for.
         self.is_quotable = bool(np.isfinite(series.values[-1])) and "irregular" not in kinds
         self.value, self.bounds = _in_words(series, -1), _bounds(series, -1)
+        self.aggregate = _aggregate(series)
         self.picture = drawing.sparkline(
             [float(value) if np.isfinite(value) else None for value in series.values[-_SPARK:]]
         )
@@ -145,6 +149,7 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("frame size", attrgetter("frame_size"), attrgetter("frame_size_bytes")),
     drawing.Column("testbed", attrgetter("testbed")),
     drawing.Column("bounds", attrgetter("bounds"), style="number"),
+    drawing.Column("aggregate", attrgetter("aggregate"), style="number beside"),
     drawing.Column("last change", attrgetter("change"), attrgetter("ratio"), style="number"),
     drawing.Column("since", attrgetter("since"), style="date"),
     drawing.Column("course", _no_words, markup=attrgetter("picture")),
@@ -239,7 +244,7 @@ def _headline(rows: Sequence[_Row]) -> str:
         parts.append(f"{readings} of latency and telemetry")
     parts.append(f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}")
     parts.append(f"{first:%Y-%m-%d} to {last:%Y-%m-%d}")
-    parts.append("rates are aggregates")
+    parts.append(rates_in_words(row.series for row in of_results)[:-1])
     return " · ".join(parts)
 
 
@@ -281,6 +286,14 @@ def _in_words(series: Series, index: int) -> str:
     if np.isfinite(value):
         return series.unit.format(value)
     return "no value"
+
+
+def _aggregate(series: Series) -> str:
+    """The newest value as an aggregate; empty: it has none, or is one."""
+    value = float(series.values[-1])
+    if series.aggregate_factor is None or not np.isfinite(value):
+        return ""
+    return series.unit.format(value * series.aggregate_factor)
 
 
 def _bounds(series: Series, index: int) -> str:

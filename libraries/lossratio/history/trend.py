@@ -506,6 +506,8 @@ def details_of(trend: Trend) -> Iterator[str]:
             f"{trend.left_out} earlier results are left out: they are of other traffic, another path, another goal or "
             "another generator"
         )
+    if trend.series.is_aggregate:
+        yield "its rates are aggregates, as an earlier version measured it"
 
 
 _WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)

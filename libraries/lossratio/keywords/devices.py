@@ -44,11 +44,11 @@ class DeviceKeywords(Keywords):
     ) -> ThroughputResult:
         """Makes one more trial after a search, reads the devices before and after it, and returns the search's result.
 
-        The trial takes ``duration``, at the relevant lower bound of ``goal`` (by default PDR). It is no trial of the
-        search: nothing reads a device while a search runs. For each device the result has the frames that it received,
-        transmitted and dropped (by place, so that each is accounted for), and the statistics of its kind: VPP's ``show
-        runtime``, those of testpmd and Open vSwitch, and for all kinds the counters of interfaces and CPUs, and ``perf
-        stat`` where the node has it and allows it.
+        The trial takes ``duration``, at the relevant lower bound of ``goal`` (by default PDR). It does not count as a
+        trial of the search, because nothing may read a device while a search runs. For each device, the result has the
+        frames that it received, transmitted and dropped (by place, so that each frame is accounted for), and the
+        statistics of its kind: VPP's ``show runtime``, or those of testpmd or Open vSwitch. All kinds also have the
+        counters of interfaces and CPUs, and ``perf stat`` if the node has and allows it.
 
         | `Find NDR And PDR`    frame_size=64B
         | `Collect Telemetry`
@@ -59,24 +59,24 @@ class DeviceKeywords(Keywords):
 
     @typed_keyword("Reconfigure DUTs")
     def reconfigure_duts(self, entries: int = _ENTRIES) -> None:
-        """Adds this number of ``entries`` to the forwarding table of each device; none of them matches test traffic.
+        """Adds ``entries`` entries to the forwarding table of each device. None of them matches the test traffic.
 
-        They are addresses of a bridge, routes of a router, rules of Open vSwitch, and with VPP the entries of its
+        The entries are addresses on a bridge, routes on a router, rules in Open vSwitch, and in VPP the entries of its
         forwarding mode. `Tear Down Testbed` removes them.
         """
         reconfiguration.reconfigure_duts(self.session.ready_testbed(), entries)
 
     @typed_keyword()
     def use_hook(self, hook: str, keyword: str, *arguments: Any, node: str | None = None) -> None:
-        """Takes a ``keyword`` with its ``arguments`` for the ``hook`` of a black box, until `Tear Down Testbed`.
+        """Uses a ``keyword`` with its ``arguments`` as the ``hook`` of a black box, until `Tear Down Testbed`.
 
-        It goes before a hook of the topology file. With several black boxes on the path, ``node`` says which one it is
-        for; left out, it is for all.
+        It takes precedence over a hook of the topology file. If there are several black boxes on the path, ``node``
+        names one of them; by default, the hook is for all.
 
         | =Hook=          | =What the keyword does= |
-        | ``reset``       | It resets state that trials leave behind; it is called before each trial. |
+        | ``reset``       | It resets the state that trials leave behind. It is called before each trial. |
         | ``counters``    | It returns a dictionary with ``received`` and ``transmitted`` (by ``west`` and ``east``), ``dropped`` and ``details`` (by name); some of these may be missing. |
-        | ``reconfigure`` | It adds entries; their number is its last argument. |
+        | ``reconfigure`` | It adds entries. Their number is its last argument. |
         | ``describe``    | It returns text or a dictionary for the report. |
 
         | `Use Hook`    counters    Counters Of My Switch    10.0.0.1
@@ -86,10 +86,10 @@ class DeviceKeywords(Keywords):
 
     @typed_keyword()
     def call_hook(self, hook: str, *, entries: int = _ENTRIES, node: str | None = None) -> Any:
-        """Calls the ``hook`` of a black box now, and returns its answer: counters or the description as data.
+        """Calls the ``hook`` of a black box now, and returns its answer: the counters or the description as data.
 
-        ``hook`` is ``reset``, ``counters``, ``reconfigure`` (which adds so many ``entries``) or ``describe``. With
-        several black boxes on the path, ``node`` says which one is meant.
+        ``hook`` is ``reset``, ``counters``, ``reconfigure`` (which adds ``entries`` entries) or ``describe``. If there
+        are several black boxes on the path, ``node`` names the one that you mean.
 
         | ${counters} =    `Call Hook`    counters
         """
@@ -135,10 +135,10 @@ class DeviceKeywords(Keywords):
     ) -> reconfiguration.ReconfigurationResult:
         """Measures the frames lost while the devices are reconfigured, as FD.io CSIT does, and returns the result.
 
-        First comes a search with a strict ``goal`` (CSIT's: no loss in any trial, 11 s, width 0.1 %). Then traffic
-        flows at its relevant lower bound while `Reconfigure DUTs` adds this number of ``entries``, or while a
-        ``keyword`` of yours runs. The result has the frames lost, without those that the generator
-        could not send, and the lost time: the time in which as many frames are sent.
+        It first makes a search with a strict ``goal`` (CSIT's: no loss in any trial, 11 s, width 0.1 %). Then traffic
+        flows at the relevant lower bound while `Reconfigure DUTs` adds ``entries`` entries, or while your own
+        ``keyword`` runs. The result has the lost frames, without those that the generator could not send, and the lost
+        time, in which the same number of frames is sent.
 
         | `Measure Reconfiguration Loss`    frame_size=64B    entries=10000
         | `Measure Reconfiguration Loss`    frame_size=64B    keyword=Restart The Routing Daemon

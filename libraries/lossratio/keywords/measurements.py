@@ -1,6 +1,7 @@
 """The keywords that measure, one for each kind that says so: its request gives arguments, types and documentation."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -89,7 +90,7 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
         )
         about = docstrings_of_fields(request)
         rows = [
-            f"| ``{name}`` | {' '.join(about.get(name, '').split()).replace('None:', 'Left out:')} |"
+            f"| ``{name}`` | {_with_default(about.get(name, ''))} |"
             for name in fields
             if name not in Request.model_fields
         ]
@@ -99,6 +100,11 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
         return method
 
     return mark
+
+
+def _with_default(text: str) -> str:
+    """The description of an argument in one line; what None means is its default."""
+    return re.sub(r"[;.] None: ", ". Default: ", " ".join(text.split()))
 
 
 def _type_of(field: FieldInfo) -> Any:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from robot.api import logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
+from robot.utils import is_truthy
 
 from lossratio import results
 from lossratio.errors import DoubtError, LossRatioError, SearchError
@@ -190,16 +191,18 @@ class Session:
         self.remember_search(result, search.request, search.place)
         return result
 
-    def show_doubts(self, result: results.TestResult) -> None:
-        """Warns of each doubt about a result, once, and tags the running test with it."""
+    def show_doubts(self, result: results.TestResult) -> tuple[results.Doubt, ...]:
+        """Warns of each doubt about a result, once, and tags the running test with it; returns the doubts."""
         name = result.test.full_name
-        for doubt in results.doubts_about(result, [*self._results.values()]):
+        doubts = results.doubts_about(result, [*self._results.values()])
+        for doubt in doubts:
             if (name, doubt) in self._doubts_shown:
                 continue
             self._doubts_shown.add((name, doubt))
             logger.warn(f"{name}: doubt: {doubt}")
             if BuiltIn().get_variable_value("${TEST NAME}") is not None:
                 BuiltIn().set_tags(_tag_of(doubt.kind))
+        return doubts
 
     def judge(self, measured: Iterable[results.TestResult], policy: Doubts | None) -> None:
         """Applies a policy for doubts (None: the suite's) to the results of a keyword.
@@ -352,6 +355,15 @@ class Keywords:
         self.session = session
 
 
+VERBOSE = "LOSSRATIO_VERBOSE"
+"""Robot Framework's variable that asks for how results were measured on the console, too."""
+
+
+def is_wanted(variable: str) -> bool:
+    """Whether a variable of Robot Framework is set, and to something true."""
+    return bool(is_truthy(BuiltIn().get_variable_value(f"${{{variable}}}")))
+
+
 def announce(text: str) -> None:
     """Shows on the console what begins now, on a line of its own."""
     say(f"\n{text}")
@@ -372,8 +384,8 @@ def show_result(
     session: Session, result: results.TestResult, directory: results.RunDirectory
 ) -> None:
     """Puts a result into the log and the test's message, and warns of doubts about it."""
-    text = str(result)
     view = results.view_of(result)
+    provenance = results.in_columns(view.provenance(result))
     name = result.test.full_name
 
     for entry in view.log(result):
@@ -388,7 +400,13 @@ def show_result(
         if remark.startswith(MAX_LOAD_REMARK):
             logger.warn(f"{name}: {remark}")
 
-    session.show_doubts(result)
+    doubts = session.show_doubts(result)
+    text = results.in_columns(results.message(result, doubts))
+    if provenance and is_wanted(VERBOSE):
+        text = f"{text}\n{provenance}"
+    elif provenance:
+        logger.info(f"How it was measured:\n{provenance}")
+
     files = {
         "result": directory.result_path(name),
         "journal of trials": directory.journal_path(name),

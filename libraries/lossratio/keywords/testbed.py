@@ -32,16 +32,17 @@ class TestbedKeywords(Keywords):
         password: Secret | None = None,
         passphrase: Secret | None = None,
     ) -> None:
-        """Reserves a testbed until `Release Testbed`, for all suites that set it up meanwhile.
+        """Reserves a testbed until `Release Testbed`, for all suites that set it up in the meantime.
 
-        `Set Up Testbed` reserves it by itself for as long as it is set up, and fails if it is somebody else's. This
-        keyword waits for it, in a fair queue, and keeps it from one set-up to the next: call it in the set-up of a
-        suite, or in an ``__init__.robot`` for a whole directory. ``lossratio run`` does it by itself.
+        `Set Up Testbed` reserves the testbed for as long as it is set up, and fails if somebody else has reserved it.
+        This keyword waits in a fair queue, and keeps the testbed from one set-up to the next. Call it in the set-up of
+        a suite, or in ``__init__.robot`` for a whole directory. You do not need it with ``lossratio run``, which
+        reserves the testbed for the whole run.
 
         | =Argument= | =What it is= |
         | ``topology`` | The topology file. |
-        | ``wait`` | How long to wait for the testbed at most. Left out: not at all. |
-        | ``purpose`` | What it is for, as others see it who wait for it. |
+        | ``wait`` | How long to wait for the testbed at most. Default: not at all. |
+        | ``purpose`` | The reason, which others see who wait for the testbed. |
         | ``password``, ``passphrase`` | As for `Set Up Testbed`. |
 
         | Suite Setup       `Reserve Testbed`    ${TOPOLOGY}    wait=2 h    purpose=nightly
@@ -62,7 +63,7 @@ class TestbedKeywords(Keywords):
 
     @typed_keyword()
     def release_testbed(self) -> None:
-        """Gives back what `Reserve Testbed` reserved in this suite; where nothing is reserved it does nothing."""
+        """Releases the testbed that `Reserve Testbed` reserved in this suite; does nothing if there is none."""
         reservation = self.session.reservation
         self.session.reservation = None
         if reservation is not None:
@@ -82,25 +83,25 @@ class TestbedKeywords(Keywords):
         passphrase: Secret | None = None,
         **options: object,
     ) -> None:
-        """Logs in on the nodes of a topology, sets up the devices under test, and gets the traffic generator ready.
+        """Logs in to the nodes of a topology, sets up the devices under test, and prepares the traffic generator.
 
         | =Argument=     | =What it is= |
         | ``topology``   | The topology file. |
-        | ``dut``        | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Left out: the DUTs stay as they are, set up by others. |
-        | ``duts``       | Through how many DUTs the path goes, in the order of the file; 0 is a cable from the generator to itself. Left out: through all. |
-        | ``nic``        | The NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``. Left out: the first link that is free, whatever it is on. |
-        | ``links``      | How many parallel paths the traffic takes at once; a load is the load of each of their interfaces. |
-        | ``password``   | What to log in with on nodes where keys are not enough, as a secret variable of Robot Framework. Left out: the environment variable ``LOSSRATIO_PASSWORD_<NODE>`` or ``LOSSRATIO_PASSWORD``, if there is one. |
-        | ``passphrase`` | What the private key is encrypted with, likewise. Left out: ``LOSSRATIO_PASSPHRASE``. |
-        | ``options``    | The device's options by name, e.g. ``police=50 kfps``. The built-in kinds have OPTIONS. One that this kind does not have is an error that names those it has. |
+        | ``dut``        | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Default: the DUTs stay as they are. |
+        | ``duts``       | How many DUTs the path goes through, in the order of the file; 0 is a cable from the generator to itself. Default: all of them. |
+        | ``nic``        | The NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``. Default: the first free link, on any NIC. |
+        | ``links``      | How many parallel paths the traffic takes at once. A load is the load of each of their interfaces. |
+        | ``password``   | The password for nodes where a key is not enough, as a secret variable of Robot Framework. Default: the environment variable ``LOSSRATIO_PASSWORD_<NODE>`` or ``LOSSRATIO_PASSWORD``, if there is one. |
+        | ``passphrase`` | The passphrase of the private key, likewise. Default: ``LOSSRATIO_PASSPHRASE``. |
+        | ``options``    | The device's options by name, e.g. ``police=50 kfps``. The built-in kinds have OPTIONS. An option that the kind does not have is an error, which names its options. |
 
-        Everything is checked before anything is changed, and a set-up that fails half-way is undone. Where the testbed
-        has too few cores, DUTs or links, or no such NIC, the tests are skipped, with the reason. A local testbed
-        that is not up is brought up, and taken down again by `Tear Down Testbed`. On a simulated testbed, a device with
-        a known truth (such as a policer's rate) is replaced by a model with the same truth, and any other one by the
-        model in the topology file.
+        Everything is checked before anything is changed, and a set-up that fails half-way is undone. If the testbed has
+        too few cores, DUTs or links, or no such NIC, the tests are skipped, with the reason. If a local testbed is not
+        up, it is started, and `Tear Down Testbed` removes it. On a simulated testbed, a device with a known truth (such
+        as the rate of a policer) is replaced by a model with the same truth, and any other device by the model in the
+        topology file.
 
-        Tests get the tag of FD.io CSIT for the DUTs' threads and cores, e.g. ``2t1c``, where these have cores of their own.
+        If the DUTs have cores of their own, tests get FD.io CSIT's tag for their threads and cores, e.g. ``2t1c``.
 
         | Suite Setup       `Set Up Testbed`    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
         | Suite Teardown    `Tear Down Testbed`
@@ -136,9 +137,9 @@ class TestbedKeywords(Keywords):
 
     @typed_keyword()
     def tear_down_testbed(self) -> None:
-        """Stops all traffic, puts the devices back to how they were, and closes all connections.
+        """Stops all traffic, restores the devices, and closes all connections.
 
-        Where nothing is set up it does nothing, so it is safe after a set-up that failed, and when called twice.
+        If nothing is set up, it does nothing. So you can safely call it after a set-up that failed, and twice.
         """
         testbed = self.session.testbed
         self.session.testbed = None

@@ -26,15 +26,15 @@ class TesterKeywords(Keywords):
     def find_tester_limit(
         self, frame_size: FrameSize, profile: str = DEFAULT_PROFILE, **fields: Any
     ) -> SelfTest:
-        """Searches for the largest load at which the tester sends every frame in time and gets every one back.
+        """Searches for the largest load at which the tester sends each frame in time and gets each frame back.
 
-        There must be no device between the ports of the TG: a cable joins them, as in the topology ``local-cable``.
-        Above that limit no search can distinguish loss of the generator from loss of a device. RFC 9971 recommends the
-        limit as maximum load.
+        There must be no device between the ports of the TG: connect them with a cable, as in the topology
+        ``local-cable``. Above this limit, no search can distinguish loss of the generator from loss of a device.
+        RFC 9971 recommends the limit as the maximum load.
 
-        ``max_load`` is the first load that is tried; left out, it is what links and NICs can do. A topology whose
-        generator names the file ``record`` as its ``self_test`` has the limit as maximum load of its searches; a search
-        with a larger one warns.
+        ``max_load`` is the first load that is tried; by default, it is what the links and NICs can do. If the generator
+        of a topology names the file ``record`` as its ``self_test``, the limit is the maximum load of its searches, and
+        a search with a larger one warns.
 
         | `Set Up Testbed`    local-cable
         | ${test} =    `Find Tester Limit`    frame_size=64B    record=topologies/local.self-test.yaml
@@ -62,11 +62,11 @@ class TesterKeywords(Keywords):
         bidirectional: bool | None = None,
         integrity: Integrity = Integrity.DOUBT,
     ) -> None:
-        """Begins to send traffic of a constant ``load``, which flows until `Stop Traffic`.
+        """Starts traffic at a constant ``load``, which flows until `Stop Traffic`.
 
-        Use it for work under load, such as a reconfiguration of the device or a look at its counters. No other
-        measurement can begin before it is stopped; `Tear Down Testbed` stops it, too. The other arguments are described
-        under `Arguments of measurements`.
+        Use it for work under load, such as reconfiguring the device or reading its counters. No measurement can begin
+        until the traffic is stopped. `Tear Down Testbed` stops it, too. The other arguments are described under
+        `Arguments of measurements`.
 
         | `Start Traffic`    50 kpps    frame_size=64B
         | Reconfigure The Device
@@ -81,10 +81,10 @@ class TesterKeywords(Keywords):
     def stop_traffic(
         self, late_wait: timedelta = timedelta(seconds=DEFAULT_LATE_WAIT)
     ) -> StoppedTraffic:
-        """Ends the traffic that `Start Traffic` began, and returns the counters.
+        """Stops the traffic that `Start Traffic` started, and returns the counters.
 
-        Counters are read when the traffic has stopped and frames in flight have had the time to come back. Frames that
-        arrive later, for up to ``late_wait`` more, are late: counted apart, and not received.
+        The counters are read after the traffic has stopped and frames in flight have had time to come back. Frames that
+        arrive after that, for up to ``late_wait``, are late: they are counted separately, and not as received.
 
         The result has the totals ``sent``, ``received``, ``lost`` (sent and neither received nor late), ``late`` and
         ``unsent`` (what the generator could not send), and ``directions`` with the counters of each direction.

@@ -58,21 +58,20 @@ class ThroughputKeywords(Keywords):
         resume: Path | None = None,
         **fields: Any,
     ) -> throughput.ThroughputResult:
-        """Searches for the non-drop rate and the partial drop rate at once, and returns the result.
+        """Searches for the non-drop rate (NDR) and the partial drop rate (PDR) at once, and returns the result.
 
-        ``goals`` says with which search goals: ``csit`` (comparable with FD.io CSIT's numbers), ``quick`` (a tenth of
-        the evidence), ``sequential`` (with a promised error), presets, or a file of your own. Left out, it is what the
+        ``goals`` are the search goals: ``csit`` (comparable with FD.io CSIT's numbers), ``quick`` (a tenth of the
+        evidence), ``sequential`` (with a promised error), presets, or a file of your own. The default is what the
         library was imported with.
 
-        ``repeat`` makes the same search several times. Each search has a result of its own. The message has mean,
-        standard deviation and range of the results, and the last result is returned.
+        ``repeat`` makes the same search several times. Each search has a result of its own. The message has the mean,
+        the standard deviation and the range of the results, and the keyword returns the last result.
 
-        ``latency`` says whether latency is measured after that, as `Measure Latency` does: at 100, 90, 50 and 10 % of
-        PDR and at the minimum load. ``telemetry`` says whether devices are asked about a trial at PDR before that, as
-        `Collect Telemetry` does; where there is none to be asked, there is no telemetry. Each of these trials takes as
-        long as in FD.io CSIT (5 s for latency, 1 s for telemetry), or half of the goals' duration sum if that is less.
-        Left out, both are what the library was imported with; what cannot be measured is a warning then, and with
-        ``on`` an error.
+        With ``telemetry``, one trial at PDR follows in which the devices are read, as with `Collect Telemetry`, if
+        there are devices to read. With ``latency``, trials at 100, 90, 50 and 10 % of PDR and at the minimum load
+        follow, as with `Measure Latency`. Each of these trials takes as long as in FD.io CSIT (1 s for telemetry, 5 s
+        for latency), or half of the goals' duration sum if that is less. The default of both is what the library was
+        imported with: then a failure of these trials is a warning. If you give ``on``, it is an error.
 
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
@@ -122,7 +121,7 @@ class ThroughputKeywords(Keywords):
     ) -> throughput.ThroughputResult:
         """Searches for the conditional throughput of any search goals at once, and returns the result.
 
-        ``goals`` are presets or your own ones, see the type ``SearchGoal``.
+        ``goals`` are presets or your own goals: see the type ``SearchGoal``.
 
         | `Find Conditional Throughput`    RFC2544    frame_size=1518B    timeout=1 h
         | `Find Conditional Throughput`    NDR    {"loss_ratio": "0.1 %", "width": "2 %"}    frame_size=64B
@@ -136,10 +135,11 @@ class ThroughputKeywords(Keywords):
     def throughput_should_be_at_least(self, least: FrameRate, goal: str | None = None) -> None:
         """Fails if the conditional throughput of the last search in this suite is below ``least``.
 
-        ``goal`` is the name of a goal of that search, e.g. ``PDR``; left out, it is the first one (NDR after
-        `Find NDR And PDR`). Both rates are per transmitting interface. A search without a conditional throughput fails,
-        too; one that is irregular because even the maximum load was forwarded does not. Where the generator's limit is
-        below ``least``, nothing is known about the device: that is a failure of the infrastructure (exit status 69).
+        ``goal`` is the name of a goal of that search, e.g. ``PDR``; by default, it is the first one (NDR after
+        `Find NDR And PDR`). Both rates are per transmitting interface. The keyword also fails if the search has no
+        conditional throughput. It does not fail if the search is irregular because even the maximum load was forwarded.
+        If the generator's limit is below ``least``, nothing is known about the device: that is a failure of the
+        infrastructure (exit status 69).
 
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Be At Least`    50 kpps    goal=PDR
@@ -154,14 +154,14 @@ class ThroughputKeywords(Keywords):
         fresh: int = TrendRequest.fresh,
         least_change: float = 100 * TrendRequest.least_change,
     ) -> None:
-        """Fails if what was measured last in this suite is lower than it used to be on this testbed.
+        """Fails if the last result of this suite is lower than earlier results on this testbed.
 
-        ``history`` is the folder that ``lossratio trend --add`` keeps; it is read, and not changed. ``goal`` names
-        a goal, e.g. ``PDR``, or ``MRR``; left out, it is everything that was measured. A change is found as
-        ``lossratio trend`` finds it: it counts if it began among the ``fresh`` newest results, is of ``least_change``
-        per cent or more, and no known change explains it. This one result is judged: unlike ``lossratio trend``, the
-        keyword waits for no second one that confirms it. With too few results in the history, or if the generator did
-        not send enough, there is a warning, and no verdict.
+        ``history`` is the folder that ``lossratio trend --add`` keeps. It is read, and not changed. ``goal`` names a
+        goal, e.g. ``PDR``, or ``MRR``; by default, everything that was measured is judged. The rule is that of
+        ``lossratio trend``: a change counts if it began among the ``fresh`` newest results, is ``least_change`` per
+        cent or more, and no known change explains it. Unlike ``lossratio trend``, the keyword does not wait for a
+        second result that confirms the change. If the history has too few results, or the generator did not send
+        enough, you get a warning, and no verdict.
 
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR
@@ -188,27 +188,27 @@ class ThroughputKeywords(Keywords):
     ) -> throughput.ThroughputResult | latencies.LatencyResult:
         """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
 
-        After a search in the same test, latency is measured with that search's traffic at ``shares`` of a goal's
-        relevant lower bound, and at the search's minimum load, as FD.io CSIT does: by default at 100, 90, 50 and
-        10 % of PDR. ``goal`` names another goal. The latency becomes a part of the search's result.
+        After a search in the same test, it measures with the traffic of that search, as FD.io CSIT does: at ``shares``
+        of the relevant lower bound of a goal (by default at 100, 90, 50 and 10 % of PDR), and at the minimum load of
+        the search. ``goal`` names another goal. The latency becomes part of the search's result.
         | `Find NDR And PDR`    frame_size=64B
         | `Measure Latency`
         | `Measure Latency`    goal=NDR    shares=[1, 0.5]    duration=1 s
 
-        With ``loads`` it is a measurement of its own, with traffic of ``frame_size``, ``profile`` and ``bidirectional``
-        as under `Arguments of measurements`.
+        With ``loads``, it is a measurement of its own. ``frame_size``, ``profile`` and ``bidirectional`` are described
+        under `Arguments of measurements`.
         | `Measure Latency`    10 kpps    100 kpps    frame_size=64B
 
-        Each load is measured in as many trials as ``repeats``. RFC 2544, section 26.2, has 20 trials of 120 s at the
-        throughput, and one frame in each; here some frames of the whole trial count, and the log has the average of
-        the repeats.
+        Each load is measured in ``repeats`` trials. RFC 2544, section 26.2, asks for 20 trials of 120 s at the
+        throughput, and measures one frame in each. Here, some frames of the whole trial count, and the log has the
+        average of the repeats.
         | `Find Conditional Throughput`    RFC2544    frame_size=64B
         | `Measure Latency`    goal=RFC2544    shares=[1]    duration=2 min    repeats=20
 
-        Some frames of the load carry a number. The generator records when each of them leaves and when it comes back;
-        the result has the resolution of these times as ``resolution``. For each direction the result has the least,
-        mean and largest latency, jitter, percentiles and the whole histogram, frames out of order and duplicates. A
-        load or a direction that fails is a warning, and the others stay. If all fail, the keyword fails.
+        Some frames of the load carry a number. The generator records when each of them leaves and comes back; the
+        resolution of these times is in the result, as ``resolution``. For each direction, the result has the smallest,
+        mean and largest latency, the jitter, percentiles, the whole histogram, frames out of order and duplicates. If a
+        load or a direction fails, you get a warning, and the others stay. If all fail, the keyword fails.
         """
         if not loads:
             fields.pop("bidirectional", None)

@@ -98,9 +98,9 @@ class BackToBackValues(Record):
 class BackToBackRequest(measurements.AfterThroughput):
     """Measures the longest burst without loss (RFC 2544, section 26.4, by RFC 9004), and returns the result.
 
-    Bursts have the rate ``max_load``. Each search is a bisection over the length of the burst. The result has their
-    average, minimum, maximum and standard deviation, and the buffer time. If no burst loses a frame, the result is
-    "at least", and irregular.
+    Bursts have the rate ``max_load``. Each search is a bisection over the length of the burst. The result has the
+    average, minimum, maximum and standard deviation of the searches, and the buffer time. If no burst loses a frame,
+    the result says "at least", and is irregular.
 
     | `Find Conditional Throughput`    RFC2544    frame_size=64B
     | `Measure Back-To-Back Frames`    frame_size=64B
@@ -110,14 +110,14 @@ class BackToBackRequest(measurements.AfterThroughput):
     unused = frozenset({"min_load", "ramp", "rest", "warm_up"})
 
     repeats: Repeats = 10
-    """Number of searches, N. RFC 9004 leaves it free, and wants it reported; RFC 2544 had 50 trials."""
+    """Number of searches, N. RFC 9004 does not prescribe it, and asks that it is reported; RFC 2544 has 50 trials."""
     longest_burst: Annotated[Duration, Field(gt=0.0, le=30.0)] = 2.0
     """Seconds of the longest burst that is tried (RFC 9004, section 6.2)."""
     step: Annotated[Frames, Field(ge=1)] = 1
     """A search ends when its bounds are this close."""
     settle: Annotated[Duration, Field(ge=0.0)] = 2.0
     """Least seconds without traffic after each burst, in which the buffer drains (RFC 9004, section 6.2). A burst that
-    takes longer has as long a settle time; 0: there is none."""
+    takes longer has a settle time of its own length; 0: there is none."""
     loss_verification: bool = False
     """Whether a burst with loss is sent once more, and only loss in both counts (ETSI GS NFV-TST 009)."""
 

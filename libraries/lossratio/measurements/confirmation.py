@@ -40,14 +40,14 @@ _ROOM = 2.0
 
 
 class ConfirmationRequest(Request):
-    """Measures whether the loss ratio at one load is at most a given one, without any model, and returns the result.
+    """Measures whether the loss ratio at one load is at most ``loss_ratio``, without any model, and returns the result.
 
-    The ``load`` is in frames per second per interface, the frames are 64B by default.
+    The ``load`` is in frames per second per interface. Frames have 64B by default.
 
-    How many frames that takes is said before the first trial: 7.4 / ``loss_ratio`` of each interface, in at least
-    10 trials, and fewer if more than that ratio is lost for certain. The verdict after it is ``verified`` or
-    ``contradicted`` (each with probability 97.5 %), or ``extrapolated``: the frames do not decide. It is irregular
-    unless it is ``verified``.
+    The console shows the number of frames before the first trial: 7.4 / ``loss_ratio`` of each interface, in at least
+    10 trials, and fewer if it is certain that more is lost. The verdict is ``verified`` or ``contradicted`` (each with
+    a probability of 97.5 %), or ``extrapolated`` if the frames do not decide. The result is irregular unless the verdict
+    is ``verified``.
 
     | `Confirm Critical Load`    12.05 Mfps    loss_ratio=1e-7
     | `Confirm Critical Load`    12.05 Mfps    IMIX    loss_ratio=1e-6    trial_duration=10 s
@@ -58,11 +58,11 @@ class ConfirmationRequest(Request):
     load: Annotated[FrameRate, Field(gt=0.0)]
     """The load per interface that is confirmed."""
     loss_ratio: Annotated[Share, Field(gt=0.0, lt=1.0)] = TARGET_LOSS_RATIO
-    """The loss ratio that the SUT may have there."""
+    """The loss ratio that the SUT may have at the load."""
     trial_duration: Annotated[Duration, Field(gt=0.0)] = 2.0
     """Seconds of each trial."""
     longest: Annotated[Duration, Field(gt=0.0), NOT_IN_FILES] = 86_400.0
-    """Seconds of traffic that it may take: more are refused before anything is sent."""
+    """Seconds of traffic that it may take at most; a longer measurement is refused before anything is sent."""
 
     @property
     def planned_trials(self) -> int:

@@ -43,9 +43,9 @@ Connections = Annotated[int, Field(ge=1)]
 class CapacityRequest(OpeningRequest):
     """Searches for the most connections that a device keeps at once (RFC 9693), and returns the result.
 
-    Connections are opened at the rate ``max_load``, which must be safe: below the connection rate. Their number is
-    doubled until some are lost, and then a bisection follows. There are several such searches; the result has their
-    median and percentiles.
+    Connections are opened at the rate ``max_load``, which must be safe: below the connection rate. The number of
+    connections doubles until some are lost, and then a bisection follows. There are several such searches, and the
+    result has their median and percentiles.
 
     | `Find Connection Table Capacity`    frame_size=100B    max_load=20 kcps
     """

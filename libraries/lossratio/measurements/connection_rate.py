@@ -37,11 +37,12 @@ ALL_ESTABLISHED = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.005, name="connection rate")
 class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     """Searches for the largest rate at which a device establishes all connections (RFC 9693), and returns the result.
 
-    A trial of T seconds at the rate R opens R * T connections, each by one UDP frame. Then a frame goes back over each
-    entry that the Responder has. A connection is established if that answer comes back to its own address. Before each
-    trial the devices' tables are emptied. The search is MLRsearch, over connections per second, with ``own_goals`` (see
-    the type ``SearchGoal``) or with ``goals``, a set as of `Find NDR And PDR`: a trial's duration states how many
-    connections it opens, and none ends early. Left out, all connections must be established in trials of a second.
+    A trial of T seconds at the rate R opens R * T connections, each with one UDP frame. Then the Responder sends a
+    frame back over each of its entries. A connection is established if that answer comes back to its own address. The
+    devices' tables are emptied before each trial. The search is MLRsearch over connections per second, with
+    ``own_goals`` (see the type ``SearchGoal``) or with ``goals``, a set of goals as for `Find NDR And PDR`. The
+    duration of a trial says how many connections it opens, and no trial ends early. By default, all connections must be
+    established in trials of one second.
 
     | `Find Connection Rate`    frame_size=100B    max_load=50 kcps
     | `Find Connection Rate`    {"loss_ratio": "0.1 %", "final_trial_duration": "2 s"}    frame_size=100B
@@ -57,8 +58,8 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     """No trial at the end asks for a memory of the device, as its table is emptied before each one."""
 
     established: bool = False
-    """Whether devices have all connections before each trial, and keep them (FD.io CSIT's tput). So the frames of both
-    ends are measured, and no new entries; the export for CSIT is in packets per second."""
+    """Whether devices have all connections before each trial, and keep them (FD.io CSIT's tput). Then the frames of
+    both ends are measured, and not new entries. The export for CSIT is in packets per second."""
 
     def check(self, testbed: Testbed) -> None:
         """Checks, too, that connections which are opened again have an end.
@@ -156,11 +157,9 @@ class ConnectionRateView(ThroughputView):
                 continue
 
             bound = connections.per_second(found.relevant_lower_bound)
-            yield value_line("relevant lower bound", bound, self.measured_in)
+            yield value_line("lower bound", bound, self.measured_in)
             yield value_line(
-                "relevant upper bound",
-                connections.per_second(found.relevant_upper_bound),
-                self.measured_in,
+                "upper bound", connections.per_second(found.relevant_upper_bound), self.measured_in
             )
             yield value_line(
                 "connection rate",

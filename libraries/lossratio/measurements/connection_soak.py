@@ -22,8 +22,8 @@ from lossratio.units import format_target
 class ConnectionSoakRequest(OpeningRequest, SoakRequest):
     """Searches for the rate at which a device loses ``target_loss_ratio`` of its connections in the long run.
 
-    All trials are equally long, and begin with an empty table. The result is an estimate with its 95 % interval, as of
-    `Find Critical Load`.
+    All trials are equally long, and begin with an empty table. As with `Find Critical Load`, the result is an estimate
+    with its 95 % interval.
 
     | `Find Critical Connection Rate`    frame_size=100B    timeout=10 min
     """

@@ -73,10 +73,10 @@ LARGEST_STEP = 0.1
 
 
 class FrameLossRequest(Request):
-    """Measures which share of the frames is lost at each load (RFC 2544, section 26.3), and returns the result.
+    """Measures the share of frames that is lost at each load (RFC 2544, section 26.3), and returns the result.
 
-    It begins at the maximum load and goes down step by step, until two trials in a row lose nothing. The log and the
-    page have the graph.
+    It begins at the maximum load and goes down step by step until two trials in a row lose nothing. The log and the
+    page show the graph.
 
     | `Measure Frame Loss Rate`    frame_size=64B
     | `Measure Frame Loss Rate`    1518B    step=5 %    trial_duration=10 s    max_load=1 Mpps

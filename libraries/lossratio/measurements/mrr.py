@@ -43,10 +43,10 @@ NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more than
 
 
 class MrrRequest(measurements.Request):
-    """Measures the maximum receive rate: what comes back at maximum load, and returns the result.
+    """Measures the maximum receive rate, which is what comes back at maximum load, and returns the result.
 
-    Each trial gives a value, the frames forwarded over the time really spent; the result has all of them, their mean
-    and their standard deviation. Frames that the generator could not send are reported, and are no loss.
+    Each trial gives one value: the frames forwarded over the time really spent. The result has all values, their mean
+    and their standard deviation. Frames that the generator could not send are reported, and do not count as lost.
 
     | `Measure MRR`    frame_size=64B    profile=ethip4-udp
     """

@@ -75,10 +75,10 @@ class RecoveryValues(Spread):
 class RecoveryRequest(AfterThroughput):
     """Measures how long frames are lost after an overload (RFC 2544, section 26.5), and returns the result.
 
-    The load is ``overload`` times the throughput (``max_load`` at most) for ``duration``. Then it drops to half without
-    a gap, for the time ``limit``. The recovery time is that from the change to the sending of the last lost frame. A
-    device that still loses frames at the end of the limit has no recovery time, and the result is irregular; so it is
-    where there is no overload, because the throughput is the maximum load.
+    The load is ``overload`` times the throughput (``max_load`` at most) for ``duration``. Then it drops to half of that
+    without a gap, for the time ``limit``. The recovery time is the time from the drop until the last lost frame was
+    sent. If a device still loses frames at the end of the limit, it has no recovery time, and the result is irregular.
+    The result is also irregular if there is no overload because the throughput is the maximum load.
 
     | `Find Conditional Throughput`    RFC2544    frame_size=64B
     | `Measure System Recovery`    frame_size=64B
@@ -88,11 +88,11 @@ class RecoveryRequest(AfterThroughput):
     unused = frozenset({"min_load", "ramp", "warm_up"})
 
     repeats: Repeats = 5
-    """Number of repetitions. RFC 2544 wants a number of them, and names none."""
+    """Number of repetitions. RFC 2544 asks for several, and gives no number."""
     overload: Annotated[Share, Field(gt=1.0)] = 1.1
     """The overload over the throughput, unless the maximum load is less."""
     duration: Annotated[Duration, Field(gt=0.0)] = 60.0
-    """Seconds of the overload. RFC 2544 wants 60 s at least."""
+    """Seconds of the overload. RFC 2544 asks for at least 60 s."""
     limit: Annotated[Duration, Field(gt=0.0)] = 10.0
     """Seconds after the change in which the DUT is watched. RFC 2544 has no limit."""
 

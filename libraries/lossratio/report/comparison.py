@@ -189,7 +189,7 @@ class ComparedQuantity:
     quantity: str
     """Name of the goal, or MRR; with the device, if others were measured, too."""
     before: Sample
-    """Values before, in the unit; rates are aggregates."""
+    """Values before, in the unit; rates are per interface."""
     after: Sample
     """Values after, likewise."""
     difference: Difference | None
@@ -661,7 +661,10 @@ def summary_of(comparison: Comparison) -> Iterator[str]:
         for verdict in Verdict
     }
     summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
-    yield f"Testbed {comparison.testbed}: {summary}. Rates are aggregates; p is adjusted for the number of comparisons."
+    yield (
+        f"Testbed {comparison.testbed}: {summary}. "
+        "Rates are per interface; p is adjusted for the number of comparisons."
+    )
     if not comparison.has_verdict:
         yield "No verdict: repeat the runs, at least twice on both sides, or three times on one."
     yield from (f"Missing: {problem}" for problem in comparison.problems)

@@ -18,7 +18,7 @@ from lossratio.drawing import xml_text
 from lossratio.records import Rate
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import CutOff, Run
-from lossratio.results import Outcome, TestResult, findings_of, message, number_of
+from lossratio.results import Outcome, TestResult, aggregate_of, findings_of, message
 from lossratio.units import trials_counted
 
 
@@ -132,7 +132,7 @@ def _case(result: TestResult, doubts: tuple[str, ...], failure: str | None) -> C
             repr(value),
         )
         for finding in findings
-        if (value := number_of(finding.value)) is not None
+        if (value := aggregate_of(finding.value)) is not None
     )
     state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[
         result.outcome

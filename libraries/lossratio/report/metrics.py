@@ -14,7 +14,7 @@ from typing import Any
 
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import NOTHING_MEASURED, Run
-from lossratio.results import Outcome, TestResult, doubts_of, findings_of, number_of, view_of
+from lossratio.results import Outcome, TestResult, aggregate_of, doubts_of, findings_of, view_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _SPLIT = re.compile(r"[,={}'\"\s]+")
@@ -165,7 +165,7 @@ def samples_of(run: Run) -> Iterator[Sample]:
         labels = {**_labels(run, result), "quantity": finding.quantity}
         unit = _UNITS.get(finding.unit.name, re.sub(r"\W+", "_", finding.unit.name))
         for name in _STATISTICS:
-            value = number_of(getattr(finding, name))
+            value = aggregate_of(getattr(finding, name))
             statistic = name.replace("deviation", "standard_deviation")
             if value is not None and finding.outcome is Outcome.MEASURED:
                 about = f"Measured values with their bounds, in {unit.replace('_', ' ')}."
@@ -282,11 +282,11 @@ def bencher_report(runs: Sequence[Run]) -> str:
     benchmarks: dict[str, dict[str, dict[str, float]]] = {}
     for run in runs:
         for finding in findings_of(run.results):
-            value = number_of(finding.value)
+            value = aggregate_of(finding.value)
             if value is None or finding.outcome is not Outcome.MEASURED:
                 continue
 
-            lower, upper = number_of(finding.lower_bound), number_of(finding.upper_bound)
+            lower, upper = aggregate_of(finding.lower_bound), aggregate_of(finding.upper_bound)
             # The lower bound is a load; a conditional throughput with loss is less, and outside of such a band.
             bounds = {
                 "lower_value": lower if lower is None or lower <= value else None,

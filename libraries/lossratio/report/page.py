@@ -90,6 +90,7 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         headline=_headline(runs, rows),
         runs=runs,
         quoted=tables.value_names(results),
+        terms=tables.terms_in_words(results),
         methods=tables.methods_in_words(results),
         overviews=overviews,
         overlay=len(searches) > 1,

@@ -19,7 +19,7 @@ from lossratio.report.comparison import (
 )
 from lossratio.report.run import Run
 from lossratio.report.tables import describe_frame_size
-from lossratio.results import Doubt, Finding, TestResult, build_of, number_of
+from lossratio.results import Doubt, Finding, TestResult, aggregate_of, build_of, number_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _FEW, _MANY = 3, 200
@@ -58,6 +58,11 @@ class _Value:
     @property
     def in_words(self) -> str:
         return _formatted(self.finding, number_of(self.finding.value))
+
+    @property
+    def aggregate(self) -> str:
+        """The rate of all interfaces together."""
+        return _formatted(self.finding, aggregate_of(self.finding.value))
 
     @property
     def ends(self) -> list[float | None]:
@@ -111,6 +116,11 @@ class _Row:
                 doubt.kind.value for value in of_side for doubt in value.doubts
             ):
                 yield f"{side}, {having[kind]} of {len(of_side)}: {kind}"
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether its values are rates, which have aggregates."""
+        return self.compared.unit == FRAMES_PER_SECOND
 
     @property
     def change(self) -> float | None:
@@ -291,7 +301,7 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
             picture = drawing.difference_bar(difference.change, difference.interval, most)
         basis = compared.unit.name
         if compared.unit == FRAMES_PER_SECOND:
-            basis = "aggregate rates"
+            basis = "rates per interface"
 
         # Record: a row of the overview.
         yield _Row(

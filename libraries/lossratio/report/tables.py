@@ -19,6 +19,7 @@ from lossratio.results import (
     Outcome,
     TestResult,
     Traffic,
+    aggregate_of,
     caveats_of,
     common_name,
     findings_of,
@@ -324,8 +325,10 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
     _PICTURE,
     _bound("lower bound", attrgetter("finding.lower_bound")),
     _bound("upper bound", attrgetter("finding.upper_bound")),
-    Column("aggregate", attrgetter("aggregate"), attrgetter("aggregate_fps"), style="number"),
-    number_column("bandwidth", attrgetter("aggregate_l1_bps"), format_bit_rate),
+    Column(
+        "aggregate", attrgetter("aggregate"), attrgetter("aggregate_fps"), style="number beside"
+    ),
+    number_column("aggregate bandwidth", attrgetter("aggregate_l1_bps"), format_bit_rate),
     number_column("of theoretical maximum", attrgetter("finding.theoretical_share"), format_ratio),
     _LATENCY,
     number_column("trials", attrgetter("trials"), str),
@@ -514,10 +517,10 @@ def _per_interface(path: str) -> Callable[[FindingRow], float | None]:
 
 
 def _number(path: str) -> Callable[[FindingRow], float | None]:
-    """A column of a number in the unit of the row's finding."""
+    """A column of a number in the unit of the row's finding; a rate is an aggregate."""
 
     def read(row: FindingRow) -> float | None:
-        return number_of(attrgetter(path)(row))
+        return aggregate_of(attrgetter(path)(row))
 
     return read
 
@@ -594,8 +597,9 @@ def _markdown_lines(run: Run) -> Iterator[str]:
     testbeds = [result.conditions.testbed for result in run.results]
     simulated = sorted({testbed.in_words for testbed in testbeds if testbed.is_simulated})
     yield (
-        "Loads and rates are per transmitting interface; the aggregate is that times its factor. Bandwidth is "
-        "that of the aggregate on the wire (layer 1)."
+        "Loads and rates are per transmitting interface; the bounds of a rate are offered loads. The aggregate is a "
+        "rate times its factor; its bandwidth is on the wire (layer 1)."
+        + terms_in_words(run.results)
         + methods_in_words(run.results)
         + "".join(f" Testbed {name}." for name in simulated)
     )
@@ -608,6 +612,12 @@ def value_names(results: Sequence[TestResult]) -> str:
     if names:
         return f"the {' or the '.join(names)}"
     return "the value of the kind of measurement"
+
+
+def terms_in_words(results: Sequence[TestResult]) -> str:
+    """The abbreviations in the names of quantities, spelled out, with a space before them; empty: there are none."""
+    terms = dict.fromkeys(term for result in results for term in view_of(result).terms(result))
+    return "".join(f" {term}" for term in terms)
 
 
 def methods_in_words(results: Sequence[TestResult]) -> str:

@@ -129,6 +129,7 @@ from lossratio.results.view import (
     Rfc2544Row as Rfc2544Row,
     Shown as Shown,
     View as View,
+    aggregate_of as aggregate_of,
     csit_rate as csit_rate,
     number_of as number_of,
     view_of as view_of,

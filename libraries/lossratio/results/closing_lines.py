@@ -1,15 +1,20 @@
-"""The last lines of a message, which results of all kinds have: what the numbers are of, and their caveats."""
+"""The last lines about a result, which all kinds have: what the numbers are of, their caveats, and their provenance."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from lossratio.results.frame_integrity import integrity_lines
+from lossratio.results.frame_integrity import fault_lines, integrity_lines
 from lossratio.results.model import TestResult
 from lossratio.results.trials import STALL
 from lossratio.units import trials_counted
 
 
-def closing_lines(result: TestResult) -> Iterator[str]:
-    """The last lines about a result of any kind."""
+def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
+    """The last lines about a result of any kind: its scale, and what a reader of the numbers must know.
+
+    Args:
+        result: The result.
+        notes: The remarks that are no provenance.
+    """
     load = result.conditions.load
     links = result.conditions.testbed.links
     over = f" over {links} parallel links" if links > 1 else ""
@@ -21,8 +26,6 @@ def closing_lines(result: TestResult) -> Iterator[str]:
         f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
         f"frames of {size:.6g} bytes on average; {trials} in {took:.1f} s."
     )
-    if result.max_load.limits:
-        yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
     if short:
         yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
@@ -41,6 +44,24 @@ def closing_lines(result: TestResult) -> Iterator[str]:
             f"{reasons[-1]})."
         )
 
+    stalled = any(trial.lateness_s > STALL for trial in result.trials)
+    if stalled and short:
+        yield "With less other work on its machine, or a larger catch_up in its topology file, it would send more."
+    yield from fault_lines(result)
+    yield from (f"Note: {note}" for note in notes)
+    if result.conditions.testbed.is_simulated:
+        yield "Simulated: no frame was sent, and the numbers are those of a model."
+
+
+def provenance_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
+    """How a result of any kind was measured: pages fold these lines, and the console shows them if it is asked to.
+
+    Args:
+        result: The result.
+        notes: The remarks that are provenance.
+    """
+    if result.max_load.limits:
+        yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."
     stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]
     if stalled:
         yield (
@@ -48,8 +69,6 @@ def closing_lines(result: TestResult) -> Iterator[str]:
             "what it made up for was a burst."
         )
 
-    if stalled and short:
-        yield "With less other work on its machine, or a larger catch_up in its topology file, it would send more."
     yield from integrity_lines(result)
     repeats = sum(trial.repeats for trial in result.trials)
     if repeats:
@@ -59,7 +78,4 @@ def closing_lines(result: TestResult) -> Iterator[str]:
     repairs = sum(len(trial.repairs) for trial in result.trials)
     if repairs:
         yield f"Attempts to repair the infrastructure, before trials were measured again: {repairs}."
-    for remark in result.remarks:
-        yield f"Note: {remark}"
-    if result.conditions.testbed.is_simulated:
-        yield "Simulated: no frame was sent, and the numbers are those of a model."
+    yield from (f"Note: {note}" for note in notes)

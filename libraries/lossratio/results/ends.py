@@ -158,11 +158,11 @@ def _by_load(finding: Finding) -> list[Offered]:
 
 
 def _missing_of_none(finding: Finding) -> float:
-    """The rate of the frames that are missing and that the SUT did not lose, where none came back in time."""
+    """The rate per interface of the missing frames that the SUT did not lose, where none came back in time."""
     if finding.unit != FRAMES_PER_SECOND:
         return 0.0
     rates = (one.load * one.not_by_sut / one.intended for one in _by_load(finding) if one.intended)
-    return max(rates, default=0.0) * finding.result.conditions.load.aggregate_factor
+    return max(rates, default=0.0)
 
 
 def _most_over_received(one: Offered) -> float:

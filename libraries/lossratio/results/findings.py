@@ -25,12 +25,12 @@ _DEVICE = "device"
 _DIGEST_LENGTH = 16
 
 
-def message(result: TestResult) -> str:
-    """The message of a Robot test: a few lines of plain text with the result and its caveats.
+def message(result: TestResult, doubts: Sequence[doubts.Doubt] = ()) -> str:
+    """The message of a Robot test: a few lines of plain text with the result, the doubts about it and its caveats.
 
     Every number has its unit and the name of its quantity beside it, so that each line can be read alone.
     """
-    return view_of(result).message(result)
+    return view_of(result).message(result, doubts)
 
 
 def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:

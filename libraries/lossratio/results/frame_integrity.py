@@ -100,10 +100,31 @@ def integrity_of(result: TestResult) -> FrameIntegrity | None:
     )
 
 
-def integrity_lines(result: TestResult) -> Iterator[str]:
-    """Lines about the frames that came back, and about faults that were not checked."""
+def fault_lines(result: TestResult) -> Iterator[str]:
+    """Lines about frames that came back with faults, or in another order; nothing if there are none."""
     integrity = integrity_of(result)
-    if integrity is not None and integrity.examined:
+    if integrity is not None and integrity.faults:
+        yield from _examined(result, integrity)
+    if integrity is not None and integrity.reordered:
+        share = format_ratio(integrity.reordered / integrity.arrived)
+        yield f"Frames that came after one sent later (RFC 4737): {integrity.reordered:,} ({share})."
+
+
+def integrity_lines(result: TestResult) -> Iterator[str]:
+    """Lines about how frames without faults were examined, and about faults that were not checked."""
+    integrity = integrity_of(result)
+    if integrity is not None and not integrity.faults:
+        yield from _examined(result, integrity)
+
+    facts = result.conditions.generator.get("integrity")
+    left_out = facts.get("not_checked") if isinstance(facts, dict) else None
+    if isinstance(left_out, list) and left_out:
+        yield f"Not checked of frames that came back: {', '.join(map(str, left_out))}."
+
+
+def _examined(result: TestResult, integrity: FrameIntegrity) -> Iterator[str]:
+    """How many frames were examined, and what was found; nothing if none were."""
+    if integrity.examined:
         among = (
             "before the first trial"
             if integrity.before_trials
@@ -119,15 +140,6 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
 
         changes = seen_in_words(changed_fields_in(result))
         yield f"Frames examined: {integrity.examined:,} {among}. {found}. {changes}".rstrip()
-
-    if integrity is not None and integrity.reordered:
-        share = format_ratio(integrity.reordered / integrity.arrived)
-        yield f"Frames that came after one sent later (RFC 4737): {integrity.reordered:,} ({share})."
-
-    facts = result.conditions.generator.get("integrity")
-    left_out = facts.get("not_checked") if isinstance(facts, dict) else None
-    if isinstance(left_out, list) and left_out:
-        yield f"Not checked of frames that came back: {', '.join(map(str, left_out))}."
 
 
 def changed_fields_in(result: TestResult) -> Mapping[str, Sequence[ChangedField]]:

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from lossratio.errors import ReportError
 from lossratio.records import Rate, Record
-from lossratio.results.closing_lines import closing_lines
+from lossratio.results.closing_lines import closing_lines, provenance_lines
 from lossratio.results.doubts import Doubt, Offered, generator_stalls, offered_in
 from lossratio.results.model import Outcome, TestResult
 from lossratio.results.pictures import Charts, Picture
@@ -189,7 +189,18 @@ def csit_rate(rate: Rate) -> dict[str, Any]:
 
 
 def number_of(value: Rate | float | None) -> float | None:
-    """The number that is compared and followed: of a rate the aggregate, in frames per second; None: no value.
+    """The number that people read, compare and follow: of a rate the one per interface, in frames per second.
+
+    Args:
+        value: A rate, or a number in its own unit; None: no value.
+    """
+    if isinstance(value, Rate):
+        return value.per_interface_fps
+    return value
+
+
+def aggregate_of(value: Rate | float | None) -> float | None:
+    """The number in files for programs: of a rate the aggregate, in frames per second.
 
     Args:
         value: A rate, or a number in its own unit; None: no value.
@@ -227,20 +238,36 @@ class View(Generic[ResultT]):
         """What was found, for those who read nothing else: they come first, with the doubts directly behind them."""
         yield from ()
 
-    def message(self, result: ResultT) -> str:
-        """All lines about a result: its `sentences`, and its `details`."""
+    def terms(self, result: ResultT) -> Iterator[str]:
+        """Abbreviations in the names of its quantities, spelled out: a sentence for each, which a page has once."""
+        yield from ()
+
+    def message(self, result: ResultT, doubts: Sequence[Doubt] = ()) -> str:
+        """The lines about a result: its `sentences`, the doubts about it, and its `details`."""
         first = () if result.error is not None else self.sentences(result)
-        return "\n".join([*first, self.details(result)])
+        doubtful = (f"Doubt: {doubt}" for doubt in doubts)
+        return "\n".join([*first, *doubtful, self.details(result)])
+
+    def is_provenance(self, remark: str) -> bool:
+        """Whether a remark of a result says how it was measured, and no more."""
+        return False
+
+    def provenance(self, result: ResultT) -> str:
+        """How the result was measured, in lines that pages fold; empty: there is nothing to say."""
+        notes = [remark for remark in result.remarks if self.is_provenance(remark)]
+        return "\n".join(provenance_lines(result, notes))
 
     def details(self, result: ResultT) -> str:
         """`lines`, the quantities that the result declares, and the last lines of all kinds."""
+        notes = [remark for remark in result.remarks if not self.is_provenance(remark)]
         if result.error is not None:
-            return "\n".join([f"failed, no result: {result.error}", *closing_lines(result)])
+            failed = f"failed, no result: {result.error}"
+            return "\n".join([failed, *closing_lines(result, notes)])
 
         lines = [*self.lines(result)]
         for shown, value in shown_in(result):
             lines.append(value_line(shown.quantity, value, shown.unit))
-        return "\n".join([*lines, *closing_lines(result)])
+        return "\n".join([*lines, *closing_lines(result, notes)])
 
     def head(self, result: ResultT, words: str) -> str:
         """The first line of a result, with the reason if it is irregular."""

@@ -6,7 +6,7 @@ from lossratio.records import Rate
 from lossratio.results.conditions import MaxLoad
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 
-_LABEL_WIDTH = len("conditional throughput")
+_LABEL_WIDTH = len("offered load, lower bound")
 _COLUMNS = 100
 
 

@@ -125,6 +125,17 @@ def test_results_of_another_meaning_are_shown_and_marked(tmp_path):
     assert len(newest["rows"]) == 4
 
 
+def test_rates_are_per_interface_and_have_the_factor_of_the_aggregate_beside_them(tmp_path):
+    history = History(tmp_path / "history")
+    history.add([nightly(day, 2e6, aggregate_factor=2.0) for day in range(3)])
+    write_site(history, tmp_path / "site", SiteRequest("lab"))
+    (test,) = slices_of(tmp_path / "site", "test")
+    (series,) = test["series"]
+    assert (series["factor"], [point[1] for point in series["points"]]) == (2.0, [1e6] * 3)
+    for run in slices_of(tmp_path / "site", "job"):
+        assert [(row[8], row[-1]) for row in run["rows"]] == [(1e6, 2.0)]
+
+
 def test_two_runs_of_one_name_are_two_runs(tmp_path):
     history = History(tmp_path / "history")
     for hour in (0, 5):

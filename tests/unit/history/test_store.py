@@ -191,6 +191,33 @@ def test_files_of_versions_before_are_read_beside_those_of_today(tmp_path):
     assert history.read().table.column("lower_is_better").to_pylist() == [None, False]
 
 
+def test_rates_of_a_series_are_per_interface_and_those_of_earlier_versions_with_them(tmp_path):
+    history = History(tmp_path)
+    both_ways = {"aggregate_factor": 2.0, "most": 4e6}
+    history.add([replace(entry(day, 2e6, measured_as="csit"), aggregate_factor=None) for day in range(3)])
+    (before,) = series_of(history.read().table, 9)
+    assert (before.is_aggregate, [*before.values]) == (True, [2e6] * 3)
+    history.add([replace(entry(day, 2e6, measured_as="csit"), **both_ways) for day in range(3, 6)])
+    stored = history.read().table
+    # Files have aggregates, as before.
+    assert stored.column("value").to_pylist() == [2e6] * 6
+    (series,) = series_of(stored, 9)
+    assert (series.is_aggregate, series.aggregate_factor) == (False, 2.0)
+    assert ([*series.values], series.bounds_of(0)) == ([1e6] * 6, (1e6, 1.005e6))
+    assert series.ends_of(5).most == 2e6
+
+
+def test_a_factor_is_that_of_the_same_traffic_and_no_other_unit_has_one(tmp_path):
+    history = History(tmp_path)
+    one_way = replace(entry(0, 1e6, measured_as="one way"), aggregate_factor=1.0)
+    later = replace(entry(1, 2e6, measured_as="both ways"), aggregate_factor=2.0)
+    unknown = replace(entry(2, 1e6, measured_as="one way"), aggregate_factor=None)
+    seconds = replace(entry(3, 5.0, quantity="recovery"), unit="s", aggregate_factor=None)
+    history.add([one_way, later, unknown, seconds])
+    found = {tuple(series.values) for series in series_of(history.read().table, 9)}
+    assert {value for values in found for value in values} == {1e6, 5.0}
+
+
 @pytest.mark.parametrize("above", ["testbed=west", "value=1", "test=x/outcome=failed", "date=2020-01-01", "a=b"])
 def test_the_names_of_folders_above_a_history_are_no_columns(tmp_path, above):
     inside, outside = History(tmp_path / above), History(tmp_path / "history")

@@ -214,7 +214,7 @@ RESERVATION = """\
 """
 
 BUILDS = """\
-{"format": "lossratio-builds/1", "asked": {"tests": ["x"]}}
+{"format": "lossratio-builds/2", "asked": {"tests": ["x"]}}
 {"build": "A", "values": {"x NDR": 1000.0}, "directory": "001-A"}
 {"build": "B", "values": null, "directory": "002-B"}
 """

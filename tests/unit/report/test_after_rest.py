@@ -3,7 +3,7 @@
 import pytest
 from report_examples import counted_trial, run, setup, throughput_of
 
-from lossratio.measurements.throughput.evidence import search_fields
+from lossratio.measurements.throughput.evidence import is_about_rest, search_fields
 from lossratio.mlrsearch import NDR, goal_result
 from lossratio.results import DoubtKind
 from lossratio.results.findings import doubts_of
@@ -144,17 +144,23 @@ def test_a_first_trial_that_asked_for_less_is_said_with_its_answer():
 
 def test_a_trial_that_failed_after_a_long_time_without_loss_is_as_good_as_one_after_a_rest():
     (remark,) = remarks_on([])
+    assert is_about_rest(remark)
     assert remark.startswith("after 15 s without loss or longer, a trial of 1 s above the bounds, at 100.40 kfps")
 
 
-def test_without_any_such_trial_the_remark_says_how_to_ask():
+@pytest.mark.parametrize(("good", "is_quick"), [(11, True), (60, False)])
+def test_without_any_such_trial_the_remark_says_how_to_ask_unless_the_search_was_quick(good, is_quick):
     lossy = [trial for trial in SEARCHED if trial.loss_ratio]
-    evidence = [*lossy, *[counted_trial(100_000.0)] * 11]
+    evidence = [*lossy, *[counted_trial(100_000.0)] * good]
     maximum, search = setup(run())
     search["settings"]["memory_rest_s"] = 15.0
     found = {NDR: goal_result(NDR, evidence, min_load=1e3, max_load=1e6)}
     entries = [JournalEntry(trial) for trial in evidence]
-    assert search_fields(run(), maximum, search, found, entries)["remarks"] == (
-        "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest; "
-        "memory_rest=15 s would ask",
-    )
+    remarks = search_fields(run(), maximum, search, found, entries)["remarks"]
+    if is_quick:
+        assert remarks == ()
+    else:
+        assert remarks == (
+            "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest; "
+            "memory_rest=15 s would ask",
+        )

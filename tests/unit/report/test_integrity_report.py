@@ -10,6 +10,7 @@ from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of, message
 from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
 from lossratio.results.model import TestIdentity, TestRun
+from lossratio.results.view import view_of
 from lossratio.traffic.measurer import check_at_low_rate
 from lossratio.trials.counters import LatencyCounters, LatencyOutput
 from lossratio.trials.journal import JournalEntry
@@ -54,17 +55,17 @@ def test_so_many_of_a_sample_are_a_bound_that_one_of_twenty_samples_breaks(fault
 
 def test_all_frames_examined_and_none_at_fault_need_no_bound():
     clean = result(examined_frames=1000, reordered_frames=4)
-    assert "Frames examined: 1,000 of 1,000 that came back. Each of them was as it was sent, and came once." in message(
-        clean
-    )
+    examined = "Frames examined: 1,000 of 1,000 that came back. Each of them was as it was sent, and came once."
+    assert examined in view_of(clean).provenance(clean)
+    assert examined not in message(clean)
     assert "Frames that came after one sent later (RFC 4737): 4 (0.4 %)." in message(clean)
     assert doubts(clean) == []
 
 
 def test_no_more_frames_were_examined_than_came_back():
     """Generators of earlier versions have examined late frames, too."""
-    with_late_ones = message(result(examined_frames=1024))
-    assert "Frames examined: 1,000 of 1,000 that came back." in with_late_ones
+    with_late_ones = result(examined_frames=1024)
+    assert "Frames examined: 1,000 of 1,000 that came back." in view_of(with_late_ones).provenance(with_late_ones)
 
 
 def test_faults_of_a_sample_are_a_doubt_with_their_estimate_and_bound():
@@ -77,7 +78,7 @@ def test_faults_of_a_sample_are_a_doubt_with_their_estimate_and_bound():
 def test_where_nobody_looked_nothing_is_claimed():
     counted = result()
     assert integrity_of(counted) is None
-    assert "Frames examined" not in message(counted)
+    assert "Frames examined" not in message(counted) + view_of(counted).provenance(counted)
 
 
 class Agent:
@@ -101,7 +102,7 @@ def test_a_generator_that_only_counts_is_checked_by_its_latency_frames_and_the_r
     (reason,) = doubts(checked)
     assert "of 1,000 frames examined before the first trial: 10 duplicated (about 1 %, at most 1.696 %)" in reason
     assert "so many copies may make up for lost ones" in reason
-    assert "Not checked of frames that came back: anything in trials." in message(checked)
+    assert "Not checked of frames that came back: anything in trials." in view_of(checked).provenance(checked)
 
 
 def test_a_generator_that_examines_trials_is_not_asked_for_latency():

@@ -107,7 +107,9 @@ def test_a_page_states_the_conditions(results):
     for stated in (
         "before the search, 0 s before the traffic",
         "RFC 2544 asks for: at least 5 s",
-        "relevant upper bound",
+        "offered load, upper bound",
+        "NDR is the non-drop rate: ",
+        "PDR is the partial drop rate: ",
         "the intended trial duration",
         "Ethernet II, IPv4, UDP",
         "254 source addresses in turn",
@@ -155,7 +157,7 @@ def test_rows_of_the_overview_in_words(results):
     rows = [{column.head: column.text(row) for column in COLUMNS} for row in overview(results)]
     limit, rate, failed = (rows[index] for index in (2, 4, 5))
     assert (limit["lower bound"], limit["number to quote"]) == ("400,000 fps", NOTHING)
-    shares = ("aggregate", "bandwidth", "of theoretical maximum")
+    shares = ("aggregate", "aggregate bandwidth", "of theoretical maximum")
     assert [limit[head] for head in shares] == ["800,000 fps (x 2)", "537.60 Mbit/s", "26.88 %"]
     assert (rate["lower bound"], rate["number to quote"]) == (NOTHING, "150,000 fps ± 0.00 fps")
     assert (rate["trials"], rate["time of trials"]) == ("10", "10.0 s")

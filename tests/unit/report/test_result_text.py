@@ -1,5 +1,7 @@
 import re
 from dataclasses import replace
+from html import unescape
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -21,6 +23,8 @@ from lossratio.measurements import Progress
 from lossratio.measurements.mrr import MaximumReceiveRate, MrrResult, MrrView
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, BoundsSoFar
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
+from lossratio.report.page import report_page
+from lossratio.report.run import Run
 from lossratio.results import TestResult, findings_of, format_frames_per_second, format_interval, message, view_of
 from lossratio.results.conditions import LoadOrigin
 from lossratio.simulation.constant_capacity import SharpKnee
@@ -41,9 +45,9 @@ def test_the_message_of_a_regular_search():
     assert lines_of(throughput_of(REGULAR)) == [
         "NDR: forwards 100,000 frames/s of 64 B each way without loss; the limit is proved to 0.4 %.",
         "NDR (loss ratio at most 0 %): regular",
-        "  relevant lower bound       100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
-        "  relevant upper bound       100,400 fps per interface     200,800 fps aggregate, L1 134.94 Mbit/s",
-        "  conditional throughput     100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
+        "  offered load, lower bound     100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
+        "  offered load, upper bound     100,400 fps per interface     200,800 fps aggregate, L1 134.94 Mbit/s",
+        "  conditional throughput        100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
         "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
         "42 trials in 42.0 s.",
     ]
@@ -64,10 +68,14 @@ def stalled_trial(lateness, unsent=0):
 
 def test_stalls_of_the_generator_are_reported():
     trials = [*[stalled_trial(0.0009)] * 20, stalled_trial(0.0432), stalled_trial(None), *REGULAR[21:]]
-    lines = lines_of(throughput_of(trials))
-    assert lines[-1] == (
-        "The generator was stalled for up to 43.2 ms, in 1 of the trials; what it made up for was a burst."
-    )
+    result = throughput_of(trials)
+    stalls = "The generator was stalled for up to 43.2 ms, in 1 of the trials; what it made up for was a burst."
+    # That is how it was measured: pages fold it, and the console shows it if it is asked to.
+    assert view_of(result).provenance(result).splitlines()[-1] == stalls
+    assert stalls not in message(result)
+    page = unescape(report_page([Run(Path("run"), (result,))], "A run"))
+    folded = page.partition("<details><summary>How it was measured</summary>")[2].partition("</details>")[0]
+    assert stalls in folded
 
 
 def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
@@ -86,14 +94,14 @@ def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
     assert lines[0].endswith("irregular: the maximum load is a lower bound")
     assert lines[1].endswith("(the maximum load)")
     # A load that meets the goal is no upper bound, on no surface.
-    assert lines[2] == "  relevant upper bound    none"
+    assert lines[2] == "  offered load, upper bound  none"
     (finding,) = findings_of([good])
     assert (finding.lower_bound, finding.upper_bound) == (good.max_load.rate, None)
     first, *lines = lines_of(throughput_of([counted_trial(MIN_LOAD, lost=1)] * 21))
     assert first == "NDR: no load was found that meets it: the minimum load is an upper bound."
-    assert lines[1] == "  relevant lower bound    none"
+    assert lines[1] == "  offered load, lower bound  none"
     assert lines[2].endswith("(the minimum load)")
-    assert lines[3] == "  conditional throughput  none"
+    assert lines[3] == "  conditional throughput     none"
 
 
 def test_one_trial_is_one():
@@ -123,10 +131,10 @@ def test_the_message_of_an_mrr_measurement():
     lines = lines_of(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0))
     assert lines == [
         "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the time really spent",
-        "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
-        "  standard deviation            0.00 fps per interface        0.00 fps aggregate, L1 0 bit/s",
-        f"  values                  {'380,000 ' * 10}fps per interface",
-        "  loss                    0 % of the frames sent; 399,920 frames unsent, which is no loss",
+        "  mean                          380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
+        "  standard deviation               0.00 fps per interface        0.00 fps aggregate, L1 0 bit/s",
+        f"  values                     {'380,000 ' * 10}fps per interface",
+        "  loss                       0 % of the frames sent; 399,920 frames unsent, which is no loss",
         "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
         "10 trials in 10.0 s.",
         "The generator could not send 399,920 frames in 10 of the trials.",
@@ -270,7 +278,8 @@ def test_attempts_are_named_with_all_their_reasons():
     base = mrr()
     first, *rest = base.trials
     trials = (first.model_copy(update={"repeats": 2, "repairs": ("TG rebooted", "TG still boots")}), *rest)
-    text = message(base.model_copy(update={"trials": trials}))
+    result = base.model_copy(update={"trials": trials})
+    text = view_of(result).provenance(result)
     assert "because the generator faltered or miscounted, or the testbed changed: 2." in text
     # The second repair was tried because the first one failed: the trial was measured again once.
     assert "Attempts to repair the infrastructure, before trials were measured again: 2." in text

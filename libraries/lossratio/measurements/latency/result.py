@@ -263,7 +263,7 @@ def latency_lines(latency: Iterable[LatencyAtLoad]) -> Iterator[str]:
         if at_load.loss_ratio is None:
             loss = ""
         else:
-            loss = f", loss {format_ratio(at_load.loss_ratio)}"
+            loss = f"; its own trial lost {format_ratio(at_load.loss_ratio)}"
 
         if at_load.unsent_frames:
             unsent = f" ({at_load.unsent_frames:,} frames unsent)"

@@ -21,7 +21,7 @@ from lossratio.measurements.rfc2544.compliance import Requirement, requirements_
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test, throughput_of
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
-from lossratio.results import MaxLoad, findings_of, message, number_of, view_of, write_whole
+from lossratio.results import MaxLoad, aggregate_of, findings_of, message, view_of, write_whole
 from lossratio.units import counted, format_milliseconds, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
@@ -471,11 +471,11 @@ def values_of(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
         yield {
             "quantity": finding.quantity,
             "outcome": finding.outcome.value,
-            "value": number_of(finding.value),
+            "value": aggregate_of(finding.value),
             "unit": finding.unit.name if finding.has_value else None,
-            "stdev": number_of(finding.deviation),
-            "lower_bound": number_of(finding.lower_bound),
-            "upper_bound": number_of(finding.upper_bound),
+            "stdev": aggregate_of(finding.deviation),
+            "lower_bound": aggregate_of(finding.lower_bound),
+            "upper_bound": aggregate_of(finding.upper_bound),
             "reason": finding.reason,
         }
 

@@ -66,12 +66,12 @@ _USUAL = ("precision", "stop_on_misfit", "trial_duration", "warm_start")
 
 
 class SoakRequest(Request):
-    """Searches for the critical load: that with a loss ratio of ``target_loss_ratio`` in the long run (PLRsearch).
+    """Searches for the critical load, at which ``target_loss_ratio`` of the frames is lost in the long run (PLRsearch).
 
     The result is an estimate with its 95 % interval. It is irregular if the trials contradict the model of the
-    estimate, or if the critical load may be outside of the allowed loads. The ``preset`` ``csit`` is
-    everything as in FD.io CSIT's soak tests, to compare number by number. With ``warm_start`` a keyword begins at the
-    bounds of the search that this suite made last, with the same traffic.
+    estimate, or if the critical load may be outside of the allowed loads. With the ``preset`` ``csit``, everything is
+    as in FD.io CSIT's soak tests, so that you can compare number by number. With ``warm_start``, a keyword begins at
+    the bounds of the last search of this suite with the same traffic.
 
     | `Find Critical Load`    frame_size=64B    timeout=30 min
     | `Find Critical Load`    64B    target_loss_ratio=1e-5    precision=0.05 %    warm_start=True
@@ -82,16 +82,17 @@ class SoakRequest(Request):
     timeout: Duration = TIMEOUT
     """Seconds of trials after which the search ends."""
     precision: Share | None = None
-    """Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``, as soon as the
-    trials are enough to show rare losses. The interval is wider for that, by 1.1 to 1.3 times. None: none does."""
+    """Width of the 95 % interval, as a share of the load. An interval that narrow ends the search before ``timeout``,
+    once the trials are enough to show rare losses. In return, the interval is 1.1 to 1.3 times wider. None: the search
+    takes the whole time."""
     stop_on_misfit: bool = False
     """Whether the search ends as soon as the model does not fit the trials."""
     likelihood: LikelihoodName = LikelihoodName.VARYING
     """Distribution of counts of lost frames: ``varying`` (with the SUT's capacity), ``poisson`` or ``geometric``."""
     weighting: Weighting = Weighting.EVIDENCE
-    """The way of combining the fitting functions: by their ``evidence``, or ``equal``, as in the Internet draft."""
+    """How the fitting functions are combined: by their ``evidence``, or ``equal``, as in the Internet draft."""
     selection: SelectionName = SelectionName.POSTERIOR
-    """The way of choosing loads: ``posterior``, or ``csit``."""
+    """How loads are chosen: ``posterior`` or ``csit``."""
     trial_duration: Duration | None = None
     """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=csit``, where each is 0.1 s longer."""
     warm_start: Annotated[tuple[FrameRate, ...], Audience.SCRIPTS] = ()

@@ -32,6 +32,7 @@ from lossratio.measurements.throughput.result import (
 from lossratio.mlrsearch import (
     ENOUGH,
     FEWER_AGAIN,
+    LARGEST_SHARE,
     LONG_REST,
     Bound,
     Criterion,
@@ -200,6 +201,15 @@ def rest_answers_in(
     return rest_answers(evidence, upper, allowed)
 
 
+_ABOUT_REST = ("after a rest", "remembers a loss", "passes less")
+"""Words of which each remark on trials after a rest has some."""
+
+
+def is_about_rest(remark: str) -> bool:
+    """Whether a remark is about trials after a rest, or about what only they would show."""
+    return any(words in remark for words in _ABOUT_REST)
+
+
 def _remark_on_rest(
     evidence: Sequence[TrialResult], bounds: Sequence[tuple[float | None, float]]
 ) -> Iterator[str]:
@@ -208,7 +218,7 @@ def _remark_on_rest(
     upper = max((upper for upper, _ in bounds if upper is not None), default=0.0)
     asked = [trial for trial in evidence if trial.input.rest and trial.load >= upper]
     if not asked:
-        yield _remark_without_rest(evidence, upper)
+        yield from _remark_without_rest(evidence, upper)
         return
 
     answers = rest_answers_in(evidence, bounds)
@@ -245,15 +255,17 @@ def _remark_on_rest(
         )
 
 
-def _remark_without_rest(evidence: Sequence[TrialResult], upper: float) -> str:
-    """What is known of a memory of loss without a trial after a rest above the bounds."""
+def _remark_without_rest(evidence: Sequence[TrialResult], upper: float) -> Iterator[str]:
+    """What is known of a memory of loss without a trial after a rest above the bounds; of a quick search nothing."""
     failed = failed_since_loss(evidence, upper, LONG_REST)
     if failed is None:
-        return (
-            "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest; "
-            f"memory_rest={LONG_REST:g} s would ask"
-        )
-    return (
+        if LARGEST_SHARE * sum(trial.elapsed for trial in evidence) >= LONG_REST:
+            yield (
+                "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest; "
+                f"memory_rest={LONG_REST:g} s would ask"
+            )
+        return
+    yield (
         f"after {LONG_REST:g} s without loss or longer, a trial of {failed.duration:g} s above the bounds, at "
         f"{format_frame_rate(failed.load)} per interface, lost {format_ratio(sut_loss_ratio(failed))}, as in the "
         "search: nothing shows that the SUT remembers a loss"

@@ -22,6 +22,7 @@ from lossratio.measurements.telemetry import telemetry_doubts
 from lossratio.measurements.throughput.evidence import (
     EARLY_VERDICT,
     bounds_history,
+    is_about_rest,
     is_bound_of_others,
     is_generators_limit,
     level_in_words,
@@ -93,6 +94,13 @@ _SEARCH_PICTURES = (
 )
 
 
+_TERMS = {
+    "NDR": "NDR is the non-drop rate: the most that is forwarded without loss.",
+    "PDR": "PDR is the partial drop rate: the most that is forwarded while a small share may be lost.",
+}
+"""What goals mean whose names end like this."""
+
+
 class Compliance(str, Enum):
     """How far a search goal complies with RFC 2544 throughput, by RFC 9971's conditions and other departures."""
 
@@ -124,6 +132,17 @@ class ThroughputView(View[GoalsResult]):
     method = "RFC 9971"
     value_name = "conditional throughput"
 
+    def terms(self, result: GoalsResult) -> Iterator[str]:
+        """NDR and PDR, as far as the names of its goals have them."""
+        names = [report.goal.name for report in result.goals]
+        for end, term in _TERMS.items():
+            if any(name.endswith(end) for name in names):
+                yield term
+
+    def is_provenance(self, remark: str) -> bool:
+        """A remark on trials after a rest is: one that matters is a doubt."""
+        return is_about_rest(remark)
+
     def sentences(self, result: GoalsResult) -> Iterator[str]:
         """One for each goal."""
         return sentences(result)
@@ -137,7 +156,9 @@ class ThroughputView(View[GoalsResult]):
                 yield f"  {sequential_rule(report.goal.sequential)}"
             if report.result is not None:
                 for label, bound in zip(
-                    ("relevant lower bound", "relevant upper bound"), report.bounds, strict=True
+                    ("offered load, lower bound", "offered load, upper bound"),
+                    report.bounds,
+                    strict=True,
                 ):
                     yield _bound_line(label, bound, result)
                 value = value_line("conditional throughput", report.result.conditional_throughput)
