@@ -65,6 +65,6 @@ def test_a_misspelt_name_in_python(ask, meant):
 def test_a_printed_result_is_what_the_console_shows():
     text = str(open_testbed("simulated").ndr_pdr("64B", goals="quick"))
     assert text.startswith("QUICK_NDR: forwards ")
-    assert "\nQUICK_NDR (loss ratio at most 0 %): regular\n  offered load, lower bound " in text
+    assert "\nQUICK_NDR (loss ratio at most 0 %): regular\n  offered load, lower " in text
     assert max(map(len, text.splitlines())) <= 100
     assert len(text) < 2000

@@ -244,7 +244,8 @@ def _headline(rows: Sequence[_Row]) -> str:
         parts.append(f"{readings} of latency and telemetry")
     parts.append(f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}")
     parts.append(f"{first:%Y-%m-%d} to {last:%Y-%m-%d}")
-    parts.append(rates_in_words(row.series for row in of_results)[:-1])
+    scale = rates_in_words(row.series for row in of_results)
+    parts.append(scale.removesuffix(".").replace("Rates", "rates"))
     return " · ".join(parts)
 
 

@@ -46,8 +46,8 @@ class ConfirmationRequest(Request):
 
     The console shows the number of frames before the first trial: 7.4 / ``loss_ratio`` of each interface, in at least
     10 trials, and fewer if it is certain that more is lost. The verdict is ``verified`` or ``contradicted`` (each with
-    a probability of 97.5 %), or ``extrapolated`` if the frames do not decide. The result is irregular unless the verdict
-    is ``verified``.
+    a probability of 97.5 %), or ``extrapolated`` if the frames do not decide. The result is irregular unless the
+    verdict is ``verified``.
 
     | `Confirm Critical Load`    12.05 Mfps    loss_ratio=1e-7
     | `Confirm Critical Load`    12.05 Mfps    IMIX    loss_ratio=1e-6    trial_duration=10 s

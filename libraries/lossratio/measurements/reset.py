@@ -89,10 +89,10 @@ class ResetRequest(measurements.AfterThroughput):
     """Measures how long a device forwards nothing after a reset (RFC 6201), and returns the result.
 
     Traffic flows at ``throughput`` or less for the time ``lead``. Then comes the reset, and traffic goes on for the
-    time ``limit``. The result has the time without forwarding, by time stamps and by frame loss. By default, the reset is a
-    software reset of each device that lossratio has set up: programs are killed and restarted, a bridge goes down and
-    up. As a keyword, it takes other resets: ``command`` is your own command on this machine, such as one that switches
-    a power socket or logs in to the device; if it fails, that is an error. ``keyword`` is your own keyword.
+    time ``limit``. The result has the time without forwarding, by time stamps and by frame loss. By default, the reset
+    is a software reset of each device that lossratio has set up: programs are killed and restarted, a bridge goes down
+    and up. As a keyword, it takes other resets: ``command`` is your own command on this machine, such as one that
+    switches a power socket or logs in to the device; if it fails, that is an error. ``keyword`` is your own keyword.
 
     | `Measure Reset Time`    frame_size=64B    throughput=100 kpps
     | `Measure Reset Time`    64B    throughput=1 Mpps    command=ssh admin@box reload    limit=2 min

@@ -1,13 +1,16 @@
 """Values in words, as messages and pages have them: every number with its unit."""
 
+import re
 import textwrap
 
 from lossratio.records import Rate
 from lossratio.results.conditions import MaxLoad
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 
-_LABEL_WIDTH = len("offered load, lower bound")
+_LABEL_WIDTH = len("conditional throughput")
 _COLUMNS = 100
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[^\d\s])")
+_NO_BREAK = "\u00a0"
 
 
 def in_columns(text: str) -> str:
@@ -15,10 +18,16 @@ def in_columns(text: str) -> str:
     rows = []
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()) + 2)
+        # A number stays beside its unit.
+        joined = _BEFORE_UNIT.sub(_NO_BREAK, line)
         rows += textwrap.wrap(
-            line, _COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            joined,
+            _COLUMNS,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
         ) or [""]
-    return "\n".join(rows)
+    return "\n".join(rows).replace(_NO_BREAK, " ")
 
 
 def format_frames_per_second(rate: float) -> str:

@@ -56,7 +56,7 @@ def test_a_build_faster_than_the_generator_counts_with_the_offered_load_and_a_wa
     warnings = []
     fast = throughput(SharpKnee(capacity=9e6), (NDR,))
     (value,) = measured(tmp_path, fast, warn=warnings.append).values()
-    assert value.least == value.most == fast.max_load.rate.aggregate_fps
+    assert value.least == value.most == fast.max_load.rate.per_interface_fps
     assert "irregular: the generator's limit, not the SUT's" in warnings[0]
 
 

@@ -107,7 +107,7 @@ def test_a_page_states_the_conditions(results):
     for stated in (
         "before the search, 0 s before the traffic",
         "RFC 2544 asks for: at least 5 s",
-        "offered load, upper bound",
+        "offered load, upper",
         "NDR is the non-drop rate: ",
         "PDR is the partial drop rate: ",
         "the intended trial duration",

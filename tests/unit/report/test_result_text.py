@@ -45,9 +45,9 @@ def test_the_message_of_a_regular_search():
     assert lines_of(throughput_of(REGULAR)) == [
         "NDR: forwards 100,000 frames/s of 64 B each way without loss; the limit is proved to 0.4 %.",
         "NDR (loss ratio at most 0 %): regular",
-        "  offered load, lower bound     100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
-        "  offered load, upper bound     100,400 fps per interface     200,800 fps aggregate, L1 134.94 Mbit/s",
-        "  conditional throughput        100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
+        "  offered load, lower        100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
+        "  offered load, upper        100,400 fps per interface     200,800 fps aggregate, L1 134.94 Mbit/s",
+        "  conditional throughput     100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
         "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
         "42 trials in 42.0 s.",
     ]
@@ -94,14 +94,14 @@ def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
     assert lines[0].endswith("irregular: the maximum load is a lower bound")
     assert lines[1].endswith("(the maximum load)")
     # A load that meets the goal is no upper bound, on no surface.
-    assert lines[2] == "  offered load, upper bound  none"
+    assert lines[2] == "  offered load, upper     none"
     (finding,) = findings_of([good])
     assert (finding.lower_bound, finding.upper_bound) == (good.max_load.rate, None)
     first, *lines = lines_of(throughput_of([counted_trial(MIN_LOAD, lost=1)] * 21))
     assert first == "NDR: no load was found that meets it: the minimum load is an upper bound."
-    assert lines[1] == "  offered load, lower bound  none"
+    assert lines[1] == "  offered load, lower     none"
     assert lines[2].endswith("(the minimum load)")
-    assert lines[3] == "  conditional throughput     none"
+    assert lines[3] == "  conditional throughput  none"
 
 
 def test_one_trial_is_one():
@@ -131,10 +131,10 @@ def test_the_message_of_an_mrr_measurement():
     lines = lines_of(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0))
     assert lines == [
         "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the time really spent",
-        "  mean                          380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
-        "  standard deviation               0.00 fps per interface        0.00 fps aggregate, L1 0 bit/s",
-        f"  values                     {'380,000 ' * 10}fps per interface",
-        "  loss                       0 % of the frames sent; 399,920 frames unsent, which is no loss",
+        "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
+        "  standard deviation            0.00 fps per interface        0.00 fps aggregate, L1 0 bit/s",
+        f"  values                  {'380,000 ' * 10}fps per interface",
+        "  loss                    0 % of the frames sent; 399,920 frames unsent, which is no loss",
         "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
         "10 trials in 10.0 s.",
         "The generator could not send 399,920 frames in 10 of the trials.",

@@ -156,9 +156,7 @@ class ThroughputView(View[GoalsResult]):
                 yield f"  {sequential_rule(report.goal.sequential)}"
             if report.result is not None:
                 for label, bound in zip(
-                    ("offered load, lower bound", "offered load, upper bound"),
-                    report.bounds,
-                    strict=True,
+                    ("offered load, lower", "offered load, upper"), report.bounds, strict=True
                 ):
                     yield _bound_line(label, bound, result)
                 value = value_line("conditional throughput", report.result.conditional_throughput)
