@@ -50,29 +50,31 @@ class _Measured:
     )
     quantity: str | None = option("Only this quantity, e.g. NDR or MRR.")
     least_change: float = option(
-        "Per cent; smaller changes do not matter.",
+        "Smaller changes do not matter, in per cent.",
         type=click.FloatRange(min=0.0, max=100.0, min_open=True, max_open=True),
         default=1.0,
     )
     limit: int | None = option(
-        "Most measurements; left out: 40, and 2,000 with --in-place.",
+        "The most measurements. Default: 40, and 2,000 with --in-place.",
         type=click.IntRange(min=8),
         default=None,
     )
     in_place: str | None = option(
-        "In place of TEST: the testbed stays open, and a measurement is ten trials with frames of this size.",
+        "Instead of TEST: keep the testbed open, and measure with ten trials of frames of this size.",
         metavar="SIZE",
     )
-    profile: str = option("What the traffic of --in-place is.", default="ethip4-udp")
+    profile: str = option("The traffic profile for --in-place.", default="ethip4-udp")
     dut: str | None = option(
-        "Kind of the DUTs for --in-place; they are restarted for each build.", metavar="KIND"
+        "The kind of the DUTs for --in-place. They are restarted for each build.", metavar="KIND"
     )
     options: tuple[str, ...] = option("An option of that kind.", "--option", metavar="NAME=VALUE")
     max_load: float | None = option(
         "The load of --in-place, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE
     )
     trial_duration: float = option("The duration of its trials.", default="0.1 s", type=DURATION)
-    output: Path = option("Where runs go. A comparison in it is continued.", metavar="DIR")
+    output: Path = option(
+        "Directory for the runs. A comparison that is there is continued.", metavar="DIR"
+    )
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -134,21 +136,21 @@ def ab(
     set_up_a: str = option("Sets build A up, e.g. the parent of a patch.", metavar="COMMAND"),
     set_up_b: str = option("Sets build B up, e.g. the patch.", metavar="COMMAND"),
     certainty: float = option(
-        "Per cent; the share of comparisons that claim no difference where there is none is this at least.",
+        "How many comparisons of equal builds claim no difference, at least, in per cent.",
         type=click.FloatRange(min=50.0, max=100.0, max_open=True),
         default=95.0,
     ),
     markdown: Path | None = option(
-        "Write the verdicts as a comment for a pull request, too.", metavar="FILE"
+        "Also write the verdicts as a comment for a pull request.", metavar="FILE"
     ),
     measured: _Measured,
 ) -> None:
     """Compare two builds of the SUT: measure TEST on both until the verdict is clear.
 
-    TEST are files or directories with suites. The builds are measured in turns: A B B A, and with
-    --in-place in pairs whose order is drawn. Their set-up commands run in a shell before each measurement.
+    TEST are files or directories with suites. The builds are measured in turns, A B B A; with --in-place, in pairs in
+    random order. Their set-up commands run in a shell before each measurement.
 
-    Exit status: 0 B is no slower, 3 B is slower, 1 undecided at the limit; or that of the run that failed.
+    Exit status: 0 if B is not slower, 3 if B is slower, 1 if undecided at the limit; or that of the run that failed.
     """
     from lossratio import builds
     from lossratio.report import write_report
@@ -199,7 +201,7 @@ def bisect(
         show_default=False,
     ),
     repository: Path = option(
-        "The git repository. Left out: this one.", metavar="DIR", show_default=False, default=Path()
+        "The git repository. Default: this one.", metavar="DIR", show_default=False, default=Path()
     ),
     set_up: str = option(
         "Sets up the revision in $LOSSRATIO_REVISION; exit status 125: it cannot be measured.",
@@ -209,11 +211,11 @@ def bisect(
 ) -> None:
     """Find the revision that changed the throughput of TEST.
 
-    Measurements are repeated as often as the noise needs it. With --history, the revisions are those of the builds
+    Measurements are repeated as often as the noise requires. With --history, the revisions are those of the builds
     before and since the worst alarm that was not bisected yet, and TEST must have its device.
 
-    Exit status: 0 found, or no alarm to bisect, 1 undecided at the limit or no change that matters; or that of the run
-    that failed.
+    Exit status: 0 if it is found, or there is no alarm to bisect; 1 if undecided at the limit, or no change matters; or
+    that of the run that failed.
     """
     from lossratio import builds
     from lossratio.history import (

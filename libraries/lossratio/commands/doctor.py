@@ -36,12 +36,12 @@ _Line = tuple[str, str | None]
 
 @command()
 def doctor() -> None:
-    """Show what this machine can do, and what it lacks for the rest.
+    """Show what this machine can do, and what to install for the rest.
 
-    Nothing is installed or changed. Only the first two lines matter for a simulated or a local testbed; a node of a lab
-    needs what its part does: `lossratio check FILE --connect` looks at the nodes themselves.
+    Nothing is installed or changed. For a simulated or a local testbed, only the first two lines matter. What a node of
+    a lab needs depends on its part: `lossratio check FILE --connect` looks at the nodes themselves.
 
-    Exit status: 0, whatever is missing.
+    Exit status: always 0.
     """
     click.echo(
         f"Python {platform.python_version()}, {platform.system()} {platform.release()}, {os.cpu_count()} CPUs"

@@ -78,7 +78,7 @@ def init(
     directory: Path = argument(type=click.Path(path_type=Path, file_okay=False), default=Path()),
     trex: Path | None = option("TRex's configuration, trex_cfg.yaml.", metavar="FILE"),
 ) -> None:
-    """Write topology, suite and job of a new lab to DIRECTORY.
+    """Write the topology, a suite and a job for a new lab to DIRECTORY.
 
     It asks for what it must know; Enter takes the answer in brackets. A lab of network namespaces is measured at once;
     where this machine cannot, or is too busy, it is simulated, and the reason is shown.

@@ -17,10 +17,10 @@ def plan(
     suites: tuple[Path, ...] = argument("[SUITE...]", type=SUITE),
     *,
     topologies: tuple[Path, ...] = option(
-        "A testbed; several are equal.", "--topology", metavar="FILE"
+        "A testbed; if you give several, they are identical.", "--topology", metavar="FILE"
     ),
     job_file: Path | None = option(
-        "The job, in place of suites and topologies.", "--job", metavar="FILE"
+        "A job file, instead of suites and topologies.", "--job", metavar="FILE"
     ),
     include: tuple[str, ...] = option(
         "Only tests with this tag, or pattern of tags.", metavar="TAG"
@@ -29,14 +29,14 @@ def plan(
         "Results of earlier nights: how long tests took.", metavar="DIR|URL"
     ),
     write: Path | None = option(
-        "Write an argument file for Robot Framework per testbed.", metavar="DIR"
+        "Write an argument file for Robot Framework for each testbed.", metavar="DIR"
     ),
     as_json: bool = option("Print JSON.", "--json"),
 ) -> None:
-    """Show how long a night will take, and spread its tests over equal testbeds.
+    """Show how long a night will take, and distribute its tests over identical testbeds.
 
-    A test is expected to take as long as it did lately. A test that was never measured takes the time that is forecast
-    for its search.
+    The plan expects each test to take as long as it did in recent runs. For a test that was never measured, it uses the
+    forecast for the search.
     """
     from lossratio.runs import (
         History,
@@ -103,7 +103,7 @@ def csit_coverage_command(
         "Only jobs with this name; * stands for any characters.", "--job", default="*"
     ),
     ids: bool = option(
-        "Print the id of each test of CSIT, with + where it is in our suites and - where not."
+        "Print the id of each of CSIT's tests, with + if our suites have it and - if not."
     ),
 ) -> None:
     """Show which tests of FD.io CSIT's jobs in DIRECTORY are in our suites.
@@ -126,8 +126,8 @@ def csit_coverage_command(
 def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIVE) -> None:
     """Send the runs in directories DIR to the archive.
 
-    Where there is no archive yet, the first run begins one, and the command says so. Runs that the archive does not
-    take wait on this machine; the next command sends them, too.
+    If there is no archive yet, the first run creates it, and the command says so. If the archive does not accept a run,
+    the run stays on this machine, and the next command sends it.
     """
     from lossratio.history import Outbox
     from lossratio.units import counted
@@ -150,13 +150,13 @@ def fetch(
     testbed: str = option("The testbed whose runs are fetched."),
     newest: int = option("How many runs at most.", type=click.IntRange(min=1), default=1),
     may_be_new: bool = option(
-        "Where there is no archive yet, as before a first night, fetch nothing: no error."
+        "If there is no archive yet, as before the first night, fetch nothing. That is no error."
     ),
 ) -> None:
     """Fetch the newest runs of a testbed from the archive into DIR.
 
-    Each run gets a directory of its own below DIR, for 'lossratio compare'. The exit status is 2 if there is no archive
-    yet. An archive without runs of the testbed is named, and is no error.
+    Each run gets its own directory in DIR, for 'lossratio compare'. The exit status is 2 if there is no archive yet. If
+    the archive has no runs of the testbed, the command says so, and that is no error.
     """
     from lossratio.history import ObjectStore, fetch_newest
 

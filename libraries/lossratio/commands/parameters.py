@@ -33,7 +33,7 @@ FRAME_RATE = _Quantity("rate", parse_frame_rate)
 """A frame rate such as ``10 kpps``, in frames per second."""
 RATIO = _Quantity("ratio", parse_ratio)
 """A ratio such as ``0.1 %`` or ``1e-7``."""
-VERBOSE_HELP = "Show how each result was measured, too."
+VERBOSE_HELP = "Also show how each result was measured."
 """The help of an option for what pages fold."""
 TESTBED = "The testbed: a topology file, or a name such as local or simulated."
 """The help of an option that names a testbed."""

@@ -28,15 +28,15 @@ class Asked:
     """The settings of an estimate, in place of those of the journal's search; loads in frames per second."""
 
     target_loss_ratio: float | None = option(
-        "Estimate the critical load at it, e.g. 1e-7 or 0.1 %. Left out: the soak test's.",
+        "Estimate the critical load at this loss ratio, e.g. 1e-7 or 0.1 %. Default: that of the soak test.",
         metavar="RATIO",
         type=RATIO,
     )
     min_load: float | None = option(
-        "Smallest critical load. Left out: the search's.", metavar="RATE", type=FRAME_RATE
+        "Smallest critical load. Default: that of the search.", metavar="RATE", type=FRAME_RATE
     )
     max_load: float | None = option(
-        "Largest critical load. Left out: the search's.", metavar="RATE", type=FRAME_RATE
+        "Largest critical load. Default: that of the search.", metavar="RATE", type=FRAME_RATE
     )
     likelihood: str | None = option(
         "Left out: the search's.", type=OneOf(["geometric", "poisson", "varying"])
@@ -48,9 +48,9 @@ class Asked:
 def replay(journal: Path = argument(), *, asked: Asked) -> None:
     """Compute the result of a search again from the trials in its JOURNAL.
 
-    Of a search for conditional throughput: the bounds and the conditional throughput of each goal. Of a soak test: the
-    critical load. With --target-loss-ratio: the critical load, from the trials of any journal. Loads are per
-    transmitting interface.
+    For a search for conditional throughput, these are the bounds and the conditional throughput of each goal. For a
+    soak test, it is the critical load. With --target-loss-ratio, it is the critical load from the trials of any
+    journal. Loads are per transmitting interface.
     """
     from lossratio.trials import read_journal
 

@@ -21,16 +21,16 @@ def report(
         "What to write.", "--format", type=OneOf(FORMATS.names()), default=PAGE
     ),
     output: Path | None = option(
-        "The file to write; - is standard output. Left out, it is a file in DIR.",
+        "The file to write; - is standard output. Default: a file in DIR.",
         type=click.Path(path_type=Path, allow_dash=True),
     ),
     verbose: bool = option(VERBOSE_HELP),
 ) -> None:
     """Report the runs in directories DIR.
 
-    The exit status is 1 if a run was cut off or has files that cannot be read; these are named, and the rest is
-    reported. Tests that were skipped are named with the reason, and nothing is missing: they were not measured here, as
-    the testbed is too small for them, or the suite skips them.
+    If a run was cut off or has files that cannot be read, these are named, the rest is reported, and the exit status is
+    1. Skipped tests are named with the reason, and do not count as missing: the testbed is too small for them, or the
+    suite skips them.
     """
     runs = [read_run(directory) for directory in directories]
     chosen = reports.report_format(report_format)
@@ -69,10 +69,10 @@ def repair(paths: tuple[Path, ...] = argument("PATH...", required=True)) -> None
 
     PATH is such a file, or the directory of a run.
 
-    Of a journal, the trials before the first damaged line are kept; of a result, all of it if its journal proves it.
-    The original stays beside it, with '.damaged' behind its name. The exit status is 0 if nothing is damaged, 1 if
-    something is, and 2 if a file cannot be read, is no journal or result, or is of a newer version: it is left as it
-    is.
+    From a journal, the trials before the first damaged line are kept. A result is kept as a whole, if its journal
+    proves it. The original stays beside it, with '.damaged' after its name. The exit status is 0 if nothing is damaged,
+    and 1 if something is. It is 2 if a file cannot be read, is no journal or result, or is of a newer version; such a
+    file is not changed.
     """
     statuses = {ExitStatus.PASSED}
     for path in paths:
@@ -95,7 +95,7 @@ def compare(
     after: Path = argument("B"),
     *,
     least_change: float = option(
-        "Per cent; smaller changes are none.", type=click.FloatRange(min=0.0), default=1.0
+        "Smaller changes do not count, in per cent.", type=click.FloatRange(min=0.0), default=1.0
     ),
     table_format: str = option(
         "Plain text in the order of the tests, or Markdown with the regressions first.",
@@ -103,15 +103,15 @@ def compare(
         type=OneOf(["text", "md"]),
         default="text",
     ),
-    html: Path | None = option("Write a page, e.g. compare.html, too."),
-    junit: Path | None = option("Write a JUnit file, too."),
+    html: Path | None = option("Also write a page, e.g. compare.html."),
+    junit: Path | None = option("Also write a JUnit file."),
 ) -> None:
     """Compare the tests of run B with the tests of run A.
 
     A and B are directories of runs, or folders of such directories. Repeat the runs: their spread distinguishes a
     change from chance.
 
-    Exit status: 0 no test is worse, 3 a test is worse, 1 undecided.
+    Exit status: 0 if no test got worse, 3 if a test got worse, 1 if undecided.
     """
     sides = (
         [read_run(path) for path in runs_in(before)],
@@ -150,17 +150,17 @@ def csit(
     folder: Path = argument("FOLDER"),
     *,
     job: str | None = option(
-        "Name of the job for all results. Left out, each type of tests has a job of its own."
+        "Name of the job for all results. Default: each type of test has its own job."
     ),
     build: int | None = option(
-        "Number of the run, unique within its job. Left out, it is the Unix time of the run's start.",
+        "Number of the run, unique within its job. Default: the Unix time of the run's start.",
         type=click.IntRange(min=0),
     ),
 ) -> None:
     """Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER.
 
-    Files are written as FOLDER/JOB/BUILD/tests/.../TEST.info.json.gz, which is how CSIT keeps them. A result that would
-    mean something else there is refused, with the reason; then the exit status is 1. Tests that were skipped are named.
+    The files are FOLDER/JOB/BUILD/tests/.../TEST.info.json.gz, as in CSIT. A result that would mean something else
+    there is refused with the reason, and the exit status is then 1. Skipped tests are named.
     """
     run = read_run(directory)
     refused = [*run.lacks]

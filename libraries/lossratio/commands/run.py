@@ -75,9 +75,9 @@ def run(
     *,
     topology: Path | None = option(TESTBED, metavar="FILE|NAME"),
     any_of: tuple[Path, ...] = option(
-        "Several equal testbeds; the first one that is free is taken.", metavar="FILE..."
+        "Several identical testbeds; the first free one is taken.", metavar="FILE..."
     ),
-    job: Path | None = option("The job, in place of suites.", metavar="FILE"),
+    job: Path | None = option("A job file, instead of suites.", metavar="FILE"),
     include: tuple[str, ...] = option(
         "Only tests with this tag, or pattern of tags.", metavar="TAG"
     ),
@@ -89,22 +89,22 @@ def run(
         "A variable of the suites, e.g. FRAME_SIZE:64B.", metavar="NAME:VALUE"
     ),
     output: Path | None = option(
-        "Directory for the results; a new one below results, unless given.", metavar="DIR"
+        "Directory for the results. Default: a new one in results.", metavar="DIR"
     ),
     wait: float | None = option(
         "How long to wait for the testbed at most, e.g. 2h.", type=DURATION
     ),
     purpose: str = option("The reason, which other users of the testbed see.", default=""),
-    resume: Path | None = option("Go on with the run in this directory.", metavar="DIR"),
-    force: bool = option("Resume it although conditions have changed."),
+    resume: Path | None = option("Continue the run in this directory.", metavar="DIR"),
+    force: bool = option("Continue it even though conditions have changed."),
     test_timeout: float | None = option(
-        "How long each test may take, e.g. 1h; its tear-down comes on top.", type=DURATION
+        "How long each test may take, e.g. 1h, without its tear-down.", type=DURATION
     ),
     suite_timeout: float | None = option(
         "How long each suite may take; the rest of its tests fail.", type=DURATION
     ),
     run_timeout: float | None = option(
-        "How long the run may take; then it is stopped in order.", type=DURATION
+        "How long the run may take; then it is stopped cleanly.", type=DURATION
     ),
     results: str | None = option(
         "The archive to send the run to, e.g. s3://bucket/path or a folder.", metavar="URL"
@@ -113,7 +113,7 @@ def run(
 ) -> None:
     """Run suites on a testbed, which is reserved for the time of the run.
 
-    Options behind -- go to Robot Framework as they are.
+    Options after -- are passed to Robot Framework unchanged.
 
     Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 69 the infrastructure
     failed, 75 the testbed is not available, 130 the user stopped the run. After 69 and 75, try again.
@@ -241,15 +241,16 @@ _OF_THIS_MACHINE = (ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNA
 @command()
 def demo(
     output: Path | None = option(
-        "Directory for the results; a new one, results/demo, unless given.", metavar="DIR"
+        "Directory for the results. Default: a new one, results/demo.", metavar="DIR"
     ),
     *,
     verbose: bool = option(VERBOSE_HELP),
 ) -> None:
-    """Measure this machine's Linux bridge with real frames, behind a policer whose truth is known.
+    """Measure the Linux bridge of this machine with real frames. A policer limits it to a known rate.
 
-    The testbed is made of network namespaces, and vanishes in the end. Where this machine cannot build it, or is too
-    busy to measure, the bridge is simulated, and the reason is shown. The generator that sent is shown, too.
+    The testbed is made of network namespaces, and is removed at the end. If this machine cannot build it, or is too
+    busy to measure, the bridge is simulated, and the reason is shown. The last lines show which generator sent the
+    frames.
 
     Exit status: that of `lossratio run`.
     """
@@ -358,14 +359,16 @@ def _show_generator() -> None:
 def self_test(
     topology: Path = argument(),
     *,
-    sizes: tuple[str, ...] = option("May be given again.", "--frame-size", default=("64",)),
-    profile: str = option("What the traffic is.", default="ethip4-udp"),
+    sizes: tuple[str, ...] = option(
+        "Frame size; you can give this option several times.", "--frame-size", default=("64",)
+    ),
+    profile: str = option("The traffic profile.", default="ethip4-udp"),
     one_way: bool = option("Transmit from the first port only."),
     max_load: float | None = option(
-        "Try no more than this, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE
+        "The largest load to try, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE
     ),
     record: Path | None = option(
-        "Write the limits into this file, for topologies to name as the 'self_test' of their generator."
+        "Write the limits to this file; topology files can name it as their generator's 'self_test'."
     ),
     output: Path = option("Directory for the results.", default=Path("results/self-test")),
 ) -> None:

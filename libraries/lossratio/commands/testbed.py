@@ -45,13 +45,13 @@ def check(
     file: Path = argument(),
     *,
     chosen: _Paths,
-    connect: bool = option("Log in on every node, and show what it is and what it lacks."),
+    connect: bool = option("Log in to each node, and show what it is and what it lacks."),
     probe: bool = option(
         "With --connect: send some frames from each port, and find faults in cabling."
     ),
     profile: str = option("The traffic profile of these frames.", default="ethip4-udp"),
     frame_size: tuple[str, ...] = option(
-        "Their sizes; 64B (IPv6: 78B) and 1518B unless given.", metavar="SIZE"
+        "The sizes of these frames. Default: 64B (IPv6: 78B) and 1518B.", metavar="SIZE"
     ),
 ) -> None:
     """Check a topology FILE, and draw what it describes."""
@@ -77,13 +77,13 @@ def check(
 
 @command()
 def up(file: Path = argument(default=Path("local"))) -> None:
-    """Build the local testbed of a topology FILE; it stays until it is taken down."""
+    """Build the local testbed of a topology FILE. It stays until lossratio lab down removes it."""
     click.echo(describe(LocalTestbed.up(load_topology(file), keep=True)))
 
 
 @command()
 def down(name: str | None = argument()) -> None:
-    """Take down the local testbed NAME, or all that stay."""
+    """Remove the local testbed NAME, or all that lossratio lab up built."""
     staying = [
         running for running in running_testbeds() if running.keep and name in (None, running.name)
     ]
@@ -293,7 +293,7 @@ def reserve(
 def release(
     file: Path = argument(),
     force: bool = option(
-        "Also if somebody else has it; the programs of that user there are ended."
+        "Even if somebody else has reserved it; the programs of that user there are ended."
     ),
 ) -> None:
     """End the reservation of the testbed of a topology FILE."""
@@ -304,7 +304,7 @@ def release(
 
 @command()
 def status(files: tuple[Path, ...] = argument("[FILE...]")) -> None:
-    """Show who has reserved the testbeds of topology FILEs; without one, which local testbeds are up."""
+    """Show who has reserved the testbeds of topology FILEs. Without a FILE, show the local testbeds that are up."""
     if not files:
         _show_local()
     for file in files:

@@ -28,27 +28,27 @@ class TrendRules:
     """What a change and an alarm are: fields of `lossratio.history.TrendRequest`."""
 
     fresh: int = option(
-        "A change is news if it began among this many newest results.",
+        "A change can raise an alarm if it began among this many newest results.",
         type=click.IntRange(min=1),
         default=_USUAL.fresh,
     )
     last: int = option(
-        "How many of the newest results make a trend.",
+        "How many of the newest results the trend looks at.",
         type=click.IntRange(min=4),
         default=_USUAL.last,
     )
     least_change: float = option(
-        "Per cent; smaller changes raise no alarm.",
+        "Smaller changes raise no alarm, in per cent.",
         type=click.FloatRange(min=0.0),
         default=100 * _USUAL.least_change,
     )
     confirm: int = option(
-        "How many of the three newest results must be worse to make an alarm; 1: one bad night is one.",
+        "How many of the three newest results must be worse for an alarm; with 1, one bad night is enough.",
         type=click.IntRange(1, LOOK_AT),
         default=_USUAL.confirm,
     )
     annotations: Path | None = option(
-        "YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one."
+        "YAML file of known changes. Default: annotations.yaml in HISTORY, if there is one."
     )
 
     def request(self, **others: Any) -> TrendRequest:
@@ -83,25 +83,25 @@ def trend(
         show_default=False,
     ),
     readings: bool = option(
-        "Also follow latency at each load, and the devices' telemetry: clocks per packet and others. No alarms."
+        "Also follow the latency at each load, and telemetry such as clocks per packet. These raise no alarms."
     ),
     rules: TrendRules,
     alert: Path | None = option("Send the alerts of this YAML file.", metavar="FILE"),
     html: Path | None = option("Write a page with a picture for each test."),
     pages: str | None = option(
-        "Where the pages of runs are, for links; {run} is the name of a run. Without {run}: URL/{run}/lossratio.html.",
+        "Where the pages of runs are, for links. {run} is the name of a run; without it: URL/{run}/lossratio.html.",
         "--runs",
         metavar="URL",
     ),
     json_file: Path | None = option("Write all trends as JSON.", "--json", metavar="FILE"),
     junit: Path | None = option("Write a JUnit file."),
 ) -> None:
-    """Report what changed lately in HISTORY, a folder or the URL of an archive.
+    """Report what changed recently in HISTORY, a folder or the URL of an archive.
 
     HISTORY is a folder of results, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
 
-    Exit status: 0 no test got worse lately, 3 a test got worse or has no value any more, 1 undecided: too few
-    results, or the tester changed.
+    Exit status: 0 if no alarm is open, 3 if a test got worse or no longer has a value, 1 if undecided: too few results,
+    or the tester changed.
     """
     # A mistake in the file of alerts is an error before anything is read, and not in the night of the first alarm.
     alerts = None if alert is None else histories.Alerts.load(alert)
@@ -137,8 +137,12 @@ def ack(
     history: str = argument(),
     why: str = argument(),
     *,
-    by: str | None = option("Who says so. Left out: the name of this user.", metavar="NAME"),
-    keep_open: bool = option("Only note WHY, e.g. who looks at it: the alarms stay open."),
+    by: str | None = option(
+        "Who gives the reason. Default: the name of this user.", metavar="NAME"
+    ),
+    keep_open: bool = option(
+        "Only add WHY as a note, e.g. who is looking into it. The alarms stay open."
+    ),
     testbed: str | None = option("Only alarms of this testbed."),
     test: str = option(
         "Only alarms of tests whose full names match, e.g. '*64B*'.",
@@ -158,11 +162,11 @@ def ack(
         "Send WHY to the alerts of this YAML file that sent the alarm.", metavar="FILE"
     ),
 ) -> None:
-    """Explain the open alarms of HISTORY: WHY is known, and they are alarms no more.
+    """Explain the open alarms of HISTORY with WHY, so that they are closed.
 
-    Each gets its own line in the file of known changes, with its day, who explained it, and why.
+    Each alarm gets a line in the file of known changes, with its day, the reason, and who gave it.
 
-    Exit status: 0 alarms are explained, 2 no alarm is open.
+    Exit status: 0 if alarms are explained, 2 if no alarm is open.
     """
     alerts = None if alert is None else histories.Alerts.load(alert)
     folder = histories.open_history(history)
@@ -197,24 +201,24 @@ def site(
         "Folder of the site.", type=click.Path(path_type=Path, file_okay=False)
     ),
     runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
-    title: str | None = option("Title of the site. Left out: the name of HISTORY."),
+    title: str | None = option("Title of the site. Default: the name of HISTORY."),
     pages: str | None = option(
-        "Where the pages of runs are; {run} is the name of a run. Without {run}: URL/{run}/lossratio.html.",
+        "Where the pages of runs are. {run} is the name of a run; without it: URL/{run}/lossratio.html.",
         "--runs",
         metavar="URL",
         callback=_address,
     ),
-    serve: bool = option("Show the site to browsers of this machine, until Ctrl-C."),
+    serve: bool = option("Serve the site to browsers on this machine until Ctrl-C."),
     port: int = option(
         "Port for --serve.", type=click.IntRange(0, 65535), default=0, show_default="any"
     ),
     rules: TrendRules,
 ) -> None:
-    """Write a site with the trends, coverage and comparisons of HISTORY, which needs no server.
+    """Write a site that needs no server, with the trends, coverage and comparisons of HISTORY.
 
     HISTORY is a folder of results, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
 
-    Exit status: 0 the site is written; files of the history that cannot be read are named, and left out.
+    Exit status: 0 if the site is written. Files of the history that cannot be read are named, and left out.
     """
     if output is None and not serve:
         raise click.UsageError(
