@@ -41,10 +41,10 @@ class DutOptions(FileModel):
     is_kernel: ClassVar[bool] = False
     """Whether it works wherever its frames arrive, as the kernel does, and is no program with its own processor."""
     reset: bool = False
-    """Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial. It costs a
-    command on each DUT. Without it, lossratio waits until the DUT has recovered by itself, as long as its kind knows to
-    be needed (a policer: burst / rate), or as the option ``rest`` of a ``black_box`` and the argument ``rest`` of a
-    measurement say."""
+    """Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial. This costs
+    a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself: as long as the kind of DUT
+    requires (a policer: burst / rate), or as the option ``rest`` of a ``black_box`` or the argument ``rest`` of a
+    measurement says."""
 
     filter_option: ClassVar[str] = ""
     """The option with the number of rules that each frame passes; empty: there are none."""

@@ -357,14 +357,14 @@ class BlackBoxOptions(DutOptions):
     """What its owner knows about it."""
 
     hold: DurationOption = 0.5
-    """How long after a trial frames may still come out of it, e.g. ``2 s`` for a deep queue; 0.5 s unless given. Later
-    frames count as lost."""
+    """How long after a trial frames may still come out of it, e.g. ``2 s`` for a deep queue. Later frames count as
+    lost. Default: 0.5 s."""
     rest: DurationOption = 0.0
-    """Time without traffic after which a trial has no effect on the next one, e.g. until a policer's bucket is full; 0
-    unless given. lossratio waits for that between trials."""
+    """Time without traffic after which a trial has no effect on the next one, e.g. until a policer's bucket is full.
+    lossratio waits for this time between trials. Default: 0."""
     west_mac: MacAddress | None = None
-    """MAC address of frames from the west: the next hop, if the device routes. Where missing, the address of the
-    gateway of the TG's west port in the topology file; without one, the address of the TG's east port."""
+    """MAC address of frames from the west: the next hop, if the device routes. Default: the address of the gateway of
+    the TG's west port in the topology file, or, without a gateway, the address of the TG's east port."""
     east_mac: MacAddress | None = None
     """MAC address of frames from the east, likewise."""
 

@@ -43,7 +43,7 @@ class DpdkOptions(SocketOptions):
     descriptors: int = Field(default=1024, ge=64, le=32_768)
     """Descriptors of each queue of a card. Interfaces of the kernel have none."""
     largest_frame: int = Field(default=1518, ge=64, le=9216)
-    """Bytes of the largest frame that is to pass, with FCS; 1518 by default."""
+    """Bytes of the largest frame that must pass, with FCS. Default: 1518."""
 
 
 OptionsT_co = TypeVar("OptionsT_co", bound=DpdkOptions, covariant=True)

@@ -46,8 +46,8 @@ class FrrOptions(LinuxOptions):
 
     is_router = True
     routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
-    """Routes to single hosts, half of them to the first hosts of each side's network, which the peers announce. There
-    are no other routes then. Where missing, they announce one route to each side's network."""
+    """Number of routes to single hosts that the peers announce, half of them to the first hosts of each side's network.
+    There are no other routes. Default: they announce one route to each side's network."""
     peers: int = Field(default=1, ge=1, le=2)
     """BGP peers, 1 (the default) or 2, that announce all routes. The second one announces them with other next hops,
     which lead to the same ports. They are taken when the first one withdraws its own."""
@@ -55,7 +55,7 @@ class FrrOptions(LinuxOptions):
     """What a reconfiguration does: ``announce`` (the first peer announces further routes, which no test traffic takes;
     the default) or ``withdraw`` (it withdraws the routes of test traffic and announces them again)."""
     outage: DurationOption = 0.0
-    """How long withdrawn routes stay withdrawn, from when the kernel has none of them, e.g. ``1 s``; 0 unless given."""
+    """How long routes stay withdrawn after the kernel has removed the last of them, e.g. ``1 s``. Default: 0."""
 
     @model_validator(mode="after")
     def _outage_belongs_to_a_withdrawal(self) -> "FrrOptions":

@@ -39,15 +39,15 @@ class GroutOptions(ProgramOptions):
     home: Annotated[str, Role.TESTED] = Field(
         default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"), pattern="^/"
     )
-    """Directory of grout on the node, with ``bin/grout`` and ``bin/grcli``; where missing, the value of the environment
+    """Directory of grout on the node, with ``bin/grout`` and ``bin/grcli``. Default: the value of the environment
     variable ``GROUT_HOME`` on the machine that runs the suite, or ``/usr``."""
     ip_version: IpVersion = 4
     """4 (the default) or 6."""
     routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
-    """Routes to single hosts, half of them on each side, and no others."""
+    """Number of routes to single hosts, half of them on each side. There are no other routes."""
     poll: bool = True
-    """Whether its threads poll without any sleep (``true`` unless given); otherwise they sleep for microseconds while
-    nothing comes."""
+    """Whether the threads poll without any sleep (the default). Otherwise they sleep for microseconds while no frames
+    come."""
     frame_queue: int = Field(default=1024, ge=64, le=32_768)
     """Descriptors of each queue."""
 

@@ -26,10 +26,11 @@ class L3fwdOptions(DpdkOptions):
     program: Annotated[str, Role.TESTED] = Field(
         default_factory=lambda: os.environ.get("L3FWD", "dpdk-l3fwd")
     )
-    """The program on the node; where missing, the value of the environment variable ``L3FWD`` on the machine that runs
-    the suite, or ``dpdk-l3fwd``, the name that DPDK's own build gives it."""
+    """The program on the node. Default: the value of the environment variable ``L3FWD`` on the machine that runs the
+    suite, or ``dpdk-l3fwd``, the name that DPDK's own build gives it."""
     lookup: Literal["lpm", "fib"] = "lpm"
-    """How it finds the way of a frame: ``lpm`` (longest prefix match; the default) or ``fib`` (DPDK's FIB)."""
+    """How the program finds the route of a frame: ``lpm`` (longest prefix match; the default) or ``fib`` (DPDK's
+    FIB)."""
 
 
 class L3fwd(DpdkDut[L3fwdOptions]):

@@ -83,13 +83,14 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
     ip_version: IpVersion = 4
     """4 (the default) or 6."""
     routes: int | None = Field(default=None, ge=2, le=130_000, multiple_of=2)
-    """Routes to single hosts, e.g. 10000: half of them to the first hosts of each side's network, and no others, so
-    test traffic must not go to more hosts. Where missing, one route to each side's network. Profiles such as
-    ``ethip4-ip4scale20k`` send to as many hosts."""
+    """Number of routes to single hosts, e.g. 10000: half of them to the first hosts of each side's network. There are
+    no other routes, so test traffic must not go to more hosts. Profiles such as ``ethip4-ip4scale20k`` send to that
+    number of hosts. Default: one route to each side's network."""
     rules: int = Field(default=0, ge=0, le=10_000)
-    """nftables rules that every frame passes in a second stage: behind a queue of 256 frames for each direction, in a
-    kernel thread of that direction. With enough rules (hundreds) the router loses frames by itself: 1000 rules took 40
-    microseconds a frame where this was measured. The TTL is lowered twice then. Not together with ``police``."""
+    """Number of nftables rules that every frame passes in a second stage, behind a queue of 256 frames for each
+    direction, in a kernel thread of that direction. With enough rules (hundreds), the router itself loses frames: 1000
+    rules took 40 microseconds per frame where this was measured. The TTL is lowered twice. Not together with
+    ``police``."""
 
     @model_validator(mode="after")
     def _one_truth(self) -> "RouterOptions":

@@ -7,94 +7,97 @@ class OptionValues(TypedDict, total=False):
     """Options by name. A kind takes its own only; an error names them. docs/reference/duts.md explains each."""
     reset: bool | str
     """All kinds: Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial.
-    It costs a command on each DUT. Without it, lossratio waits until the DUT has recovered by itself, as long as its
-    kind knows to be needed (a policer: burst / rate), or as the option `rest` of a `black_box` and the argument
-    `rest` of a measurement say."""
+    This costs a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself: as long as the
+    kind of DUT requires (a policer: burst / rate), or as the option `rest` of a `black_box` or the argument `rest` of
+    a measurement says."""
     acl: int | str
-    """vpp: Rules of an access control list that every frame passes, up to 100; the last rule permits the frame."""
+    """vpp: Number of rules of an access control list that every frame passes, up to 100. The last rule permits the
+    frame."""
     acl_output: bool | str
-    """vpp: Whether frames pass the list as they leave, not as they enter."""
+    """vpp: Whether frames pass the list when they leave, not when they enter."""
     acl_stateful: bool | str
-    """vpp: Whether the last rule begins a session, in which the flow's other frames pass without a look at the rules."""
+    """vpp: Whether the last rule begins a session, in which the other frames of the flow pass without being checked
+    against the rules."""
     allowlist: bool | str
     """vpp: Whether both networks of test traffic are on a list of sources, and frames of all others are dropped; with
     `ip4` or `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
     """xdp: `native` (in the driver), `generic` (behind it: slower, with any driver) or `auto`: native if the drivers of
-    both interfaces send frames of programs at present and take your program, else generic. The description names the
-    choice (`attached`), and why a driver refused it (`not_native_because`)."""
+    both interfaces can currently send frames of programs and accept your program, otherwise generic. The description
+    names the choice (`attached`), and why a driver refused it (`not_native_because`)."""
     bond: bool | str
     """vpp: Whether the link between the two VPPs of the path is a bond by LACP; with `l2xc` or `l2bd`."""
     burst: int | str
-    """frr, linux_bridge, linux_router, ovs: Frames that a full bucket of the policer holds; where missing, 20 ms of its
-    rate.
-    testpmd: Frames that it takes from a queue at once; 32 by default.
-    vpp: Bytes that a full bucket of the policer holds; where missing, 20 ms of its rate."""
+    """frr, linux_bridge, linux_router, ovs: Frames that a full bucket of the policer holds. Default: 20 ms of its rate.
+    testpmd: Number of frames that the program takes from a queue at once. Default: 32.
+    vpp: Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
     classify: bool | str
     """vpp: Whether a table has the destination of test traffic, the first host of each network, and drops frames to all
     others; with `ip4` or `ip6`."""
     cores: int | str
-    """grout, l3fwd, ovs, testpmd, vpp: Physical cores that forward (1 by default), each with all of its hardware
+    """grout, l3fwd, ovs, testpmd, vpp: Number of physical cores that forward (default: 1), each with all of its hardware
     threads, on the NUMA node of the interfaces. The system keeps the machine's first core, and the program's main
-    thread gets the next one. Cards on two NUMA nodes halve them."""
+    thread gets the next one. If the cards are on two NUMA nodes, each node has half of the cores."""
     delay: float | str
-    """xdp: Seconds for which delayed frames are held (0.002). Frames that come meanwhile overtake them, so delayed
+    """xdp: Seconds for which delayed frames are held (0.002). Frames that come in the meantime overtake them, so delayed
     frames are also reordered."""
     descriptors: int | str
     """l3fwd, testpmd: Descriptors of each queue of a card. Interfaces of the kernel have none."""
     det44_addresses: int | str
-    """vpp: Addresses of this NAT: the last ones of the east's network; a power of two."""
+    """vpp: Number of addresses of this NAT, a power of two. They are the last ones of the east's network."""
     det44_hosts: int | str
-    """vpp: Hosts in the west, from the first address of its network on, that have ports of a deterministic NAT; a power
-    of two, with `ip4`."""
+    """vpp: Number of hosts in the west that have ports of a deterministic NAT, beginning with the first address of the
+    network; a power of two, with `ip4`."""
     east_mac: str
     """black_box: MAC address of frames from the east, likewise."""
     every: int | str
-    """xdp: That share: in each direction, one frame of so many has each of the faults, another frame for each fault. At
-    least 4."""
+    """xdp: The share of frames with faults: of each `every` frames in a direction, one has each fault, and different
+    faults are on different frames. At least 4."""
     faults: str
     """xdp: What happens to a known share of frames: `drop`, `duplicate`, `delay`, e.g. `drop,duplicate`."""
     firewall: Literal['conntrack', 'hash', 'lru_hash'] | str
     """linux_router: `conntrack`: a firewall with state, which keeps an entry for each connection and drops invalid
     frames.
-    ovs: `conntrack`: a firewall with state, which keeps an entry for each connection. They are made from the west
-    only.
-    xdp: A table of connections, without a time-out: frames of UDP and TCP over IPv4 from the west open them, and
-    answers alone come from the east. `hash` takes no more when it is full; `lru_hash` forgets those that were used
-    least recently, some of them sooner than it must."""
+    ovs: `conntrack`: a firewall with state, which keeps an entry for each connection. Connections are made from the
+    west only.
+    xdp: A table of connections, without a time-out: frames of UDP and TCP over IPv4 from the west open connections,
+    and only answers pass from the east. When the table is full, `hash` accepts no more connections, and `lru_hash`
+    forgets those that were used least recently, some of them sooner than necessary."""
     forwarding: Literal['learning', 'openflow', 'l2xc', 'l2bd', 'l2patch', 'ip4', 'ip6', 'redirect', 'mac', 'filter'] | str
     """ovs: `openflow` (rules; the default) or `learning` (a switch that learns addresses; the set-up enters those of the
     neighbours).
-    vpp: `l2xc` (cross-connect; the default), `l2bd` (bridge domain, which learns), `l2patch` (a cross-connect without
-    a look at frames), `ip4` or `ip6`.
+    vpp: `l2xc` (cross-connect; the default), `l2bd` (bridge domain, which learns), `l2patch` (a cross-connect that
+    does not look at frames), `ip4` or `ip6`.
     xdp: `redirect` (frames leave by the other interface, unchanged; the default), `mac` (they also get the leaving
     interface's own and the neighbour's MAC address) or `filter` (rules and a table look at sources first)."""
     frame_queue: int | str
     """grout: Descriptors of each queue.
     vpp: Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
     geneve: int | str
-    """vpp: GENEVE tunnels on the east link: one for each of so many first hosts in the east; with `ip4`, and traffic
-    profiles such as `ethip4-geneve16`. The TG gets frames 50 bytes longer there, and sends such frames."""
+    """vpp: Number of GENEVE tunnels on the east link, one for each of the first hosts in the east; with `ip4`, and
+    traffic profiles such as `ethip4-geneve16`. On that link, the TG sends and receives frames that are 50 bytes
+    longer."""
     gtpu: bool | str
     """vpp: Whether packets between the two VPPs of the path are in a GTP-U tunnel; with `ip4`."""
     gtpu_mtu: int | str
-    """vpp: Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
+    """vpp: Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
     hold: float | str
-    """black_box: How long after a trial frames may still come out of it, e.g. `2 s` for a deep queue; 0.5 s unless
-    given. Later frames count as lost."""
+    """black_box: How long after a trial frames may still come out of it, e.g. `2 s` for a deep queue. Later frames count
+    as lost. Default: 0.5 s."""
     home: str
-    """grout: Directory of grout on the node, with `bin/grout` and `bin/grcli`; where missing, the value of the
-    environment variable `GROUT_HOME` on the machine that runs the suite, or `/usr`.
-    vpp: Directory of VPP on the node, with `bin/vpp` and `bin/vppctl`; where missing, the value of the environment
-    variable `VPP_HOME` on the machine that runs the suite, or `/usr`."""
+    """grout: Directory of grout on the node, with `bin/grout` and `bin/grcli`. Default: the value of the environment
+    variable `GROUT_HOME` on the machine that runs the suite, or `/usr`.
+    vpp: Directory of VPP on the node, with `bin/vpp` and `bin/vppctl`. Default: the value of the environment variable
+    `VPP_HOME` on the machine that runs the suite, or `/usr`."""
     ip_version: Literal[4, 6] | str
     """grout, linux_router: 4 (the default) or 6."""
     ipsec: int | str
-    """vpp: IPsec tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with `ip4`."""
+    """vpp: Number of IPsec tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
+    `ip4`."""
     ipsec_algorithms: str
     """vpp: Their algorithms by CSIT's names: `aes256gcm` (the default), `aes128cbc-hmac512sha` ..."""
     ipsec_anti_replay: bool | str
-    """vpp: Whether packets that come twice are refused."""
+    """vpp: Whether repeated packets are refused."""
     ipsec_async: bool | str
     """vpp: Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with `ipsec`,
     `cores=2` or more and `queues=1`."""
@@ -102,15 +105,16 @@ class OptionValues(TypedDict, total=False):
     """vpp: How the tunnel of a packet is found: by routes to `interfaces` (the default), by each `policy` in turn, with
     a cache in front (`policy-flow-cache`), or in a hash table (`policy-fastpath`)."""
     ipsec_mtu: int | str
-    """vpp: Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
+    """vpp: Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
     ipsec_udp: bool | str
     """vpp: Whether packets are in UDP (RFC 3948)."""
     largest_frame: int | str
-    """l3fwd, testpmd: Bytes of the largest frame that is to pass, with FCS; 1518 by default."""
+    """l3fwd, testpmd: Bytes of the largest frame that must pass, with FCS. Default: 1518."""
     lookup: Literal['lpm', 'fib'] | str
-    """l3fwd: How it finds the way of a frame: `lpm` (longest prefix match; the default) or `fib` (DPDK's FIB)."""
+    """l3fwd: How the program finds the route of a frame: `lpm` (longest prefix match; the default) or `fib` (DPDK's
+    FIB)."""
     macs: int | str
-    """vpp: MAC addresses of test traffic, which the bridge domain must have learned; with `l2bd`."""
+    """vpp: Number of MAC addresses of test traffic that the bridge domain must have learned; with `l2bd`."""
     map: str
     """xdp: Name of a map of your program that leads to interfaces (`BPF_MAP_TYPE_DEVMAP`, or an array of numbers): its
     entry 0, and the entry of the arriving interface's number, get the number of the leaving interface."""
@@ -118,33 +122,33 @@ class OptionValues(TypedDict, total=False):
     """vpp: The code point (DSCP) with which frames to the first host of each network are marked, by a policer of RFC
     2698 that all frames exceed; with `ip4`."""
     mode: Literal['io', 'mac', '5tswap', 'csum'] | str
-    """testpmd: What it does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's address on
-    them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (`mac`, and new checksums)."""
+    """testpmd: What the program does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's
+    address on them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (`mac`, and new checksums)."""
     most_connections: int | str
-    """linux_router: Connections that the firewall lets be open at once (`ct count over`).
-    ovs: Connections that the firewall keeps at once (`ct-set-maxconns`).
-    xdp: Entries of that table."""
+    """linux_router: Number of connections that the firewall allows at once (`ct count over`).
+    ovs: Number of connections that the firewall keeps at once (`ct-set-maxconns`).
+    xdp: Number of entries of that table."""
     nat: Literal['masquerade', 'snat', 'nat44-ed'] | str
     """linux_router: Network address translation of what goes east: `masquerade` (to the router's own address there) or
     `snat` (to the addresses of `nat_addresses`). Connections are made from the west only.
     vpp: `nat44-ed`: network address translation of what goes east, with `ip4`. Connections are made from the west
     only."""
     nat_addresses: int | str
-    """linux_router: Addresses of `snat`: the last ones before the neighbour's in the east.
-    vpp: Addresses of the NAT: the last ones of the east's network."""
+    """linux_router: Number of addresses of `snat`. They are the last ones before the neighbour's in the east.
+    vpp: Number of addresses of the NAT. They are the last ones of the east's network."""
     nat_sessions: int | str
-    """vpp: Sessions that each worker has room for."""
+    """vpp: Number of sessions that each worker has room for."""
     new_burst: int | str
-    """linux_router: Connections that the full bucket holds, B; where missing, a hundredth of `new_connections`. N
-    connections pass if, and only if, they come at R N / (N - B) at most."""
+    """linux_router: Connections that the full bucket holds, B. Default: a hundredth of `new_connections`. N connections
+    pass if, and only if, they come at a rate of at most R N / (N - B)."""
     new_connections: int | str
     """linux_router: Rate R, in connections per second, to which the firewall limits new ones by a token bucket (`limit
     rate over`)."""
     object: PathLike[str] | str
-    """xdp: Your BPF object file, on the machine that runs the suite. `ip` on the node loads it for each interface by
-    itself, and needs libbpf for that (as Debian's `iproute2` has)."""
+    """xdp: Your BPF object file, on the machine that runs the suite. `ip` on the node loads it separately for each
+    interface, and needs libbpf for that (as in Debian's `iproute2`)."""
     outage: float | str
-    """frr: How long withdrawn routes stay withdrawn, from when the kernel has none of them, e.g. `1 s`; 0 unless given."""
+    """frr: How long routes stay withdrawn after the kernel has removed the last of them, e.g. `1 s`. Default: 0."""
     peers: int | str
     """frr: BGP peers, 1 (the default) or 2, that announce all routes. The second one announces them with other next
     hops, which lead to the same ports. They are taken when the first one withdraws its own."""
@@ -157,80 +161,79 @@ class OptionValues(TypedDict, total=False):
     vpp: The bit rate to which the frames that enter on each interface are policed, in whole kbit/s, e.g. `50 Mbps`,
     computed from frames without their FCS."""
     poll: bool | str
-    """grout: Whether its threads poll without any sleep (`true` unless given); otherwise they sleep for microseconds
-    while nothing comes."""
+    """grout: Whether the threads poll without any sleep (the default). Otherwise they sleep for microseconds while no
+    frames come."""
     process: Literal['memif', 'vhost'] | str
     """vpp: Interfaces by which every frame goes from VPP to a process (testpmd) and back: `memif` or `vhost` (virtio at
     the process); with `l2xc`, `l2bd` or `ip4`."""
     program: str
-    """l3fwd: The program on the node; where missing, the value of the environment variable `L3FWD` on the machine that
-    runs the suite, or `dpdk-l3fwd`, the name that DPDK's own build gives it."""
+    """l3fwd: The program on the node. Default: the value of the environment variable `L3FWD` on the machine that runs
+    the suite, or `dpdk-l3fwd`, the name that DPDK's own build gives it."""
     queues: int | str
-    """grout, l3fwd, ovs, testpmd, vpp: Receive queues of each interface; where missing, one for each hardware thread
+    """grout, l3fwd, ovs, testpmd, vpp: Number of receive queues of each interface. Default: one for each hardware thread
     that forwards if the program polls cards, and one on interfaces of the kernel."""
     reconfiguration: Literal['announce', 'withdraw'] | str
     """frr: What a reconfiguration does: `announce` (the first peer announces further routes, which no test traffic
     takes; the default) or `withdraw` (it withdraws the routes of test traffic and announces them again)."""
     rest: float | str
     """black_box: Time without traffic after which a trial has no effect on the next one, e.g. until a policer's bucket
-    is full; 0 unless given. lossratio waits for that between trials."""
+    is full. lossratio waits for this time between trials. Default: 0."""
     routes: int | str
-    """frr: Routes to single hosts, half of them to the first hosts of each side's network, which the peers announce.
-    There are no other routes then. Where missing, they announce one route to each side's network.
-    grout: Routes to single hosts, half of them on each side, and no others.
-    linux_router: Routes to single hosts, e.g. 10000: half of them to the first hosts of each side's network, and no
-    others, so test traffic must not go to more hosts. Where missing, one route to each side's network. Profiles such
-    as `ethip4-ip4scale20k` send to as many hosts.
-    vpp: Routes to single hosts, half of them to the first hosts of each side's network, and no others; with `ip4` or
-    `ip6`. More than 130,000 IPv4 routes are to hosts of 240.0.0.0/6 and 244.0.0.0/6."""
+    """frr: Number of routes to single hosts that the peers announce, half of them to the first hosts of each side's
+    network. There are no other routes. Default: they announce one route to each side's network.
+    grout: Number of routes to single hosts, half of them on each side. There are no other routes.
+    linux_router: Number of routes to single hosts, e.g. 10000: half of them to the first hosts of each side's
+    network. There are no other routes, so test traffic must not go to more hosts. Profiles such as
+    `ethip4-ip4scale20k` send to that number of hosts. Default: one route to each side's network.
+    vpp: Number of routes to single hosts, half of them to the first hosts of each side's network. There are no other
+    routes; with `ip4` or `ip6`. More than 130,000 IPv4 routes are to hosts of 240.0.0.0/6 and 244.0.0.0/6."""
     rps_cpus: str
     """frr, linux_bridge, linux_router: CPUs to which arriving frames are handed (receive packet steering), e.g. `1` or
-    `0,2-3`; where missing, the node's setting stays. It needs root on the machine, not only in a namespace."""
+    `0,2-3`. Default: the node's setting stays. This needs root on the machine, not only in a namespace."""
     rules: int | str
     """linux_bridge: nftables rules that filter every frame: each rule examines the frame, and no rule drops it.
-    linux_router: nftables rules that every frame passes in a second stage: behind a queue of 256 frames for each
-    direction, in a kernel thread of that direction. With enough rules (hundreds) the router loses frames by itself:
-    1000 rules took 40 microseconds a frame where this was measured. The TTL is lowered twice then. Not together with
-    `police`.
-    ovs: OpenFlow rules of each direction. A single rule is for all frames of the direction. With more, each rule is
-    for one IPv4 destination, from the first host of the other side's network up.
+    linux_router: Number of nftables rules that every frame passes in a second stage, behind a queue of 256 frames for
+    each direction, in a kernel thread of that direction. With enough rules (hundreds), the router itself loses
+    frames: 1000 rules took 40 microseconds per frame where this was measured. The TTL is lowered twice. Not together
+    with `police`.
+    ovs: Number of OpenFlow rules of each direction. A single rule matches all frames of the direction. If there are
+    more, each rule matches one IPv4 destination, beginning with the first host of the other side's network.
     xdp: Rules of the filter, up to 8,000 (the kernel takes no program with more jumps in a row): each compares the
-    source address of every IPv4 frame, one after the other, and no rule drops test traffic. A table of addresses,
-    empty at first, is looked up besides."""
+    source address of every IPv4 frame, one after the other, and no rule drops test traffic. In addition, it looks up
+    a table of addresses, which is empty at first."""
     section: str
-    """xdp: The section of the file that has the program; `xdp` by default."""
+    """xdp: The section of the file that has the program. Default: `xdp`."""
     sfdp: Literal['ip4', 'l4ip4'] | str
     """vpp: Stateful flows (SFDP), with `ip4`: `ip4` (frames are routed) or `l4ip4` (and sessions follow the states of
     UDP and TCP)."""
     sfdp_sessions: int | str
-    """vpp: Sessions for which there is room."""
+    """vpp: Number of sessions that there is room for."""
     sockets: Literal['packet', 'af_xdp'] | str
-    """l3fwd, ovs, testpmd, vpp: How it gets the frames of the kernel's interfaces: `packet` (AF_PACKET; the default) or
-    `af_xdp` (past the kernel's network stack). Cards have no sockets."""
+    """l3fwd, ovs, testpmd, vpp: How the program gets the frames of the kernel's interfaces: `packet` (AF_PACKET; the
+    default) or `af_xdp` (past the kernel's network stack). Cards have no sockets."""
     srv6: int | str
-    """vpp: Segments, 1 or 2, of the other one of two VPPs, which packets visit by segment routing; with `ip6`."""
+    """vpp: Number of segments (1 or 2) of the other VPP that packets visit by segment routing; with `ip6`."""
     srv6_decapsulation: bool | str
-    """vpp: Whether the second segment takes the outer header off; otherwise it is behind the path, and the TG gets
-    packets with their outer header."""
+    """vpp: Whether the second segment removes the outer header. Otherwise it is behind the path, and the TG gets packets
+    with their outer header."""
     srv6_proxy: Literal['dynamic', 'masquerading', 'static'] | str
     """vpp: How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: `dynamic`
     (End.AD), `masquerading` (End.AM) or `static` (End.AS); with `ip6`. The TG gets them with their outer header."""
     udp_timeout: str
-    """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds; where missing, the node's
-    setting.
-    vpp: Time after which the NAT forgets an idle UDP connection, in whole seconds; where missing, 300 s."""
+    """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds. Default: the node's setting.
+    vpp: Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
     vlan: int | str
-    """vpp: VLAN of the frames on both links, by an interface upon each; bridges and cross-connects take the tag off."""
+    """vpp: VLAN of the frames on both links, with an interface on each; bridges and cross-connects remove the tag."""
     vxlan: bool | str
     """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the
     first address of the sender's network and the second of the opposite one.
     vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`; with `l2bd` or `l2xc`."""
     west_mac: str
-    """black_box: MAC address of frames from the west: the next hop, if the device routes. Where missing, the address of
-    the gateway of the TG's west port in the topology file; without one, the address of the TG's east port."""
+    """black_box: MAC address of frames from the west: the next hop, if the device routes. Default: the address of the
+    gateway of the TG's west port in the topology file, or, without a gateway, the address of the TG's east port."""
     wireguard: int | str
-    """vpp: WireGuard tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with
+    """vpp: Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
     `ip4`."""
 
 AnyOptions = OptionValues | Mapping[str, object]

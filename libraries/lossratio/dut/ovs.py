@@ -196,14 +196,14 @@ class OvsOptions(SocketOptions, PolicedOptions):
     """``openflow`` (rules; the default) or ``learning`` (a switch that learns addresses; the set-up enters those of
     the neighbours)."""
     rules: int = Field(default=1, ge=1, le=60_000)
-    """OpenFlow rules of each direction. A single rule is for all frames of the direction. With more, each rule is for
-    one IPv4 destination, from the first host of the other side's network up."""
+    """Number of OpenFlow rules of each direction. A single rule matches all frames of the direction. If there are more,
+    each rule matches one IPv4 destination, beginning with the first host of the other side's network."""
 
     firewall: Literal["conntrack"] | None = None
-    """``conntrack``: a firewall with state, which keeps an entry for each connection. They are made from the west
-    only."""
+    """``conntrack``: a firewall with state, which keeps an entry for each connection. Connections are made from the
+    west only."""
     most_connections: int | None = Field(default=None, ge=1)
-    """Connections that the firewall keeps at once (``ct-set-maxconns``)."""
+    """Number of connections that the firewall keeps at once (``ct-set-maxconns``)."""
 
     @model_validator(mode="after")
     def _rules_are_openflow(self) -> "OvsOptions":

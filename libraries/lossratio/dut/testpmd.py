@@ -20,10 +20,10 @@ class TestpmdOptions(DpdkOptions):
     __test__ = False
 
     mode: Literal["io", "mac", "5tswap", "csum"] = "io"
-    """What it does to frames: ``io`` (nothing; the default), ``mac`` (puts its own and the neighbour's address on
-    them), ``5tswap`` (swaps source and destination on layers 2 to 4) or ``csum`` (``mac``, and new checksums)."""
+    """What the program does to frames: ``io`` (nothing; the default), ``mac`` (puts its own and the neighbour's address
+    on them), ``5tswap`` (swaps source and destination on layers 2 to 4) or ``csum`` (``mac``, and new checksums)."""
     burst: int = Field(default=32, ge=1, le=512)
-    """Frames that it takes from a queue at once; 32 by default."""
+    """Number of frames that the program takes from a queue at once. Default: 32."""
 
 
 class Testpmd(DpdkDut[TestpmdOptions]):

@@ -54,19 +54,19 @@ class ConntrackOptions(FileModel):
     """Network address translation of what goes east: ``masquerade`` (to the router's own address there) or ``snat`` (to
     the addresses of ``nat_addresses``). Connections are made from the west only."""
     nat_addresses: int = Field(default=1, ge=1, le=1024)
-    """Addresses of ``snat``: the last ones before the neighbour's in the east."""
+    """Number of addresses of ``snat``. They are the last ones before the neighbour's in the east."""
     firewall: Literal["conntrack"] | None = None
     """``conntrack``: a firewall with state, which keeps an entry for each connection and drops invalid frames."""
     most_connections: int | None = Field(default=None, ge=1)
-    """Connections that the firewall lets be open at once (``ct count over``)."""
+    """Number of connections that the firewall allows at once (``ct count over``)."""
     new_connections: int | None = Field(default=None, ge=1, le=1_000_000_000)
     """Rate R, in connections per second, to which the firewall limits new ones by a token bucket (``limit rate
     over``)."""
     new_burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
-    """Connections that the full bucket holds, B; where missing, a hundredth of ``new_connections``. N connections pass
-    if, and only if, they come at R N / (N - B) at most."""
+    """Connections that the full bucket holds, B. Default: a hundredth of ``new_connections``. N connections pass if,
+    and only if, they come at a rate of at most R N / (N - B)."""
     udp_timeout: DurationOption | None = Field(default=None, ge=1.0)
-    """Time after which an idle UDP connection is forgotten, in whole seconds; where missing, the node's setting."""
+    """Time after which an idle UDP connection is forgotten, in whole seconds. Default: the node's setting."""
 
     @model_validator(mode="after")
     def _firewall_has_the_limits(self) -> "ConntrackOptions":

@@ -61,7 +61,7 @@ class PolicedOptions(DutOptions):
     """The frame rate to which each direction is policed by a token bucket (of Open vSwitch: a meter), e.g. ``50 kfps``.
     Whole frames per second."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
-    """Frames that a full bucket of the policer holds; where missing, 20 ms of its rate."""
+    """Frames that a full bucket of the policer holds. Default: 20 ms of its rate."""
 
     @model_validator(mode="after")
     def _burst_belongs_to_a_policer(self) -> "PolicedOptions":
@@ -103,8 +103,8 @@ class LinuxOptions(PolicedOptions):
     is_kernel = True
 
     rps_cpus: Annotated[tuple[int, ...], BeforeValidator(parse_cpus)] = ()
-    """CPUs to which arriving frames are handed (receive packet steering), e.g. ``1`` or ``0,2-3``; where missing, the
-    node's setting stays. It needs root on the machine, not only in a namespace."""
+    """CPUs to which arriving frames are handed (receive packet steering), e.g. ``1`` or ``0,2-3``. Default: the node's
+    setting stays. This needs root on the machine, not only in a namespace."""
 
     @property
     def kernel_cpus(self) -> tuple[int, ...]:

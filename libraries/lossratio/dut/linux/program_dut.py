@@ -28,20 +28,20 @@ class ProgramOptions(DutOptions):
     """The options of every DUT that is a program."""
 
     cores: int = Field(default=1, ge=1, le=64)
-    """Physical cores that forward (1 by default), each with all of its hardware threads, on the NUMA node of the
-    interfaces. The system keeps the machine's first core, and the program's main thread gets the next one. Cards on two
-    NUMA nodes halve them."""
+    """Number of physical cores that forward (default: 1), each with all of its hardware threads, on the NUMA node of
+    the interfaces. The system keeps the machine's first core, and the program's main thread gets the next one. If the
+    cards are on two NUMA nodes, each node has half of the cores."""
     queues: int | None = Field(default=None, ge=1, le=64)
-    """Receive queues of each interface; where missing, one for each hardware thread that forwards if the program polls
-    cards, and one on interfaces of the kernel."""
+    """Number of receive queues of each interface. Default: one for each hardware thread that forwards if the program
+    polls cards, and one on interfaces of the kernel."""
 
 
 class SocketOptions(ProgramOptions):
     """The options of a program that can use both kinds of sockets."""
 
     sockets: Literal["packet", "af_xdp"] = "packet"
-    """How it gets the frames of the kernel's interfaces: ``packet`` (AF_PACKET; the default) or ``af_xdp`` (past the
-    kernel's network stack). Cards have no sockets."""
+    """How the program gets the frames of the kernel's interfaces: ``packet`` (AF_PACKET; the default) or ``af_xdp``
+    (past the kernel's network stack). Cards have no sockets."""
 
     @property
     def uses_af_xdp(self) -> bool:

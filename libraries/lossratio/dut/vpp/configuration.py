@@ -38,8 +38,8 @@ class VppOptions(Feature):
     home: Annotated[str, Role.TESTED] = Field(
         default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr")
     )
-    """Directory of VPP on the node, with ``bin/vpp`` and ``bin/vppctl``; where missing, the value of the environment
-    variable ``VPP_HOME`` on the machine that runs the suite, or ``/usr``."""
+    """Directory of VPP on the node, with ``bin/vpp`` and ``bin/vppctl``. Default: the value of the environment variable
+    ``VPP_HOME`` on the machine that runs the suite, or ``/usr``."""
     frame_queue: int = Field(default=1024, ge=64, le=65_536)
     """Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
 

@@ -57,33 +57,33 @@ class XdpOptions(DutOptions):
     interface's own and the neighbour's MAC address) or ``filter`` (rules and a table look at sources first)."""
     rules: int | None = Field(default=None, ge=0, le=8_000)
     """Rules of the filter, up to 8,000 (the kernel takes no program with more jumps in a row): each compares the source
-    address of every IPv4 frame, one after the other, and no rule drops test traffic. A table of addresses, empty at
-    first, is looked up besides."""
+    address of every IPv4 frame, one after the other, and no rule drops test traffic. In addition, it looks up a table
+    of addresses, which is empty at first."""
     firewall: Literal["hash", "lru_hash"] | None = None
-    """A table of connections, without a time-out: frames of UDP and TCP over IPv4 from the west open them, and answers
-    alone come from the east. ``hash`` takes no more when it is full; ``lru_hash`` forgets those that were used least
-    recently, some of them sooner than it must."""
+    """A table of connections, without a time-out: frames of UDP and TCP over IPv4 from the west open connections, and
+    only answers pass from the east. When the table is full, ``hash`` accepts no more connections, and ``lru_hash``
+    forgets those that were used least recently, some of them sooner than necessary."""
     most_connections: int | None = Field(default=None, ge=1, le=10_000_000)
-    """Entries of that table."""
+    """Number of entries of that table."""
     faults: Annotated[
         tuple[Literal["drop", "duplicate", "delay"], ...], BeforeValidator(_listed)
     ] = ()
     """What happens to a known share of frames: ``drop``, ``duplicate``, ``delay``, e.g. ``drop,duplicate``."""
     every: int | None = Field(default=None, ge=_FEWEST, le=1_000_000_000)
-    """That share: in each direction, one frame of so many has each of the faults, another frame for each fault. At
-    least 4."""
+    """The share of frames with faults: of each ``every`` frames in a direction, one has each fault, and different
+    faults are on different frames. At least 4."""
     delay: float = Field(default=0.002, gt=0.0, le=10.0)
-    """Seconds for which delayed frames are held (0.002). Frames that come meanwhile overtake them, so delayed frames
-    are also reordered."""
+    """Seconds for which delayed frames are held (0.002). Frames that come in the meantime overtake them, so delayed
+    frames are also reordered."""
     attach: Literal["auto", "native", "generic"] = "auto"
     """``native`` (in the driver), ``generic`` (behind it: slower, with any driver) or ``auto``: native if the drivers
-    of both interfaces send frames of programs at present and take your program, else generic. The description names the
-    choice (``attached``), and why a driver refused it (``not_native_because``)."""
+    of both interfaces can currently send frames of programs and accept your program, otherwise generic. The description
+    names the choice (``attached``), and why a driver refused it (``not_native_because``)."""
     object: Annotated[Path | None, Role.TESTED] = None
-    """Your BPF object file, on the machine that runs the suite. ``ip`` on the node loads it for each interface by
-    itself, and needs libbpf for that (as Debian's ``iproute2`` has)."""
+    """Your BPF object file, on the machine that runs the suite. ``ip`` on the node loads it separately for each
+    interface, and needs libbpf for that (as in Debian's ``iproute2``)."""
     section: str = "xdp"
-    """The section of the file that has the program; ``xdp`` by default."""
+    """The section of the file that has the program. Default: ``xdp``."""
     pinned: Annotated[str | None, Role.TESTED] = None
     """Path of a pinned program on the node, instead of a file, e.g. after ``bpftool prog load``. Both interfaces share
     its maps."""

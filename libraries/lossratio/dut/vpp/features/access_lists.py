@@ -13,11 +13,12 @@ class AccessLists(Feature):
     """Rules that every frame passes."""
 
     acl: int | None = Field(default=None, ge=1, le=100)
-    """Rules of an access control list that every frame passes, up to 100; the last rule permits the frame."""
+    """Number of rules of an access control list that every frame passes, up to 100. The last rule permits the frame."""
     acl_output: bool = False
-    """Whether frames pass the list as they leave, not as they enter."""
+    """Whether frames pass the list when they leave, not when they enter."""
     acl_stateful: bool = False
-    """Whether the last rule begins a session, in which the flow's other frames pass without a look at the rules."""
+    """Whether the last rule begins a session, in which the other frames of the flow pass without being checked against
+    the rules."""
 
     filter_option = "acl"
     needs = Needs(plugins={"acl": ""}, tags=("iacl", "oacl"))

@@ -144,8 +144,8 @@ class Feature(SocketOptions):
     """
 
     forwarding: Forwarding = "l2xc"
-    """``l2xc`` (cross-connect; the default), ``l2bd`` (bridge domain, which learns), ``l2patch`` (a cross-connect
-    without a look at frames), ``ip4`` or ``ip6``."""
+    """``l2xc`` (cross-connect; the default), ``l2bd`` (bridge domain, which learns), ``l2patch`` (a cross-connect that
+    does not look at frames), ``ip4`` or ``ip6``."""
 
     needs: ClassVar[Needs] = Needs()
     """What it needs."""

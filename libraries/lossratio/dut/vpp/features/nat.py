@@ -54,11 +54,11 @@ class Nat(_Stateful):
     """``nat44-ed``: network address translation of what goes east, with ``ip4``. Connections are made from the west
     only."""
     nat_addresses: int = Field(default=1, ge=1, le=1024)
-    """Addresses of the NAT: the last ones of the east's network."""
+    """Number of addresses of the NAT. They are the last ones of the east's network."""
     nat_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
-    """Sessions that each worker has room for."""
+    """Number of sessions that each worker has room for."""
     udp_timeout: DurationOption | None = Field(default=None, ge=1.0)
-    """Time after which the NAT forgets an idle UDP connection, in whole seconds; where missing, 300 s."""
+    """Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
 
     needs = Needs(("ip4",), plugins={"nat": ""}, tags=("nat44",))
 
@@ -100,10 +100,10 @@ class Det44(_Stateful):
     """Deterministic network address translation: an inside host's ports outside follow from its address."""
 
     det44_hosts: int | None = Field(default=None, ge=1, le=65_536)
-    """Hosts in the west, from the first address of its network on, that have ports of a deterministic NAT; a power of
-    two, with ``ip4``."""
+    """Number of hosts in the west that have ports of a deterministic NAT, beginning with the first address of the
+    network; a power of two, with ``ip4``."""
     det44_addresses: int = Field(default=1, ge=1, le=1024)
-    """Addresses of this NAT: the last ones of the east's network; a power of two."""
+    """Number of addresses of this NAT, a power of two. They are the last ones of the east's network."""
 
     needs = Needs(("ip4",), plugins={"det44": ""}, tags=("nat44_deterministic",))
 
@@ -156,7 +156,7 @@ class Sfdp(_Stateful):
     """Stateful flows (SFDP), with ``ip4``: ``ip4`` (frames are routed) or ``l4ip4`` (and sessions follow the states of
     UDP and TCP)."""
     sfdp_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
-    """Sessions for which there is room."""
+    """Number of sessions that there is room for."""
 
     needs = Needs(("ip4",), plugins={"sfdp_services": ""}, version="26.06", tags=("sfdp",))
 

@@ -25,7 +25,7 @@ class Vlan(Feature):
     """A tag of IEEE 802.1Q on each link."""
 
     vlan: int | None = Field(default=None, ge=1, le=4094)
-    """VLAN of the frames on both links, by an interface upon each; bridges and cross-connects take the tag off."""
+    """VLAN of the frames on both links, with an interface on each; bridges and cross-connects remove the tag."""
 
     needs = Needs(("l2xc", "l2bd", "ip4", "ip6"), tags=("dot1q",))
 
@@ -137,9 +137,9 @@ class Srv6(_Segments):
     """Segments of the other one of two VPPs."""
 
     srv6: int | None = Field(default=None, ge=1, le=2)
-    """Segments, 1 or 2, of the other one of two VPPs, which packets visit by segment routing; with ``ip6``."""
+    """Number of segments (1 or 2) of the other VPP that packets visit by segment routing; with ``ip6``."""
     srv6_decapsulation: bool = True
-    """Whether the second segment takes the outer header off; otherwise it is behind the path, and the TG gets packets
+    """Whether the second segment removes the outer header. Otherwise it is behind the path, and the TG gets packets
     with their outer header."""
 
     needs = replace(_Segments.needs, tags=("srv6",))
@@ -247,7 +247,7 @@ class Gtpu(Feature):
     gtpu: bool = False
     """Whether packets between the two VPPs of the path are in a GTP-U tunnel; with ``ip4``."""
     gtpu_mtu: int | None = Field(default=None, ge=576, le=9000)
-    """Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
+    """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
     needs = Needs(("ip4",), plugins={"gtpu": ""}, tags=("gtpu",), duts=2)
 
@@ -316,8 +316,8 @@ class Geneve(Feature):
     """GENEVE tunnels (RFC 8926) that packets to the east are routed into, and packets from there come in."""
 
     geneve: int | None = Field(default=None, ge=1, le=1024)
-    """GENEVE tunnels on the east link: one for each of so many first hosts in the east; with ``ip4``, and traffic
-    profiles such as ``ethip4-geneve16``. The TG gets frames 50 bytes longer there, and sends such frames."""
+    """Number of GENEVE tunnels on the east link, one for each of the first hosts in the east; with ``ip4``, and traffic
+    profiles such as ``ethip4-geneve16``. On that link, the TG sends and receives frames that are 50 bytes longer."""
 
     needs = Needs(("ip4",), plugins={"geneve": ""}, tags=("geneve_l3mode",), duts=1)
 

@@ -35,7 +35,7 @@ class Policer(Feature):
     """The bit rate to which the frames that enter on each interface are policed, in whole kbit/s, e.g. ``50 Mbps``,
     computed from frames without their FCS."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
-    """Bytes that a full bucket of the policer holds; where missing, 20 ms of its rate."""
+    """Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
 
     needs = Needs(plugins={"policer": "26.06"}, tags=("policer",))
 

@@ -22,8 +22,8 @@ class Routes(Feature):
     """Routes to single hosts."""
 
     routes: int | None = Field(default=None, ge=2, le=2_000_000, multiple_of=2)
-    """Routes to single hosts, half of them to the first hosts of each side's network, and no others; with ``ip4`` or
-    ``ip6``. More than 130,000 IPv4 routes are to hosts of 240.0.0.0/6 and 244.0.0.0/6."""
+    """Number of routes to single hosts, half of them to the first hosts of each side's network. There are no other
+    routes; with ``ip4`` or ``ip6``. More than 130,000 IPv4 routes are to hosts of 240.0.0.0/6 and 244.0.0.0/6."""
 
     needs = Needs(("ip4", "ip6"), tags=("scale",))
 
@@ -56,7 +56,7 @@ class LearnedMacs(Feature):
     """MAC addresses that a bridge domain learns from test traffic."""
 
     macs: int | None = Field(default=None, ge=2, le=2_000_000)
-    """MAC addresses of test traffic, which the bridge domain must have learned; with ``l2bd``."""
+    """Number of MAC addresses of test traffic that the bridge domain must have learned; with ``l2bd``."""
 
     needs = Needs(("l2bd",), shows=("show l2fib",), tags=("l2bdscale",))
 

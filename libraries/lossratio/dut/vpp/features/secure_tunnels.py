@@ -116,7 +116,8 @@ class Ipsec(Feature):
     """IPsec tunnels between the two VPPs of a path (RFC 4303)."""
 
     ipsec: int | None = Field(default=None, ge=1, le=_MOST_TUNNELS)
-    """IPsec tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with ``ip4``."""
+    """Number of IPsec tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
+    ``ip4``."""
     ipsec_algorithms: Annotated[str, AfterValidator(_algorithms)] = "aes256gcm"
     """Their algorithms by CSIT's names: ``aes256gcm`` (the default), ``aes128cbc-hmac512sha`` ..."""
     ipsec_lookup: Literal["interfaces", "policy", "policy-flow-cache", "policy-fastpath"] = (
@@ -127,9 +128,9 @@ class Ipsec(Feature):
     ipsec_udp: bool = False
     """Whether packets are in UDP (RFC 3948)."""
     ipsec_anti_replay: bool = False
-    """Whether packets that come twice are refused."""
+    """Whether repeated packets are refused."""
     ipsec_mtu: int | None = Field(default=None, ge=576, le=9000)
-    """Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
+    """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
     needs = Needs(("ip4",), plugins={"ipip": "26.10"}, tags=("ipsec",), duts=2)
 
@@ -286,7 +287,7 @@ class WireGuard(Feature):
     """WireGuard tunnels between the two VPPs of a path."""
 
     wireguard: int | None = Field(default=None, ge=1, le=_MOST_WIREGUARD)
-    """WireGuard tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with
+    """Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
     ``ip4``."""
 
     needs = Needs(("ip4",), plugins={"wireguard": ""}, tags=("wireguard",), duts=2)
