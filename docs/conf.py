@@ -47,7 +47,7 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
 # Pages come before entries of the changelog in the results of a search.
-html_search_scorer = "_static/scorer.js"
+html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
 html_title = f"lossratio {release}"
 html_copy_source = False
 html_show_copyright = False

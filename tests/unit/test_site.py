@@ -12,6 +12,7 @@ import pytest
 import lossratio
 from lossratio.records import docstrings_of_fields
 from lossratio.results import installed_kinds
+from lossratio.shipped import SUITES
 
 pytestmark = pytest.mark.long
 
@@ -56,6 +57,12 @@ def test_the_page_of_python_has_every_name_with_its_errors_and_every_field_of_re
         fields = docstrings_of_fields(kind.result)
         assert fields
         assert not [field for field in fields if f"{field}<" not in text]
+
+
+def test_the_page_of_suites_has_every_suite_with_the_keywords_of_its_tests(site):
+    text = (site / "reference" / "suites.html").read_text()
+    assert not [name for name in SUITES.names() if f">{name}</span>" not in text]
+    assert "Find NDR And PDR, Measure MRR, Find Critical Load" in text
 
 
 def test_no_page_fetches_anything_from_another_host(site):

@@ -205,7 +205,7 @@ def test_paper_cuts_nothing(page):
     shown = "[...document.querySelectorAll('th, td, pre, h1, h2')].filter(part => part.offsetParent !== null)"
     texts = page.run(f"{shown}.map(part => part.innerText)")
     page.send("Emulation.setEmulatedMedia", media="")
-    assert {"number to quote", "bandwidth", "time of trials"} <= set(texts)
+    assert {"number to quote", "aggregate bandwidth", "time of trials"} <= set(texts)
     # The browser leaves out what is behind a scroll bar, or beside the paper.
     printed = pypdf.PdfReader(
         BytesIO(b64decode(page.send("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]))
