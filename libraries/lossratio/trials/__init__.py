@@ -57,6 +57,11 @@ from lossratio.trials.late import (
     late_frames_of_earlier_version as late_frames_of_earlier_version,
     with_late_frames as with_late_frames,
 )
+from lossratio.trials.losses import (
+    FlowClasses as FlowClasses,
+    Losses as Losses,
+    read_counts as read_counts,
+)
 from lossratio.trials.record import (
     Frames as Frames,
     Microseconds as Microseconds,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from lossratio.errors import SearchError
+from lossratio.trials.losses import Losses
 from lossratio.trials.record import Frames, Observed, Seconds
 from lossratio.trials.timeline import Step, Timeline, check_traffic
 
@@ -320,6 +321,8 @@ class DirectionCounters(Observed):
     so on; empty: frames open no connections, or the generator does not say it."""
     streams: tuple[StreamCounters, ...] = ()
     """Counters of its streams; empty: the generator does not count them."""
+    losses: Losses | None = None
+    """Where its lost frames sit; None: no frame was lost, or nobody knows which ones."""
 
     @property
     def lost(self) -> int:

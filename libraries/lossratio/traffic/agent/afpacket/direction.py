@@ -8,6 +8,7 @@ from typing import Callable, Mapping, Sequence
 from ..core.configuration import Direction
 from ..core.early_verdict import Lookout, SoFar
 from ..core.links import Link
+from ..core.losses import LossTables
 from ..core.pacing import BATCH
 from ..core.protocol import AgentError, Message, unsupported
 from ..core.returns import Returns
@@ -59,6 +60,7 @@ class ActiveDirection:
         self._probe: Probe | None = None
         self._late_probes = 0
         self._is_examined = True
+        self._loss_tables = LossTables(frames)
         self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
         self.sender = Sender(self._setup)
         self.broadcaster: Sender | None = None
@@ -239,6 +241,7 @@ class ActiveDirection:
         if self._examiner is not None and self._is_examined:
             examination = self._examiner.examine(report.first, load_frames)
 
+        dropped = after[sink].receive_drops - before[sink].receive_drops
         # Record: the counters as the library reads them.
         counters = {
             "name": self.name,
@@ -246,7 +249,7 @@ class ActiveDirection:
             "sent_frames": sent.sent,
             "received_frames": received,
             "unsent_frames": max(0, sent.intended - sent.sent) + broadcasts,
-            "generator_drop_frames": after[sink].receive_drops - before[sink].receive_drops,
+            "generator_drop_frames": dropped,
             "late_frames": sum(late[:1]) + self._late_probes,
             "earlier_late_frames": late[1:],
             "foreign_frames": foreign,
@@ -254,6 +257,7 @@ class ActiveDirection:
             "lateness_s": sent.worst_lateness,
             "load_ratio": self.load(1.0),
             "examination": examination,
+            "losses": None if dropped or received >= load_frames else self._losses(report, load_frames),
         }
         if report.batches is None:
             return counters
@@ -261,6 +265,15 @@ class ActiveDirection:
         reception = None if self._arrivals is None else self._arrivals.reception()
         self._stop_noting()
         return {**counters, "course": course(report.batches, report.steps, reception)}
+
+    def _losses(self, report: SenderReport, sent: int) -> Message | None:
+        """Where lost frames sit, if frames were examined: see `lossratio.trials.Losses`."""
+        if self._examiner is None or not self._is_examined:
+            return None
+        fates = self._examiner.fates(sent)
+        if fates is None:
+            return None
+        return self._loss_tables.of(fates, report.first, report.transmission.elapsed)
 
     def close(self) -> None:
         """Stops its traffic at once."""

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from ..core.comparison import FieldChange, changed_fields
 from ..core.configuration import DIRECTIONS, FCS_BYTES, LEAST_LENGTH, TAG_BYTES, Direction
 from ..core.links import Link
+from ..core.losses import Fates
 from ..core.protocol import Message
 from .frames import Bytes, FrameCycle, Numbers, folded_sums, number_bytes, number_parts, tag_bytes, word_sums
 from .receive import (
+    RUN_FRAMES,
     CapturedFrames,
     ReceiveRing,
     Sample,
@@ -32,6 +34,9 @@ AT_ONCE = 1024
 """Frames that are examined while traffic flows: some hundred microseconds of work."""
 _LONG = 60.0
 """Seconds of traffic without an end after which fewer of its frames are chosen."""
+_MOST_LOCATED = 1 << 26
+"""Frames of a trial up to which those that were chosen and are lost are found: in more it takes longer than a trial
+should."""
 _MACS, _WORD_BYTES = 12, 8
 _CACHED_BYTES = 1 << 20
 _MOST_CHANGES = 8
@@ -59,6 +64,7 @@ class Examiner:
         self._ring = ReceiveRing(sink, slot, min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot))
         self._kept: CapturedFrames | None = None
         self._looked: list[_Seen] = []
+        self._intact: Numbers | None = None
 
     def watch(self, tag: int, load: float, duration: float | None) -> None:
         """Chooses frames from now on, for a load in frames per second and its duration; None: not known."""
@@ -116,6 +122,7 @@ class Examiner:
         of_all = {"wrong_length": seen.wrong_length, "wrong_mac": seen.wrong_mac, "strayed": seen.strayed}
         in_order = seen.numbers[seen.is_intact]
         numbers, firsts = np.unique(in_order, return_index=True)
+        self._intact = None if overlooked or not self._place.is_numbered else numbers
         once = in_order[np.sort(firsts)]
         reordered = 0
         if len(once):
@@ -140,6 +147,20 @@ class Examiner:
         self._stop()
 
         return answer
+
+    def fates(self, sent: int) -> Fates | None:
+        """Which of the frames chosen for `examine` were lost, of so many that were sent; None: nobody knows."""
+        if self._intact is None or sent > _MOST_LOCATED:
+            return None
+        if self._sample.one_in == 1:
+            starts, run = np.zeros(1, dtype=np.int64), sent
+        else:
+            run = RUN_FRAMES
+            runs = np.arange(0, sent, run)
+            starts = runs[self._sample.chooses(runs)]
+        everything = Fates(sent, starts, run, np.arange(0))
+        lost = np.setdiff1d(everything.numbers(), self._intact, assume_unique=True)
+        return Fates(sent, starts, run, lost)
 
     def close(self) -> None:
         """Closes the socket."""

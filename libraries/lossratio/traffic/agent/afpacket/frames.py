@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
-from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +24,11 @@ from ..core.configuration import (
     SteppingField,
     TagPlace,
     least_common_multiple,
-    size_pattern,
 )
+from ..core.frame_order import FrameOrder, Numbers, values_of
 from ..core.protocol import unsupported
 
 Bytes = NDArray[np.uint8]
-Numbers = NDArray[np.int64]
 
 SEQUENCE_BYTES = 4
 _TAG_ALONE_BYTES = TAG_BYTES - SEQUENCE_BYTES
@@ -44,37 +42,6 @@ _RING_BYTES = 1 << 24
 _PART_BYTES = 1 << 20
 _CHUNK = 1 << 16
 _WORTH_A_GAP = 8
-
-
-class FrameOrder:
-    """The order in which frames of all sizes and flows follow each other, over and over.
-
-    Attributes:
-        pattern: Sizes of the first frames in bytes with FCS, and of all others over and over.
-        flows: How many flows there are.
-        period: After how many frames everything repeats.
-    """
-
-    def __init__(self, spec: FramesSpec) -> None:
-        numbers = size_pattern([weight for _, weight in spec.sizes])
-        self.pattern = np.array([spec.sizes[number][0] for number in numbers], dtype=np.int64)
-        self.flows = spec.flows
-        self.period = len(self.pattern) * self.flows
-        self._round = self.period // gcd(len(self.pattern), self.flows)
-
-    def flow_numbers(self, numbers: Numbers) -> Numbers:
-        """Which flows frames belong to, by their numbers from 0 on."""
-        if self._round < self.period:
-            # Flows slip by one each time both patterns come round together, so that every flow comes in every size.
-            numbers = numbers % self.period
-            numbers = numbers + numbers // self._round
-        return numbers % self.flows
-
-    def run(self, number: int) -> tuple[int, int]:
-        """Which flow a frame belongs to, by its number, and for how many frames the flows follow one another."""
-        number %= self.period
-        flow = (number + number // self._round) % self.flows
-        return flow, min(self.flows - flow, self._round - number % self._round)
 
 
 class FrameBuilder:
@@ -133,11 +100,7 @@ def tag_bytes(tag: int) -> bytes:
 
 def _values(field: SteppingField) -> Bytes:
     """The bytes of all values of a field, one row per value, in their order."""
-    steps = np.array(field.offsets or range(field.count))
-    if field.seed is not None:
-        # This generator of numpy gives the same numbers in all of its versions.
-        steps = np.random.RandomState(field.seed).permutation(field.count)
-    return _big_endian(np.uint64(field.first) + steps.astype(np.uint64), field.width)
+    return _big_endian(values_of(field), field.width)
 
 
 def sums_of_payloads(spec: FramesSpec) -> NDArray[np.uint64]:

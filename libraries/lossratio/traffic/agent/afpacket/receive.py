@@ -52,6 +52,8 @@ _TAKE, _LEAVE = -2, -1
 """Jumps to the last two instructions of a program."""
 _ENDS = ((_RETURN, 0, 0, _WHOLE_FRAME), (_RETURN, 0, 0, 0))
 _RUN_BITS = 4
+RUN_FRAMES = 1 << _RUN_BITS
+"""Neighbours among the frames that are chosen together."""
 # Multiplied only once, runs would be chosen in step with the flows where a Fibonacci number of runs has all of them.
 _MULTIPLIERS = (0x9E3779B1, 0x85EBCA6B)
 _MIXED_BITS = 8

@@ -110,7 +110,7 @@ def changed_fields(
         changes.append(_changed_tags(wanted if sent is None else sent, wanted, got))
     rest = wanted[:behind] + got[got_behind:]
     left, right = (_without(spec.rewritable, frame) for frame in (wanted, rest))
-    for field in _fields(wanted):
+    for field in header_fields(wanted):
         if field.start + field.width <= len(rest) and field.value(left) != field.value(right):
             changes.append(FieldChange(field.name, field.shown(wanted), field.shown(rest)))
     changes += (
@@ -137,8 +137,8 @@ def _without(parts: tuple[tuple[int, int], ...], frame: bytes) -> bytes:
     return bytes(left)
 
 
-def _fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[HeaderField]:
-    """The fields of a frame that begins at a place, with its tags' ethertypes behind its tags."""
+def header_fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[HeaderField]:
+    """The fields of the headers of a frame that begins at a place, from the outside in, and the octets behind them."""
     place = start + behind_tags(frame[start:])
     ethertype = frame[place - 2 : place]
     yield HeaderField(f"{prefix}ethertype", place - 2, 2)
@@ -172,7 +172,7 @@ def _fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[HeaderFi
             yield HeaderField("inner source MAC address", end + _MAC, _MAC, is_address=True)
             for octet in range(end + _MACS, end + behind_tags(frame[end:]) - 2):
                 yield HeaderField("inner VLAN tag", octet, 1)
-            yield from _fields(frame, end, "inner ")
+            yield from header_fields(frame, end, "inner ")
             return
     elif protocol == _TCP:
         parts = (("source port", 2), ("destination port", 2), ("sequence number", 4), ("acknowledgement number", 4))

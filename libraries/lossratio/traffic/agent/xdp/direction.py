@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
-from typing import Mapping, Sequence
+from typing import TYPE_CHECKING, Mapping, Sequence
 
 from ..core.configuration import Direction
 from ..core.early_verdict import Lookout, SoFar
@@ -19,6 +20,9 @@ from .plan import Plan, schedule_course
 from .receive_program import MOST_TRAFFIC, ReceivedFrames, ReceiveWay, Reception, StreamCounter
 from .send_program import Segment, SentSegment
 from .sender import Senders
+
+if TYPE_CHECKING:
+    from .fates import FateLog
 
 MOST_COUNTED_FLOWS = 1 << 16
 """Flows up to which lost frames are counted by flow: more take longer to compare than trials should."""
@@ -63,6 +67,14 @@ class ActiveDirection:
         self._received: ReceivedFrames
 
         self._transmitted: int | None = None
+        self._logs: list[FateLog] = []
+        # This generator does without numpy, but for the places of losses.
+        with suppress(ImportError):
+            from ..core.losses import LossTables
+            from .fates import FateLog
+
+            self._loss_tables = LossTables(direction.frames)
+            self._logs = [FateLog(partial(self._ring_of, stream)) for stream in streams]
 
     def way(self, reception: Reception, first_flow: int) -> ReceiveWay:
         """How it comes back; counts of its flows begin at a place of the reception."""
@@ -93,6 +105,8 @@ class ActiveDirection:
         self._transmitted = self._transmitted_by(self._ports.before)
         self._returns.watch(tag)
         self._trial = trial
+        for log in self._logs:
+            log.begin()
 
     def arrived(self) -> int:
         """How many of its frames came back until now."""
@@ -141,6 +155,12 @@ class ActiveDirection:
         late, copies = self._returns.late_of_earlier()
         self._returns.end(sent, received.arrived)
 
+        dropped = after[direction.receive].receive_drops - sink.receive_drops
+        flowed = elapsed or max(trial.duration, *(part.last for part in parts))
+        losses = None
+        if not refused and not dropped and sent > received.intact and direction.frames.is_numbered:
+            losses = self._losses(sent - received.intact, flowed)
+
         # Record: the counters as the library reads them.
         return {
             "name": self.name,
@@ -149,13 +169,14 @@ class ActiveDirection:
             "received_frames": received.arrived - received.stale,
             "unsent_frames": max(0, due - sent),
             "refused_frames": refused,
-            "generator_drop_frames": after[direction.receive].receive_drops - sink.receive_drops,
+            "generator_drop_frames": dropped,
             "late_frames": sum(late[:1]),
             "earlier_late_frames": late[1:],
             "foreign_frames": copies + foreign,
-            "elapsed_s": elapsed or max(trial.duration, *(part.last for part in parts)),
+            "elapsed_s": flowed,
             "lateness_s": max(part.lateness for part in parts),
             "load_ratio": direction.load_share,
+            "losses": losses,
             "examination": self._examination(strayed) if self._examines else None,
             **(self._of_every_frame(sent) if direction.frames.is_numbered else {}),
         }
@@ -238,6 +259,30 @@ class ActiveDirection:
             for stream in self.streams
             for segment in segments or range(ramp, ramp + len(self._trial.steps))
         ]
+
+    def _ring_of(self, stream: Share) -> memoryview:
+        return self._reception.ring(stream.number)
+
+    def note(self) -> None:
+        """Notes which frames were lost, before later ones take their places; called several times a second."""
+        for log, sent in zip(self._logs, self._sent_by_stream()):
+            log.note(sent)
+
+    def _sent_by_stream(self) -> list[int]:
+        sent = [0] * len(self.streams)
+        segments = len(self._trial.steps)
+        for number, part in enumerate(self._parts_sent()):
+            sent[number // segments] += part.sent
+        return sent
+
+    def _losses(self, lost: int, duration: float) -> Message | None:
+        """Where lost frames sit, if this node has numpy: see `lossratio.trials.Losses`."""
+        if not self._logs:
+            return None
+        from .fates import fates_of
+
+        fates = fates_of(self._logs, self._sent_by_stream(), lost)
+        return None if fates is None else self._loss_tables.of(fates, 0, duration)
 
     def _examination(self, strayed: int) -> Message:
         """See `Generator.trial`. Strayed are frames of other streams at its port."""

@@ -161,6 +161,8 @@ class XdpGenerator:
             sender.program.renew(until)
         for clock in self._clocks.values():
             clock.renew()
+        for direction in self._directions:
+            direction.note()
 
     def stop(self, late_wait: float, check: Check) -> list[Message]:
         """See `Generator.stop`."""

@@ -1,0 +1,53 @@
+"""The order in which the frames of a direction follow each other: which flow and size a frame has, by its number."""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .configuration import FramesSpec, SteppingField, size_pattern
+
+Numbers = NDArray[np.int64]
+
+
+class FrameOrder:
+    """The order in which frames of all sizes and flows follow each other, over and over.
+
+    Attributes:
+        pattern: Sizes of the first frames in bytes with FCS, and of all others over and over.
+        flows: How many flows there are.
+        period: After how many frames everything repeats.
+    """
+
+    def __init__(self, spec: FramesSpec) -> None:
+        numbers = size_pattern([weight for _, weight in spec.sizes])
+        self.pattern = np.array([spec.sizes[number][0] for number in numbers], dtype=np.int64)
+        self.flows = spec.flows
+        self.period = len(self.pattern) * self.flows
+        self._round = self.period // gcd(len(self.pattern), self.flows)
+
+    def flow_numbers(self, numbers: Numbers) -> Numbers:
+        """Which flows frames belong to, by their numbers from 0 on."""
+        if self._round < self.period:
+            # Flows slip by one each time both patterns come round together, so that every flow comes in every size.
+            numbers = numbers % self.period
+            numbers = numbers + numbers // self._round
+        return numbers % self.flows
+
+    def run(self, number: int) -> tuple[int, int]:
+        """Which flow a frame belongs to, by its number, and for how many frames the flows follow one another."""
+        number %= self.period
+        flow = (number + number // self._round) % self.flows
+        return flow, min(self.flows - flow, self._round - number % self._round)
+
+
+def values_of(field: SteppingField) -> NDArray[np.uint64]:
+    """All values of a field, in the order in which it takes them."""
+    steps = np.array(field.offsets or range(field.count))
+    if field.seed is not None:
+        # This generator of numpy gives the same numbers in all of its versions.
+        steps = np.random.RandomState(field.seed).permutation(field.count)
+    values: NDArray[np.uint64] = np.uint64(field.first) + steps.astype(np.uint64)
+    return values

@@ -1,0 +1,248 @@
+"""Where the lost frames of a direction sit: tables by flow, size, moment and run, out of the numbers of lost frames.
+
+They are the fields of `lossratio.trials.Losses`. The generator says which frames were lost by their numbers in the
+order of sending; everything else about a frame follows from its number.
+"""
+
+from __future__ import annotations
+
+import zlib
+from base64 import b64encode
+from typing import Any, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .comparison import header_fields
+from .configuration import FramesSpec, SteppingField, behind_tags
+from .frame_order import FrameOrder, Numbers, values_of
+from .protocol import Message
+
+MOST_FLOWS = 1024
+"""Flows whose lost frames are counted one by one: the first ones."""
+MOST_PLACES = 256
+"""Places of a pattern of sizes that are counted one by one."""
+MOST_CLASSES = 64
+"""Values of a field up to which it makes classes of flows."""
+BLOCKS = 16
+"""Parts of a trial that are counted apart, at most."""
+STEP_SECONDS = 0.01
+"""Time of the steps that lost frames are counted by; twice as long where there would be more than `MOST_STEPS`, and so
+on."""
+MOST_STEPS = 4096
+HASH_BITS = 7
+"""Bits of a hash that are kept: as many as tables of cards for receive queues use, from which queues follow."""
+_RSS_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
+"""The key in Microsoft's specification of receive-side scaling, which drivers use unless they draw one."""
+_KEY_BITS = 8 * len(_RSS_KEY)
+_HASH_WORD_BITS = 32
+_IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
+_WITH_PORTS = (6, 17)
+# Table: for each ethertype, where its protocol, addresses and ports are, behind the Ethernet header.
+_PLACES = {_IPV4: (9, range(12, 20), range(20, 24)), _IPV6: (6, range(8, 40), range(40, 44))}
+
+
+class Fates:
+    """Which frames of a trial were lost, as far as that is known.
+
+    Frames are known in runs: from each of the `starts` on `run` frames, as far as so many were sent. All numbers are
+    those of the order of sending, in ascending order.
+    """
+
+    def __init__(self, sent: int, starts: Numbers, run: int, lost: Numbers) -> None:
+        self.sent = sent
+        self.run = run
+        self.lost = lost
+        self._starts = starts[starts < sent]
+        self._counts = np.concatenate(([0], np.cumsum(np.minimum(run, sent - self._starts))))
+
+    @property
+    def known(self) -> int:
+        """How many frames are known."""
+        return int(self._counts[-1])
+
+    @property
+    def first(self) -> int:
+        """Number of the first frame that is known."""
+        return int(self._starts[0]) if len(self._starts) else 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all known frames follow each other."""
+        return len(self._starts) == 1
+
+    def known_below(self, numbers: Numbers) -> Numbers:
+        """How many frames with a lower number are known, for each number."""
+        runs = np.searchsorted(self._starts, numbers)
+        starts = self._starts[np.maximum(runs - 1, 0)]
+        within = np.minimum(self._counts[runs], self._counts[np.maximum(runs - 1, 0)] + np.maximum(numbers - starts, 0))
+        below: Numbers = np.where(runs > 0, within, 0)
+        return below
+
+    def numbers(self, least: int = 0) -> Numbers:
+        """The numbers of all known frames from one on."""
+        parts = [np.arange(max(least, start), min(start + self.run, self.sent)) for start in self._starts.tolist()]
+        return np.concatenate([np.arange(0), *parts])
+
+
+class LossTables:
+    """Makes the tables of one direction's trials, whose frames are `spec`."""
+
+    def __init__(self, spec: FramesSpec) -> None:
+        self._order = FrameOrder(spec)
+        self._flows = min(self._order.flows, MOST_FLOWS)
+        self._places = len(self._order.pattern)
+        # Table: what is the same in all trials.
+        self._constant: Message = {
+            "flows": self._order.flows,
+            "flow_hashes": _counts(_hashes(spec, self._flows)),
+            "classes": _classes(spec),
+        }
+
+    def of(self, fates: Fates, first: int, duration: float) -> Message | None:
+        """The losses of a trial, as `lossratio.trials.Losses` has them; None: no known frame was lost.
+
+        `first` is the number of the first frame of the trial among the frames of `FrameOrder`, and `duration` the
+        seconds of traffic.
+        """
+        if not len(fates.lost):
+            return None
+
+        span = fates.sent - fates.first
+        blocks = int(min(BLOCKS, max(1, span // max(self._order.flows, self._places))))
+        block = (fates.lost - fates.first) * blocks // span
+        # Record: what is known about the places of lost frames.
+        message: Message = {
+            "known_frames": fates.known,
+            "lost_frames": len(fates.lost),
+            "duration_s": duration,
+            "run_frames": fates.known if fates.is_whole else fates.run,
+            "last_frames": fates.first if fates.is_whole else 0,
+            "blocks": blocks,
+            **self._constant,
+            **self._by_step(fates, duration),
+            **self._by_round(fates),
+            **_events(fates),
+        }
+        if self._order.flows > 1:
+            message.update(self._by_flow(fates, first, blocks, block))
+        if 1 < self._places <= MOST_PLACES and len(set(self._order.pattern.tolist())) > 1:
+            message.update(self._by_size(fates, first, blocks, block))
+        return message
+
+    def _by_flow(self, fates: Fates, first: int, blocks: int, block: Numbers) -> Message:
+        flows = self._order.flow_numbers(fates.lost + first)
+        kept = flows < self._flows
+        lost = np.bincount(block[kept] * self._flows + flows[kept], minlength=blocks * self._flows)
+        # All flows have as many frames in each period.
+        periods = (fates.sent - fates.first) // self._order.period if fates.is_whole else 0
+        rest = fates.numbers(fates.first + periods * self._order.period)
+        of_rest = np.bincount(self._order.flow_numbers(rest + first), minlength=self._flows)[: self._flows]
+        known = of_rest + periods * self._places
+        return {"flows_lost": _counts(lost), "flows_known": _counts(known)}
+
+    def _by_size(self, fates: Fates, first: int, blocks: int, block: Numbers) -> Message:
+        places = (fates.lost + first) % self._places
+        lost = np.bincount(block * self._places + places, minlength=blocks * self._places)
+        periods = (fates.sent - fates.first) // self._places if fates.is_whole else 0
+        rest = fates.numbers(fates.first + periods * self._places)
+        known = np.bincount((rest + first) % self._places, minlength=self._places) + periods
+        sizes = self._order.pattern.tolist()
+        return {"sizes_bytes": sizes, "sizes_lost": _counts(lost), "sizes_known": _counts(known)}
+
+    def _by_step(self, fates: Fates, duration: float) -> Message:
+        step = STEP_SECONDS
+        while duration / step > MOST_STEPS:
+            step *= 2
+        per_step = fates.sent * step / duration
+        steps = max(1, int(np.ceil(fates.sent / per_step)))
+        ends = np.minimum(np.ceil(np.arange(steps + 1) * per_step).astype(np.int64), fates.sent)
+        return {
+            "step_s": step,
+            "steps_lost": _counts(np.diff(np.searchsorted(fates.lost, ends))),
+            "steps_known": _counts(np.diff(fates.known_below(ends))),
+        }
+
+    def _by_round(self, fates: Fates) -> Message:
+        rounds = -(-fates.sent // self._order.flows)
+        ends = np.array([0, *(1 << power for power in range((rounds - 1).bit_length() + 1))])
+        ends = np.minimum(ends * self._order.flows, fates.sent)
+        return {
+            "rounds_lost": _counts(np.diff(np.searchsorted(fates.lost, ends))),
+            "rounds_known": _counts(np.diff(fates.known_below(ends))),
+        }
+
+
+def _events(fates: Fates) -> Message:
+    """Loss events by their size, and the one at the beginning of the trial."""
+    lost = fates.lost
+    follows = np.diff(lost) == 1
+    if not fates.is_whole:
+        follows &= lost[1:] % fates.run != 0
+    starts = np.flatnonzero(np.concatenate(([True], ~follows)))
+    sizes = np.diff(np.concatenate((starts, [len(lost)])))
+    leading = int(sizes[0]) if lost[0] == 0 and fates.is_whole else 0
+    return {"events": _counts(np.bincount(np.log2(sizes).astype(np.int64))), "leading_frames": leading}
+
+
+def _counts(numbers: NDArray[Any]) -> str:
+    """Numbers below 2^32 as `lossratio.trials.read_counts` reads them."""
+    if not len(numbers):
+        return ""
+    return b64encode(zlib.compress(numbers.astype("<u4").tobytes(), 6)).decode()
+
+
+def _classes(spec: FramesSpec) -> list[Message]:
+    """The fields by whose value the flows of a direction differ, apart from those with one for each flow."""
+    names = {}
+    for field in header_fields(bytes.fromhex(spec.header)):
+        names[(field.start, field.width)] = field.name
+    return [
+        {"field": names.get((field.offset, field.width), f"octet {field.offset}"), "values": values_of(field).tolist()}
+        for field in spec.fields
+        if 1 < field.count <= min(MOST_CLASSES, spec.flows - 1)
+    ]
+
+
+def _hashes(spec: FramesSpec, flows: int) -> Numbers:
+    """The lowest bits of each flow's hash for receive queues; empty if flows do not differ in what is hashed."""
+    header = bytes.fromhex(spec.header)
+    start = behind_tags(header)
+    places = _PLACES.get(header[start - 2 : start])
+    if places is None or flows < 2:
+        return np.zeros(0, dtype=np.int64)
+
+    protocol, addresses, ports = places
+    hashed = [start + place for place in addresses]
+    if header[start + protocol] in _WITH_PORTS:
+        hashed += [start + place for place in ports]
+    octets = np.tile(np.frombuffer(header, dtype=np.uint8)[hashed].astype(np.uint64), (flows, 1))
+    differ = False
+    for field in spec.fields:
+        differ |= _write(field, octets, hashed)
+    if not differ:
+        return np.zeros(0, dtype=np.int64)
+    return _toeplitz(octets)
+
+
+def _write(field: SteppingField, octets: NDArray[np.uint64], hashed: Sequence[int]) -> bool:
+    """Writes a field of all flows into the octets that are hashed; whether it is one of these."""
+    values = values_of(field)[np.arange(len(octets)) % field.count]
+    found = False
+    for place in range(field.width):
+        if field.offset + place in hashed:
+            shift = np.uint64(8 * (field.width - 1 - place))
+            octets[:, hashed.index(field.offset + place)] = values >> shift & np.uint64(0xFF)
+            found = True
+    return found
+
+
+def _toeplitz(octets: NDArray[np.uint64]) -> Numbers:
+    """The lowest bits of the hash of each row (Toeplitz, as in Microsoft's receive-side scaling)."""
+    key = int.from_bytes(_RSS_KEY, "big")
+    hashes = np.zeros(len(octets), dtype=np.int64)
+    for bit in range(8 * octets.shape[1]):
+        is_set = (octets[:, bit // 8] >> np.uint64(7 - bit % 8) & np.uint64(1)).astype(bool)
+        window = key >> (_KEY_BITS - _HASH_WORD_BITS - bit) & ((1 << HASH_BITS) - 1)
+        hashes[is_set] ^= window
+    return hashes

@@ -1,0 +1,93 @@
+"""Which frames were lost: the times of sending that stay in the ring, read while the traffic flows.
+
+A sender keeps the time of each frame in a ring, and the receiver takes it out. The ring is as long as the latest
+2^20 frames of a stream, so that earlier ones are looked at before later ones take their places.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.losses import Fates
+from .constants import RING_BITS, WRAP_BITS
+
+CHUNK = 1 << 16
+"""Frames of a stream that are looked at together."""
+MOST_CHUNKS = 128
+"""Chunks of a stream that are kept at most, one bit for each frame; of longer traffic every second one, and so on."""
+_RING = 1 << RING_BITS
+
+
+class FateLog:
+    """Notes which frames of a stream were lost; `ring` gives its part of the times of sending."""
+
+    def __init__(self, ring: Callable[[], memoryview]) -> None:
+        self._ring = ring
+        self.chunks: dict[int, NDArray[np.uint8]] = {}
+        self._next = 0
+        self._stride = 1
+
+    def begin(self) -> None:
+        """Begins anew."""
+        self.chunks = {}
+        self._next = 0
+        self._stride = 1
+
+    def note(self, sent: int) -> None:
+        """Looks at frames that so many were sent behind that none of them is still on its way."""
+        while (self._next + 2) * CHUNK <= sent:
+            self._look(sent, CHUNK)
+
+    def end(self, sent: int) -> None:
+        """Looks at all others, as no frame is on its way any more."""
+        while self._next * CHUNK < sent:
+            self._look(sent, min(CHUNK, sent - self._next * CHUNK))
+
+    def _look(self, sent: int, count: int) -> None:
+        number = self._next
+        self._next += 1
+        # Later frames may have taken the places of those that are this far behind.
+        if number % self._stride or sent - number * CHUNK > _RING:
+            return
+        start = number * CHUNK % _RING
+        entries = np.frombuffer(self._ring()[start : start + count], dtype=np.uint64)
+        self.chunks[number] = np.packbits(entries >> np.uint64(WRAP_BITS) != 0)
+        if len(self.chunks) > MOST_CHUNKS:
+            self._stride *= 2
+            self.chunks = {kept: bits for kept, bits in self.chunks.items() if kept % self._stride == 0}
+
+
+def fates_of(logs: Sequence[FateLog], sent: Sequence[int], lost: int) -> Fates | None:
+    """Which frames of a direction were lost; None: nobody knows.
+
+    Its streams send every second frame, or every third one and so on, in the order of the logs: so many frames each.
+    `lost` is how many frames did not come back by the counters, which all known frames must agree with.
+    """
+    together = min(sent)
+    for log, of_stream in zip(logs, sent):
+        log.end(of_stream)
+    common = sorted(set.intersection(*(set(log.chunks) for log in logs)))
+    numbers = [number for number in common if number * CHUNK < together]
+    if not numbers:
+        return None
+
+    parts = [np.arange(0)]
+    for number in numbers:
+        count = min(CHUNK, together - number * CHUNK)
+        columns = [np.unpackbits(log.chunks[number], count=count) for log in logs]
+        parts.append(np.flatnonzero(np.stack(columns, axis=1)) + number * CHUNK * len(logs))
+
+    run = CHUNK * len(logs)
+    starts = np.array(numbers) * run
+    if numbers[-1] - numbers[0] == len(numbers) - 1:
+        # They follow each other.
+        starts = starts[:1]
+        run *= len(numbers)
+    fates = Fates(together * len(logs), starts, run, np.concatenate(parts))
+    is_all = fates.known == sum(sent)
+    if (is_all and len(fates.lost) != lost) or len(fates.lost) > lost:
+        return None
+    return fates

@@ -1,0 +1,99 @@
+"""Where the lost frames of a direction sit in one trial: by flow, size, field, moment and run.
+
+The generator knows the number of each frame that came back, and everything else about a frame follows from its number.
+"""
+
+import zlib
+from base64 import b64decode
+from dataclasses import dataclass
+from struct import unpack
+
+from lossratio.trials.record import Frames, Observed, Seconds
+
+_COUNT_BYTES = 4
+
+
+def read_counts(text: str) -> tuple[int, ...]:
+    """The numbers in a text: 32 bits each, the lowest byte first, compressed by zlib and in base64.
+
+    Args:
+        text: The text; empty: no numbers.
+
+    Raises:
+        ValueError: If it holds something else.
+    """
+    if not text:
+        return ()
+    try:
+        data = zlib.decompress(b64decode(text, validate=True))
+    except zlib.error as error:
+        raise ValueError(f"these are no counts: {error}") from error
+
+    count, rest = divmod(len(data), _COUNT_BYTES)
+    if rest:
+        raise ValueError(f"{len(data)} bytes are no numbers of {_COUNT_BYTES} bytes")
+    return unpack(f"<{count}I", data)
+
+
+@dataclass(frozen=True)
+class FlowClasses(Observed):
+    """A field by whose value flows differ: the flow with number n has ``values[n % len(values)]``."""
+
+    field: str
+    """The name of the field, with that of its header: ``UDP destination port``."""
+    values: tuple[int, ...]
+    """Its values, in the order of the flows."""
+
+
+@dataclass(frozen=True)
+class Losses(Observed):
+    """Where the lost frames of one direction sit in one trial.
+
+    They are frames whose fate is known: all of the trial, or a sample. Tables are texts, see `read_counts`. Those of
+    blocks have one row for each of the `blocks`: parts of the trial, one after the other, with as many frames each.
+    """
+
+    known_frames: Frames
+    """Frames whose fate is known."""
+    lost_frames: Frames
+    """Those of them that were lost."""
+    duration_s: Seconds
+    """Time of the traffic."""
+    run_frames: Frames
+    """Frames that follow each other and are known together; a loss event that is longer is seen in parts. As many as
+    the known ones: all of these follow each other."""
+    last_frames: Frames = 0
+    """Frames of the trial that were sent before the first known one, because only the last ones are known."""
+    flows: int = 1
+    """Number of flows."""
+    blocks: int = 1
+    """Number of blocks."""
+    flows_lost: str = ""
+    """Lost frames by block and flow; of the first flows, if there are very many. Empty: there is one flow."""
+    flows_known: str = ""
+    """Known frames of the same flows."""
+    flow_hashes: str = ""
+    """The hash of the addresses and ports of the same flows that network cards spread flows by (Toeplitz, with
+    Microsoft's key): its lowest 7 bits. Empty: they have no addresses that differ."""
+    classes: tuple[FlowClasses, ...] = ()
+    """Fields by whose value the flows differ, apart from those with a value of its own for each flow."""
+    sizes_bytes: tuple[int, ...] = ()
+    """The sizes of frames, in the order in which they follow each other, over and over; empty: there is one size."""
+    sizes_lost: str = ""
+    """Lost frames by block and place in that order."""
+    sizes_known: str = ""
+    """Known frames by place in that order."""
+    step_s: Seconds = 0.0
+    """Time of a step; 0: there are no steps."""
+    steps_lost: str = ""
+    """Lost frames by step, from the beginning of the traffic on."""
+    steps_known: str = ""
+    """Known frames by step."""
+    rounds_lost: str = ""
+    """Lost frames by the number of frames of the same flow before: 0, 1, 2 to 3, 4 to 7, and so on."""
+    rounds_known: str = ""
+    """Known frames by the same."""
+    events: str = ""
+    """Loss events by their size: of 1 frame, of 2 to 3, of 4 to 7, and so on."""
+    leading_frames: Frames = 0
+    """Frames lost at the beginning of the trial, before the first one that came back."""
