@@ -16,7 +16,15 @@ from lossratio.measurements.progress import Progress
 from lossratio.measurements.request import Request, RequestT, WarmUp
 from lossratio.mlrsearch import Forecast, SearchGoalWarning
 from lossratio.records import Record
-from lossratio.results import MEMORY_REMARK, Kind, MaxLoad, Outcome, TestResult, differences
+from lossratio.results import (
+    MEMORY_REMARK,
+    Kind,
+    MaxLoad,
+    Outcome,
+    TestResult,
+    differences,
+    loss_places_in,
+)
 from lossratio.trials import (
     Controller,
     Measurer,
@@ -525,6 +533,9 @@ def measure(
     )
     measured: Measurement[Any] = perform(controller, testbed, request, place, course)
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))
+    places = loss_places_in(result.trials)
+    if places is not None:
+        result = result.model_copy(update={"loss_places": places})
     place.directory.write(result)
     if measured.failure is not None:
         raise measured.failure

@@ -18,6 +18,7 @@ from pydantic import BaseModel, JsonValue
 from lossratio.drawing import MARKS, PAGES, Overview, Section, html_fragment, packed, series_colour
 from lossratio.report import tables
 from lossratio.report.formats import ReportFormat
+from lossratio.report.losses import losses_pictures
 from lossratio.report.run import Run, cycles_left_alone
 from lossratio.results import Conditions, Picture, TestResult, view_of
 from lossratio.units import counted, results_counted, tests_counted
@@ -137,12 +138,13 @@ def _sections(
             replace(one, svg=f'<div class="chart" data-draw="{place}"></div>')
             for place, one in places.items()
         )
+        all_pictures = [*drawn, *pictures, *losses_pictures(result)]
         shown = body(
             run=run.path if len(runs) > 1 else None,
             result=result,
             doubts=doubts,
             failure=run.failure_in_spite_of(result),
-            pictures=[one for one in (*drawn, *pictures) if one.svg or one.table],
+            pictures=[one for one in all_pictures if one.svg or one.table],
             view=view,
         )
         under_these = conditions(

@@ -55,6 +55,7 @@ from lossratio.results.findings import (
     dut_versions as dut_versions,
     findings_of as findings_of,
     generator_of as generator_of,
+    loss_places_in as loss_places_in,
     message as message,
 )
 from lossratio.results.frame_integrity import (
@@ -85,6 +86,7 @@ from lossratio.results.kinds import (
     kind_of as kind_of,
     kind_of_journal as kind_of_journal,
 )
+from lossratio.results.losses import LossPattern as LossPattern, LossPlaces as LossPlaces
 from lossratio.results.model import (
     INTERRUPTED as INTERRUPTED,
     MEMORY_REMARK as MEMORY_REMARK,

@@ -22,6 +22,8 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     trials = trials_counted(len(result.trials))
     took = sum(trial.elapsed_s for trial in result.trials)
 
+    for sentence in () if result.loss_places is None else result.loss_places.sentences:
+        yield f"Where losses sit: {sentence}."
     yield (
         f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
         f"frames of {size:.6g} bytes on average; {trials} in {took:.1f} s."

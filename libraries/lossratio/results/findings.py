@@ -10,7 +10,9 @@ from pydantic import JsonValue
 from lossratio.results import doubts
 from lossratio.results.frame_integrity import changed_fields_in, faults_with_sizes, integrity_of
 from lossratio.results.identity import what_differs
+from lossratio.results.losses import LossPlaces
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
+from lossratio.results.trials import Trial
 from lossratio.results.view import Finding, view_of
 from lossratio.trials import changes_in_words
 from lossratio.units import FRAMES_PER_SECOND
@@ -145,6 +147,20 @@ def caveats_of(finding: Finding) -> list[str]:
     if finding.outcome is not Outcome.FAILED:
         caveats += [remark for remark in result.remarks if remark.startswith(FORCED)]
     return caveats
+
+
+def loss_places_in(trials: Sequence[Trial]) -> LossPlaces | None:
+    """Where the lost frames of trials sit; None: none was located.
+
+    Args:
+        trials: The trials of a measurement.
+    """
+    if not any(way.losses is not None for trial in trials for way in trial.directions):
+        return None
+    # Imported here because of numpy, which most commands do without.
+    from lossratio.results.loss_patterns import loss_places
+
+    return loss_places(trials)
 
 
 def doubts_of(results: Sequence[TestResult]) -> list[tuple[doubts.Doubt, ...]]:

@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from lossratio.errors import ReportError
 from lossratio.records import FrameCount, Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
+from lossratio.results.losses import LossPlaces
 from lossratio.results.pictures import Picture
 from lossratio.results.trials import Trial, with_late_frames_of_earlier_version
 from lossratio.results.wording import in_columns
@@ -125,6 +126,8 @@ class TestResult(Record):
     late frames of another trial are with the counters of the trial after it there."""
     guilty: Literal["TG", "wire", "DUT"] | None = None
     """The part of the testbed that made the measurement fail; null: not known."""
+    loss_places: LossPlaces | None = None
+    """What the lost frames have in common; null: no frame was lost, or nobody knows which ones."""
 
     @property
     def took_s(self) -> float:

@@ -1,0 +1,95 @@
+"""The picture of lost frames: flows by time."""
+
+from collections.abc import Iterator
+
+from lossratio.drawing import LINE_HEIGHT, Axis, Plot, in_unit
+from lossratio.results import Picture, TestResult
+from lossratio.trials import Losses, read_counts
+from lossratio.units import format_frame_rate, format_ratio
+
+TITLE = "Where losses sit"
+_MOST_ROWS, _MOST_COLUMNS = 128, 128
+_WIDTH, _HEIGHT = 900.0, 300.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 880.0, 24.0, 224.0
+_COLOUR = "#B3261E"
+_SHADES = (0.01, 0.1, 0.5, 1.0)
+"""Lost shares up to which a cell has one of these shades."""
+
+
+def losses_pictures(result: TestResult) -> Iterator[Picture]:
+    """The lost frames of the trial that lost the smallest share, by flow and time; nothing if none was located.
+
+    Args:
+        result: The result of a test.
+    """
+    located = [
+        (trial, way, way.losses)
+        for trial in result.trials
+        if trial.is_evidence
+        for way in trial.directions
+        if way.losses is not None
+    ]
+    if not located:
+        return
+
+    trial, way, losses = min(located, key=lambda one: (one[0].loss_ratio, -one[1].lost))
+    about = (
+        f"Trial {trial.number} at {format_frame_rate(trial.load_per_interface_fps)} per interface, of those with "
+        f"losses the one that lost least ({format_ratio(trial.loss_ratio)}); {way.name}. Rows are flows in the order "
+        "in which they follow one another; with a single flow there is one row."
+    )
+    yield Picture(TITLE, _drawn(losses), about)
+
+
+def _shares(losses: Losses) -> list[list[float]]:
+    """The share lost, by rows of flows and columns of time."""
+    known = read_counts(losses.flows_known)
+    if not known:
+        lost, sent = read_counts(losses.steps_lost), read_counts(losses.steps_known)
+        columns = _parts(len(lost), _MOST_COLUMNS)
+        return [[sum(lost[part]) / max(1, sum(sent[part])) for part in columns]]
+
+    lost = read_counts(losses.flows_lost)
+    rows = []
+    for flows in _parts(len(known), _MOST_ROWS):
+        of_block = max(1.0, sum(known[flows]) / losses.blocks)
+        row = []
+        for block in range(losses.blocks):
+            start = block * len(known)
+            row.append(sum(lost[start + flows.start : start + flows.stop]) / of_block)
+        rows.append(row)
+    return rows
+
+
+def _parts(count: int, most: int) -> list[slice]:
+    """So many things in parts that are as large as each other, as far as that goes."""
+    parts = min(count, most)
+    return [slice(part * count // parts, (part + 1) * count // parts) for part in range(parts)]
+
+
+def _drawn(losses: Losses) -> str:
+    """The cells, with both axes and the shades."""
+    shares = _shares(losses)
+    flows = float(max(1, len(read_counts(losses.flows_known))))
+    plot = Plot(Axis(0.0, losses.duration_s, _LEFT, _RIGHT), Axis(0.0, flows, _BOTTOM, _TOP))
+    plot.frame(plot.x.ticks(8), plot.y.ticks(5, whole=True), in_unit(1.0), in_unit(1.0))
+    plot.titles("time in the trial, s", "flow")
+
+    wide = losses.duration_s / len(shares[0])
+    high = flows / len(shares)
+    cells: dict[float, list[tuple[float, float, float, float]]] = {}
+    for row, columns in enumerate(shares):
+        for column, share in enumerate(columns):
+            if share > 0.0:
+                shade = next((limit for limit in _SHADES if share <= limit), _SHADES[-1])
+                cell = (column * wide, (column + 1) * wide, row * high, (row + 1) * high)
+                cells.setdefault(shade, []).append(cell)
+
+    swatches = []
+    for place, shade in enumerate(_SHADES):
+        opacity = (place + 1) / len(_SHADES)
+        plot.bands(cells.get(shade, ()), _COLOUR, opacity)
+        swatches.append((f"up to {format_ratio(shade)} lost", _COLOUR, opacity))
+    plot.legend((), swatches, _LEFT, _BOTTOM + 4 * LINE_HEIGHT)
+
+    return plot.svg(_WIDTH, _HEIGHT, TITLE)

@@ -1,0 +1,475 @@
+"""Finds what the lost frames of a measurement have in common: flows, sizes, a direction, a moment.
+
+A pattern is said only if chance makes such a one in less than `LEVEL` of measurements, over all patterns looked at. And
+only where it cannot be a property of the load: a loss of every second frame hits the same flows again and again, at one
+load. Such a pattern must be the same at two loads.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lossratio.results.loss_tests import (
+    LossySet,
+    Numbers,
+    SeenLosses,
+    chance_of_naming,
+    lossy_set,
+    rotation_test,
+    runs_of,
+)
+from lossratio.results.losses import LEVEL, LossPattern, LossPlaces, PatternKind
+from lossratio.results.trials import Trial
+from lossratio.trials import Losses, read_counts
+from lossratio.units import format_ratio
+
+_WHOLE = 0.995
+"""Share of its frames that a flow has lost that lost them all; some at the edges may not."""
+_NONE = 0.005
+"""Share of the lost frames that may be others, where "all" or "only" is said."""
+_LEAST_EXPLAINED = 0.1
+"""Patterns that explain a smaller share of the lost frames are not said."""
+_OTHER_LOAD = 1.02
+"""From this ratio on, two loads are different ones."""
+_SAME = 0.8
+"""How much of the flows must be the same at two loads."""
+_LITTLE = 2.0
+"""Trials whose loss ratio is so many times the smallest one, at most, are looked at by themselves, too."""
+_MOST_QUEUES = 64
+_LEAST_LEADING = 2
+_LEAST_PAUSE_S = 0.02
+_MOST_PAUSED = 0.1
+"""Share of a trial that pauses may take; a device without capacity is no device that pauses."""
+_INDEPENDENT = 4
+"""Blocks of a trial that are taken for one, as those beside each other are alike."""
+_ENOUGH_FRAMES = 1000
+_ENOUGH_BLOCKS = 32
+_DOUBTFUL = 0.01
+"""A chance below which it is not said that there is no pattern."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A pattern before the correction for all that were looked at; without a sentence it is not said."""
+
+    kind: PatternKind
+    direction: str | None
+    chance: float
+    sentence: str | None = None
+    explained: float = 0.0
+    trials: int = 0
+
+
+@dataclass(frozen=True)
+class _OfDirection:
+    """The losses of one direction in several trials."""
+
+    name: str
+    seen: Sequence[SeenLosses]
+    in_words: str
+    """What follows "lost frames", where several directions lose some."""
+
+    def share(self, explained: float, others: float) -> str:
+        """How much of the loss something explains, where this much is of others: the beginning of a sentence."""
+        frames = f"lost frames{self.in_words}"
+        if any(one.losses.known_frames != one.losses.run_frames for one in self.seen):
+            frames += " (of those examined)"
+        if not others:
+            return f"All {frames} are"
+        return f"{format_ratio(min(explained, 0.999))} of the {frames} are"
+
+
+def loss_places(trials: Sequence[Trial]) -> LossPlaces | None:
+    """Where the lost frames of trials sit; None: none was located.
+
+    Only trials that are evidence count, and none whose frames came back late: these were not lost.
+
+    Args:
+        trials: The trials of a measurement.
+    """
+    used = [trial for trial in trials if trial.is_evidence and not trial.late_frames]
+    seen = list(_seen(used))
+    if not seen:
+        return None
+
+    least = min(trial.loss_ratio for trial in used if trial.loss_ratio > 0.0)
+    little = {trial.number for trial in used if trial.loss_ratio <= _LITTLE * least}
+    parts = [seen]
+    if len(little) < len({one.trial for one in seen}):
+        parts.append([one for one in seen if one.trial in little])
+    found = [pattern for part in parts for pattern in _patterns(part, used)]
+    looked_at = len(found)
+
+    patterns: dict[tuple[str, str | None], LossPattern] = {}
+    for one in found:
+        chance = min(1.0, one.chance * looked_at)
+        if one.sentence is None or chance >= LEVEL or one.explained < _LEAST_EXPLAINED:
+            continue
+        patterns.setdefault(
+            (one.kind, one.direction),
+            LossPattern(
+                kind=one.kind,
+                direction=one.direction,
+                sentence=one.sentence,
+                explained_ratio=min(1.0, one.explained),
+                chance=chance,
+                trials=one.trials,
+            ),
+        )
+
+    located = sum(one.losses.lost_frames for one in seen)
+    # A direction says least of the cause.
+    said = tuple(
+        sorted(
+            patterns.values(),
+            key=lambda pattern: (-round(pattern.explained_ratio, 2), pattern.kind == "direction"),
+        )
+    )
+    # Record: what is known about the places.
+    return LossPlaces(
+        located_frames=located,
+        trials=len({one.trial for one in seen}),
+        looked_at=looked_at,
+        patterns=said,
+        without_pattern=None if said else _without_pattern(seen, found),
+    )
+
+
+def _seen(trials: Iterable[Trial]) -> Iterator[SeenLosses]:
+    for trial in trials:
+        for direction in trial.directions:
+            if direction.losses is not None:
+                yield SeenLosses(
+                    trial.number, trial.load_per_interface_fps, direction.name, direction.losses
+                )
+
+
+def _patterns(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Iterator[_Found]:
+    """What was looked at, found or not."""
+    yield _of_direction(seen, trials)
+    in_order = sorted(seen, key=lambda one: one.direction)
+    names = {one.direction for one in seen}
+    for direction, group in groupby(in_order, key=lambda one: one.direction):
+        own = _OfDirection(direction, list(group), f" of {direction}" if len(names) > 1 else "")
+        first = own.seen[0].losses
+        if first.flows > 1:
+            yield _of_flows(own)
+        if first.sizes_bytes:
+            yield _of_sizes(own)
+        yield _of_beginning(own)
+        yield _of_pauses(own)
+
+
+def _of_direction(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> _Found:
+    """Whether one direction alone loses frames."""
+    numbers = {one.trial for one in seen}
+    lost: dict[str, int] = {}
+    for trial in trials:
+        for way in trial.directions if trial.number in numbers else ():
+            lost[way.name] = lost.get(way.name, 0) + max(0, way.lost)
+
+    total = sum(lost.values())
+    name, most = max(lost.items(), key=lambda item: item[1])
+    if len(lost) < 2 or total - most > _NONE * total:
+        return _Found("direction", None, 1.0)
+    own = [one for one in seen if one.direction == name]
+    lossy_blocks = 0
+    for one in own:
+        lost_by_step, _ = one.steps
+        parts = np.array_split(lost_by_step, one.losses.blocks)
+        lossy_blocks += sum(1 for part in parts if part.any())
+    # Formula: each unit is of either direction, like a coin.
+    chance = 2.0 * 0.5 ** (lossy_blocks / _INDEPENDENT)
+    others = total - most
+    if others:
+        sentence = f"All lost frames but {others:,} are of the direction {name}"
+    else:
+        sentence = f"All lost frames are of the direction {name}; the other one loses none"
+    return _Found("direction", None, chance, sentence, most / total, len(numbers))
+
+
+def _of_flows(own: _OfDirection) -> _Found:
+    """Whether some flows lose more than others."""
+    seen = own.seen
+    rows = [row for one in seen for row in one.flow_blocks]
+    chance = rotation_test(rows)
+    kind: PatternKind = "flows"
+    nothing = _Found(kind, own.name, chance)
+    known = _mean_known(seen, lambda losses: losses.flows_known)
+    found = lossy_set(rows, known)
+    if found is None or not _holds_at_two_loads(found, seen, lambda one: one.flow_blocks, known):
+        return nothing
+    if found.may_be_regular and found.least < _WHOLE:
+        # A loss of every n-th frame hits some flows more often than others, at any load.
+        return nothing
+
+    first = seen[0].losses
+    counted = len(known)
+    many = f"{found.count:,} of {counted:,} flows"
+    if counted < first.flows:
+        many += f" (the first of {first.flows:,})"
+    name, chance_of_name = _name_of(found, first)
+    if name and chance_of_name < LEVEL:
+        many += f": {name}"
+    else:
+        many += _as_many_as_a_queue(found)
+    trials = len({one.trial for one in seen})
+    sentence = f"{own.share(found.explained, found.others)} of {many}; {_shares(found)}"
+    if found.every is not None:
+        sentence += f". That is also one frame in {found.every:,}, as flows follow one another"
+    return _Found(kind, own.name, chance, sentence, found.explained, trials)
+
+
+def _of_sizes(own: _OfDirection) -> _Found:
+    """Whether frames of some sizes lose more than others."""
+    seen = own.seen
+    rows = [row for one in seen for row in one.size_blocks]
+    chance = rotation_test(rows)
+    kind: PatternKind = "sizes"
+    nothing = _Found(kind, own.name, chance)
+    known = _mean_known(seen, lambda losses: losses.sizes_known)
+    found = lossy_set(rows, known)
+    if found is None or not _holds_at_two_loads(found, seen, lambda one: one.size_blocks, known):
+        return nothing
+
+    sizes = np.array(seen[0].losses.sizes_bytes)
+    lossy = sorted(set(sizes[found.members].tolist()))
+    if set(lossy) & set(sizes[~found.members].tolist()):
+        # It is the place in the order that matters, and not the size.
+        return nothing
+    words = " and ".join(f"{size:,} B" for size in lossy)
+    trials = len({one.trial for one in seen})
+    sentence = f"{own.share(found.explained, found.others)} of {words}; {_shares(found)}"
+    return _Found(kind, own.name, chance, sentence, found.explained, trials)
+
+
+def _mean_known(seen: Sequence[SeenLosses], table: Callable[[Losses], str]) -> Numbers:
+    tables = [read_counts(table(one.losses)) for one in seen]
+    known: Numbers = np.mean(np.array(tables, dtype=float), axis=0)
+    return known
+
+
+def _holds_at_two_loads(
+    found: LossySet,
+    seen: Sequence[SeenLosses],
+    blocks: Callable[[SeenLosses], Numbers],
+    known: Numbers,
+) -> bool:
+    """Whether the set is the same at two loads, unless no regular loss could make it."""
+    if not found.may_be_regular:
+        return True
+    loads = []
+    for one in sorted(seen, key=lambda one: one.load):
+        own = lossy_set(list(blocks(one)), known)
+        if own is not None and own.overlap(found) >= _SAME:
+            loads.append(one.load)
+    return len(loads) > 1 and loads[-1] >= _OTHER_LOAD * loads[0]
+
+
+def _shares(found: LossySet) -> str:
+    """How much a set and all others lose."""
+    if found.least >= _WHOLE:
+        own = "these lose every frame"
+    else:
+        own = f"these lose {format_ratio(found.share)} of their frames"
+    others = "none" if found.others == 0.0 else format_ratio(found.others)
+    return f"{own}, all others {others}"
+
+
+def _name_of(found: LossySet, losses: Losses) -> tuple[str | None, float]:
+    """What the flows of a set have in common, and the probability that some name fits by chance; None: nothing."""
+    flows = len(found.members)
+    numbers = np.arange(flows)
+    candidates: list[tuple[Callable[[int], str], NDArray[Any], int]] = []
+    for one in losses.classes:
+        count = len(one.values)
+        candidates.append((partial(_class_in_words, one.field, one.values), numbers % count, count))
+
+    hashes = np.array(read_counts(losses.flow_hashes), dtype=int)
+    queues = range(2, min(_MOST_QUEUES, flows - 1) + 1)
+    for count in queues if len(hashes) else ():
+        candidates.append((partial(_queue_in_words, count), hashes % count, count))
+    for count in queues:
+        candidates.append((partial(_remainder_in_words, count), numbers % count, count))
+
+    fitting = None
+    for in_words, labels, _ in candidates:
+        own = set(labels[found.members].tolist())
+        if fitting is None and len(own) == 1 and own.isdisjoint(labels[~found.members].tolist()):
+            fitting = in_words(int(own.pop()))
+    names = float(sum(count for _, _, count in candidates))
+
+    return fitting, chance_of_naming(flows, found.count, names)
+
+
+def _class_in_words(field: str, values: Sequence[int], label: int) -> str:
+    return f"those with {field} {values[label]}"
+
+
+def _queue_in_words(count: int, label: int) -> str:
+    return (
+        f"queue {label} of {count}, by the hash of addresses and ports that network cards use (RSS)"
+    )
+
+
+def _remainder_in_words(count: int, label: int) -> str:
+    return f"every flow whose number is {label} modulo {count}"
+
+
+def _as_many_as_a_queue(found: LossySet) -> str:
+    """For flows without a common name: how many queues would get as many each, if a hash deals flows out."""
+    flows = len(found.members)
+    queues = round(flows / found.count)
+    deviation = (flows / queues * (1.0 - 1.0 / queues)) ** 0.5
+    is_alike = abs(found.count - flows / queues) <= deviation
+    if found.may_be_regular or not is_alike or not 2 <= queues <= _MOST_QUEUES:
+        return ""
+    return f", about as many as one of {queues} queues gets"
+
+
+def _of_beginning(own: _OfDirection) -> _Found:
+    """Whether the first frames of trials are lost."""
+    seen = own.seen
+    kind: PatternKind = "beginning"
+    chance = 1.0
+    leading = []
+    for one in seen:
+        losses = one.losses
+        first = losses.leading_frames
+        rest = (losses.lost_frames - first) / max(1, losses.known_frames)
+        if first >= _LEAST_LEADING:
+            leading.append(one)
+            # The first event of a trial may begin anywhere.
+            chance *= max(rest, 1.0 / losses.known_frames)
+
+    without = len(seen) - len(leading)
+    if not leading or without > len(seen) // 4:
+        return _Found(kind, own.name, 1.0)
+    # Formula: no more trials without it than these.
+    chance *= float(len(seen)) ** without
+    counts = [one.losses.leading_frames for one in leading]
+    lost = sum(one.losses.lost_frames for one in seen)
+    explained = sum(counts) / lost
+    all_flows = leading[0].losses.flows
+    whole = {count % all_flows for count in counts} == {0} and len(set(counts)) == 1
+    seconds = [one.losses.leading_frames / one.load for one in leading]
+    is_time = _spread(seconds) < _spread([float(count) for count in counts])
+
+    if whole and all_flows > 1:
+        kind = "first_frames_of_flows"
+        rounds = counts[0] // all_flows
+        many = "first frame" if rounds == 1 else f"first {rounds:,} frames"
+        what = f"the {many} of each of the {all_flows:,} flows"
+    elif is_time:
+        what = f"those of the first {_interval(seconds, 1e3)} ms of each trial"
+    else:
+        what = f"the first {_interval([float(count) for count in counts])} frames of each trial"
+    sentence = f"{own.share(explained, lost - sum(counts))} {what}"
+    return _Found(kind, own.name, chance, sentence, explained, len(leading))
+
+
+def _spread(values: Sequence[float]) -> float:
+    """The difference between the largest and the least value, as a share of the largest."""
+    return (max(values) - min(values)) / max(values)
+
+
+def _interval(values: Sequence[float], factor: float = 1.0) -> str:
+    least, most = (
+        f"{value * factor:,.3g}" if factor > 1 else f"{value:,.0f}"
+        for value in (min(values), max(values))
+    )
+    return least if least == most else f"{least} to {most}"
+
+
+@dataclass(frozen=True)
+class _Pause:
+    """A time in which every frame of a direction was lost."""
+
+    start: float
+    length: float
+    chance: float
+
+
+def _of_pauses(own: _OfDirection) -> _Found:
+    """Whether a direction loses every frame for a while, and none before and after it."""
+    kind: PatternKind = "pauses"
+    nothing = _Found(kind, own.name, 1.0)
+    chance = 1.0
+    paused = []
+    explained = 0.0
+    gaps: list[float] = []
+    seen = own.seen
+    for one in seen:
+        pauses = _pauses_in(one)
+        if pauses is None:
+            return nothing
+        paused += pauses
+        explained += sum(pause.length for pause in pauses) / one.losses.duration_s
+        starts = [pause.start for pause in pauses]
+        gaps += np.diff(starts).tolist()
+
+    if not paused:
+        return nothing
+    for pause in paused[:10]:
+        chance *= pause.chance
+    lengths = [pause.length for pause in paused]
+    loads = [one.load for one in seen]
+    if max(loads) >= _OTHER_LOAD * min(loads) and _spread(lengths) > 0.5:
+        # Whoever lacks capacity is without it for longer at a higher load.
+        return nothing
+
+    step = max(one.losses.step_s for one in seen)
+    trials = len({one.trial for one in seen})
+    every = ""
+    if len(gaps) >= 3 and max(gaps) - min(gaps) <= max(2.0 * step, 0.03 * max(gaps)):
+        every = f", each {np.mean(gaps):.3g} s"
+    number = f"{len(paused)} {'pause' if len(paused) == 1 else 'pauses'} of about {_interval(lengths, 1e3)} ms"
+    sentence = (
+        f"{own.share(1.0, 0)} of {number}{every}: no frame came back then, and all others did"
+    )
+    return _Found(kind, own.name, chance, sentence, 1.0, trials)
+
+
+def _pauses_in(one: SeenLosses) -> list[_Pause] | None:
+    """The pauses of a trial; None: there are other losses, too, or no pauses."""
+    lost, known = one.steps
+    step = one.losses.step_s
+    if len(lost) < 10 or not known.all():
+        return None
+    share = float(lost.sum() / known.sum())
+    runs = runs_of(lost > 0)
+    if share > _MOST_PAUSED:
+        return None
+    pauses = []
+    for start, end in runs:
+        inner = lost[start + 1 : end - 1].sum() >= _WHOLE * known[start + 1 : end - 1].sum()
+        length = float((lost[start:end] / known[start:end]).sum()) * step
+        if not inner or length < _LEAST_PAUSE_S or length < (end - start - 2) * step:
+            return None
+        # Formula: that the next steps are lost, too, where steps do not care for each other.
+        pauses.append(_Pause(start * step, length, share ** max(0, end - start - 2)))
+    return pauses
+
+
+def _without_pattern(seen: Sequence[SeenLosses], found: Sequence[_Found]) -> str | None:
+    """The sentence that there is no pattern, if enough frames were lost to see one."""
+    blocks = sum(one.losses.blocks for one in seen)
+    lost = sum(one.losses.lost_frames for one in seen)
+    if lost < _ENOUGH_FRAMES or blocks < _ENOUGH_BLOCKS:
+        return None
+    if any(one.chance < _DOUBTFUL for one in found):
+        return None
+    names = {
+        "flows": "flow",
+        "sizes": "size",
+        "direction": "direction",
+        "beginning": "beginning of the trial",
+        "pauses": "pause",
+    }
+    looked_at = dict.fromkeys(names[one.kind] for one in found if one.kind in names)
+    return f"No pattern in {lost:,} lost frames, by {', '.join(looked_at)}"

@@ -1,0 +1,207 @@
+"""Whether losses depend on the flow, the size or the moment of a frame: tests against chance.
+
+Losses of an overloaded device are no independent events: they come in bursts, and each burst is as long as it likes. So
+the units of these tests are never frames, but blocks of a trial, loss events and trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lossratio.trials import Losses, read_counts
+
+Numbers = NDArray[np.float64]
+
+_TIE = 1e-9
+_MOST_GAPS = 3
+"""So many different distances between neighbours has a set that a regular loss makes, such as of every third frame."""
+_CLEAR = 5.0
+"""How many times as large a share the lossy ones of flows lose, at least, as all others."""
+
+
+@dataclass(frozen=True, eq=False)
+class SeenLosses:
+    """The losses of one direction in one trial, as numbers."""
+
+    trial: int
+    """Number of the trial."""
+    load: float
+    """Load of the trial per interface, in frames per second."""
+    direction: str
+    """Name of the direction."""
+    losses: Losses
+    """The record."""
+
+    def blocks(self, lost: str, known: str) -> Numbers:
+        """The share that each of some things lost in each block; empty: they were not counted.
+
+        Args:
+            lost: The table of lost frames by block, in text.
+            known: The table of known frames, in text.
+        """
+        all_known = np.array(read_counts(known), dtype=float)
+        if not len(all_known):
+            return np.zeros((0, 0))
+        table = np.array(read_counts(lost), dtype=float).reshape(self.losses.blocks, -1)
+        shares: Numbers = table * self.losses.blocks / np.maximum(all_known, 1.0)
+        return shares
+
+    @property
+    def flow_blocks(self) -> Numbers:
+        """The share that each flow lost in each block."""
+        return self.blocks(self.losses.flows_lost, self.losses.flows_known)
+
+    @property
+    def size_blocks(self) -> Numbers:
+        """The share that each place of the pattern of sizes lost in each block."""
+        return self.blocks(self.losses.sizes_lost, self.losses.sizes_known)
+
+    @property
+    def steps(self) -> tuple[Numbers, Numbers]:
+        """Lost and known frames by step."""
+        lost, known = (
+            np.array(read_counts(text), dtype=float)
+            for text in (self.losses.steps_lost, self.losses.steps_known)
+        )
+        return lost, known
+
+
+def rotation_test(rows: Sequence[Numbers]) -> float:
+    """The probability that blocks are as alike as these, if losses do not care which flow they hit.
+
+    Flows follow one another over and over. Whatever loses frames without looking at them hits each block at a phase of
+    its own: any rotation of its row is as likely as the row itself. So every second block says which flows lose more,
+    and the others are compared with that, in all rotations. Bursts stay whole in all of them.
+
+    Args:
+        rows: What was lost in each block, by flow (or by place of a pattern of sizes), in their order.
+    """
+    used = [row for row in rows if row.any()]
+    template = np.sum(used[0::2], axis=0) if used else np.zeros(1)
+    others = used[1::2]
+    if not others or len(template) < 2 or np.ptp(template) == 0.0:
+        return 1.0
+
+    spectrum = np.conj(np.fft.rfft(template - template.mean()))
+    logarithms = []
+    are_best = True
+    for row in others:
+        alike = np.fft.irfft(np.fft.rfft(row) * spectrum, n=len(row))
+        tie = _TIE * max(1.0, float(np.abs(alike).max()))
+        at_least = int(np.count_nonzero(alike >= alike[0] - tie))
+        are_best = are_best and bool(alike[0] >= alike.max() - tie)
+        logarithms.append(math.log(at_least / len(row)))
+
+    from scipy.stats import chi2
+
+    total = math.fsum(logarithms)
+    # Formula: Fisher's, and that every block is at its best; the lesser of two.
+    fisher = float(chi2.sf(-2.0 * total, 2 * len(logarithms)))
+    every = math.exp(total) if are_best else 1.0
+    return min(1.0, 2.0 * min(fisher, every))
+
+
+@dataclass(frozen=True, eq=False)
+class LossySet:
+    """The flows (or places of a pattern) that lose clearly more than all others."""
+
+    members: NDArray[np.bool_]
+    """Whether each is one of them."""
+    share: float
+    """The share of their frames that they lose."""
+    least: float
+    """The smallest share that one of them loses."""
+    others: float
+    """The share that all others lose."""
+    explained: float
+    """Share of all lost frames that they lost beyond what the others lose."""
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return int(self.members.sum())
+
+    @property
+    def may_be_regular(self) -> bool:
+        """Whether a loss of every n-th frame, or of the end of each batch, could hit just them."""
+        return len(self._gaps) <= max(_MOST_GAPS, self.count // 4)
+
+    @property
+    def every(self) -> int | None:
+        """So many frames are between two of theirs that follow each other; None: not always as many."""
+        return self._gaps[0] if len(self._gaps) == 1 else None
+
+    @property
+    def _gaps(self) -> list[int]:
+        """The different distances between neighbours."""
+        places = np.flatnonzero(self.members)
+        return sorted(
+            set(np.diff(np.concatenate((places, places[:1] + len(self.members)))).tolist())
+        )
+
+    def overlap(self, other: LossySet) -> float:
+        """How much of both sets together is in each of them, from 0 to 1."""
+        both = int((self.members & other.members).sum())
+        return both / max(1, int((self.members | other.members).sum()))
+
+
+def lossy_set(rows: Sequence[Numbers], known: Numbers) -> LossySet | None:
+    """Divides flows where the shares that they lost are furthest apart; None: there is no clear difference.
+
+    Args:
+        rows: The share that each lost, by block.
+        known: Frames of each that are known.
+    """
+    shares = np.minimum(1.0, np.mean(rows, axis=0))
+    order = np.sort(shares[known > 0])
+    if len(order) < 2 or order[0] == order[-1]:
+        return None
+
+    split = int(np.argmax(np.diff(order)))
+    limit = (order[split] + order[split + 1]) / 2.0
+    members = (shares > limit) & (known > 0)
+    outside = ~members & (known > 0)
+    share = float(np.average(shares[members], weights=known[members]))
+    others = float(np.average(shares[outside], weights=known[outside]))
+    if share <= _CLEAR * others or order[split + 1] - order[split] < (share - others) / 3.0:
+        return None
+
+    lost = float(shares @ known)
+    excess = (share - others) * float(known[members].sum())
+    # Record: the two parts.
+    return LossySet(
+        members,
+        share=share,
+        least=float(shares[members].min()),
+        others=others,
+        explained=excess / lost,
+    )
+
+
+def chance_of_naming(flows: int, members: int, names: float) -> float:
+    """The probability that one of some names fits a set of flows by chance.
+
+    Args:
+        flows: How many flows there are.
+        members: How many of them are in the set.
+        names: Number of sets that have a name.
+    """
+    # Formula: names over the binomial coefficient.
+    logarithm = math.lgamma(flows + 1) - math.lgamma(members + 1) - math.lgamma(flows - members + 1)
+    return min(1.0, names * math.exp(-logarithm))
+
+
+def runs_of(flags: NDArray[Any]) -> list[tuple[int, int]]:
+    """The runs of true values: the first of each, and the one behind its last.
+
+    Args:
+        flags: The values.
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], flags.astype(np.int8), [0]))))
+    return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]

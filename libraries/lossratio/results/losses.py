@@ -1,0 +1,63 @@
+"""What is said about the places of lost frames: a pattern, its sentence, and the probability that it is chance."""
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from lossratio.records import Ratio, Record
+
+LEVEL = 1e-4
+"""The probability of chance, over all patterns looked at in a result, below which a pattern is said."""
+PatternKind: TypeAlias = Literal[
+    "flows", "sizes", "direction", "beginning", "first_frames_of_flows", "pauses"
+]
+"""What lost frames have in common."""
+
+
+class LossPattern(Record):
+    """A pattern in the places of lost frames."""
+
+    kind: PatternKind
+    """What the lost frames have in common."""
+    direction: str | None
+    """The direction; None: all of them."""
+    sentence: str
+    """The pattern in words."""
+    explained_ratio: Ratio
+    """The share of the lost frames that it explains, in the trials that it was seen in."""
+    chance: Ratio
+    """The probability of such a pattern by chance, where losses come in bursts that look at nothing: over all patterns
+    looked at, so that nothing is left to correct."""
+    trials: int = Field(ge=1)
+    """Trials with losses that it was seen in."""
+
+
+class LossPlaces(Record):
+    """Where the lost frames of a measurement sit, as far as they were located."""
+
+    located_frames: int = Field(ge=0)
+    """Lost frames whose places are known."""
+    trials: int = Field(ge=0)
+    """Trials with such frames."""
+    looked_at: int = Field(ge=0)
+    """Patterns looked at."""
+    patterns: tuple[LossPattern, ...] = ()
+    """The patterns found, the one first that explains the most."""
+    without_pattern: str | None = None
+    """The sentence that there is no pattern; None: there is one, or too few frames to say that."""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is said, with the probability of chance."""
+        if self.without_pattern is not None:
+            return (self.without_pattern,)
+        return tuple(
+            f"{pattern.sentence} (chance: {_in_words(pattern.chance)})" for pattern in self.patterns
+        )
+
+
+def _in_words(chance: float) -> str:
+    """A probability, as far as anybody wants to know it."""
+    if chance < 1e-9:
+        return "below 1 in 1,000,000,000"
+    return f"1 in {float(f'{1.0 / chance:.1g}'):,.0f}"

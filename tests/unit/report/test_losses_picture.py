@@ -1,0 +1,49 @@
+"""The picture of lost frames: flows by time; and the lines on the console."""
+
+from __future__ import annotations
+
+import re
+
+from lossy_devices import Lab, none, of_flows, spec
+from report_examples import mrr
+
+from lossratio.report.losses import TITLE, losses_pictures
+from lossratio.results import TestResult, loss_places_in
+
+
+def result_of(lab: Lab) -> TestResult:
+    """An MRR with the trials of a lab."""
+    places = loss_places_in(lab.trials)
+    return mrr().model_copy(update={"trials": tuple(lab.trials), "loss_places": places})
+
+
+def lab_of(device, flows: int = 254) -> Lab:
+    lab = Lab(spec(flows), seed=1)
+    for load in (40e3, 10e3, 20e3):
+        lab.trial(load, 0.5, device(lab.order))
+    return lab
+
+
+def test_the_picture_has_a_row_of_cells_for_each_lossy_flow():
+    (picture,) = losses_pictures(result_of(lab_of(of_flows({0, 100, 101, 200}))))
+    assert picture.title == TITLE
+    assert "port0>port1" in picture.about
+    bands = re.findall(r'<path d="([^"]*)" fill="#B3261E" fill-opacity="([^"]*)"', picture.svg)
+    # Flows 100 and 101 are in rows of their own, each with a neighbour.
+    assert sum(path.count("M") for path, _ in bands) == 4 * 16
+
+
+def test_a_single_flow_is_one_row_by_time():
+    device = lambda order: lambda numbers, load, random: numbers - numbers[0] < 100  # noqa: E731
+    (picture,) = losses_pictures(result_of(lab_of(device, flows=1)))
+    assert picture.svg.count('fill="#B3261E"') > 0
+
+
+def test_without_located_losses_there_is_no_picture():
+    assert list(losses_pictures(result_of(lab_of(lambda order: none)))) == []
+    assert loss_places_in(lab_of(lambda order: none).trials) is None
+
+
+def test_the_console_says_where_losses_sit():
+    text = str(result_of(lab_of(of_flows({0, 100, 101, 200}))))
+    assert "Where losses sit: All lost frames are of 4 of 254 flows" in " ".join(text.split())

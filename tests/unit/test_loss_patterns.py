@@ -1,0 +1,293 @@
+"""What lost frames have in common: faults of known cause are named, and of overloaded devices nothing is said."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies
+from lossy_devices import MIX, Lab, both, bursts, every, none, of_flows, overloaded, policer, red, spec, tail_drop
+
+from lossratio.results.loss_patterns import loss_places
+from lossratio.results.loss_tests import chance_of_naming, lossy_set, rotation_test, runs_of
+from lossratio.results.losses import LEVEL
+from lossratio.traffic.agent.core.configuration import SteppingField
+from lossratio.trials import read_counts
+
+LOADS = (50e3, 25e3, 12e3, 30e3, 18e3, 15e3)
+QUEUE = set(np.random.default_rng(5).permutation(254)[:32].tolist())
+
+
+def places_of(frames, device, *, loads=LOADS, duration=0.5, other=none, sample=None):
+    lab = Lab(frames, seed=1, sample=sample)
+    for load in loads:
+        lab.trial(load, duration, device(lab.order) if device.__name__ == "device" else device, other)
+    return loss_places(lab.trials)
+
+
+def at_random(ratio):
+    return lambda numbers, load, random: random.random(len(numbers)) < ratio
+
+
+def of_size(size, ratio=1.0):
+    def device(order):
+        places = len(order.pattern)
+        return lambda numbers, load, random: (
+            (order.pattern[numbers % places] == size) & (random.random(len(numbers)) < ratio)
+        )
+
+    return device
+
+
+def after_start(numbers, load):
+    """When frames are sent, in seconds after the trial's start."""
+    return (numbers - numbers[0]) / load
+
+
+def hashed(queue, queues):
+    """The flows of a queue by the hash of network cards."""
+    lab = Lab(spec(254))
+    lab.trial(1e3, 1.0, lambda numbers, load, random: numbers == numbers[0])
+    hashes = read_counts(lab.trials[0].directions[0].losses.flow_hashes)
+    return {flow for flow, value in enumerate(hashes) if value % queues == queue}
+
+
+PORTS = (
+    SteppingField(offset=30, width=4, first=0xC6120001, count=120),
+    SteppingField(offset=36, width=2, first=53, count=3, values=(443, 53, 8080)),
+)
+AS_ONE_OF_8 = "are of 32 of 254 flows, about as many as one of 8 queues gets"
+FAULTS = {
+    "a queue": (
+        spec(254),
+        of_flows(QUEUE),
+        {},
+        f"All lost frames {AS_ONE_OF_8}; these lose every frame, all others none",
+    ),
+    "a queue, of a sample": (
+        spec(254),
+        of_flows(QUEUE),
+        {"sample": 8000},
+        f"All lost frames (of those examined) {AS_ONE_OF_8}; these lose every frame, all others none",
+    ),
+    "half of a queue": (spec(254), of_flows(QUEUE, 0.5), {}, f"All lost frames {AS_ONE_OF_8}; these lose 49"),
+    "a queue by its hash": (
+        spec(254),
+        of_flows(hashed(3, 8)),
+        {},
+        "flows: queue 3 of 8, by the hash of addresses and ports that network cards use (RSS); these",
+    ),
+    "a flow": (
+        spec(8),
+        of_flows({5}),
+        {},
+        "All lost frames are of 1 of 8 flows; these lose every frame, all others none. That is also one frame in 8",
+    ),
+    "a remainder": (
+        spec(254),
+        of_flows({flow for flow in range(254) if flow % 8 == 3}),
+        {},
+        "flows: every flow whose number is 3 modulo 8; these lose every frame",
+    ),
+    "a port": (
+        spec(fields=PORTS),
+        of_flows({flow for flow in range(120) if flow % 3 == 1}),
+        {},
+        "flows: those with UDP destination port 53; these lose every frame",
+    ),
+    "a size": (
+        spec(254, MIX),
+        of_size(1518),
+        {},
+        "All lost frames are of 1,518 B; these lose every frame, all others none",
+    ),
+    "a part of a size": (spec(254, MIX), of_size(1518, 0.4), {}, "All lost frames are of 1,518 B; these lose 40"),
+    "the beginning": (
+        spec(254),
+        lambda numbers, load, random: numbers - numbers[0] < 170,
+        {},
+        "All lost frames are the first 170 frames of each trial",
+    ),
+    "the first milliseconds": (
+        spec(254),
+        lambda numbers, load, random: after_start(numbers, load) < 5e-3,
+        {},
+        "All lost frames are those of the first 5 ms of each trial",
+    ),
+    "the first frame of flows": (
+        spec(254),
+        lambda numbers, load, random: numbers - numbers[0] < 254,
+        {},
+        "All lost frames are the first frame of each of the 254 flows",
+    ),
+    "a pause": (
+        spec(254),
+        lambda numbers, load, random: abs(after_start(numbers, load) - 0.225) < 0.025,
+        {"loads": (12e3, 20e3, 15e3, 11e3), "duration": 1.0},
+        "All lost frames are of 4 pauses of about 50",
+    ),
+    "pauses": (
+        spec(254),
+        lambda numbers, load, random: (after_start(numbers, load) + 0.33) % 1.0 < 0.05,
+        {"loads": (12e3, 20e3), "duration": 5.0},
+        "All lost frames are of 10 pauses of about 50 to 50.1 ms, each 1 s: no frame came back then",
+    ),
+    "a direction": (
+        spec(254),
+        at_random(0.01),
+        {},
+        "All lost frames are of the direction port0>port1; the other one loses none",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_named(fault):
+    frames, device, options, sentence = FAULTS[fault]
+    found = places_of(frames, device, **options)
+    first = found.patterns[0]
+    assert sentence in first.sentence
+    assert first.chance < LEVEL
+    assert first.explained_ratio > 0.99
+    assert found.without_pattern is None
+
+
+def test_several_patterns_are_named_in_the_order_of_what_they_explain():
+    lab = Lab(spec(254, MIX), seed=1)
+    sizes = of_size(1518)(lab.order)
+    flows = of_flows(QUEUE)(lab.order)
+    for load in LOADS:
+        lab.trial(load, 0.5, both(sizes, flows))
+    found = loss_places(lab.trials)
+    assert [pattern.kind for pattern in found.patterns] == ["flows", "sizes"]
+    assert found.patterns[0].explained_ratio > found.patterns[1].explained_ratio
+    assert [pattern.trials for pattern in found.patterns] == [len(LOADS)] * 2
+
+
+def test_a_fault_is_named_behind_the_overload_of_other_trials():
+    frames = spec(254)
+    queue = of_flows(QUEUE)
+    overload = overloaded(40e3, lambda capacity: policer(capacity, 100.0))
+    lab = Lab(frames, seed=1)
+    device = both(queue(lab.order), overload)
+    for load in LOADS:
+        lab.trial(load, 0.5, device)
+    assert "of 32 of 254 flows" in loss_places(lab.trials).patterns[0].sentence
+
+
+def test_losses_without_a_pattern_are_said_to_have_none():
+    found = places_of(spec(254, MIX), at_random(0.02), other=at_random(0.02))
+    assert found.patterns == ()
+    assert found.sentences == (found.without_pattern,)
+    assert found.without_pattern.endswith("by direction, flow, size, beginning of the trial, pause")
+
+
+def test_of_few_lost_frames_nothing_is_said():
+    found = places_of(spec(254), at_random(1e-4), other=at_random(1e-4))
+    assert found.located_frames > 0
+    assert found.sentences == ()
+
+
+def test_a_device_that_loses_nothing_has_no_places():
+    assert places_of(spec(254), none) is None
+
+
+def test_late_frames_were_not_lost():
+    lab = Lab(spec(8))
+    lab.trial(1e4, 0.5, of_flows({3})(lab.order))
+    late = [trial.model_copy(update={"late_frames": 5}) for trial in lab.trials]
+    assert loss_places(late) is None
+
+
+@pytest.mark.parametrize("flows", [2, 8, 16, 64])
+def test_every_nth_frame_at_one_load_is_no_flow(flows):
+    lab = Lab(spec(flows))
+    for _ in range(6):
+        lab.trial(20e3, 0.512, every(flows))
+    assert "flows" not in [pattern.kind for pattern in loss_places(lab.trials).patterns]
+
+
+def beyond(capacity, batch):
+    """A device that takes a batch, and loses what comes until it can take the next one."""
+
+    def lost(numbers, load, random):
+        excess = max(1, round(batch * (load / capacity - 1.0)))
+        period = round(excess * load / (load - capacity))
+        return every(period, excess)(numbers, load, random)
+
+    return lost
+
+
+OVERLOADED = {
+    "policer": lambda capacity, room, batch: policer(capacity, room),
+    "queue": lambda capacity, room, batch: tail_drop(capacity, room, min(batch, room)),
+    "uneven queue": lambda capacity, room, batch: tail_drop(capacity, room, min(batch, room), 0.5),
+    "random early detection": lambda capacity, room, batch: red(capacity, max(64, room)),
+    "bursts": lambda capacity, room, batch: bursts(0.05, batch),
+    "every nth frame": lambda capacity, room, batch: beyond(capacity, 1),
+    "the end of each batch": lambda capacity, room, batch: beyond(capacity, batch),
+}
+
+
+@pytest.mark.rotated
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(200))
+def test_of_an_overloaded_device_no_pattern_is_said(seed):
+    random = np.random.default_rng(seed)
+    make = OVERLOADED[sorted(OVERLOADED)[seed % len(OVERLOADED)]]
+    flows = int(random.choice([1, 2, 8, 16, 64, 100, 128, 254, 256, 1000]))
+    capacity = float(random.choice([10e3, 12.5e3, 8e3, 9.7e3]))
+    room, batch = int(random.choice([16, 64, 128, 512])), int(random.choice([1, 16, 32, 64, 256]))
+    device = overloaded(capacity, lambda limit: make(limit, room, batch))
+    lab = Lab(spec(flows, MIX if random.random() < 0.4 else ((64, 1),)), seed, random.choice([None, 6000]))
+    loads = capacity * random.choice([4, 3, 2, 1.5, 1.25, 1.1, 1.05, 1.01], size=5, replace=False)
+    devices = [device] * int(random.choice([1, 2]))
+    for load in loads:
+        lab.trial(float(load), 0.4, *devices)
+    found = loss_places(lab.trials)
+    assert found is None or found.patterns == ()
+
+
+@settings(max_examples=100, deadline=None)
+@given(flows=strategies.integers(2, 100), blocks=strategies.integers(2, 20), seed=strategies.integers(0, 1 << 32))
+def test_rotated_blocks_are_as_alike_as_chance_makes_them(flows, blocks, seed):
+    """Of bursts at a random place of each block, the probability is at least what it must be: one in a hundred."""
+    random = np.random.default_rng(seed)
+    burst = np.zeros(flows)
+    burst[: int(random.integers(1, flows + 1))] = 1.0
+    chance = rotation_test([np.roll(burst, int(random.integers(flows))) for _ in range(blocks)])
+    assert 0.0 <= chance <= 1.0
+
+
+def test_the_chance_of_bursts_is_no_smaller_than_it_says():
+    random = np.random.default_rng(2)
+    burst = np.array([1.0] * 20 + [0.0] * 80)
+    chances = [rotation_test([np.roll(burst, int(random.integers(100))) for _ in range(10)]) for _ in range(2000)]
+    for level in (0.5, 0.1, 0.01):
+        assert np.mean(np.array(chances) < level) <= level + 3.0 * math.sqrt(level / 2000)
+
+
+def test_alike_blocks_have_the_chance_of_their_rotations():
+    row = np.array([1.0, 0, 0, 0, 0, 0, 0, 0])
+    assert rotation_test([row] * 20) == pytest.approx(2.0 * 8.0**-10)
+    assert rotation_test([row]) == rotation_test([np.ones(8)] * 20) == rotation_test([]) == 1.0
+
+
+def test_a_set_stands_out_or_is_none():
+    known = np.full(6, 100.0)
+    found = lossy_set([np.array([0.0, 0.9, 0.0, 1.0, 0.0, 0.0])], known)
+    assert found.members.tolist() == [False, True, False, True, False, False]
+    assert (found.least, found.others, found.explained) == (0.9, 0.0, pytest.approx(1.0))
+    assert lossy_set([np.linspace(0.0, 0.5, 6)], known) is None
+    assert lossy_set([np.full(6, 0.5)], known) is None
+
+
+def test_few_flows_have_a_name_by_chance():
+    assert chance_of_naming(8, 1, 1.0) == pytest.approx(1 / 8)
+    assert chance_of_naming(254, 32, 1000.0) < 1e-30
+    assert chance_of_naming(4, 2, 100.0) == 1.0
+
+
+def test_runs_begin_and_end():
+    assert runs_of(np.array([1, 1, 0, 1, 0, 0, 1], dtype=bool)) == [(0, 2), (3, 4), (6, 7)]
