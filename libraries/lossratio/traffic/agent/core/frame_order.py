@@ -45,7 +45,7 @@ class FrameOrder:
 
 def values_of(field: SteppingField) -> NDArray[np.uint64]:
     """All values of a field, in the order in which it takes them."""
-    steps = np.array(field.offsets or range(field.count))
+    steps = np.array(field.offsets) if field.values else np.arange(field.count)
     if field.seed is not None:
         # This generator of numpy gives the same numbers in all of its versions.
         steps = np.random.RandomState(field.seed).permutation(field.count)
