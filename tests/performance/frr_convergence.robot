@@ -11,12 +11,12 @@ Suite Teardown    Tear Down Testbed
 Test Template     Measure Reconfiguration Loss
 
 Test Tags    perftest
-...          ethip4
+...          eth
 ...          ip4fwd
 ...          scale
 ...          ethip4-ip4scale20k-frr-withdraw
 ...          ${FRAME_SIZE}
-...          ${CORES}c
+...          ${CORES}c    # robocop: fmt: off
 
 
 *** Test Cases ***

@@ -9,7 +9,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    ethip4    ip4fwd    base    ethip4-ip4base-frr    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    eth    ip4fwd    base    ethip4-ip4base-frr    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Test Cases ***

@@ -10,7 +10,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    ethip6    ip6fwd    base    ethip6-ip6base-linux    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    eth    ip6fwd    base    ethip6-ip6base-linux    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Test Cases ***

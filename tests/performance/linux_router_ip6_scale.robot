@@ -11,7 +11,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    ethip6    ip6fwd    scale    ethip6-ip6scale20k-linux    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    eth    ip6fwd    scale    ethip6-ip6scale20k-linux    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Test Cases ***

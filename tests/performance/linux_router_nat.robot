@@ -13,7 +13,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 
-Test Tags         perftest    ndrpdr    ethip4    ip4fwd    nat44    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    ndrpdr    eth    ip4fwd    nat44    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Variables ***

@@ -10,7 +10,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    ethip4    ip4fwd    scale    ethip4-ip4scale20k-linux    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    eth    ip4fwd    scale    ethip4-ip4scale20k-linux    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Test Cases ***

@@ -3,10 +3,10 @@ Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP. [Cfg] VPP IPv4 router, 5
 ...               (oacl), without (sl) or with (sf) sessions of 10,000 flows. [Ver] NDR and PDR by RFC 9971, MRR at
 ...               maximum load, critical load by PLRsearch. [Ref] RFC 2544.
 Metadata          Cores    1 2 4
-Metadata          Variant iacl50sl    ethip4 acl50 iacl acl_stateless
-Metadata          Variant iacl50sf    ethip4 acl50 iacl acl_stateful acl_stateful=True
-Metadata          Variant oacl50sl    ethip4 acl50 oacl acl_stateless acl_output=True
-Metadata          Variant oacl50sf    ethip4 acl50 oacl acl_stateful acl_output=True acl_stateful=True
+Metadata          Variant iacl50sl    acl50 iacl acl_stateless
+Metadata          Variant iacl50sf    acl50 iacl acl_stateful acl_stateful=True
+Metadata          Variant oacl50sl    acl50 oacl acl_stateless acl_output=True
+Metadata          Variant oacl50sf    acl50 oacl acl_stateful acl_output=True acl_stateful=True
 
 Resource          lossratio/resources/performance.resource
 
@@ -15,7 +15,8 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ip4fwd    ethip4udp-ip4base-${VARIANT}-10kflows    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    eth    ip4fwd    feature    acl    10k_flows
+...               ethip4udp-ip4base-${VARIANT}-10kflows    ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
 *** Variables ***

@@ -12,7 +12,7 @@ Test Template     Find NDR And PDR
 
 Test Tags    perftest
 ...          vpp
-...          ethip4
+...          eth
 ...          ip4fwd
 ...          base
 ...          drv_af_xdp

@@ -11,14 +11,8 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=2    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags    perftest
-...          vpp
-...          l2xcfwd
-...          lbond
-...          lbond_vpp
-...          eth-l2xcbase-1lbvpplacp
-...          ${FRAME_SIZE}
-...          ${CORES}c
+Test Tags         perftest    vpp    eth    l2xcbase    base    lbond    lbond_vpp    lbond_1l    lbond_mode_lacp
+...               lbond_lb_l34    ${FRAME_SIZE}    ${CORES}c    eth-l2xcbase-1lbvpplacp    # robocop: fmt: off
 
 
 *** Test Cases ***

@@ -15,7 +15,8 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    nat44_deterministic    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    ndrpdr    vpp    eth    ip4fwd    feature    nat44    nat44_deterministic    scale    udp
+...               hosts_${{'${SCALE}'[1:].partition('-')[0]}}    ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
 *** Test Cases ***

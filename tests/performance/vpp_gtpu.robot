@@ -14,7 +14,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=2    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ip4fwd    ethip4${VARIANT}    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    ip4fwd    ip4base    ethip4${VARIANT}    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Variables ***

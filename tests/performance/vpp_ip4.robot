@@ -10,7 +10,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ethip4    ip4fwd    base    ethip4-ip4base    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    eth    ip4fwd    base    ip4base    ethip4-ip4base    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Test Cases ***

@@ -13,7 +13,8 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 
-Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    ndrpdr    vpp    eth    ip4fwd    ip4base    scale
+...               hosts_${SCALE.partition('-')[0].strip('h')}    ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
 *** Variables ***
@@ -23,8 +24,8 @@ ${HANDSHAKE}    74B
 
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${SCALE}-cps-ndrpdr
-    [Tags]    udp_cps    ethip4udp-ip4base-${SCALE}-cps
+    [Tags]    udp    udp_cps    ethip4udp-ip4base-${SCALE}-cps
     frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    stateless=True    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-ip4base-${SCALE}-cps-ndrpdr
-    [Tags]    tcp_cps    ethip4tcp-ip4base-${SCALE}-cps
+    [Tags]    tcp    tcp_cps    ethip4tcp-ip4base-${SCALE}-cps
     frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    stateless=True    goals=${GOALS}

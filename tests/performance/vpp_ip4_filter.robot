@@ -13,7 +13,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ethip4    ip4fwd    ethip4-ip4base-${VARIANT}base    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    eth    ip4fwd    ethip4-ip4base-${VARIANT}base    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Variables ***

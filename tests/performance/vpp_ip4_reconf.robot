@@ -10,7 +10,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Measure Reconfiguration Loss
 
-Test Tags         perftest    ethip4    ip4fwd    base    vpp    ethip4-ip4base-add10k    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    eth    ip4fwd    base    vpp    ethip4-ip4base-add10k    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Test Cases ***

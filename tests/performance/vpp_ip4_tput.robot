@@ -13,15 +13,16 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 
-Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    ndrpdr    vpp    eth    ip4fwd    ip4base    scale
+...               hosts_${SCALE.partition('-')[0].strip('h')}    ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${SCALE}-tput-ndrpdr
-    [Tags]    udp_tput    ethip4udp-ip4base-${SCALE}-tput
+    [Tags]    udp    udp_tput    ethip4udp-ip4base-${SCALE}-tput
     frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
     ...    established=True    data_frames=4    stateless=True
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-ip4base-${SCALE}-tput-ndrpdr
-    [Tags]    tcp_tput    ethip4tcp-ip4base-${SCALE}-tput
+    [Tags]    tcp    tcp_tput    ethip4tcp-ip4base-${SCALE}-tput
     frame_size=${FRAME_SIZE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
     ...    established=True    data_frames=5    closing=fin    stateless=True

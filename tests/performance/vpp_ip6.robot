@@ -11,7 +11,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ethip6    ip6fwd    base    ethip6-ip6base    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    eth    ip6fwd    base    ip6base    ethip6-ip6base    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Test Cases ***

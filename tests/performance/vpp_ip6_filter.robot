@@ -14,7 +14,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ethip6    ip6fwd    ethip6-ip6base-${VARIANT}base    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    eth    ip6fwd    ethip6-ip6base-${VARIANT}base    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Variables ***

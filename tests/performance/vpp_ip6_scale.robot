@@ -4,12 +4,12 @@ Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv6. [Cfg] VPP IPv6 router with r
 ...               load, critical load by PLRsearch. [Ref] RFC 2544, RFC 5180.
 Metadata          Frame Sizes    78B 128B 256B 512B 1024B 1280B 1518B IMIX
 Metadata          Cores    1 2 4
-Metadata          Variant 20k    scale routes=20000
-Metadata          Variant 20k-rnd    scale routes=20000
-Metadata          Variant 200k    scale routes=200000
-Metadata          Variant 200k-rnd    scale routes=200000
-Metadata          Variant 2m    scale routes=2000000
-Metadata          Variant 2m-rnd    scale routes=2000000
+Metadata          Variant 20k    scale fib_20k routes=20000
+Metadata          Variant 20k-rnd    scale fib_20k ip6_rnd routes=20000
+Metadata          Variant 200k    scale fib_200k routes=200000
+Metadata          Variant 200k-rnd    scale fib_200k ip6_rnd routes=200000
+Metadata          Variant 2m    scale fib_2m routes=2000000
+Metadata          Variant 2m-rnd    scale fib_2m ip6_rnd routes=2000000
 
 Resource          lossratio/resources/performance.resource
 
@@ -18,7 +18,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ethip6    ip6fwd    ethip6-ip6scale${VARIANT}    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    eth    ip6fwd    ethip6-ip6scale${VARIANT}    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Variables ***

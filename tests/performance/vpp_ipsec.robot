@@ -2,7 +2,9 @@
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs ESP. [Cfg] IPsec tunnels to interfaces.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 4303.
 Metadata          Tunnels    4 1 40 1000 10000
-Metadata          Algorithms    aes256gcm aes128gcm aes128cbc-hmac512sha
+Metadata          Algorithms aes256gcm    aes aes_256_gcm
+Metadata          Algorithms aes128gcm    aes aes_128_gcm
+Metadata          Algorithms aes128cbc-hmac512sha    aes aes_128_cbc hmac hmac_sha_512
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

@@ -1,8 +1,13 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs ESP. [Cfg] IPsec, one worker forwards.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 4303.
-Metadata          Tunnels    1 2 4 8
-Metadata          Algorithms    aes256gcm aes128gcm aes128cbc-hmac512sha
+Metadata          Algorithms aes256gcm    aes aes_256_gcm
+Metadata          Algorithms aes128gcm    aes aes_128_gcm
+Metadata          Algorithms aes128cbc-hmac512sha    aes aes_128_cbc hmac hmac_sha_512
+Metadata          Tunnels 1    base
+Metadata          Tunnels 2    scale
+Metadata          Tunnels 4    scale
+Metadata          Tunnels 8    scale
 Metadata          Cores    2 3 4
 
 Resource          lossratio/resources/performance.resource
@@ -13,7 +18,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=2    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ip4fwd    scale    ipsec    ipsecsw    ipsecint    tnl_${TUNNELS}
+Test Tags         perftest    vpp    ip4fwd    ipsec    ipsecsw    ipsecint    tnl_${TUNNELS}    async    scheduler
 ...               ${FRAME_SIZE}    ${CORES}c    ethip4ipsec${TUNNELS}tnlswasync-scheduler-ip4base-int-${ALGORITHMS}    # robocop: fmt: off
 
 

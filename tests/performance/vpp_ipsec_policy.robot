@@ -3,6 +3,7 @@ Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs ESP. [
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 4301.
 Metadata          Tunnels    4 1000 10000
 Metadata          Lookup    policy policy-flow-cache policy-fastpath
+Metadata          Lookup policy-flow-cache    spd_flow_cache
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource
@@ -13,8 +14,8 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=2    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ip4fwd    scale    ipsec    ipsecsw    ipsectun    tnl_${TUNNELS}
-...               ${FRAME_SIZE}    ${CORES}c    ethip4ipsec${TUNNELS}tnlsw-ip4base-${LOOKUP}-aes256gcm    # robocop: fmt: off
+Test Tags         perftest    vpp    ip4fwd    scale    ipsec    ipsecsw    ipsectun    aes    aes_256_gcm
+...               tnl_${TUNNELS}    ${FRAME_SIZE}    ${CORES}c    ethip4ipsec${TUNNELS}tnlsw-ip4base-${LOOKUP}-aes256gcm    # robocop: fmt: off
 
 
 *** Variables ***

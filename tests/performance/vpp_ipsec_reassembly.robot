@@ -2,7 +2,8 @@
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs ESP. [Cfg] IPsec, packets of 1043 B at most.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 4303.
 Metadata          Tunnels    1 1000
-Metadata          Algorithms    aes256gcm aes128cbc-hmac512sha
+Metadata          Algorithms aes256gcm    aes aes_256_gcm
+Metadata          Algorithms aes128cbc-hmac512sha    aes aes_128_cbc hmac hmac_sha_512
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource
@@ -13,7 +14,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=2    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ip4fwd    scale    ipsec    ipsecsw    ipsecint    tnl_${TUNNELS}
+Test Tags         perftest    vpp    ip4fwd    scale    ipsec    ipsecsw    ipsecint    tnl_${TUNNELS}    reassembly
 ...               ${FRAME_SIZE}    ${CORES}c    ethip4ipsec${TUNNELS}tnlsw-ip4base-int-${ALGORITHMS}-reassembly    # robocop: fmt: off
 
 

@@ -2,7 +2,7 @@
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs UDP-ESP. [Cfg] IPsec tunnels in UDP.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 3948.
 Metadata          Tunnels    10000
-Metadata          Algorithms    aes256gcm
+Metadata          Algorithms aes256gcm    aes aes_256_gcm
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource
@@ -14,7 +14,7 @@ Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
 Test Tags         perftest    vpp    ip4fwd    scale    ipsec    ipsecsw    ipsecint    tnl_${TUNNELS}
-...               ${FRAME_SIZE}    ${CORES}c    ethip4ipsec${TUNNELS}tnlsw-udp-ip4base-int-${ALGORITHMS}    # robocop: fmt: off
+...               udp_encap    ${FRAME_SIZE}    ${CORES}c    ethip4ipsec${TUNNELS}tnlsw-udp-ip4base-int-${ALGORITHMS}    # robocop: fmt: off
 
 
 *** Variables ***

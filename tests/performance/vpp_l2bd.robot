@@ -10,7 +10,8 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    eth    l2bdmaclrn    base    eth-l2bdbasemaclrn    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    eth    l2bdmaclrn    base    l2bdbase    eth-l2bdbasemaclrn
+...               ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
 *** Test Cases ***

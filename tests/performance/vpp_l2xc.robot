@@ -10,7 +10,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    eth    l2xcfwd    base    eth-l2xcbase    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    eth    l2xcfwd    base    l2xcbase    eth-l2xcbase    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Test Cases ***

@@ -13,8 +13,8 @@ Test Template     Find NDR And PDR
 
 Test Tags    perftest
 ...          vpp
-...          ethip4
 ...          ip4fwd
+...          feature
 ...          police_mark
 ...          ethip4-ip4base-ipolicemarkbase
 ...          ${FRAME_SIZE}

@@ -10,7 +10,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ethip4    ip4fwd    base    memif
+Test Tags         perftest    vpp    eth    ip4fwd    base    memif
 ...               ${FRAME_SIZE}    ${CORES}c    ethip4-ip4base-eth-2memif-1dcr    # robocop: fmt: off
 
 

@@ -15,7 +15,8 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 
-Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    nat44    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    ndrpdr    vpp    eth    ip4fwd    feature    nat44_endpoint_dependent    scale    nat44
+...               hosts_${SCALE.partition('-')[0].strip('h')}    ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
 *** Variables ***
@@ -25,12 +26,12 @@ ${HANDSHAKE}    74B
 
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-cps-ndrpdr
-    [Tags]    udp_cps    ethip4udp-nat44ed-${SCALE}-cps
+    [Tags]    udp    udp_cps    ethip4udp-nat44ed-${SCALE}-cps
     frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-nat44ed-${SCALE}-cps-ndrpdr
-    [Tags]    tcp_cps    ethip4tcp-nat44ed-${SCALE}-cps
+    [Tags]    tcp    tcp_cps    ethip4tcp-nat44ed-${SCALE}-cps
     frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-udir-ndrpdr
-    [Tags]    udp_udir    ethip4udp-nat44ed-${SCALE}-udir
+    [Tags]    udp    udp_udir    ethip4udp-nat44ed-${SCALE}-udir
     [Template]    Find NDR And PDR
     ${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}

@@ -13,7 +13,7 @@ Test Template     Find NDR And PDR
 
 Test Tags    perftest
 ...          vpp
-...          ethip4
+...          eth
 ...          ip4fwd
 ...          policer
 ...          ethip4-ip4base-ipolicedrop

@@ -15,7 +15,8 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 
-Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    sfdp    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    ndrpdr    vpp    eth    ip4fwd    ip4base    scale    sfdp
+...               hosts_${SESSIONS.split('-')[1].strip('h')}    ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
 *** Variables ***
@@ -25,8 +26,8 @@ ${HANDSHAKE}    74B
 
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-sfdp-${SESSIONS}-cps-ndrpdr
-    [Tags]    udp_cps    ethip4udp-sfdp-${SESSIONS}-cps
+    [Tags]    udp    udp_cps    ethip4udp-sfdp-${SESSIONS}-cps
     frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SESSIONS.split('-')[1]}-p63    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-sfdp-${SESSIONS}-cps-ndrpdr
-    [Tags]    tcp_cps    ethip4tcp-sfdp-${SESSIONS}-cps
+    [Tags]    tcp    tcp_cps    ethip4tcp-sfdp-${SESSIONS}-cps
     frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SESSIONS.split('-')[1]}-p63    goals=${GOALS}

@@ -16,11 +16,12 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 
-Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    sfdp    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    ndrpdr    vpp    eth    ip4fwd    ip4base    scale    sfdp
+...               hosts_${SESSIONS.split('-')[1].strip('h')}    ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-sfdp-${SESSIONS}-tput-ndrpdr
-    [Tags]    udp_tput    ethip4udp-sfdp-${SESSIONS}-tput
+    [Tags]    udp    udp_tput    ethip4udp-sfdp-${SESSIONS}-tput
     frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SESSIONS.split('-')[1]}-p63    goals=${GOALS}
     ...    established=True    data_frames=4

@@ -14,11 +14,12 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 
-Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    sfdp    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    ndrpdr    vpp    eth    ip4fwd    ip4base    scale    sfdp
+...               hosts_${SCALE.partition('-')[0].strip('h')}    ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-sfdp-ip4-${SCALE}-tput-ndrpdr
-    [Tags]    tcp_tput    ethip4tcp-sfdp-ip4-${SCALE}-tput
+    [Tags]    tcp    tcp_tput    ethip4tcp-sfdp-ip4-${SCALE}-tput
     frame_size=${FRAME_SIZE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
     ...    established=True    data_frames=5    closing=fin

@@ -17,7 +17,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=2    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ip6fwd    ${VARIANT}    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    eth    ip6fwd    ${VARIANT}    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Variables ***

@@ -10,7 +10,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    eth    l2xcfwd    base    vhost
+Test Tags         perftest    vpp    eth    l2xcfwd    base    vhost    vhost_1024    nf_testpmd
 ...               ${FRAME_SIZE}    ${CORES}c    eth-l2xcbase-eth-2vhostvr1024-1vm    # robocop: fmt: off
 
 

@@ -11,7 +11,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=2    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ip4fwd    scale    wireguard    tnl_${TUNNELS}
+Test Tags         perftest    vpp    ip4fwd    wireguard    tnl_${TUNNELS}
 ...               ${FRAME_SIZE}    ${CORES}c    ethip4udpwireguard${TUNNELS}tnlsw-ip4base    # robocop: fmt: off
 
 

@@ -60,7 +60,8 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
     suite is made more than once, each is a suite of its own within it.
 
     Metadata such as ``Variant 20k`` lists tags and arguments of the set-up: the suite is made for each such name
-    (``${VARIANT}``), with these in place of the set-up's own, e.g. ``scale routes=20000``. On a path without DUTs
+    (``${VARIANT}``), with these in place of the set-up's own, e.g. ``scale routes=20000``. ``Algorithms none`` does the
+    same for a value of ``Algorithms``. On a path without DUTs
     (``duts=0``) suites become their twins: the TG alone, with ``-tg`` in their names and the tag ``trex``, as in CSIT.
 
     Variables are replaced as Robot Framework itself does, in names, tags and the arguments of the suite's set-up, so a
@@ -265,22 +266,28 @@ def _variants(suite: TestSuite) -> list[dict[str, str]]:
 
     They are the suite's metadata whose names are variables in names of its tests, and its variants.
     """
-    lists = {
-        variable: _listed_by(suite, str(name))
-        for name in suite.metadata
-        if (variable := f"${{{str(name).upper()}}}") != _CORES
-        and any(_depends_on(test.name, variable) for test in suite.tests)
-    }
-    named = [str(name).partition(" ") for name in suite.metadata]
-    if variants := tuple(variant for word, _, variant in named if word == "Variant"):
-        lists[_VARIANT] = variants
+    lists: dict[str, dict[str, None]] = {}
+    for name in map(str, suite.metadata):
+        word, _, value = name.partition(" ")
+        variable = f"${{{word.upper()}}}"
+        if variable == _VARIANT or _is_in_names(suite, variable):
+            values = (value,) if value else _listed_by(suite, name)
+            lists.setdefault(variable, {}).update(dict.fromkeys(values))
+
     return [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
 
 
+def _is_in_names(suite: TestSuite, variable: str) -> bool:
+    return variable != _CORES and any(_depends_on(test.name, variable) for test in suite.tests)
+
+
 def _words(suite: TestSuite, values: Mapping[str, str]) -> tuple[str, ...]:
-    if _VARIANT in values:
-        return _listed_by(suite, f"Variant {values[_VARIANT]}")
-    return ()
+    """Tags and arguments that the metadata of a variant or of another value lists."""
+    return tuple(
+        word
+        for variable, value in values.items()
+        for word in _listed_by(suite, f"{variable[2:-1]} {value}")
+    )
 
 
 def _place(

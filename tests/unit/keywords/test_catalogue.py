@@ -110,6 +110,19 @@ def test_a_variant_has_tags_and_arguments_of_its_own():
     assert ({"small"} <= set(few.tests[0].tags), "scale" in many.tests[0].tags) == (True, True)
 
 
+def test_a_value_of_another_list_has_tags_of_its_own_too():
+    lists = (
+        "Metadata    Tunnels    1 40\nMetadata    Tunnels 40    scale\nMetadata    Tunnels 60\nMetadata          Frame"
+    )
+    text = SUITE.replace("Metadata          Frame", lists).replace("-eth-l2bdbase-mrr", "-ipsec${TUNNELS}-mrr")
+    suites = {suite.name: suite for suite in expanded(Catalogue(), text).suites}
+    assert {name: "scale" in suite.tests[0].tags for name, suite in suites.items()} == {
+        "1": False,
+        "40": True,
+        "60": False,
+    }
+
+
 def test_without_a_dut_a_suite_is_its_twin():
     text = SUITE.replace("Test Tags         mrr", "Test Tags         mrr    linux_bridge    eth-l2bdbase")
     suite = expanded(Catalogue(str(ROOT / "topologies" / "local-cable.yaml")), text)
