@@ -85,6 +85,7 @@ setup(
         "lossratio.measurements.latency": ["*.jinja"],
         "lossratio.measurements.rfc2544": ["*.jinja"],
         "lossratio.measurements.throughput": ["*.jinja"],
+        "lossratio.runs": ["*.yaml"],
         "lossratio.traffic.agent.afpacket": ["*.c", "*.o"],
         "lossratio.traffic.agent.xdp": ["*.c", "*.h", "*.o"],
     },

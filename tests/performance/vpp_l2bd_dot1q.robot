@@ -2,6 +2,7 @@
 Documentation     [Top] TG-DUTs-TG. [Enc] Dot1q-IPv4. [Cfg] VPP with a bridge domain of VLAN interfaces that take tags
 ...               off and write them. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch.
 ...               [Ref] RFC 2544, IEEE 802.1Q.
+Metadata          Differs From CSIT    frames, VLAN
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

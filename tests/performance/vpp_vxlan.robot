@@ -2,6 +2,7 @@
 Documentation     [Top] TG-DUT1-TG. [Enc] Eth-IPv4-VXLAN-Eth-IPv4. [Cfg] VPP with a bridge domain or a cross-connect
 ...               between two VXLAN tunnels. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by
 ...               PLRsearch. [Ref] RFC 2544, RFC 7348.
+Metadata          Differs From CSIT    nodes, frames, frame size, vxlan
 Metadata          Frame Sizes    114B 128B 256B 512B 1024B 1280B 1518B IMIX
 Metadata          Cores    1 2 4
 Metadata          Variant l2bdbasemaclrn    l2bdmaclrn

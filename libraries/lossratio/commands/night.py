@@ -103,23 +103,24 @@ def csit_coverage_command(
         "Only jobs with this name; * stands for any characters.", "--job", default="*"
     ),
     ids: bool = option(
-        "Print the id of each of CSIT's tests, with + if our suites have it and - if not."
+        "Print the id of each of CSIT's tests, with = where ours is the same, ~ where it differs, ? where only the name is"
+        " the same, and - where it is not here."
     ),
 ) -> None:
-    """Show which tests of FD.io CSIT's jobs in DIRECTORY are in our suites.
+    """Compare the tests of FD.io CSIT's jobs with our suites.
 
-    DIRECTORY is resources/job_specifications of CSIT's repository. The suites are those that come with lossratio, if
-    none are named.
+    DIRECTORY is a clone of CSIT's repository. The suites are those that come with lossratio, if none are named.
     """
-    from lossratio.runs import csit_coverage, describe_coverage
+    from lossratio.runs import CoverageVerdict, csit_coverage, describe_coverage
 
     coverage = csit_coverage(directory, suites or tuple(map(SUITES.path, SUITES.names())), jobs)
     if not ids:
         click.echo(describe_coverage(coverage))
         return
+    signs = dict(zip(CoverageVerdict, "=~?-", strict=True))
     for job, tests in coverage.jobs.items():
-        for test in tests:
-            click.echo(f"{'+' if coverage.has(test) else '-'} {job} {test.id}")
+        for test, judged in tests.items():
+            click.echo(f"{signs[judged.verdict]} {job} {test.id}")
 
 
 @command()

@@ -1,6 +1,11 @@
 """Runs of Robot Framework: the night's job and plan, the reserved run, verdicts, resume."""
 
-from lossratio.runs.csit_jobs import Coverage, csit_coverage, describe_coverage
+from lossratio.runs.csit_comparison import (
+    Coverage,
+    CoverageVerdict,
+    csit_coverage,
+    describe_coverage,
+)
 from lossratio.runs.job import Testbed, load_job, matrix
 from lossratio.runs.plan import History, describe_plan, plan_job, plan_suites, write_argument_files
 from lossratio.runs.robot_run import Limits, RunRequest

@@ -1,11 +1,10 @@
-"""FD.io CSIT's job files, expanded to the tests of each job, and which of these tests are in our suites.
+"""FD.io CSIT's job files, expanded to the tests of each job.
 
 CSIT describes its jobs in a directory of YAML files: jobs name test sets, test sets name test groups, and each may set
 frame sizes, cores, NICs and drivers. The innermost setting counts.
 """
 
-import re
-from collections import ChainMap, Counter
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,13 +16,11 @@ from pydantic import Field
 
 from lossratio.errors import JobError
 from lossratio.records import ForeignPart
-from lossratio.runs.job import unexpanded_tests
 from lossratio.shipped import names_near
 from lossratio.yaml_file import load_yaml_file
 
 _UNNAMED_DRIVERS = frozenset({"vfio-pci", "oct-vfio-pci", "tap", "vhost", "-"})
 _DRIVER_NAMES = {"rdma-core": "rdma", "mlx5_core": "mlx5"}
-_OUR_NAME = re.compile(r"\$\{FRAME_SIZE\}-(?:\$\{CORES\}c)?-(?P<name>.+)")
 
 _FrameSizes = tuple[int | str | dict[int | str, tuple[int, ...]], ...]
 _Infrastructure = dict[str, tuple[str, ...]]
@@ -86,28 +83,14 @@ class CsitTest:
         return f"{self.nic}-{driver}{self.suite}-{self.test_type}.{size}-{cores}-{name}"
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """The tests of CSIT's jobs, and which suites are ours."""
-
-    jobs: Mapping[str, tuple[CsitTest, ...]]
-    """The tests by name of the job."""
-    ours: frozenset[tuple[str, str]]
-    """A tag and a test's name without frame size and cores, for every test of our suites."""
-
-    def has(self, test: CsitTest) -> bool:
-        """Whether our suites have a test."""
-        return (test.dut, f"{test.suite}-{test.test_type}") in self.ours
-
-    def covered(self, tests: Sequence[CsitTest]) -> int:
-        """How many of some tests our suites have."""
-        return sum(map(self.has, tests))
-
-
-def csit_coverage(specifications: Path, suites: tuple[Path, ...], pattern: str) -> Coverage:
-    """Expands CSIT's jobs, and looks for each of their tests in our suites.
+def csit_jobs(specifications: Path, pattern: str) -> dict[str, tuple[CsitTest, ...]]:
+    """Expands CSIT's jobs: the tests by name of the job.
 
     Jobs without a test set run what somebody asks for; they are left out.
+
+    Args:
+        specifications: The directory with CSIT's job files.
+        pattern: Only jobs of this name; ``*`` stands for any characters.
 
     Raises:
         JobError: If files are no job files of CSIT, or name a test set or group that does not exist; if no job matches.
@@ -135,30 +118,7 @@ def csit_coverage(specifications: Path, suites: tuple[Path, ...], pattern: str) 
     }
     if not jobs:
         raise JobError(f"No job is called {pattern}. There are {names_near(pattern, named)}")
-    return Coverage(jobs, frozenset(_our_tests(suites)))
-
-
-def describe_coverage(coverage: Coverage) -> str:
-    """A table of jobs, and a table of the suites that are not ours, both with numbers of tests."""
-    everything = [test for tests in coverage.jobs.values() for test in tests]
-    width = max(map(len, coverage.jobs))
-    lines = [f"{'Job':{width}}  Tests   Ours"]
-
-    for name, tests in {**coverage.jobs, "All": everything}.items():
-        ours = coverage.covered(tests)
-        lines.append(f"{name:{width}}  {len(tests):5}  {ours:5}  {ours / len(tests):6.1%}")
-
-    missing = Counter(
-        f"{test.dut} {test.suite}-{test.test_type}" for test in everything if not coverage.has(test)
-    )
-    if missing:
-        lines += ["", "Tests  Suite that is not ours"]
-        lines += [
-            f"{count:5}  {name}"
-            for name, count in sorted(missing.items(), key=lambda item: (-item[1], item[0]))
-        ]
-
-    return "\n".join(lines)
+    return jobs
 
 
 def _named(template: str, job: _Job) -> Iterator[tuple[str, tuple[_Job, str]]]:
@@ -216,11 +176,3 @@ def _innermost(job: str, group: str, field: str, levels: Sequence[_Parameters]) 
     raise JobError(
         f"{job}: test group {group} has no {_Parameters.model_fields[field].alias}, nor has its set or job."
     )
-
-
-def _our_tests(suites: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
-    for test in unexpanded_tests(suites):
-        if match := _OUR_NAME.fullmatch(test.name):
-            yield from ((str(tag), match["name"]) for tag in test.tags)
-            # Each suite has a twin without DUTs: see `lossratio.keywords.Catalogue`.
-            yield "trex", "-tg-".join(match["name"].rsplit("-", 1))

@@ -350,10 +350,14 @@ def suite_tests(
     return tuple(root.all_tests)
 
 
-def unexpanded_tests(suites: tuple[Path, ...]) -> tuple[TestCase, ...]:
-    """The tests of all variants of suites: one for all frame sizes, cores and testbeds."""
+def expanded_tests(suites: tuple[Path, ...]) -> tuple[TestCase, ...]:
+    """The tests of suites in all frame sizes, with all numbers of cores, for no testbed.
+
+    Raises:
+        JobError: If Robot Framework cannot read a suite.
+    """
     root = _built(suites)
-    root.visit(SuiteExpander(frame_sizes="${FRAME_SIZE}", cores="${CORES}"))
+    root.visit(SuiteExpander())
     return tuple(root.all_tests)
 
 

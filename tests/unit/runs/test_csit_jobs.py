@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
+from robot.api import TestSuite as Suite
 
 from lossratio.commands.night import csit_coverage_command
 from lossratio.errors import JobError
-from lossratio.runs import csit_coverage
+from lossratio.runs import CoverageVerdict, csit_coverage, csit_suites
 from lossratio.shipped import SUITES
 
 JOBS = """
@@ -57,11 +60,73 @@ test-sets:
 WEEKLY = "csit-vpp-perf-ndrpdr-weekly-master-2n-one"
 
 
+SUITE = """*** Settings ***
+| Force Tags | 2_NODE_SINGLE_LINK_TOPO | PERFTEST | NDRPDR | NIC_Intel-X710 | {tags}
+| ... | {name}
+
+*** Variables ***
+| ${{nic_pfs}}= | 2
+| ${{n_routes}}= | ${{254}}
+| ${{traffic_profile}}= | trex-stl-{profile}
+
+*** Keywords ***
+| Local Template
+| | Given Set Max Rate And Jumbo
+| | And {keyword}
+| | Then Find NDR and PDR intervals using optimized search
+
+*** Test Cases ***
+| 64B-1c-{name}-ndrpdr
+| | frame_size=${{64}} | phy_cores=${{1}}
+"""
+BRIDGE = {
+    "name": "eth-l2bdbasemaclrn",
+    "tags": "BASE | ETH | L2BDMACLRN | L2BDBASE",
+    "profile": "ethip4-ip4src${n_routes}",
+    "keyword": "Initialize L2 bridge domain",
+}
+ROUTER = {
+    "name": "ethip6-ip6base",
+    "tags": "BASE | ETH | IP6FWD | IP6BASE",
+    "profile": "ethip6-ip6src253",
+    "keyword": "Initialize IPv6 Forwarding | count=${n_routes}",
+}
+
+
 @pytest.fixture
 def specifications(tmp_path: Path) -> Path:
+    files = tmp_path / "resources" / "job_specifications"
+    files.mkdir(parents=True)
     for name, text in {"jobs": JOBS, "test_groups": GROUPS, "ts_2n-one": TESTBED}.items():
-        (tmp_path / f"{name}.yaml").write_text(text)
-    return tmp_path
+        (files / f"{name}.yaml").write_text(text)
+    return files
+
+
+@pytest.fixture
+def clone(specifications: Path) -> Path:
+    root = specifications.parents[1]
+    for suite in (BRIDGE, ROUTER):
+        write_suite(root, **suite)
+    return root
+
+
+def write_suite(root: Path, *, prefix: str = "2n1l-", **words: str) -> None:
+    path = root / "tests" / "vpp" / "perf" / f"{prefix}10ge2p1x710-{words['name']}-ndrpdr.robot"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(SUITE.format(**words))
+
+
+def verdicts(coverage) -> dict[str, CoverageVerdict]:
+    (tests,) = coverage.jobs.values()
+    return {f"{test.suite}.{test.frame_size}-{test.cores}": judged.verdict for test, judged in tests.items()}
+
+
+def differences(clone: Path, suite: str) -> dict[str, tuple[str, str]]:
+    (tests,) = _covered(clone, WEEKLY).jobs.values()
+    (found,) = {
+        tuple(judged.differences.items()) for test, judged in tests.items() if test.suite == suite and test.cores == "1"
+    }
+    return dict(found)
 
 
 def _covered(specifications: Path, pattern: str = "*", suites: tuple[str, ...] = ("vpp_l2bd", "vpp_ip6")):
@@ -88,10 +153,83 @@ def test_the_innermost_sizes_cores_and_cards_count(specifications):
 
 def test_a_suite_is_ours_with_its_type_of_test_and_its_kind_of_dut(specifications):
     coverage = _covered(specifications)
-    ours = {(test.suite, test.test_type) for tests in coverage.jobs.values() for test in tests if coverage.has(test)}
+    ours = {
+        (test.suite, test.test_type)
+        for tests in coverage.jobs.values()
+        for test, judged in tests.items()
+        if judged.verdict is not CoverageVerdict.MISSING
+    }
     assert ours == {("eth-l2bdbasemaclrn", "ndrpdr"), ("eth-l2bdbasemaclrn", "soak"), ("ethip6-ip6base", "ndrpdr")}
     bridge = _covered(specifications, suites=("linux_bridge",))
-    assert not any(bridge.covered(tests) for tests in bridge.jobs.values())
+    assert {judged.verdict for tests in bridge.jobs.values() for judged in tests.values()} == {CoverageVerdict.MISSING}
+
+
+def test_a_test_with_the_same_frames_setup_and_tags_is_the_same(clone):
+    same = {name for name, verdict in verdicts(_covered(clone, WEEKLY)).items() if verdict is CoverageVerdict.SAME}
+    assert same == {
+        *(f"eth-l2bdbasemaclrn.64-{cores}" for cores in (1, 2, 4)),
+        *(f"ethip6-ip6base.78-{cores}" for cores in (1, 2, 4)),
+        *(f"ethip6-ip6base.1518-{cores}" for cores in (1, 2)),
+    }
+
+
+def test_a_number_of_cores_that_no_suite_has_is_a_difference(clone):
+    coverage = _covered(clone, WEEKLY)
+    (tests,) = coverage.jobs.values()
+    (judged,) = (judged for test, judged in tests.items() if test.cores == "8")
+    assert (judged.verdict, judged.differences) == (CoverageVerdict.NAME_ONLY, {"cores": ("8", "no")})
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        ({"keyword": "Initialize L2 cross connect"}, {"forwarding": ("l2xc", "l2bd")}),
+        (
+            {"keyword": BRIDGE["keyword"] + "\n| | And Drop every second frame"},
+            {"keyword Drop every second frame": ("unknown", "no")},
+        ),
+        ({"profile": "ethip4-ip4src7"}, {"frames": ("trex-stl-ethip4-ip4src7", "ethip4-ip4base")}),
+        ({"tags": "BASE | ETH | L2BDMACLRN | L2BDBASE | DOCKER"}, {"tags": ("docker", "no")}),
+    ],
+)
+def test_what_differs_is_named_with_both_values(clone, change, difference):
+    write_suite(clone, **{**BRIDGE, **change})
+    assert differences(clone, "eth-l2bdbasemaclrn") == difference
+
+
+def test_a_difference_that_a_suite_declares_is_no_name_only(clone):
+    name = "dot1q-l2bdbasemaclrn"
+    groups = clone / "resources" / "job_specifications" / "test_groups.yaml"
+    groups.write_text(groups.read_text().replace("eth-nobody-has-this", name))
+    tagged = {"keyword": "Initialize L2 bridge domain\n| | And Initialize layer dot1q", "profile": "two-vlans"}
+    write_suite(clone, **{**BRIDGE, **tagged, "name": name, "tags": "DOT1Q | BASE"})
+    coverage = _covered(clone, WEEKLY, ("vpp_l2bd_dot1q",))
+    (tests,) = coverage.jobs.values()
+    judged = [judged for test, judged in tests.items() if test.suite == name]
+    assert {one.verdict for one in judged} == {CoverageVerdict.DIFFERS}
+    assert {frozenset(one.differences) for one in judged} == {frozenset({"frames", "VLAN"})}
+
+
+def test_a_suite_for_one_device_differs_from_one_for_two(clone):
+    three = clone / "resources" / "job_specifications"
+    for path in three.glob("*.yaml"):
+        path.write_text(path.read_text().replace("2n-one", "3n-one"))
+    write_suite(clone, prefix="", **BRIDGE)
+    coverage = csit_coverage(clone, (SUITES.path("vpp_l2bd"),), WEEKLY.replace("2n", "3n"))
+    assert CoverageVerdict.SAME in verdicts(coverage).values()
+
+
+def test_every_declared_difference_is_about_something(tmp_path):
+    # What a suite declares is an aspect that the table of set-ups, or the comparison itself, can name.
+    words = yaml.safe_load((Path(csit_suites.__file__).parent / "csit_setups.yaml").read_text())
+    aspects = {aspect for table in ("keywords", "options") for said in words[table].values() for aspect in said}
+    declared = {
+        part.strip()
+        for name in SUITES.names()
+        for part in Suite.from_file_system(SUITES.path(name)).metadata.get("Differs From CSIT", "").split(",")
+    }
+    assert declared - {""} <= {*aspects, "frames", "ports", "nodes", "frame size", "cores"}
+    assert {"neighbour", "rules", "VLAN"} <= declared
 
 
 def test_a_later_group_replaces_what_an_earlier_one_said_of_a_suite_on_a_driver(specifications):
@@ -125,14 +263,24 @@ def test_a_pattern_without_a_job_is_an_error_with_the_jobs_there_are(specificati
 
 
 @pytest.mark.long
-def test_the_command_prints_jobs_and_missing_suites_or_the_ids_of_the_tests(specifications):
-    result = CliRunner().invoke(csit_coverage_command, [str(specifications), "--job", WEEKLY])
+def test_the_command_prints_jobs_and_what_differs_or_the_ids_of_the_tests(clone):
+    result = CliRunner().invoke(csit_coverage_command, [str(clone), "--job", WEEKLY])
     assert result.exit_code == 0, result.output
-    assert result.output.splitlines()[1].split() == [WEEKLY, "18", "12", "66.7%"]
-    assert result.output.splitlines()[-1].split() == ["6", "vpp", "eth-nobody-has-this-ndrpdr"]
-    lines = (
-        CliRunner().invoke(csit_coverage_command, [str(specifications), "--job", WEEKLY, "--ids"]).output.splitlines()
-    )
-    assert len(lines) == 18
-    assert sum(line.startswith("+") for line in lines) == 12
-    assert f"- {WEEKLY} 100ge2p1e810cq-eth-nobody-has-this-ndrpdr.64b-1c-eth-nobody-has-this-ndrpdr" in lines
+    lines = result.output.splitlines()
+    assert lines[0].split() == ["Job", "Tests", "same", "differs", "name", "only", "not", "here"]
+    assert lines[1].split() == [WEEKLY, "18", "11", "0", "1", "6"]
+    assert lines[3] == "The same test: 11 of 18, 61.1%."
+    assert [line.split(maxsplit=1) for line in lines[-2:]] == [
+        ["6", "eth-nobody-has-this-ndrpdr: not here"],
+        ["1", "ethip6-ip6base-ndrpdr: cores: 8 / no"],
+    ]
+    ids = CliRunner().invoke(csit_coverage_command, [str(clone), "--job", WEEKLY, "--ids"]).output.splitlines()
+    assert Counter(line[0] for line in ids) == {"=": 11, "?": 1, "-": 6}
+    assert f"- {WEEKLY} 100ge2p1e810cq-eth-nobody-has-this-ndrpdr.64b-1c-eth-nobody-has-this-ndrpdr" in ids
+
+
+def test_without_the_suites_the_command_says_that_names_were_compared(specifications):
+    output = CliRunner().invoke(csit_coverage_command, [str(specifications), "--job", WEEKLY]).output
+    assert "same" not in output.splitlines()[0]
+    assert "Only names were compared: name a clone of CSIT's repository" in output
+    assert output.splitlines()[1].split() == [WEEKLY, "18", "12", "6"]

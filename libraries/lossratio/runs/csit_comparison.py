@@ -1,0 +1,195 @@
+"""Which tests of FD.io CSIT's jobs are in our suites, and which of them are the same tests."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from robot.running import TestCase
+
+from lossratio.runs.csit_jobs import CsitTest, csit_jobs
+from lossratio.runs.csit_suites import CsitSuites
+from lossratio.runs.job import expanded_tests
+
+_OUR_NAME = re.compile(r"(?P<size>\w+)-(?:(?P<cores>\d+)c-)?(?P<name>.+-\w+)")
+_NODES = re.compile(r"-(?P<nodes>\d)n\w?-")
+_JOB_FILES = Path("resources/job_specifications")
+_OF_THE_TEST = ("frame size", "cores")
+"""Aspects of a test whose suite is ours, but not in this size or with so many cores."""
+
+_SuiteKey = tuple[str, str]
+"""A tag, and a test's name without frame size and cores."""
+
+
+class CoverageVerdict(str, Enum):
+    """What our suites have of a test of CSIT."""
+
+    SAME = "same"
+    """A test with the same frames, set-up and tags."""
+    DIFFERS = "differs"
+    """A test that differs in its tags, or in what its suite declares."""
+    NAME_ONLY = "name only"
+    """A test of this name, which differs in what its suite does not declare, or has no counterpart to read."""
+    MISSING = "not here"
+    """No test of this name."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A test of CSIT beside ours."""
+
+    verdict: CoverageVerdict
+    """What we have of it."""
+    differences: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """The aspects that differ: CSIT's value, and ours."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The tests of CSIT's jobs, each beside ours."""
+
+    jobs: Mapping[str, Mapping[CsitTest, Judged]]
+    """The tests by name of the job."""
+    has_suites: bool
+    """Whether CSIT's suites were there to be read; if not, only names are compared."""
+
+
+def csit_coverage(directory: Path, suites: tuple[Path, ...], pattern: str) -> Coverage:
+    """Expands CSIT's jobs, and compares each of their tests with ours.
+
+    Args:
+        directory: A clone of CSIT's repository; or its directory of job files.
+        suites: Our suites.
+        pattern: Only jobs of this name; ``*`` stands for any characters.
+
+    Raises:
+        JobError: If files are no job files of CSIT, or name a test set or group that does not exist; if no job
+            matches; if a suite of CSIT cannot be read.
+    """
+    root = directory if (directory / _JOB_FILES).is_dir() else directory.resolve().parents[1]
+    files = directory / _JOB_FILES if root == directory else directory
+    jobs = csit_jobs(files, pattern)
+    theirs = CsitSuites(root)
+    ours = _Ours(suites)
+
+    judged = {
+        job: {test: _judged(test, _nodes(job, test.dut), theirs, ours) for test in tests}
+        for job, tests in jobs.items()
+    }
+    return Coverage(judged, bool(theirs))
+
+
+def describe_coverage(coverage: Coverage) -> str:
+    """A table of jobs, and a table of what is missing or differs, both with numbers of tests."""
+    shown = (
+        list(CoverageVerdict)
+        if coverage.has_suites
+        else [CoverageVerdict.NAME_ONLY, CoverageVerdict.MISSING]
+    )
+    everything = [judged for tests in coverage.jobs.values() for judged in tests.values()]
+    rows = {job: list(tests.values()) for job, tests in coverage.jobs.items()}
+    width = max(map(len, rows))
+
+    lines = [f"{'Job':{width}}  Tests" + "".join(f"  {verdict.value:>9}" for verdict in shown)]
+    for name, tests in {**rows, "All": everything}.items():
+        counts = Counter(one.verdict for one in tests)
+        lines.append(
+            f"{name:{width}}  {len(tests):5}" + "".join(f"  {counts[one]:9}" for one in shown)
+        )
+    if coverage.has_suites:
+        same = sum(one.verdict is CoverageVerdict.SAME for one in everything)
+        lines.append(f"The same test: {same} of {len(everything)}, {same / len(everything):.1%}.")
+    else:
+        lines.append(
+            "Only names were compared: name a clone of CSIT's repository to compare the suites."
+        )
+
+    reasons: Counter[tuple[str, str]] = Counter()
+    for tests in coverage.jobs.values():
+        for test, judged in tests.items():
+            if judged.differences or judged.verdict is CoverageVerdict.MISSING:
+                reasons[f"{test.suite}-{test.test_type}", _reason(judged)] += 1
+
+    if reasons:
+        lines += [
+            "",
+            f"Tests  Suite{': what differs (CSIT / here)' if coverage.has_suites else ''}",
+        ]
+    for (suite, reason), count in sorted(reasons.items(), key=_most_first):
+        lines.append(f"{count:5}  {suite}: {reason}")
+    return "\n".join(lines)
+
+
+class _Ours:
+    """Our tests by the names that CSIT gives them."""
+
+    def __init__(self, suites: tuple[Path, ...]) -> None:
+        self._tests: dict[_SuiteKey, dict[tuple[str, str], TestCase]] = {}
+        for test in expanded_tests(suites):
+            if match := _OUR_NAME.fullmatch(test.name):
+                point = (match["size"].lower(), match["cores"] or "1")
+                for key in _names(test, match["name"]):
+                    self._tests.setdefault(key, {})[point] = test
+
+    def of(self, test: CsitTest) -> tuple[TestCase | None, tuple[str, ...]]:
+        """Our test; None if no suite has its name. And what it lacks: frame size, cores."""
+        tests = self._tests.get((test.dut, f"{test.suite}-{test.test_type}"), {})
+        size = test.frame_size if test.frame_size == "imix" else f"{test.frame_size}b"
+        cores = "1" if test.cores == "-" else test.cores
+        if (size, cores) in tests:
+            return tests[size, cores], ()
+
+        points = (size, cores)
+        lacking = tuple(
+            aspect
+            for number, aspect in enumerate(_OF_THE_TEST)
+            if points[number] not in {point[number] for point in tests}
+        )
+        return next(iter(tests.values()), None), lacking
+
+
+def _names(test: TestCase, name: str) -> Iterator[_SuiteKey]:
+    for tag in test.tags:
+        yield str(tag), name
+    # Each suite has a twin without DUTs: see `lossratio.keywords.Catalogue`.
+    yield "trex", "-tg-".join(name.rsplit("-", 1))
+
+
+def _judged(test: CsitTest, nodes: int, theirs: CsitSuites, ours: _Ours) -> Judged:
+    own, lacking = ours.of(test)
+    if own is None:
+        return Judged(CoverageVerdict.MISSING)
+    described = theirs.of(nodes, test.suite)
+    if described is None:
+        return Judged(CoverageVerdict.NAME_ONLY)
+
+    beside = theirs.ours(own, nodes)
+    found = described.differences(beside)
+    wanted = {"frame size": test.frame_size, "cores": test.cores}
+    found |= {aspect: (wanted[aspect], "no") for aspect in lacking}
+    if not found:
+        return Judged(CoverageVerdict.SAME)
+    declared = found.keys() <= {*beside.declared, "tags"}
+    return Judged(CoverageVerdict.DIFFERS if declared else CoverageVerdict.NAME_ONLY, found)
+
+
+def _nodes(job: str, dut: str) -> int:
+    """The number of nodes of a job's testbed, such as ``2n-icx``; 1 where the TG tests itself."""
+    if dut == "trex":
+        return 1
+    match = _NODES.search(f"{job}-")
+    return int(match["nodes"]) if match else 2
+
+
+def _reason(judged: Judged) -> str:
+    parts = (
+        f"{aspect}: {theirs} / {ours}" for aspect, (theirs, ours) in judged.differences.items()
+    )
+    return "; ".join(parts) or judged.verdict.value
+
+
+def _most_first(item: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
+    reason, count = item
+    return -count, reason

@@ -1,0 +1,277 @@
+"""What the suites of FD.io CSIT set up, and what ours set up, in the same words.
+
+The words are in ``csit_setups.yaml``: facts about CSIT's keywords, and about options of our set-up.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from robot.api import get_model
+from robot.errors import DataError
+from robot.parsing.model import KeywordSection, SettingSection, VariableSection
+from robot.running import TestCase, Var
+from robot.variables import Variables
+
+from lossratio.errors import JobError
+from lossratio.records import FileModel
+from lossratio.yaml_file import load_yaml_file
+
+_SETUPS = Path(__file__).with_name("csit_setups.yaml")
+_NAME = re.compile(r"(?:(?P<nodes>\d)n\dl-)?[^-]+-(?P<suite>.+)-ndrpdr")
+_NODES_UNLESS_NAMED = 3
+_PREPOSITION = re.compile(r"(?:given|when|then|and|but) ", re.IGNORECASE)
+_VALUE = re.compile(r"\$\{(?P<value>[^{}$]*)\}")
+_VARIABLE = re.compile(r"\$\{(?P<name>\w+)\}")
+_OF_TESTBED_OR_KIND = re.compile(
+    r"NIC_|DRV_|RXQ_SIZE|TXQ_SIZE|HW_ENV|\dNUMA|\d_NODE|TG_DRV|N2N|PERFTEST|NDRPDR", re.IGNORECASE
+)
+"""Tags that the testbed, the NIC or the kind of test decides."""
+_DECLARED = "Differs From CSIT"
+_ONE_DUT = MappingProxyType({"dut": "the DUT", "duts": "the DUT", "met": "where frames enter"})
+_SEVERAL_DUTS = MappingProxyType(
+    {"dut": "DUT1", "duts": "each DUT", "met": "where frames enter each DUT"}
+)
+_NOT_OF_THE_DUT = frozenset({"duts", "nic", "cores", "links"})
+
+Setup = Mapping[str, str]
+"""Aspects of a set-up, such as ``forwarding``, and what is set up there."""
+
+
+class _Words(FileModel):
+    profiles: dict[str, str]
+    keywords: dict[str, Setup]
+    variables: dict[str, Setup]
+    options: dict[str, Setup]
+    values: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a test is about: its frames, its set-up and its tags."""
+
+    profile: str
+    """Our traffic profile, or CSIT's if none of ours has the same frames."""
+    ports: int
+    """Ports of the TG."""
+    setup: Setup
+    """What is set up on the devices."""
+    tags: frozenset[str]
+    """CSIT's tags, in lower case and without ``_``, but for those that the testbed or the kind of test decides."""
+    declared: frozenset[str] = frozenset()
+    """The aspects in which the suite says that it differs from CSIT's."""
+
+    def differences(self, other: "Described") -> dict[str, tuple[str, str]]:
+        """The aspects in which a test of CSIT (this one) and ours (the other one) differ, with both values."""
+        mine = {"frames": self.profile, "ports": str(self.ports), **self.setup}
+        theirs = {"frames": other.profile, "ports": str(other.ports), **other.setup}
+        found = {
+            aspect: (mine.get(aspect, "no"), theirs.get(aspect, "no"))
+            for aspect in {**mine, **theirs}
+            if mine.get(aspect, "no") != theirs.get(aspect, "no")
+        }
+
+        missing = self.tags - other.tags
+        if missing:
+            found["tags"] = (" ".join(sorted(missing)), "no")
+        return found
+
+
+class CsitSuites:
+    """The suites in a clone of CSIT's repository, read when they are asked for.
+
+    Args:
+        root: The clone.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._files = {key: path for path in root.glob("tests/**/*.robot") if (key := _key(path))}
+        self._words = load_yaml_file(_SETUPS, _Words, JobError)
+        self._described: dict[tuple[int, str], Described] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._files)
+
+    def of(self, nodes: int, suite: str) -> Described | None:
+        """What a suite of CSIT is about; None if there is no such suite.
+
+        Raises:
+            JobError: If Robot Framework cannot read the suite.
+        """
+        key = (nodes, suite)
+        if key not in self._files:
+            return None
+        if key not in self._described:
+            self._described[key] = self._read(self._files[key], nodes)
+        return self._described[key]
+
+    def ours(self, test: TestCase, nodes: int) -> Described:
+        """What an expanded test of ours is about, on a path of so many nodes."""
+        given = dict(_named(test.parent.setup.args)) if test.parent.has_setup else {}
+        arguments = dict(_named(_arguments(test)))
+        parts = test.parent.metadata.get(_DECLARED, "").split(",")
+        declared = frozenset(part.strip() for part in parts if part.strip())
+        options = {name: value for name, value in given.items() if name not in _NOT_OF_THE_DUT}
+        setup: dict[str, str] = {}
+        duts = given.get("duts", "")
+        if nodes > 1:
+            setup = self._said(self._words.options, options, nodes)
+            setup["nodes"] = str(int(duts) + 1) if duts.isdecimal() else str(nodes)
+
+        return Described(
+            self._same(arguments.get("profile", "ethip4-udp")),
+            2 * int(given.get("links", 1)),
+            setup,
+            _plain(test.tags if nodes > 1 else _of_twin(test.tags)),
+            declared,
+        )
+
+    def _read(self, path: Path, nodes: int) -> Described:
+        try:
+            model = get_model(path)
+        except DataError as error:
+            raise JobError(f"{path} is no suite of Robot Framework: {error.message}") from error
+
+        tags: list[str] = []
+        keywords: list[str] = []
+        variables: dict[str, str] = {}
+        for section in model.sections:
+            if isinstance(section, SettingSection):
+                tags += _tags_of(section)
+            elif isinstance(section, VariableSection):
+                variables |= _variables_of(section)
+            elif isinstance(section, KeywordSection):
+                for name, arguments in _calls_of(section):
+                    keywords.append(name)
+                    variables |= dict(_named(_resolved(value, variables) for value in arguments))
+
+        return Described(
+            self._profile(variables["traffic_profile"]),
+            int(variables["nic_pfs"]),
+            self._set_up(keywords, variables, nodes),
+            _plain(tag for tag in tags if not _OF_TESTBED_OR_KIND.match(tag)),
+        )
+
+    def _set_up(self, keywords: Sequence[str], variables: Mapping[str, str], nodes: int) -> Setup:
+        """What a suite of CSIT sets up; nothing where the TG tests itself."""
+        if nodes == 1:
+            return {}
+
+        setup: dict[str, str] = {"nodes": str(nodes)}
+        known = {name.lower(): said for name, said in self._words.keywords.items()}
+        for name in keywords:
+            said = known.get(name.lower(), {f"keyword {name}": "unknown"})
+            setup |= {aspect: self._told(text, variables, nodes) for aspect, text in said.items()}
+
+        listed = self._words.variables
+        options = {
+            name: value for name, value in variables.items() if _entries(listed, name, value)
+        }
+        return {**setup, **self._said(listed, options, nodes, variables)}
+
+    def _profile(self, name: str) -> str:
+        for pattern, ours in self._words.profiles.items():
+            if match := re.fullmatch(pattern, name):
+                return match.expand(ours)
+        return name
+
+    def _said(
+        self,
+        table: Mapping[str, Setup],
+        options: Mapping[str, str],
+        nodes: int,
+        variables: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """What options set up. What an entry for a value says goes before what an entry for all values says."""
+        general: dict[str, str] = {}
+        special: dict[str, str] = {}
+        for name, value in options.items():
+            known = {**(variables or options), "value": value}
+            if not _entries(table, name, value):
+                special[f"option {name}"] = value
+            for found, key in ((general, name), (special, f"{name}={value}")):
+                found |= {
+                    aspect: self._told(text, known, nodes)
+                    for aspect, text in table.get(key, {}).items()
+                }
+        return {**general, **special}
+
+    def _told(self, text: str, variables: Mapping[str, str], nodes: int) -> str:
+        places = _ONE_DUT if nodes == 2 else _SEVERAL_DUTS
+        return self._same(text.format_map({**variables, **places}))
+
+    def _same(self, value: str) -> str:
+        return self._words.values.get(value, value)
+
+
+def _key(path: Path) -> tuple[int, str] | None:
+    match = _NAME.fullmatch(path.stem)
+    if match is None:
+        return None
+    return int(match["nodes"] or _NODES_UNLESS_NAMED), match["suite"]
+
+
+def _entries(table: Mapping[str, Setup], name: str, value: str) -> bool:
+    return name in table or f"{name}={value}" in table or f"{name}=False" == f"{name}={value}"
+
+
+def _tags_of(section: SettingSection) -> Iterator[str]:
+    for statement in section.body:
+        if statement.type in ("FORCE TAGS", "TEST TAGS"):
+            yield from statement.values
+
+
+def _variables_of(section: VariableSection) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for statement in section.body:
+        if statement.type == "VARIABLE":
+            name = statement.name.strip("$@&{}= ")
+            found[name] = ", ".join(_resolved(value, found) for value in statement.value)
+    return found
+
+
+def _calls_of(section: KeywordSection) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for keyword in section.body:
+        for statement in keyword.body:
+            if statement.type == "KEYWORD":
+                yield _PREPOSITION.sub("", statement.keyword, count=1), statement.args
+
+
+def _resolved(text: str, variables: Mapping[str, str]) -> str:
+    """A value with the variables of its suite: ``${4}`` is 4."""
+    text = _VARIABLE.sub(lambda match: variables.get(match["name"], match[0]), text)
+    return _VALUE.sub(lambda match: match["value"], text)
+
+
+def _named(arguments: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for argument in arguments:
+        name, sign, value = str(argument).partition("=")
+        if sign:
+            yield name, value
+
+
+def _arguments(test: TestCase) -> Iterator[str]:
+    """Arguments of a test's keyword, with the variables that the expansion has set before it."""
+    variables = Variables()
+    for item in test.body:
+        if isinstance(item, Var):
+            variables[item.name] = item.value[0]
+        else:
+            yield from (
+                str(variables.replace_string(str(one), ignore_errors=True)) for one in item.args
+            )
+
+
+def _of_twin(tags: Iterable[Any]) -> Iterator[str]:
+    """Tags of a test without DUTs: those of `lossratio.keywords.Catalogue`, whichever of them names the suite."""
+    yield "trex"
+    for tag in tags:
+        yield str(tag)
+        yield f"{tag}-tg"
+
+
+def _plain(tags: Iterable[Any]) -> frozenset[str]:
+    return frozenset(str(tag).lower().replace("_", "").replace(" ", "") for tag in tags)
