@@ -12,14 +12,8 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags    perftest
-...          vpp
-...          ip4fwd
-...          feature
-...          police_mark
-...          ethip4-ip4base-ipolicemarkbase
-...          ${FRAME_SIZE}
-...          ${CORES}c
+Test Tags         perftest    vpp    ip4fwd    feature    police_mark
+...               ethip4-ip4base-ipolicemarkbase    ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
 *** Test Cases ***

@@ -107,8 +107,8 @@ def describe_coverage(coverage: Coverage) -> str:
         )
 
     reasons: Counter[tuple[str, str]] = Counter()
-    for tests in coverage.jobs.values():
-        for test, judged in tests.items():
+    for judged_tests in coverage.jobs.values():
+        for test, judged in judged_tests.items():
             if judged.differences or judged.verdict is CoverageVerdict.MISSING:
                 reasons[f"{test.suite}-{test.test_type}", _reason(judged)] += 1
 
