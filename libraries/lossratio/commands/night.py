@@ -103,8 +103,8 @@ def csit_coverage_command(
         "Only jobs with this name; * stands for any characters.", "--job", default="*"
     ),
     ids: bool = option(
-        "Print the id of each of CSIT's tests, with = where ours is the same, ~ where it differs, ? where only the name is"
-        " the same, and - where it is not here."
+        "Print the id of each of CSIT's tests, with = where ours is the same, ~ where it differs, ? where only the name"
+        " is the same, and - where it is not here."
     ),
 ) -> None:
     """Compare the tests of FD.io CSIT's jobs with our suites.
