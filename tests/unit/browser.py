@@ -14,7 +14,8 @@ sys.modules[_SPEC.name] = _MODULE
 _SPEC.loader.exec_module(_MODULE)
 
 browser = _MODULE.browser
-needs_browser = pytest.mark.skipif(_MODULE.CHROMIUM is None, reason="no Chromium is installed")
+CHROMIUM = _MODULE.CHROMIUM
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
 
 def faults_for_readers(chromium, *rules):

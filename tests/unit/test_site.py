@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from browser import CHROMIUM, needs_browser
 
 import lossratio
 from lossratio.records import docstrings_of_fields
@@ -63,6 +64,19 @@ def test_the_page_of_suites_has_every_suite_with_the_keywords_of_its_tests(site)
     text = (site / "reference" / "suites.html").read_text()
     assert not [name for name in SUITES.names() if f">{name}</span>" not in text]
     assert "Find NDR And PDR, Measure MRR, Find Critical Load" in text
+
+
+@needs_browser
+def test_a_search_finds_pages_before_decisions_and_both_before_the_changelog(site, tmp_path):
+    address = f"{(site / 'search.html').as_uri()}?q=generator"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+    # The time of the page goes on only while nothing is left to do, so the search has ended before it is over.
+    command = [CHROMIUM, *options, "--virtual-time-budget=60000", "--dump-dom", address]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = re.findall(r'<li class="kind-\w+"><a href="([^"]+)"', done.stdout)
+    kinds = [2 if link.startswith("changelog") else 1 if link.startswith("decisions/") else 0 for link in found]
+    assert {*kinds} == {0, 1, 2}
+    assert kinds == sorted(kinds)
 
 
 def test_no_page_fetches_anything_from_another_host(site):
