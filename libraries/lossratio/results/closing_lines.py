@@ -67,8 +67,8 @@ def provenance_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]
     if stalled:
         yield (
-            f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} of the trials; "
-            "what it made up for was a burst."
+            f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} of the trials. "
+            "It sent the frames that it made up for in a burst."
         )
 
     yield from integrity_lines(result)

@@ -130,13 +130,13 @@ def _examined(result: TestResult, integrity: FrameIntegrity) -> Iterator[str]:
             if integrity.before_trials
             else f"of {integrity.arrived:,} that came back"
         )
-        found = "Each of them was as it was sent, and came once"
+        found = "Each of them came back once, and as it was sent"
         if integrity.faults:
             effect = "in trials they may make up for lost frames"
             effect = effect if integrity.before_trials else "none of these count as received"
             found = f"{faults_with_sizes(integrity)}: {effect}"
         elif integrity.is_sample:
-            found += f": fewer than {format_ratio(integrity.most(0))} of all are not"
+            found += f": fewer than {format_ratio(integrity.most(0))} of all did not"
 
         changes = seen_in_words(changed_fields_in(result))
         yield f"Frames examined: {integrity.examined:,} {among}. {found}. {changes}".rstrip()

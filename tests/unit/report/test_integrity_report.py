@@ -55,7 +55,7 @@ def test_so_many_of_a_sample_are_a_bound_that_one_of_twenty_samples_breaks(fault
 
 def test_all_frames_examined_and_none_at_fault_need_no_bound():
     clean = result(examined_frames=1000, reordered_frames=4)
-    examined = "Frames examined: 1,000 of 1,000 that came back. Each of them was as it was sent, and came once."
+    examined = "Frames examined: 1,000 of 1,000 that came back. Each of them came back once, and as it was sent."
     assert examined in view_of(clean).provenance(clean)
     assert examined not in message(clean)
     assert "Frames that came after one sent later (RFC 4737): 4 (0.4 %)." in message(clean)

@@ -24,6 +24,7 @@ from lossratio.results.findings import doubts_of, message
 from lossratio.results.frame_integrity import integrity_of
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
+from lossratio.results.view import view_of
 from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed.live import open_testbed
 from lossratio.testbed.running_traffic import start_traffic
@@ -106,7 +107,7 @@ def test_frames_that_come_back_as_they_were_sent_give_no_doubt_and_a_bound(bridg
     seen = integrity_of(result)
     assert (seen.faults, seen.reordered) == ({}, 0)
     assert seen.most(0) == 3.0 / seen.examined
-    assert "Each of them was as it was sent, and came once: fewer than" in message(result)
+    assert "Each of them came back once, and as it was sent: fewer than" in view_of(result).provenance(result)
     assert not [doubt for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.INTEGRITY]
 
 
@@ -156,7 +157,7 @@ def test_a_dut_that_translates_addresses_is_measured_where_nobody_looks(faulty, 
     result = measure_mrr(testbed, request(integrity=Integrity.OFF), place(tmp_path))
     assert result.mrr.lost_frames == 0
     assert integrity_of(result) is None
-    assert "Not checked of frames that came back: anything" in message(result)
+    assert "Not checked of frames that came back: anything" in view_of(result).provenance(result)
 
 
 def test_traffic_apart_from_trials_and_latency_trials_are_examined_too(faulty, tmp_path):
