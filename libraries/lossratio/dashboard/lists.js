@@ -74,7 +74,7 @@ const trendsView = parameters => {
   });
   const { rules } = site;
   return [cards, el("h2", {}, "Trends"), list, el("p", {}, overlay), el("p", { class: "about" },
-    `Verdicts are those of lossratio trend: of the newest ${rules.last} results of a series, a change is fresh among the newest ${rules.fresh}, counts from ${100 * rules.trendChange} %, `
+    `The verdicts are those of lossratio trend. It looks at the newest ${rules.last} results of a series. A change is fresh if it began among the newest ${rules.fresh}, counts from ${100 * rules.trendChange} %, `
     + `and is an alarm when ${rules.confirm} of the newest 3 are worse. Rates are per interface, with the aggregate of all interfaces beside it.`)];
 };
 
@@ -162,5 +162,5 @@ const runsView = async parameters => {
       chart({ title: "Results of each run", unit: "results", xDates: true, height: 180, fromZero: true, series: [{ name: "results", points: points(job => job.results, known) }, { name: "failed", colour: "var(--worst)", points: points(job => job.failed, known.filter(job => job.failed)) }] }),
       chart({ title: "Hours of each run", unit: "hours", xDates: true, height: 180, fromZero: true, series: [{ name: "hours", points: points(job => Number(((job.ended - job.started) / 3600).toFixed(2)), known) }] })) : null;
     return [[charts, table({ name: "runs", columns: jobColumns, rows })].filter(Boolean), `${rows.length.toLocaleString("en")} of ${plural(jobs.length, "run")}`];
-  }), of().length ? null : el("p", { class: "about" }, "The history is of an earlier version, which did not keep the names of runs: results are shown by day.")];
+  }), of().length ? null : el("p", { class: "about" }, "An earlier version wrote this history, and did not keep the names of runs. So results are shown by day.")];
 };

@@ -46,7 +46,7 @@ const familiesView = ({ path, head, about, list, draw }) => parameters => {
     };
     show();
     return [[place, more], `${chosen.length} of ${all.length}`];
-  }) : el("p", {}, "No tests here differ in this only."), el("p", { class: "about" }, about)];
+  }) : el("p", {}, "No tests here differ only in this."), el("p", { class: "about" }, about)];
 };
 
 const familyHead = family => [el("h3", {}, `${family.name}, ${family.quantity}`), el("p", { class: "about" }, `testbed ${family.testbed}`), doubtsOfFamily(family)];
@@ -60,7 +60,7 @@ const measuredColumns = [
 const scalingView = familiesView({
   path: "scaling",
   head: "Scaling over cores",
-  about: "The newest value of each test, of tests whose names differ in the number of cores only (1c, 2c). The dashed line has the throughput per core of the fewest cores; efficiency is the share of that line.",
+  about: "The newest values of tests whose names differ only in the number of cores (1c, 2c). The dashed line continues the throughput per core of the test with the fewest cores. Efficiency is the share of that line that was reached.",
   list: () => families(CORES, test => test.cores).filter(family => family.rows.every(row => !row.series.lowerIsBetter)),
   draw: family => {
     const [first] = family.rows;
@@ -82,7 +82,7 @@ const scalingView = familiesView({
 const sizesView = familiesView({
   path: "sizes",
   head: "Frame sizes",
-  about: "The newest value of each test, of tests whose names differ in the frame size only. Bandwidth is on the wire (layer 1) at the generator; a mix is at its average size.",
+  about: "The newest values of tests whose names differ only in the frame size. Bandwidth is on the wire (layer 1) at the generator. A mix is shown at its average size.",
   list: () => families(SIZE, test => test.frame).filter(family => family.unit === "fps"),
   draw: family => {
     const wire = row => bandwidth(row.series.value, family.unit, row.at);
@@ -129,7 +129,7 @@ const latencyView = async parameters => {
         ...["median", "90 %", "99 %", "largest"].map((head, place) => ({ head, csvHead: `${head}, µs`, cell: row => microseconds(row.latencies[place]), key: row => row.latencies[place], csv: row => row.latencies[place], className: "number" })),
         { head: "measured", cell: row => day(row.time), key: row => row.time, csv: row => minute(row.time) }] }),
     ], `${plural(chosen.length, "test")} of ${all.length}`];
-  }), el("p", { class: "about" }, "One-way latency of the worse direction, beside the newest PDR, or the test's first value.")];
+  }), el("p", { class: "about" }, "The one-way latency of the worse direction, beside the newest PDR, or, without a PDR, the test's first value.")];
 };
 
 const MOST_RUNS = 100;
@@ -222,12 +222,12 @@ const compareView = async parameters => {
     show(state);
     return [
       el("p", {}, `A: ${one.words}. B: ${other.words}. `, el("strong", {}, counts.map(([verdict, count]) => `${count} ${words(verdict)}`).join(", ") || "nothing to compare"), ". Rates are per interface; p is adjusted for the number of comparisons."),
-      isSame ? null : el("p", { class: "doubt" }, "Two testbeds: equal testbeds differ, so a difference here is no regression of a build."),
-      counts.length && counts.every(([verdict]) => ["too few results", "not comparable"].includes(verdict)) ? el("p", { class: "doubt" }, "No verdict: a side needs two results at least, or three against one.") : null,
+      isSame ? null : el("p", { class: "doubt" }, "These are two testbeds. Even identical testbeds differ, so a difference here is no regression of a build."),
+      counts.length && counts.every(([verdict]) => ["too few results", "not comparable"].includes(verdict)) ? el("p", { class: "doubt" }, "No verdict: each side needs at least two results, or one side three if the other has one.") : null,
       list,
     ].filter(Boolean);
   };
   await update(given);
   return [el("h2", {}, "Compare"), controls, place, el("p", { class: "about" },
-    `The verdicts of lossratio compare: with five results or more on both sides ranks are compared (Mann-Whitney), with fewer means (Welch, Student); p below ${site.rules.significance} and a change of ${100 * site.rules.leastChange} % or more make a change. Results of other traffic, another path or goal are not compared.`)];
+    `The verdicts are those of lossratio compare. With five or more results on both sides, it compares ranks (Mann-Whitney); with fewer, it compares means (Welch, Student). A change counts if p is below ${site.rules.significance} and the change is at least ${100 * site.rules.leastChange} %. Results of other traffic, or of another path or goal, are not compared.`)];
 };

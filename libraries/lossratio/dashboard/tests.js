@@ -116,7 +116,7 @@ const testView = async (parameters, id) => {
     const curves = latencySeries(slice.latency, Number(state.percentile || 0), since);
     const sections = slice.series.map(series => el("section", {},
       el("h3", {}, series.quantity), el("p", { class: series.alarm ? "alarm" : null }, `${series.verdict}: ${detailOf(series.text, test, series.quantity)}`),
-      series.points.some(point => point[1] !== null) ? trendChart(slice, series, since, isBuilt && state.axis === "build") : el("p", { class: "about" }, "These results have no single value: see the reports of the runs."),
+      series.points.some(point => point[1] !== null) ? trendChart(slice, series, since, isBuilt && state.axis === "build") : el("p", { class: "about" }, "These results have no single value. See the reports of the runs."),
       el("details", {}, el("summary", {}, `All ${series.points.length} results`), resultTable(slice, series, test))));
     const latency = curves.length ? el("section", {}, el("h3", {}, `Latency, ${PERCENTILES[Number(state.percentile || 0)][1]}`),
       el("p", {}, "One way, by load and direction."), chart({ title: "Latency", unit: "µs", xDates: true, fromZero: true, series: curves })) : null;
@@ -131,8 +131,8 @@ const testView = async (parameters, id) => {
   const { form, state } = filters(fields, parameters, update);
   update(state());
   return [head, form, body, el("p", { class: "about" },
-    "Circles are results, squares are irregular or doubtful ones, crosses have no value; vertical lines are bounds. Horizontal lines are the steps that lossratio trend finds, two for two bands; rings are changes for the worse or the better. "
-    + "Faint circles are not in the trend: they are of other traffic, another path, goal or generator, or older than the results that it looks at. Dashed lines are known changes.")];
+    "Circles are results, squares are irregular or doubtful results, and crosses have no value. Vertical lines are bounds. Horizontal lines are the steps that lossratio trend finds; two bands have two lines. Rings are changes for the worse or the better. "
+    + "Faint circles are not part of the trend: they are of other traffic, another path, goal or generator, or are older than the results that the trend looks at. Dashed lines are known changes.")];
 };
 
 const overlayView = async parameters => {
