@@ -168,7 +168,7 @@ def samples_of(run: Run) -> Iterator[Sample]:
             value = aggregate_of(getattr(finding, name))
             statistic = name.replace("deviation", "standard_deviation")
             if value is not None and finding.outcome is Outcome.MEASURED:
-                about = f"Measured values with their bounds, in {unit.replace('_', ' ')}."
+                about = f"Measured values with their bounds, in {unit.replace('_', ' ')}; rates are aggregates."
                 yield Sample(
                     f"lossratio_result_{unit}",
                     about,
