@@ -97,10 +97,12 @@ def list_suites(_app: Sphinx, page: str, source: list[str]) -> None:
     """Appends all shipped suites, with the device and the keywords of each, to the page about suites."""
     if page != SUITE_PAGE:
         return
+    measuring = {keyword.name for keyword in LibraryDocumentation(LIBRARY).keywords}
     rows = ["| suite | device and set-up | its tests call |", "| --- | --- | --- |"]
     for name, text in suites():
         tests = TestSuite.from_file_system(SUITES.path(name)).tests
-        called = dict.fromkeys(str(step.name) for test in tests for step in test.body[:1])
+        steps = (str(getattr(step, "name", "")) for test in tests for step in test.body)
+        called = dict.fromkeys(step for step in steps if step in measuring)
         listed = ", ".join(called)
         rows.append(f"| `{name}` | {text.replace('|', chr(92) + '|')} | {listed} |")
     source[0] += "\n## All suites\n\n" + "\n".join(rows) + "\n"
