@@ -115,6 +115,9 @@ class XdpGenerator(RealGenerator):
     cpus: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(default=None, min_length=1)
     """CPUs of its senders: one for all directions, one for each, or several for each. Where missing, it chooses them,
     and none of ``device_cpus``."""
+    cpus_per_direction: Annotated[int, Field(ge=1)] | None = None
+    """How many CPUs each direction gets, each with a sender of its own; instead of ``cpus``. Where missing, one if
+    there are more CPUs than directions, and otherwise one for all directions."""
     cpu_share: Annotated[Share, Field(ge=0.1, le=1.0)] | None = None
     """The share of each of these CPUs that a sender takes at most; others get the rest every millisecond. Where
     missing, 90 %. Frames that there is no time for are unsent."""
@@ -130,6 +133,12 @@ class XdpGenerator(RealGenerator):
         if cpus is not None and len(set(cpus)) < len(cpus):
             raise ValueError("each CPU can only be used once")
         return cpus
+
+    @model_validator(mode="after")
+    def _says_once_how_many(self) -> "XdpGenerator":
+        if self.cpus is not None and self.cpus_per_direction is not None:
+            raise ValueError("'cpus' names the CPUs already, so leave 'cpus_per_direction' out")
+        return self
 
 
 class AutoGenerator(XdpGenerator):

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lossratio.bpf import why_impossible
+from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.xdp import cards
 
 pytestmark = [
@@ -110,8 +113,6 @@ def test_a_card_that_counts_no_frames_of_programs_is_an_error(card):
 
 @pytest.mark.parametrize("driver", sorted(DRIVERS))
 def test_the_counter_of_the_hardware_goes_before_the_interfaces(monkeypatch, driver):
-    from lossratio.traffic.agent.core.links import Link
-
     port = Link(5, "p0", bytes(6), 1500, "", True, None, None, 0, 0, 0, transmitted=77)
     monkeypatch.setattr(cards, "statistics", lambda name: DRIVERS[driver](1000))
     name, count = cards.transmitted(port)
@@ -127,6 +128,54 @@ def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
     lines = netns_lab.run("tg", "ethtool", "-S", "west").stdout.splitlines()[1:]
     assert ours == {name.strip(): int(value) for name, _, value in (line.rpartition(":") for line in lines)}
     assert none == [{}, {}]
+
+
+SHARED_QUEUE = """
+import sys
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic.agent.xdp import direction, generator
+
+missed, is_begun = int(sys.argv[1]), False
+
+def handed_over(port):
+    global is_begun
+    before, is_begun = not is_begun, True
+    return 0 if before else sum(sender.program.sent(0, 0).sent for sender in made._senders) - missed
+
+direction.handed_over = handed_over
+profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+pair = PortPair(TrafficPort("west", "card"), TrafficPort("east", "east"))
+configuration = make_configuration(profile, [pair], settle_time=0.2)
+made = generator.XdpGenerator(configuration, catch_up=10.0, cpus_per_direction=2)
+try:
+    (way,) = made.trial(20_000.0, 0.3, 0.0, lambda: None)
+    print(way["sent_frames"] - way["received_frames"])
+except generator.AgentError as error:
+    print(error.kind, error.message)
+finally:
+    made.close()
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+def test_loss_that_a_shared_queue_may_have_refused_without_counting_it_is_an_error(card):
+    def lost(missed):
+        return card.run("tg", sys.executable, "-c", SHARED_QUEUE, str(missed)).stdout.strip()
+
+    assert int(lost(0)) == 300
+    answer = lost(16)
+    assert answer.startswith("counters The driver of card has not counted 16 of 6000 frames")
+    assert answer.endswith("or use 'cpus_per_direction: 1'.")
+
+
+def test_a_veth_says_how_many_frames_of_programs_it_was_given_and_a_card_does_not(monkeypatch):
+    counts = {"peer_ifindex": 3, "rx_queue_0_xdp_packets": 9, "tx_queue_0_xdp_xmit": 5, "tx_queue_1_xdp_xmit_errors": 2}
+    monkeypatch.setattr(cards, "statistics", lambda name: counts)
+    port = Link(5, "p0", bytes(6), 1500, "veth", True, None, None, 0, 0, 0)
+    assert cards.handed_over(port) == 7
+    assert cards.handed_over(replace(port, kind="")) is None
+    monkeypatch.setattr(cards, "statistics", lambda name: {"peer_ifindex": 3})
+    assert cards.handed_over(port) is None
 
 
 QUEUES = """
@@ -154,6 +203,37 @@ def test_frames_of_several_receive_queues_have_an_order_in_each(netns_lab):
     folders = (str(folder) for folder in (Path(__file__).parent, Path(__file__).parents[1]))
     answer = netns_lab.run("tg", sys.executable, "-c", QUEUES, *folders).stdout
     assert ast.literal_eval(answer) == {"arrived": 100, "intact": 100, "reordered": 1}
+
+
+HELD = """
+import sys
+from socket import if_nametoindex
+sys.path[:0] = sys.argv[1:]
+from bpf_objects import run_once
+from test_xdp_frames import Bench, spec
+
+with Bench(spec()) as bench:
+    frames = [bench.send() for _ in range(400)]
+    port = if_nametoindex("card")
+    # Flows take turns in four queues. The third one loses 38, and holds 18 until 90 of its others have come.
+    held = {378: [18], 38: []}
+    for number, frame in enumerate(frames):
+        arriving = [] if number in (18, 38) else [number]
+        for each in arriving + held.get(number, []):
+            run_once(bench.receiver.program, frames[each], interface=port, queue=each % 4)
+    received = bench.reception.received(0)
+    print(bench.counts(), received.extent, received.displacement, sep="; ")
+"""
+
+
+def test_four_receive_queues_have_the_extent_of_a_frame_that_its_queue_held_and_no_loss_is_another_order(netns_lab):
+    netns_lab.namespace("tg")
+    netns_lab.run("tg", "ip", "link", "add", "card", "numrxqueues", "4", "type", "veth", "peer", "name", "wire")
+    folders = (str(folder) for folder in (Path(__file__).parent, Path(__file__).parents[1]))
+    counts, extent, displacement = netns_lab.run("tg", sys.executable, "-c", HELD, *folders).stdout.split("; ")
+    assert ast.literal_eval(counts) == {"arrived": 399, "intact": 399, "reordered": 1}
+    # From 22, the first later one of the queue, to 378 there are 90 of it, and one is lost.
+    assert (int(extent), int(displacement)) == (89, 378 - 18)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from bpf_objects import XdpAction, run_once
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spec
+from hypothesis import given, settings, strategies as st
 
 from lossratio.bpf import why_impossible
 from lossratio.topology.addressing import EAST, WEST
@@ -23,6 +24,7 @@ from lossratio.traffic.agent.xdp import histogram, sender
 from lossratio.traffic.agent.xdp.constants import FOREVER
 from lossratio.traffic.agent.xdp.frames import FramePlan, Share, permutation
 from lossratio.traffic.agent.xdp.receive_program import (
+    MOST_GAPS,
     MOST_TRAFFIC,
     TAGS_OF_TRAFFIC,
     ReceiveProgram,
@@ -115,7 +117,14 @@ def test_frames_of_each_flow_are_known_by_the_number_of_all(profile, size, frame
     description = spec(profile, size)
     flows = FrameOrder(description).flow_numbers(np.arange(frames))
     expected = np.bincount(flows, minlength=description.flows).tolist()
-    assert FramePlan(description, SOURCE_MAC, DESTINATION_MAC).sent_by_flow(frames) == expected
+    plan = FramePlan(description, SOURCE_MAC, DESTINATION_MAC)
+    assert plan.sent_by_flow(frames) == expected
+    # Three senders, of which the last one was slower.
+    parts = [(-(-frames // 3), (0, 3)), (-(-max(0, frames - 1) // 3), (1, 3)), (frames // 9, (2, 3))]
+    numbers = np.concatenate([share[0] + share[1] * np.arange(count) for count, share in parts])
+    shared = np.bincount(FrameOrder(description).flow_numbers(numbers), minlength=description.flows)
+    by_share = [plan.sent_by_flow(count, share) for count, share in parts]
+    assert [sum(column) for column in zip(*by_share, strict=True)] == shared.tolist()
 
 
 @needs_bpf
@@ -245,11 +254,34 @@ def test_extent_and_late_time_are_counted_from_the_first_frame_with_a_higher_num
 @needs_bpf
 def test_of_a_gap_long_ago_neither_extent_nor_late_time_is_known():
     with Bench(spec()) as bench:
-        frames = [bench.send() for _ in range(60)]
-        bench.arrive(*frames[::3], frames[1])
+        frames = [bench.send() for _ in range(2 * MOST_GAPS + 3)]
+        bench.arrive(*frames[::2], frames[1])
         received = bench.reception.received(0)
-        assert (received.reordered, received.displacement) == (1, 56)
+        assert (received.reordered, received.displacement) == (1, 2 * MOST_GAPS + 1)
         assert (received.extent, received.late_offset) == (0, 0)
+        # The gap after it is the oldest of those that are kept.
+        bench.arrive(frames[3])
+        assert bench.reception.received(0).extent == MOST_GAPS + 1
+
+
+@needs_bpf
+@given(late=st.lists(st.integers(0, 59), max_size=12, unique=True), seed=st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_the_extent_is_that_of_its_definition_whatever_is_late(late, seed):
+    """RFC 4737: arrivals from the first one with a higher number on to the frame that is reordered."""
+    order = [number for number in range(60) if number not in late]
+    for number in late:
+        order.insert(seed.randint(0, len(order)), number)
+    extents = [
+        place - next(earlier for earlier, before in enumerate(order) if before > number)
+        for place, number in enumerate(order)
+        if any(before > number for before in order[:place])
+    ]
+    with Bench(spec()) as bench:
+        frames = [bench.send() for _ in range(60)]
+        bench.arrive(*(frames[number] for number in order))
+        received = bench.reception.received(0)
+    assert (received.reordered, received.extent) == (len(extents), max(extents, default=0))
 
 
 @needs_bpf

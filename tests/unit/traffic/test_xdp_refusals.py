@@ -81,6 +81,31 @@ def test_senders_keep_off_the_processors_of_other_testbeds_senders(directions, f
     assert choose_cpus(directions, None, free, taken) == chosen
 
 
+@pytest.mark.parametrize(
+    ("directions", "for_each", "taken", "chosen"),
+    [(1, 2, [], (0, 1)), (2, 2, [0, 1], (2, 3, 0, 1)), (1, 1, [0], (1,)), (1, 4, [], (0, 1, 2, 3))],
+)
+def test_each_direction_gets_as_many_processors_as_are_asked_for(directions, for_each, taken, chosen):
+    assert choose_cpus(directions, None, (0, 1, 2, 3), taken, for_each) == chosen
+
+
+def test_more_processors_for_each_direction_than_there_are_is_refused_with_the_way_out():
+    with pytest.raises(
+        AgentError, match=r"asks for 4 CPUs \(2 for each of 2\), and the agent may use 2: \[0, 1\]. Ask"
+    ):
+        choose_cpus(2, None, (0, 1), (), 2)
+
+
+@pytest.mark.parametrize("kind", [XdpGenerator, AutoGenerator])
+def test_processors_are_named_or_counted_and_not_both(kind):
+    name = kind.model_fields["kind"].annotation.__args__[0]
+    assert kind(kind=name, cpus_per_direction=2).cpus_per_direction == 2
+    with pytest.raises(ValueError, match="leave 'cpus_per_direction' out"):
+        kind(kind=name, cpus=(0, 1), cpus_per_direction=2)
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        kind(kind=name, cpus_per_direction=0)
+
+
 def test_of_two_testbeds_that_choose_a_processor_at_once_the_later_one_chooses_again(monkeypatch):
     # The other one's claim, number 7, was not there yet when this one chose.
     seen = iter([{}, {7: "lr_sender_0", 8: "lr_sender_0"}, {7: "lr_sender_0"}, {7: "lr_sender_0", 9: "lr_sender_1"}])

@@ -267,6 +267,38 @@ def test_several_senders_share_one_direction(ready, agent):
     assert (east.sent_frames, east.received_frames, east.faulty) == (1_001, 1_001, 0)
 
 
+def test_two_senders_of_a_direction_count_loss_order_and_flows_over_a_link_of_four_queues(ready, agent):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one processor")
+    queues = ("numtxqueues", "4", "numrxqueues", "4")
+    ready.run("tg", "ip", "link", "add", "qa", *queues, "type", "veth", "peer", "name", "qb", *queues)
+    for name in ("qa", "qb"):
+        ready.run("tg", "ip", "link", "set", "dev", name, "up")
+        ready.run("tg", "ethtool", "-K", name, "gro", "on")
+    profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+    pair = PortPair(TrafficPort("qa", "qa"), TrafficPort("qb", "qb"))
+    options = {"catch_up": 10.0, "cpus_per_direction": 2}
+    facts = agent.configure(make_configuration(profile, [pair], settle_time=0.1), generator="xdp", options=options)
+    assert facts["receives"] == {"qb": "native"}
+    assert len(facts["cpus"]) == 2
+    before = received_by(ready, "qb", "tg")
+    (way,) = whole(agent.trial, 100_001, 0.2)
+    assert received_by(ready, "qb", "tg") - before >= way.received_frames
+    assert (way.sent_frames, way.received_frames, way.faulty) == (20_001, 20_001, 0)
+    assert (way.reordered_frames, way.extent_frames, way.flows_with_loss) == (0, 0, 0)
+
+
+def test_lost_flows_of_two_senders_are_counted(ready, agent):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one processor")
+    loaded = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+    configuration = make_configuration(loaded, [PortPair(WEST, EAST)], settle_time=0.1)
+    agent.configure(configuration, generator="xdp", options={"catch_up": 10.0, "cpus_per_direction": 2})
+    drop(ready, "dut0", "ip saddr 198.18.0.1-198.18.0.3")
+    (way,) = whole(agent.trial, 10_160, 0.2)
+    assert (way.sent_frames, way.received_frames, way.flows_with_loss) == (2_032, 2_008, 3)
+
+
 def held_by_a_device(ready):
     """A device that stands still until it is called to forward some frames."""
     ready.run("dut1", "ip", "link", "set", "dev", "dut0", "nomaster")

@@ -168,6 +168,19 @@ def transmitted(port: Link) -> tuple[str, int] | None:
     return next(((name, counts[name]) for name in HARDWARE if name in counts), ("tx_packets", port.transmitted))
 
 
+def handed_over(port: Link) -> int | None:
+    """How many frames of programs a veth was given, sent or refused; None for a card, and where it does not say.
+
+    The kernel adds to this count for each processor without a lock: of two that share a queue, it misses some frames,
+    and refused ones may be among these. So what it misses says how far its count of refused frames can be trusted.
+    """
+    if port.kind != "veth":
+        return None
+    counts = statistics(port.name)
+    own = [count for name, count in counts.items() if name.startswith("tx_queue_") and "_xdp_xmit" in name]
+    return sum(own) if own else None
+
+
 def statistics(name: str) -> Mapping[str, int]:
     """The statistics of an interface's driver, by name (``ethtool -S``); none where it has none."""
     try:

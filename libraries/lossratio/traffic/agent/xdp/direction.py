@@ -14,7 +14,7 @@ from ..core.ports import Ports
 from ..core.protocol import AgentError, Message
 from ..core.returns import Returns
 from . import histogram
-from .cards import CardClock, transmitted
+from .cards import CardClock, handed_over, transmitted
 from .frames import FramePlan, Share
 from .plan import Plan, schedule_course
 from .receive_program import MOST_TRAFFIC, ReceivedFrames, ReceiveWay, Reception, StreamCounter
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from .fates import FateLog
 
 MOST_COUNTED_FLOWS = 1 << 16
-"""Flows up to which lost frames are counted by flow: more take longer to compare than trials should."""
+"""Flows up to which lost frames are counted by flow: more take longer to compare than trials should. Where senders
+share a direction, as many frames at most after which flows and sizes repeat."""
 _EXAMINED = ("duplicated", "reordered", "corrupted", "readdressed", "wrong_length", "wrong_mac")
 _NANOSECONDS = 1e9
 _MICROSECOND = 1000.0
@@ -36,7 +37,7 @@ class ActiveDirection:
 
     Attributes:
         sharing: The directions, itself among them, that leave by the same port.
-        counted_flows: How many of its flows are counted: all, or none if there is one, or very many.
+        counted_flows: How many flows of its streams are counted: all, or none if there is one, or very many.
         clock: The clock of the card that it comes back to, if that stamps its frames.
     """
 
@@ -54,10 +55,14 @@ class ActiveDirection:
         self._macs = direction.macs(source.mac, sink.mac)
         self._plan = FramePlan(direction.frames, *self._macs)
         flows = self._plan.flows
-        if 1 < flows <= MOST_COUNTED_FLOWS and len(streams) == 1:
-            self.counted_flows = flows
+        if len(streams) == 1:
+            until_all_repeats = flows
         else:
-            self.counted_flows = 0
+            until_all_repeats = self._plan.period
+
+        self.counted_flows = 0
+        if flows > 1 and until_all_repeats <= MOST_COUNTED_FLOWS:
+            self.counted_flows = flows * len(streams)
 
         self.clock: CardClock | None = None
         self._reception: Reception
@@ -67,6 +72,7 @@ class ActiveDirection:
         self._received: ReceivedFrames
 
         self._transmitted: int | None = None
+        self._handed_over: int | None = None
         self._logs: list[FateLog] = []
         # This generator does without numpy, but for the places of losses.
         with suppress(ImportError):
@@ -103,6 +109,7 @@ class ActiveDirection:
     def begin(self, trial: Plan, tag: int) -> None:
         """Notes all counters before new traffic with a tag."""
         self._transmitted = self._transmitted_by(self._ports.before)
+        self._handed_over = self._handed_over_by(self._ports.before)
         self._returns.watch(tag)
         self._trial = trial
         for log in self._logs:
@@ -148,6 +155,8 @@ class ActiveDirection:
         # Frames of the ramp may be among the refused ones, and no frame that arrived is.
         refused = min(max(0, sent - received.intact), self._refused(after))
         sent -= refused
+        if sent > received.arrived:
+            self._check_refused(after)
         strayed, foreign = self._reception.others(*self._numbers)
         due = sum(part.sent + part.unsent for part in parts)
         intended = trial.intended(direction)
@@ -244,6 +253,30 @@ class ActiveDirection:
             )
         return max(0, sent - left)
 
+    def _check_refused(self, after: Mapping[str, Link]) -> None:
+        """Makes sure that missing frames are none that the port refused without counting them."""
+        now = self._handed_over_by(after)
+        if now is None or self._handed_over is None:
+            return
+        segments = range(self._trial.ramp_segments + len(self._trial.steps))
+        given = sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
+        missed = given - (now - self._handed_over)
+        if missed > 0:
+            raise AgentError(
+                "counters",
+                f"The driver of {self.transmit} has not counted {missed} of {given} frames, as several senders share a "
+                "queue of its link: nobody knows whether frames were lost or refused. Give both ends of the link a "
+                f"queue for each CPU (ethtool -L {self.transmit} rx 2 tx 2, and its other end), or use "
+                "'cpus_per_direction: 1'.",
+            )
+
+    def _handed_over_by(self, links: Mapping[str, Link]) -> int | None:
+        """What a veth says that it was given, if several senders send by it; otherwise None."""
+        senders = {stream.sender for one in self.sharing for stream in one.streams}
+        if len(senders) < 2:
+            return None
+        return handed_over(links[self.transmit])
+
     def _transmitted_by(self, links: Mapping[str, Link]) -> int | None:
         """What the port has sent by its own counter; None: it counts what it refuses."""
         found = transmitted(links[self.transmit])
@@ -284,6 +317,27 @@ class ActiveDirection:
         fates = fates_of(self._logs, self._sent_by_stream(), lost)
         return None if fates is None else self._loss_tables.of(fates, 0, duration)
 
+    def _flows_with_loss(self, sent: int) -> int | None:
+        """How many flows of the streams' frames did not come back whole; None: they are not counted."""
+        flows = self._plan.flows
+        if self._first_flow is None:
+            return None
+
+        all_counts = self._reception.flows.memory.cast("I")
+        missing = [0] * flows
+        by_stream = self._sent_by_stream()
+        if len(self.streams) == 1:
+            by_stream = [sent]
+
+        for place, stream in enumerate(self.streams):
+            first = self._first_flow + place * flows
+            counts = all_counts[first : first + flows]
+            wanted = self._plan.sent_by_flow(by_stream[place], stream.share)
+            for flow, count in enumerate(counts):
+                missing[flow] += max(0, wanted[flow] - count)
+
+        return sum(1 for number in missing if number)
+
     def _examination(self, strayed: int) -> Message:
         """See `Generator.trial`. Strayed are frames of other streams at its port."""
         received = self._received
@@ -296,19 +350,12 @@ class ActiveDirection:
 
     def _of_every_frame(self, sent: int) -> Message:
         """Findings about time and order that each trial has: times in microseconds, and how far frames were behind."""
-        first = self._first_flow
-        plan = self._plan
         received = self._received
-        flows_with_loss = None
-        if first is not None:
-            counts = self._reception.flows.memory.cast("I")[first : first + plan.flows]
-            flows_with_loss = sum(1 for count, wanted in zip(counts, plan.sent_by_flow(sent)) if count < wanted)
-
         found: Message = {
             "displacement_frames": received.displacement,
             "extent_frames": received.extent,
             "late_offset_us": received.late_offset / _MICROSECOND,
-            "flows_with_loss": flows_with_loss,
+            "flows_with_loss": self._flows_with_loss(sent),
         }
         if received.intact and received.latency_least is not None:
             values = list(histogram.filled(received.histogram, received.latency_least, received.latency_most))

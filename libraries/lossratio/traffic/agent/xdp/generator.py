@@ -64,7 +64,9 @@ class XdpGenerator:
         card_stamps: bool = False,
         batch: int | None = None,
         device_cpus: Sequence[int] = (),
+        cpus_per_direction: int | None = None,
     ) -> None:
+        self._cpus_per_direction = cpus_per_direction
         self._batch, self._cpu_share = batch, cpu_share
         self._clocks: dict[str, CardClock] = {}
         self._has_card_stamps = card_stamps
@@ -190,7 +192,7 @@ class XdpGenerator:
 
     def _open(self, cpus: Sequence[int] | None, free: Sequence[int]) -> None:
         directions = self._configuration.directions
-        claims = claim_cpus(len(directions), cpus, free)
+        claims = claim_cpus(len(directions), cpus, free, self._cpus_per_direction)
         self._cpus = tuple(claims)
         for claimed in claims.values():
             self._opened.callback(claimed.close)

@@ -5,7 +5,7 @@
 
 #include "frames.h"
 
-enum { QUEUES = 64, MOST_GAPS = 16, SUB_BITS = 7, MOST_BITS = 34, INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS };
+enum { QUEUES = 64, GAP_BITS = 10, MOST_GAPS = 1 << GAP_BITS, SUB_BITS = 7, MOST_BITS = 34, INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS };
 enum { STREAM_BITS = 0xFF, VLAN_TAG_BYTES = 4, BLOCK = 64, MANY = 1 << 16 };
 /* Each traffic has two tags, the first one for its ramp; and of how much traffic late frames are counted. */
 enum { TAGS_OF_TRAFFIC = 2 * (STREAM_BITS + 1), MOST_TRAFFIC = 64 };
@@ -18,11 +18,10 @@ struct gap {
     u64 start, end, position, time;
 };
 
-/* The number after the highest one that has arrived by a receive queue, the number of its arrivals, and its latest gaps.
+/* The number after the highest one that has arrived by a receive queue, the number of its arrivals, and of its gaps.
    A card puts flows into queues, whose frames come in no order, and it may be another processor that takes each. */
 struct order {
     u64 next, position, gap_count;
-    struct gap gaps[MOST_GAPS];
 };
 
 struct stream {
@@ -65,6 +64,8 @@ struct card_clock {
 
 extern struct reception reception;
 extern struct counters counters[];
+/* The latest gaps of each queue of each stream. Numbers of all other queues are missing in one, so that there are many. */
+extern struct gap gaps[];
 extern u32 flow_counts[];
 extern struct card_clock card_clock;
 
@@ -80,7 +81,7 @@ struct way {
     u32 mac_end;
     /* The number of its first stream, how many there are, and which frames are the first one's. */
     u32 number, streams, first, step;
-    /* Where its flows are counted, if `counts_flows`. */
+    /* Where flows of its first stream are counted, if `counts_flows`; those of the others follow. */
     u32 flow_counts, counts_flows;
     /* One bit for each length of frames. */
     u64 lengths[LONGEST_FRAME / 64];
@@ -123,8 +124,22 @@ PART void count_latency(struct counters *counters, u64 latency, u64 number)
         counters->histogram[interval]++;
 }
 
+/* Finds the gap that a number was missing in: the latest one that begins at it or before. Gaps begin further and further
+   on, so that each look halves how many come into question. */
+PART struct gap *find_gap(struct gap *own, u64 gap_count, u32 number)
+{
+    u32 back = 1;
+    WRITTEN_OUT for (u32 step = MOST_GAPS / 2; step; step /= 2) {
+        u32 further = back + step;
+        KEEP(further);
+        if (further <= gap_count && (int)(number - (u32)own[(gap_count - further + 1) & (MOST_GAPS - 1)].start) < 0)
+            back = further;
+    }
+    return &own[(gap_count - back) & (MOST_GAPS - 1)];
+}
+
 /* Looks whether a frame came behind one of its queue with a higher number (RFC 4737). Numbers go round after 2^32. */
-PART void note_order(struct order *order, struct counters *counters, u32 number, u64 now)
+PART void note_order(struct order *order, struct gap *own, struct counters *counters, u32 number, u64 now)
 {
     u64 position = ++order->position;
     u32 next = order->next;
@@ -132,7 +147,7 @@ PART void note_order(struct order *order, struct counters *counters, u32 number,
     if (!RARELY(ahead < 0)) {
         if (RARELY(ahead > 0)) {
             /* Numbers are missing: they are lost, or will be late. */
-            struct gap *gap = &order->gaps[order->gap_count++ & (MOST_GAPS - 1)];
+            struct gap *gap = &own[order->gap_count++ & (MOST_GAPS - 1)];
             gap->start = next;
             gap->end = number;
             gap->position = position;
@@ -143,13 +158,13 @@ PART void note_order(struct order *order, struct counters *counters, u32 number,
     }
     counters->reordered++;
     raise_to(&counters->displacement, (u32)(next - number - 1));
-    for (u32 i = 0; i < MOST_GAPS; i++) {
-        struct gap *gap = &order->gaps[i];
-        if ((u32)(number - gap->start) < (u32)(gap->end - gap->start)) {
-            raise_to(&counters->extent, position - gap->position);
-            raise_to(&counters->late_offset, now - gap->time);
-            return;
-        }
+    u64 gap_count = order->gap_count;
+    if (!gap_count)
+        return;
+    struct gap *gap = find_gap(own, gap_count, number);
+    if ((u32)(number - gap->start) < (u32)(gap->end - gap->start)) {
+        raise_to(&counters->extent, position - gap->position);
+        raise_to(&counters->late_offset, now - gap->time);
     }
 }
 
@@ -358,9 +373,10 @@ PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 numbe
         latency = 0;
     here->intact++;
     count_latency(here, latency, sequence);
-    note_order(&stream->orders[context->rx_queue_index % QUEUES], here, sequence, now);
-    if (KNOWN(way->counts_flows) && flow < frames->flows)
-        __sync_fetch_and_add(&flow_counts[way->flow_counts + flow], 1);
+    u64 queue = context->rx_queue_index % QUEUES;
+    note_order(&stream->orders[queue], &gaps[(number * QUEUES + queue) << GAP_BITS], here, sequence, now);
+    if (KNOWN(way->counts_flows) && flow < frames->flows && number - way->number < way->streams)
+        __sync_fetch_and_add(&flow_counts[way->flow_counts + (number - way->number) * frames->flows + flow], 1);
     return XDP_DROP;
 wrong_length:
     here->wrong_length++;

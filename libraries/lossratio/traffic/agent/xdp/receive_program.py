@@ -17,13 +17,13 @@ from .constants import FOREVER, LONGEST_FRAME, MOST_WAYS, RING_BITS, Frames, con
 from .frames import FramePlan, Share
 
 _NO_TAG = 1 << 32
-_QUEUES, _MOST_GAPS = 64, 16
+_QUEUES, MOST_GAPS = 64, 1 << 10
 TAGS_OF_TRAFFIC = 2 * (DIRECTIONS + 1)
 """By how much the tags of traffic differ from those of the traffic before: each has a ramp with tags of its own."""
 MOST_TRAFFIC = 64
 """Of how much traffic frames are counted: of the latest and, if they are late, of earlier ones."""
 _Gap = structure("u64 start, end, position, time")
-_Order = structure("u64 next, position, gap_count", ("gaps", _Gap * _MOST_GAPS))
+_Order = structure("u64 next, position, gap_count")
 _Stream = structure(
     "u32 tag, tag_sum", "u64 strayed, foreign", ("orders", _Order * _QUEUES), f"u64 late[{MOST_TRAFFIC}]"
 )
@@ -71,8 +71,8 @@ class ReceivedFrames:
     """By how many numbers a frame was behind the highest one at most."""
     extent: int
     """How many frames had come, at most, from the first one with a higher number than a reordered frame on to that
-    frame (RFC 4737, reordering extent). It is not known of a frame that was missing before the 16
-    latest gaps in the numbers."""
+    frame (RFC 4737, reordering extent), by the same receive queue. It is not known of a frame that was missing before
+    the `MOST_GAPS` latest gaps in the numbers of that queue."""
     late_offset: int
     """Nanoseconds between these two arrivals at most (RFC 4737, late-time offset)."""
     latency_sum: int
@@ -105,7 +105,8 @@ class ReceiveWay:
     streams: int = 1
     """How many streams it has."""
     flows: int | None = None
-    """Where its flows are counted in `Reception.flows`; None: they are not."""
+    """Where flows of its first stream are counted in `Reception.flows`, and then those of the others; None: they are
+    not."""
 
 
 class Reception:
@@ -122,6 +123,7 @@ class Reception:
         self._shared = shared.from_buffer(self._control.memory)
         self._counters = Array(ctypes.sizeof(_Counters) * streams * cpus, "lossratio_recv")
         self._blocks = (_Counters * streams * cpus).from_buffer(self._counters.memory)
+        self._gaps = Array(ctypes.sizeof(_Gap) * MOST_GAPS * _QUEUES * streams, "lossratio_gaps")
         self.flows = Array(max(8, 4 * flows), "lossratio_flows")
         self.times = Array(streams * 8 << RING_BITS, "lossratio_times")
         self._shared.family = self._shared.latest = _NO_TAG
@@ -129,13 +131,13 @@ class Reception:
 
     def close(self) -> None:
         """Gives the memory back."""
-        for one in (self._control, self._counters, self.flows, self.times):
+        for one in (self._control, self._counters, self._gaps, self.flows, self.times):
             one.close()
 
     def maps(self) -> dict[str, Array]:
         """The memory by its names in the program."""
         counts = {"counters": self._counters, "flow_counts": self.flows}
-        return {"reception": self._control, "times": self.times, **counts}
+        return {"reception": self._control, "times": self.times, "gaps": self._gaps, **counts}
 
     def watch(self, tag: int) -> None:
         """Counts from zero, frames with other tags than before: of traffic that follows all earlier traffic.

@@ -163,15 +163,20 @@ class Senders(List[Sender]):
 
 
 def choose_cpus(
-    directions: int, wanted: Sequence[int] | None, free: Sequence[int], taken: Sequence[int] = ()
+    directions: int,
+    wanted: Sequence[int] | None,
+    free: Sequence[int],
+    taken: Sequence[int] = (),
+    for_each: int | None = None,
 ) -> tuple[int, ...]:
     """The processors of the senders: one for each direction where there are enough, else one for all of them.
 
     `wanted` are processors that the topology names, `free` the ones that no device needs, and `taken` the ones of other
-    senders (`sender_cpus`): two on one processor wait for each other.
+    senders (`sender_cpus`): two on one processor wait for each other. If each direction is to have a number of them
+    (`for_each`), there are as many, and none may be left for others.
 
     Raises:
-        AgentError: If the agent may not use one of `wanted`.
+        AgentError: If the agent may not use one of `wanted`, or there are not enough for each direction.
     """
     if wanted is not None:
         allowed = os.sched_getaffinity(0)
@@ -181,11 +186,23 @@ def choose_cpus(
                 "bad_request", f"The generator's 'cpus' ask for CPU {missing}, and the agent may use {sorted(allowed)}."
             )
         return tuple(dict.fromkeys(wanted))
+    least_taken = sorted(free, key=taken.count)
+    if for_each is not None:
+        count = directions * for_each
+        if count > len(least_taken):
+            raise AgentError(
+                "bad_request",
+                f"The generator's 'cpus_per_direction' asks for {count} CPUs ({for_each} for each of {directions}), "
+                f"and the agent may use {len(least_taken)}: {sorted(least_taken)}. Ask for fewer, or leave it out.",
+            )
+        return tuple(least_taken[:count])
     # One is left for everything else.
-    return tuple(sorted(free, key=taken.count)[: directions if len(free) > directions else 1])
+    return tuple(least_taken[: directions if len(free) > directions else 1])
 
 
-def claim_cpus(directions: int, wanted: Sequence[int] | None, free: Sequence[int]) -> dict[int, Table]:
+def claim_cpus(
+    directions: int, wanted: Sequence[int] | None, free: Sequence[int], for_each: int | None = None
+) -> dict[int, Table]:
     """Chooses the processors of the senders, and makes each known (`claim`); see `choose_cpus`.
 
     Of two testbeds that choose the same one at the same time, the later one chooses again.
@@ -194,7 +211,7 @@ def claim_cpus(directions: int, wanted: Sequence[int] | None, free: Sequence[int
         before = sender_cpus()
         with ExitStack() as undo:
             claims: dict[int, Table] = {}
-            for cpu in choose_cpus(directions, wanted, free, list(before.values())):
+            for cpu in choose_cpus(directions, wanted, free, list(before.values()), for_each):
                 claims[cpu] = claim(cpu)
                 undo.callback(claims[cpu].close)
             new = {number: cpu for number, cpu in sender_cpus().items() if number not in before and cpu in claims}
