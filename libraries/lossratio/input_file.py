@@ -57,7 +57,8 @@ def read_input_file(
             return file.read()
     except (OSError, ValueError) as cause:
         reason = getattr(cause, "strerror", None) or str(cause)
-        raise error(f"Cannot read {shown}: {reason.rstrip('.')}.") from cause
+        way_out = " Name a file in it." if isinstance(cause, IsADirectoryError) else ""
+        raise error(f"Cannot read {shown}: {reason.rstrip('.')}.{way_out}") from cause
 
 
 def kind_of_contents(data: bytes) -> str:

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
+_MOST_SHOWN = 20
+"""More names than so many are not read in an error."""
 
 
 @dataclass(frozen=True)
@@ -43,24 +45,56 @@ class Shipped:
         return tuple(sorted(path.stem for path in (_PACKAGE / self.folder).glob(f"*{self.suffix}")))
 
     def hint(self, name: str | Path) -> str:
-        """For the error that there is no such file: the nearest name, or all, if a name is given and no path."""
+        """For the error that there is no such file: what may be meant, if a name is given and no path."""
         if not all(part.isalnum() for part in re.split("[-_]", str(name))):
             return ""
-        return (
-            did_you_mean(str(name), self.names())
-            or f" These come with lossratio: {', '.join(self.names())}."
-        )
+        for other in (TOPOLOGIES, SUITES):
+            if other is not self and str(name) in other.names():
+                return f" {name} is one of the {other.folder}, and not of the {self.folder}."
+
+        names = self.names()
+        shown = f" These come with lossratio: {', '.join(names)}."
+        if len(names) > _MOST_SHOWN:
+            shown = f" 'lossratio list {self.folder}' shows those that come with lossratio."
+        return did_you_mean(str(name), names) or shown
 
 
 TOPOLOGIES = Shipped("topologies", ".yaml", os.path.isfile)
 SUITES = Shipped("suites", ".robot", os.path.exists)
 
 
+_NEAR = 0.75
+"""How alike two names are at least, of which one may be meant by the other: as `difflib` measures it, 0 to 1."""
+_SHORTEST_PART = 3
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The one of some names that another may mean: misspelt, shortened, or with letters exchanged; None: none is near.
+
+    A name that is only a bit alike is none: an answer that is far from what was meant is worse than none.
+    """
+    known = {each.casefold(): each for each in names}
+    asked = name.casefold()
+    close = get_close_matches(asked, known, n=1, cutoff=_NEAR)
+    if close:
+        return known[close[0]]
+
+    for folded, each in known.items():
+        if sorted(folded) == sorted(asked):
+            return each
+    if len(asked) < _SHORTEST_PART:
+        return None
+    for folded, each in known.items():
+        if folded.startswith(asked) or asked in re.split("[-_ ]", folded):
+            return each
+    return None
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """The question whether the nearest of some names is meant, behind a blank; empty if none is near."""
-    close = get_close_matches(name, list(names), n=1)
-    if close:
-        return f" Did you mean {close[0]!r}?"
+    meant = nearest(name, names)
+    if meant is not None:
+        return f" Did you mean {meant!r}?"
     return ""
 
 

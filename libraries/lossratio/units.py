@@ -12,10 +12,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = rf"\s*((?:(?:{_DIGITS})?\.)?{_DIGITS}(?:[eE][+-]?[0-9]+)?)\s*"
-_FRAME_RATE = re.compile(
-    _NUMBER + r"([kKMG]?)\s*(?:pps|fps|frames/s|packets/s|cps|connections/s)?\s*"
-)
+_FRAME_UNIT = "pps|fps|frames/s|packets/s"
+_CONNECTION_UNIT = "cps|connections/s"
+_FRAME_RATE = re.compile(_NUMBER + rf"([kKMG]?)\s*({_FRAME_UNIT}|{_CONNECTION_UNIT})?\s*")
 _BARE_GIGA = re.compile(_NUMBER + r"G\s*")
+_OF_BITS = re.compile(r".*[0-9]\s*[kKMG]?(?:bps|bits?|bits?/s|b/s)\s*", re.IGNORECASE)
+_LEAST_BARE = 1000.0
+"""A smaller rate needs its unit: ``20`` is meant as 20 kfps or 20 Mfps as often as not."""
 _BIT_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:bps|bit/s|b/s)?\s*")
 _RATIO = re.compile(_NUMBER + r"(%?)\s*")
 _LARGEST_FLOAT = sys.float_info.max
@@ -57,13 +60,45 @@ def parse_frame_rate(text: str | float) -> float:
     Connections per second are read in the same way (``10 kcps``): each is opened by one frame.
 
     Raises:
-        ValueError: If it is not a positive rate, or may be a link's bit rate.
+        ValueError: If it is not a positive rate, may be a link's bit rate, or is a text of less than 1000 without a
+            unit.
     """
+    what, example = "a frame rate", "10 kpps"
     if _BARE_GIGA.fullmatch(str(text)):
         raise ValueError(
             f"{text!r} looks like a bit rate; write a frame rate like '10 kpps', or its unit (Gfps) if it is one."
         )
-    return _parse_scaled(text, _FRAME_RATE, "a frame rate", "10 kpps")
+    if _OF_BITS.fullmatch(str(text)):
+        raise ValueError(
+            f"{text!r} is not a frame rate but a bit rate; write it like '10 kpps', in frames per second."
+        )
+
+    rate = _parse_scaled(text, _FRAME_RATE, what, example)
+    if isinstance(text, str):
+        check_unit_of(rate, has_unit=not text.strip().replace("_", "").isdigit())
+    return rate
+
+
+def check_unit_of(rate: float, *, has_unit: bool) -> None:
+    """Refuses a small frame rate without a unit, where kfps or Mfps are as likely to be meant.
+
+    Args:
+        rate: Frames per second.
+        has_unit: Whether the unit was given.
+
+    Raises:
+        ValueError: If it is less than 1000, and has no unit.
+    """
+    if rate < _LEAST_BARE and not has_unit:
+        raise ValueError(
+            f"{rate:g} has no unit; write '{rate:g} kfps' or '{rate:g} Mfps', or '{rate:g} fps' if it is that few."
+        )
+
+
+def counts_connections(text: str) -> bool:
+    """Whether a rate is in connections per second, such as ``10 kcps``."""
+    match = _FRAME_RATE.fullmatch(text)
+    return match is not None and match[3] in _CONNECTION_UNIT.split("|")
 
 
 def parse_bit_rate(text: str | float) -> float:
@@ -87,7 +122,9 @@ def parse_ratio(text: str | float) -> float:
         match = _RATIO.fullmatch(str(text))
         value = float(match[1]) / (100.0 if match[2] else 1.0) if match else math.nan
     if not math.isfinite(value):
-        raise ValueError(f"{text!r} is not a ratio; write it like '0.5 %' or '0.005'.")
+        raise ValueError(
+            f"{text!r} is not a ratio; write it like '0.5 %' or '0.005'.{_with_point(text)}"
+        )
     return value
 
 
@@ -116,7 +153,12 @@ def parse_duration(text: str | float) -> float:
     is_number = not isinstance(text, bool) and not (
         isinstance(text, int) and abs(text) > _LARGEST_FLOAT
     )
-    seconds = float(timestr_to_secs(text, round_to=None)) if is_number else math.nan
+    try:
+        seconds = float(timestr_to_secs(text, round_to=None)) if is_number else math.nan
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a duration; write it like '2 min' or '30 s'.{_with_point(text)}"
+        ) from None
     if not (math.isfinite(seconds) and seconds > 0):
         raise ValueError(f"{text!r} is not a positive duration; write it like '2 min' or '30 s'.")
     return seconds
@@ -219,8 +261,15 @@ def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, exampl
         value = math.nan
 
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{text!r} is not {what}; write it like {example!r}.")
+        raise ValueError(f"{text!r} is not {what}; write it like {example!r}.{_with_point(text)}")
     return value
+
+
+def _with_point(text: object) -> str:
+    """How a number with a comma is written, behind a blank; empty if the text has none."""
+    if "," not in str(text):
+        return ""
+    return " Numbers have a point for fractions, and no comma: 1.5, 100000 or 100_000."
 
 
 def _rounded(value: float, rounding: str) -> str:

@@ -4,10 +4,9 @@ A file may be hostile. It is read in bounded time and memory: its size, its dept
 length of its numbers are limited. An alias counts as many values as it stands for.
 """
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -17,8 +16,9 @@ from yaml.events import AliasEvent
 from yaml.reader import Reader
 
 from lossratio.errors import LossRatioError
-from lossratio.input_file import read_input_file, shown_name
+from lossratio.input_file import kind_of_contents, read_input_file, shown_name
 from lossratio.shipped import did_you_mean
+from lossratio.wrong_values import in_words, shortened
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 Location = tuple[str | int, ...]
@@ -31,8 +31,7 @@ _CHARACTERS_PER_VALUE = 100
 _DEEPEST = 50
 _LONGEST_NUMBER = 100
 _MOST_PROBLEMS = 20
-_LONGEST_SHOWN = 100
-_LONGEST_MESSAGE = 1000
+_LONGEST_ABOUT = 200
 _NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
@@ -61,6 +60,7 @@ def load_yaml_file(
     """
     path = Path(path)
     loader, node = _compose(path, error, rewrite)
+    _check_format(path, model, node, error)
     # Before the data are made: making them replaces merge keys (<<) in the nodes by their targets.
     problems = [] if node is None else list(_duplicates(node))
 
@@ -70,7 +70,7 @@ def load_yaml_file(
         raise error(_broken_yaml(path, cause)) from cause
 
     if not isinstance(data, dict):
-        problems.append(((), "the file must hold a mapping (field: value), and holds none"))
+        problems.append(((), _no_fields(path)))
     elif not problems:
         try:
             loaded = model.model_validate(convert(data, path))
@@ -83,7 +83,11 @@ def load_yaml_file(
                 if item["type"] != "too_short" or not _has_more(item["loc"], places)
             ]
             # A message looks for the field that was meant, so only those that are shown have one.
-            problems = [(item["loc"], _message(item, model)) for item in found[:_MOST_PROBLEMS]]
+            problems = [
+                (_place(item["loc"]), _message(item, model)) for item in found[:_MOST_PROBLEMS]
+            ]
+            # Each kind of a union has a problem with the same value.
+            problems = list(dict.fromkeys(problems))
             problems += [(item["loc"], "") for item in found[_MOST_PROBLEMS:]]
         else:
             problems = list(check(loaded))
@@ -94,6 +98,33 @@ def load_yaml_file(
     shown = [_describe(path, lines, location, text) for location, text in problems[:_MOST_PROBLEMS]]
     more = len(problems) - len(shown)
     raise error("\n".join([*shown, *([f"{path}: and {more} more problems"] if more else [])]))
+
+
+def _check_format(
+    path: Path, model: type[BaseModel], node: yaml.Node | None, error: type[LossRatioError]
+) -> None:
+    """Refuses a file that says that it is of another format, whose fields would all be unknown."""
+    if not isinstance(node, yaml.MappingNode) or "format" not in model.model_fields:
+        return
+    wanted = get_args(model.model_fields["format"].annotation)
+    given = [value for key, value in node.value if key.value == "format"]
+    if not given or not isinstance(given[0], yaml.ScalarNode) or given[0].value in wanted:
+        return
+    found = given[0].value
+    if found.startswith("lossratio-"):
+        line = given[0].start_mark.line + 1
+        raise error(
+            f"{path}:{line}: format: this file is of the format {shortened(found)!r}, and a file of the format "
+            f"{wanted[0]!r} is needed here. Is it the right file?"
+        )
+
+
+def _no_fields(path: Path) -> str:
+    """The problem of a file without fields."""
+    kind = kind_of_contents(read_input_file(path, LossRatioError, _MOST_BYTES))
+    if kind in ("JSON", "text without a format of lossratio"):
+        kind = "a list or a text"
+    return f"this file must hold fields (name: value), and it is {kind}. Is it the right file?"
 
 
 def _has_more(place: Location, places: Sequence[Location]) -> bool:
@@ -129,7 +160,7 @@ def _compose(
         raise error(_broken_yaml(path, cause)) from cause
     except (ValueError, OverflowError) as cause:
         # PyYAML's scanner does not check the numbers of escapes (\UFFFFFFFF) and directives.
-        raise error(f"{path}:{loader.line + 1}: not YAML: {_shortened(str(cause))}") from cause
+        raise error(f"{path}:{loader.line + 1}: not YAML: {shortened(str(cause))}") from cause
 
 
 class _BoundedLoader(yaml.SafeLoader):
@@ -195,7 +226,7 @@ class _BoundedLoader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as cause:
             kind = node.tag.rpartition(":")[2]
-            what = f"{_shortened(repr(node.value))} is no value of type {_shortened(kind)}"
+            what = f"{shortened(repr(node.value))} is no value of type {shortened(kind)}"
             raise ConstructorError(None, None, what, node.start_mark) from cause
 
 
@@ -203,28 +234,38 @@ def _describe(path: Path, lines: dict[Location, int], location: Location, text: 
     known = location
     while known and known not in lines:
         known = known[:-1]
-    field = ".".join(_shortened(shown_name(part)) for part in location)
+    field = ".".join(shortened(shown_name(part)) for part in location)
     return f"{path}:{lines.get(known, 1)}: {field + ': ' if field else ''}{text}"
 
 
+def _place(location: Location) -> Location:
+    """A place without pydantic's names of validators and of the kinds of a union of addresses."""
+    return tuple(
+        part
+        for part in location
+        if isinstance(part, int) or not ("[" in part or part.startswith(("function-", "IPv")))
+    )
+
+
 def _message(item: Any, model: type[BaseModel]) -> str:
-    if item["type"] == "extra_forbidden":
-        meant = did_you_mean(str(item["loc"][-1]), _fields(model, item["loc"]))
-        if meant:
-            return f"unknown field.{meant}"
-        return "unknown field"
-    message = _shortened(str(item["msg"]).removeprefix("Value error, "), _LONGEST_MESSAGE)
-    shown = item["input"]
-    is_said = isinstance(shown, (dict, list)) or item["type"] in ("missing", "value_error")
-    # A choice among names, of an enumeration or a union, says which there are.
-    names = re.findall(r"'([^']+)'", str(item.get("ctx", {}).get("expected", "")))
-    meant = did_you_mean(str(shown), names)
-    said = "" if is_said else f", not {_shortened(repr(shown))}"
-    return message[0].lower() + message[1:] + said + (f".{meant}" if meant else "")
+    message = in_words(item, of_yaml=True)
+    if item["type"] not in ("extra_forbidden", "missing"):
+        return message
+
+    fields = _fields(model, item["loc"])
+    name = str(item["loc"][-1])
+    if item["type"] == "missing":
+        about = " ".join(fields.get(name, "").split())
+        return f"{message}. {shortened(about, _LONGEST_ABOUT)}".removesuffix(". ")
+    if meant := did_you_mean(name, fields):
+        return f"{message}.{meant}"
+    if fields:
+        return f"{message}. The fields here are {', '.join(sorted(fields))}."
+    return message
 
 
-def _fields(model: type[BaseModel], location: Location) -> set[str]:
-    """The fields that a mapping may have, of which a location names one that it may not."""
+def _fields(model: type[BaseModel], location: Location) -> dict[str, str]:
+    """The fields that a mapping may have, of which a location names one, and what each is."""
     schema = model.model_json_schema()
 
     def whole(nodes: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -245,13 +286,24 @@ def _fields(model: type[BaseModel], location: Location) -> set[str]:
         ]
         # The name of a kind in a union has no place in the file.
         here = list(whole([*named, *others])) or here
-    return {name for node in here for name in node.get("properties", ())}
+
+    fields: dict[str, str] = {}
+    for node in here:
+        for name, field in node.get("properties", {}).items():
+            fields.setdefault(name, field.get("description", ""))
+    return fields
 
 
-def _shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
-    if len(text) <= longest:
-        return text
-    return f"{text[: longest - 3]}..."
+# Table: what a user did, by the beginning of what PyYAML says.
+_IN_PLAIN_WORDS = {
+    r"found character '\t'": "a tab is used for the indentation; use blanks",
+    "found character": "a text cannot begin with this character; put the text in quotes",
+    "mapping values are not allowed here": "there are two ': ' in one line; put the text with ': ' in quotes",
+    "expected <block end>": "the indentation does not fit the lines above; fields of one mapping begin in one column",
+    "could not find expected ':'": "a field needs ': ' between its name and its value; is the blank missing?",
+    "expected ',' or": "a bracket that is opened before this place is not closed",
+    "found unexpected end of stream": "a quote that is opened before this place is not closed",
+}
 
 
 def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
@@ -259,13 +311,19 @@ def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
     line = 1 if mark is None else mark.line + 1
     context = getattr(cause, "context", None)
     problem = getattr(cause, "problem", None) or str(cause)
+    if kind_of_contents(read_input_file(path, LossRatioError, _MOST_BYTES)).startswith("a suite"):
+        return f"{path}:1: not YAML: this is a suite of Robot Framework. Is it the right file?"
+
+    plain = next((words for said, words in _IN_PLAIN_WORDS.items() if problem.startswith(said)), "")
     # PyYAML splits a sentence in two: "expected a single document in the stream", "but found another document".
-    if context and problem.startswith("but "):
+    if plain:
+        text = f"{plain} ({problem})"
+    elif context and problem.startswith("but "):
         text = f"{context}, {problem}"
     else:
         text = problem
 
-    return f"{path}:{line}: not YAML: {_shortened(text)}"
+    return f"{path}:{line}: not YAML: {shortened(text, _LONGEST_ABOUT)}"
 
 
 def _lines(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location, int]]:
@@ -283,7 +341,7 @@ def _duplicates(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Loca
         if key in seen:
             yield (
                 (*location, key),
-                f"the name {_shortened(repr(key))} is given twice (first in line {seen[key]})",
+                f"the name {shortened(repr(key))} is given twice (first in line {seen[key]})",
             )
         seen.setdefault(key, mark.start_mark.line + 1)
         yield from _duplicates(value, (*location, key))

@@ -242,29 +242,26 @@ ONE_WAY = '{"name": "port0>port1", "intended_frames": 10, "sent_frames": 10, "re
         ('{"input": {}}', "not a trial"),
         ("{}", "input: missing; output: missing"),
         ('{"verification": {}}', "verification.time: missing"),
-        ('{"verified": 1, "input": {}, "output": {}}', "verified: Input should be a valid boolean, not 1"),
+        ('{"verified": 1, "input": {}, "output": {}}', "verified: must be true or false, not 1"),
         ('{"input": {"duration": 1, "load": 1, "lead": 1}, "output": {}}', "input.lead: unknown"),
-        (
-            '{"input": {"duration": 1, "load": 1e999}, "output": {}}',
-            "input.load: Input should be a finite number, not inf",
-        ),
+        ('{"input": {"duration": 1, "load": 1e999}, "output": {}}', "input.load: must be a finite number, not inf"),
         ('{"input": {"duration": -1, "load": 1}, "output": {"loss_ratio": 0}}', "not a trial"),
         ('{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": NaN}}', "not a trial"),
         (
             '{"input": {"duration": 1, "load": true}, "output": {"loss_ratio": 0}}',
-            "input.load: Input should be a valid number, not True",
+            "input.load: must be a number, not True",
         ),
         (
             '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": "0"}}',
-            "output.loss_ratio: Input should be a valid number, not '0'",
+            "output.loss_ratio: must be a number, not '0'",
         ),
         (
             '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": 0, "sent_frames": "5"}}',
-            "output.sent_frames: Input should be a valid integer, not '5'",
+            "output.sent_frames: must be a whole number, not '5'",
         ),
         (
             '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": 0, "repeats": true}}',
-            "repeats: Input should be a valid integer, not True",
+            "repeats: must be a whole number, not True",
         ),
         (
             '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": 0, "sent_frames": -5}}',
@@ -364,10 +361,10 @@ def test_trials_that_are_not_adopted_stay_in_a_copy(tmp_path):
     ("output", "problem"),
     [
         (TrialOutput(0.0, sent_frames=100, lost_frames=1), "loss_ratio is 0.0, and the frames counted make 0.01"),
-        (TrialOutput(0.0, sent_frames=100.0), "sent_frames: Input should be a valid integer, not 100.0"),
-        (TrialOutput(0.0, repeats=np.float64(1.5)), "repeats: Input should be a valid integer, not 1.5"),
+        (TrialOutput(0.0, sent_frames=100.0), "sent_frames: must be a whole number, not 100.0"),
+        (TrialOutput(0.0, repeats=np.float64(1.5)), "repeats: must be a whole number, not 1.5"),
         (TrialOutput(0.0, forwarding_rate=math.nan), "NaN is no number"),
-        (TrialOutput(0.0, repairs="a new log-in"), "repairs: Input should be a valid array"),
+        (TrialOutput(0.0, repairs="a new log-in"), "repairs: must be a list"),
     ],
 )
 def test_outputs_that_could_not_be_read_again_are_never_written(tmp_path, output, problem):

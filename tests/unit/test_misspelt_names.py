@@ -45,7 +45,8 @@ def test_a_misspelt_field_of_a_file_wherever_it_is(tmp_path):
         "nodes.TG.generater: unknown field. Did you mean 'generator'?",
         "nodes.TG.generator.max_rat: unknown field. Did you mean 'max_rate'?",
         "nodes.TG.interfaces.p0.nam: unknown field. Did you mean 'name'?",
-        "zzz: unknown field",
+        "zzz: unknown field. The fields here are addresses, description, format, mtu, name, nics, nodes, reservation, "
+        "testbed.",
     }
 
 

@@ -153,10 +153,7 @@ def test_a_parameter_is_an_argument_of_keyword_and_method_with_its_documentation
 
 
 def test_an_option_of_a_dut_is_checked_and_used_where_its_class_says_so(seen):
-    assert (
-        seen["option refused"]
-        == "DUT linux_bridge cannot be set up so: waiting: Input should be less than or equal to 1000"
-    )
+    assert seen["option refused"] == "DUT linux_bridge cannot be set up: waiting: must be at most 1,000, not 1001"
     assert seen["option used"] == ["ip link set dev lr-dut0 txqueuelen 500"]
     assert seen["option in results"] == 500
 

@@ -41,13 +41,13 @@ def test_a_new_counter_is_in_journal_result_and_schema_once_its_field_is_declare
 @pytest.mark.parametrize("wrong", [-1, True, "3", 3.0, None])
 def test_a_new_counter_is_read_as_strictly_as_all_others(wrong):
     data = {**json.loads(write_record(WithOneMore("a>b", 9, 8, 7))), "echoed_frames": wrong}
-    with pytest.raises(ValueError, match="echoed_frames: Input should be"):
+    with pytest.raises(ValueError, match="echoed_frames: must be"):
         read_record(WithOneMore, json.dumps(data))
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "true", '"1"', "-1"])
 def test_times_of_records_are_finite_numbers(text):
-    with pytest.raises(ValueError, match="elapsed_s: Input should be"):
+    with pytest.raises(ValueError, match="elapsed_s: must be"):
         read_record(
             DirectionCounters,
             f'{{"name":"a>b","intended_frames":1,"sent_frames":1,"received_frames":1,"elapsed_s":{text}}}',

@@ -85,14 +85,14 @@ def test_other_quantities_are_read_as_people_write_them():
     ],
 )
 def test_text_that_is_no_quantity_of_its_kind_is_refused_with_an_example(parse, text):
-    with pytest.raises(ValueError, match=f"'{text}'.*write it like|Invalid time string '{text}'"):
+    with pytest.raises(ValueError, match=f"'{text}'.*write it like"):
         parse(text)
 
 
 @pytest.mark.parametrize("parse", [units.parse_frame_rate, units.parse_ratio, units.parse_duration])
 @pytest.mark.parametrize("value", [None, True, [], {"a": 1}, math.nan, math.inf, 10**400, -(10**400), "9" * 5000])
 def test_other_values_of_yaml_in_place_of_a_quantity_are_refused(parse, value):
-    with pytest.raises(ValueError, match=r"write it like|Invalid time string"):
+    with pytest.raises(ValueError, match=r"write it like"):
         parse(value)
 
 

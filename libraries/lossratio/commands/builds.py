@@ -16,6 +16,7 @@ from lossratio.commands.parameters import (
     FRAME_RATE,
     SUITE,
     TESTBED,
+    PerCent,
     argument,
     command,
     option,
@@ -51,7 +52,7 @@ class _Measured:
     quantity: str | None = option("Only this quantity, e.g. NDR or MRR.")
     least_change: float = option(
         "Smaller changes do not matter, in per cent.",
-        type=click.FloatRange(min=0.0, max=100.0, min_open=True, max_open=True),
+        type=PerCent(min=0.0, max=100.0, min_open=True, max_open=True),
         default=1.0,
     )
     limit: int | None = option(
@@ -137,7 +138,7 @@ def ab(
     set_up_b: str = option("Sets build B up, e.g. the patch.", metavar="COMMAND"),
     certainty: float = option(
         "How many comparisons of equal builds claim no difference, at least, in per cent.",
-        type=click.FloatRange(min=50.0, max=100.0, max_open=True),
+        type=PerCent(min=50.0, max=100.0, max_open=True),
         default=95.0,
     ),
     markdown: Path | None = option(

@@ -21,7 +21,7 @@ import click
 from lossratio.errors import LossRatioError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 from lossratio.plugins import distribution_of, plugin_group
-from lossratio.shipped import did_you_mean
+from lossratio.shipped import did_you_mean, nearest
 from lossratio.version import __version__
 
 FRONT = {
@@ -135,6 +135,30 @@ def _new_names() -> dict[str, str]:
 
 _NEW_NAMES = _new_names()
 
+# Table: the words that other tools have for a command, by the command.
+_OTHER_WORDS = {
+    "run": (
+        "bench",
+        "benchmark",
+        "measure",
+        "start",
+        "test",
+        "tests",
+        "ndr",
+        "pdr",
+        "mrr",
+        "robot",
+    ),
+    "report": ("result", "results", "show", "html", "export"),
+    "compare": ("diff",),
+    "trend": ("plot", "history", "graph"),
+    "init": ("setup", "install", "new", "create", "configure"),
+    "list": ("ls",),
+    "check": ("validate", "verify", "lint"),
+    "--help": ("help",),
+    "--version": ("version",),
+}
+
 
 def sections() -> dict[str, tuple[EntryPoint, ...]]:
     """The commands by section: the first ones, those of each subject, and those that each other package adds."""
@@ -227,7 +251,7 @@ class _Commands(click.Group):
             new = _NEW_NAMES[args[0]]
             _tell_new_name(args[0], new)
             args = [*new.split(), *args[1:]]
-        _check_name(ctx, args[0], [*names, *_NEW_NAMES])
+        _check_name(ctx, args[0], names)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -249,7 +273,22 @@ def _loaded(name: str) -> click.Command:
 
 def _check_name(ctx: click.Context, name: str, names: Sequence[str]) -> None:
     if name not in names and not name.startswith("-"):
-        ctx.fail(f"No such command {name!r}.{did_you_mean(name, names)}")
+        known = f" There are {', '.join(names)}."
+        meant = did_you_mean(name, names) or _meant_elsewhere(name) or known
+        ctx.fail(f"No such command {name!r}.{meant}")
+
+
+def _meant_elsewhere(name: str) -> str:
+    """The question whether a command of other words is meant: of another subject, or what other tools call so."""
+    for command, words in _OTHER_WORDS.items():
+        if name in words:
+            return f" Did you mean 'lossratio {command}'?"
+
+    full = {full.rpartition(" ")[2]: full for section in _OWN.values() for full in section}
+    meant = nearest(name, full)
+    if meant is None:
+        return ""
+    return f" Did you mean 'lossratio {full[meant]}'?"
 
 
 def _tell_new_name(old: str, new: str) -> None:
@@ -258,7 +297,7 @@ def _tell_new_name(old: str, new: str) -> None:
     )
 
 
-@click.group(cls=_Commands)
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="lossratio")
 def commands() -> None:
     """Benchmark the data plane throughput of software networking."""

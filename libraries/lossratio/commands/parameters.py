@@ -35,6 +35,25 @@ RATIO = _Quantity("ratio", parse_ratio)
 """A ratio such as ``0.1 %`` or ``1e-7``."""
 VERBOSE_HELP = "Also show how each result was measured."
 """The help of an option for what pages fold."""
+
+
+class PerCent(click.FloatRange):
+    """A share in per cent, with or without its sign: ``3``, ``3%`` or ``3 %``."""
+
+    name = "per cent"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Reads a share, in per cent."""
+        text = str(value).strip().removesuffix("%").rstrip()
+        try:
+            number = float(text)
+        except ValueError:
+            self.fail(f"{value!r} is not a share in per cent; write it like 3 or 3%.", param, ctx)
+        return float(super().convert(number, param, ctx))
+
+
 TESTBED = "The testbed: a topology file, or a name such as local or simulated."
 """The help of an option that names a testbed."""
 
@@ -130,5 +149,9 @@ def _parameter(name: str, hint: Any, declared: _Declared) -> click.Parameter:
         return click.Argument((name,), **(settings | declared.settings))
     settings |= {"is_flag": True} if kind is bool else {"multiple": others == [...]}
     settings["show_default"] = bool(declared.settings.get("default"))
+    settings |= declared.settings
+    if isinstance(settings["type"], click.IntRange):
+        # Errors say that a value is no such thing.
+        settings["type"].name = "whole number"
     names = declared.names or (f"--{name.replace('_', '-')}",)
-    return click.Option((name, *names), **(settings | declared.settings))
+    return click.Option((name, *names), **settings)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from lossratio import report as reports
-from lossratio.commands.parameters import VERBOSE_HELP, OneOf, argument, command, option
+from lossratio.commands.parameters import VERBOSE_HELP, OneOf, PerCent, argument, command, option
 from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
 from lossratio.report import FORMATS, PAGE, junit_xml, read_run, runs_in, write_report
@@ -95,7 +95,7 @@ def compare(
     after: Path = argument("B"),
     *,
     least_change: float = option(
-        "Smaller changes do not count, in per cent.", type=click.FloatRange(min=0.0), default=1.0
+        "Smaller changes do not count, in per cent.", type=PerCent(min=0.0), default=1.0
     ),
     table_format: str = option(
         "Plain text in the order of the tests, or Markdown with the regressions first.",

@@ -20,6 +20,7 @@ from lossratio.commands.parameters import (
     SUITE,
     TESTBED,
     VERBOSE_HELP,
+    OneOf,
     argument,
     command,
     option,
@@ -40,6 +41,12 @@ class _RunCommand(click.Command):
         try:
             return super().parse_args(ctx, _any_of_expanded(args))
         except click.NoSuchOption as error:
+            variable = error.option_name.lstrip("-").replace("-", "_").upper()
+            if variable in _VARIABLES:
+                raise click.UsageError(
+                    f"{error.option_name} is no option, but a variable of the suites: --variable {variable}:VALUE",
+                    ctx,
+                ) from error
             if error.option_name not in _options_of_robot():
                 raise
             raise click.UsageError(
@@ -47,6 +54,10 @@ class _RunCommand(click.Command):
                 f"{ctx.command_path} SUITE... -- {error.option_name} ...",
                 ctx,
             ) from error
+
+
+_VARIABLES = ("GOALS", "LATENCY", "TELEMETRY", "FRAME_SIZE", "CORES", "NIC")
+"""Variables that most suites have."""
 
 
 def _options_of_robot() -> set[str]:
@@ -91,6 +102,10 @@ def run(
     output: Path | None = option(
         "Directory for the results. Default: a new one in results.", metavar="DIR"
     ),
+    doubts: str | None = option(
+        "What a doubt about a result means: a warning, or that the test fails.",
+        type=OneOf(["warn", "fail"]),
+    ),
     wait: float | None = option(
         "How long to wait for the testbed at most, e.g. 2h.", type=DURATION
     ),
@@ -121,10 +136,13 @@ def run(
     from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
     from lossratio.units import tests_counted
 
+    variables = list(variable)
+    if doubts is not None:
+        variables.append(f"DOUBTS:{doubts}")
     robot_options = (
         *_repeated("--test", test),
         *_repeated("--exclude", exclude),
-        *_repeated("--variable", variable),
+        *_repeated("--variable", variables),
         *(("--outputdir", str(output)) if output else ()),
         *(_VERBOSE if verbose else ()),
         *(click.get_current_context().obj or ()),

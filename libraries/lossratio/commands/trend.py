@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from lossratio import history as histories
-from lossratio.commands.parameters import argument, command, option
+from lossratio.commands.parameters import PerCent, argument, command, option
 from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.exit_status import ExitStatus
 from lossratio.history import LOOK_AT, TrendRequest
@@ -39,7 +39,7 @@ class TrendRules:
     )
     least_change: float = option(
         "Smaller changes raise no alarm, in per cent.",
-        type=click.FloatRange(min=0.0),
+        type=PerCent(min=0.0),
         default=100 * _USUAL.least_change,
     )
     confirm: int = option(

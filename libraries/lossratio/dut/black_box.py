@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from lossratio.callouts import (
     AnswerError,
     CallError,
@@ -30,6 +28,7 @@ from lossratio.nodes import CommandRunner
 from lossratio.plugins import how_to_install
 from lossratio.shipped import names_near
 from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, Hop, SnmpAgent
+from lossratio.wrong_values import Like
 
 MOST_OUTPUT = 1_000_000
 """Bytes of an answer; a longer one is none."""
@@ -350,7 +349,13 @@ def _count(value: Any) -> int | None:
 
 BLACK_BOX = "black_box"
 """Name of the kind."""
-MacAddress = Annotated[str, Field(pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
+MacAddress = Annotated[
+    str,
+    Like(
+        "^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$",
+        "a MAC address with colons, such as 02:00:00:00:00:01",
+    ),
+]
 
 
 class BlackBoxOptions(DutOptions):

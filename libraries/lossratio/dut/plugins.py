@@ -20,6 +20,7 @@ from lossratio.nodes import CommandRunner
 from lossratio.plugins import plugin_group
 from lossratio.shipped import names_near
 from lossratio.topology import Hop, Port
+from lossratio.wrong_values import in_words
 
 _KINDS = plugin_group(
     "lossratio.dut",
@@ -110,7 +111,7 @@ def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
         unknown = [str(item["loc"][0]) for item in errors if item["type"] == "extra_forbidden"]
         known = names_near("".join(unknown[:1]), model.model_fields or ["none"])
         raise DutError(
-            f"DUT {kind} cannot be set up so: {problems}. Its options are: {known}"
+            f"DUT {kind} cannot be set up: {problems}. Its options are: {known}"
         ) from cause
 
 
@@ -137,7 +138,7 @@ def _problem(item: Any) -> str:
     option = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         return f"it has no option {option!r}"
-    message = str(item["msg"]).removeprefix("Value error, ").rstrip(".")
+    message = in_words(item)
     if option:
         return f"{option}: {message}"
     return message

@@ -35,7 +35,7 @@ from lossratio.history.trend import (
 )
 from lossratio.history.unmeasured import NothingMeasured, describe_nothing_measured, left_out_of
 from lossratio.report import Case, Run, read_run
-from lossratio.results import TestResult
+from lossratio.results import TestResult, quick_goals_in
 from lossratio.shipped import did_you_mean, names_near
 from lossratio.units import counted, results_counted
 
@@ -367,6 +367,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
         yield f"Old: {old} of these series, whose tests seem not to run any more; their verdicts are as old."
     if not analysis.has_verdict:
         yield "No verdict: there are too few results, the generator did not send enough, or the tester changed."
+    yield from quick_goals_in(trend.series.key.quantity for trend in analysis.trends)
     yield from describe_nothing_measured(analysis.unmeasured)
     yield from (f"Not read: {problem}" for problem in analysis.problems)
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from robot.api.deco import keyword
 from robot.api.types import Secret
+from robot.utils import timestr_to_secs
 
 from lossratio.dut import types_of_options
 from lossratio.errors import SearchError
@@ -17,17 +18,24 @@ from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
 from lossratio.nodes import Credentials
 from lossratio.report import FORMATS
+from lossratio.results import TestResult
 from lossratio.traffic import parse_frame_size
-from lossratio.units import parse_frame_rate, parse_ratio
+from lossratio.units import counts_connections, parse_frame_rate, parse_ratio
 
 DEFAULT_PROFILE = "ethip4-udp"
 """The traffic profile of measurements that name none."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
+_YES = ("true", "yes", "on", "1")
+_NO = ("false", "no", "off", "0", "none", "")
+
 
 class FrameRate(float):
     """A frame rate, in frames per second per transmitting interface."""
+
+    counts_connections: bool = False
+    """Whether it was written as connections per second, such as ``10 kcps``."""
 
 
 class Share(float):
@@ -62,7 +70,31 @@ def to_frame_rate(value: str | int | float) -> FrameRate:
     ``10 kpps``, ``50 kfps``, ``1.5 Mfps`` or ``64000``. The units ``fps``, ``pps``, ``frames/s`` and ``packets/s`` mean
     the same. A load is what each transmitting interface sends.
     """
-    return FrameRate(parse_frame_rate(value))
+    rate = FrameRate(parse_frame_rate(value))
+    rate.counts_connections = counts_connections(str(value))
+    return rate
+
+
+def to_duration(value: str | int | float | timedelta) -> timedelta:
+    """A time as Robot Framework writes it: ``2 min``, ``500 ms``, ``1 h 30 min``, or a number of seconds."""
+    if isinstance(value, timedelta):
+        return value
+    try:
+        return timedelta(seconds=timestr_to_secs(value, round_to=None))
+    except ValueError:
+        raise ValueError(f"{value!r} is not a duration; write it like '2 min' or '30 s'.") from None
+
+
+def to_truth_value(value: str | bool | int | None) -> bool | None:
+    """Yes or no: ``True``, ``yes``, ``on``, ``1``, and ``False``, ``no``, ``off``, ``0``, in any case."""
+    if value is None or isinstance(value, bool):
+        return value
+    text = str(value).strip().casefold()
+    if text in _YES:
+        return True
+    if text in _NO:
+        return False
+    raise ValueError(f"{value!r} is neither yes nor no; write True or False.")
 
 
 def to_share(value: str | int | float) -> Share:
@@ -79,6 +111,15 @@ def to_frame_size(value: str | int) -> FrameSize:
         return FrameSize(parse_frame_size(value))
     except ValueError as error:
         raise ValueError(f"{error} Or name a mix of sizes, e.g. IMIX_v4_1.") from error
+
+
+def to_test_result(value: object) -> TestResult:
+    """A result: what a keyword that measures returned, such as ``${ndr}``."""
+    if isinstance(value, TestResult):
+        return value
+    raise ValueError(
+        f"{value!r} is not a result; give what a keyword returned: ${{ndr}} =    Find NDR And PDR    64B."
+    )
 
 
 def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
@@ -209,5 +250,8 @@ CONVERTERS: Mapping[type, Any] = {
     GoalSet: to_goal_set,
     SearchGoal: to_search_goal,
     Share: to_share,
+    TestResult: to_test_result,
+    bool: to_truth_value,
+    timedelta: to_duration,
 }
 """The converters of Robot Framework for arguments of our own types."""

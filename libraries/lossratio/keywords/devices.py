@@ -35,6 +35,8 @@ _ENTRIES = 1000
 class DeviceKeywords(Keywords):
     """Telemetry and reconfiguration."""
 
+    group = "Device"
+
     @typed_keyword()
     def collect_telemetry(
         self,

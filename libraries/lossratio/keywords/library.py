@@ -11,7 +11,7 @@ from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.live_view import say
 from lossratio.keywords.measurements import with_keywords_of_kinds
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
-from lossratio.keywords.session import Doubts, Session
+from lossratio.keywords.session import Session, with_tags_of_groups
 from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
@@ -21,6 +21,7 @@ from lossratio.version import __version__
 
 
 @library(scope="SUITE", version=__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
+@with_tags_of_groups
 @with_keywords_of_kinds
 class LossRatio(
     TestbedKeywords, ThroughputKeywords, Rfc2544Keywords, TesterKeywords, DeviceKeywords
@@ -72,6 +73,12 @@ class LossRatio(
 
     Loads and rates are per transmitting interface. Results also give the aggregate, with the factor between the two.
 
+    = Groups of keywords =
+
+    The tags of keywords are their groups: ``Testbed`` (set up, reserve, tear down), ``Measurement`` (each returns its
+    result), ``Check`` (fails a test by a result: the last one, or the one in ``result``), ``Device`` (hooks,
+    telemetry, reconfiguration), ``Traffic`` (the generator itself) and ``Report``.
+
     = What a measurement leaves behind =
 
     The message of the test has the result in words. An irregular result is marked, with the reason. The log has the
@@ -87,14 +94,15 @@ class LossRatio(
         resume: Path | None = None,
         latency: bool = False,
         telemetry: bool = False,
-        doubts: str = Doubts.WARN.value,
+        doubts: str | None = None,
     ) -> None:
         """Sets the defaults for all measurements of a suite.
 
         ``goals`` are the search goals of `Find NDR And PDR`: ``csit`` (the default), ``quick``, presets, or a file of
         goals. ``resume`` is the directory of an earlier run whose interrupted measurements are continued. With
         ``latency``, `Find NDR And PDR` also measures latency, and with ``telemetry`` it collects the devices' telemetry
-        at PDR, as FD.io CSIT's tests do. ``doubts`` says what doubts about results do: ``warn`` or ``fail``.
+        at PDR, as FD.io CSIT's tests do. ``doubts`` says what doubts about results do: ``warn`` or ``fail``. By
+        default, it is the variable ``DOUBTS``, which ``lossratio run --doubts`` sets; otherwise ``warn``.
         """
         super().__init__(
             Session(goals, resume, doubts, measures_latency=latency, collects_telemetry=telemetry)
@@ -102,7 +110,7 @@ class LossRatio(
         for problem in self.unusable:
             logger.warn(f"{problem} So it has no keyword.")
 
-    @keyword
+    @keyword(tags=["Report"])
     def write_report(self, *formats: FormatName) -> None:
         """Writes reports of what the run has measured so far into its output directory.
 

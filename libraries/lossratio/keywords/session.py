@@ -31,6 +31,10 @@ from lossratio.testbed import MAX_LOAD_REMARK, RunningTraffic, Testbed
 from lossratio.traffic import TrafficProfile
 
 ResultT = TypeVar("ResultT", bound=results.TestResult)
+LibraryT = TypeVar("LibraryT", bound=type)
+
+_MEASURING = ("find_", "measure_", "confirm_", "run_")
+"""How the names of keywords begin that measure."""
 
 
 class Doubts(Enum):
@@ -62,7 +66,7 @@ class Session:
 
     _goals: GoalSet | str
     _resume: Path | None
-    _doubts: str = Doubts.WARN.value
+    _doubts: str | None = None
     measures_latency: bool = False
     """Whether latency is measured after a search for NDR and PDR, unless a keyword says otherwise."""
     collects_telemetry: bool = False
@@ -93,17 +97,18 @@ class Session:
 
     @property
     def doubts(self) -> Doubts:
-        """What doubts mean, unless a keyword says otherwise.
+        """What doubts mean, unless a keyword says otherwise: as the library was imported, or as the run says.
 
         Raises:
-            SearchError: If the library was imported with a policy that does not exist.
+            SearchError: If it is a policy that does not exist.
         """
+        said = self._doubts or BuiltIn().get_variable_value("${DOUBTS}") or Doubts.WARN.value
         try:
-            return Doubts(self._doubts.lower())
+            return Doubts(str(said).lower())
         except ValueError:
-            known = names_near(self._doubts, [policy.value for policy in Doubts])
+            known = names_near(str(said), [policy.value for policy in Doubts])
             raise SearchError(
-                f"There is no policy for doubts {self._doubts!r}; there are {known}"
+                f"There is no policy for doubts {said!r}; there are {known}"
             ) from None
 
     def ready_testbed(self) -> Testbed:
@@ -348,6 +353,9 @@ _TAGS = frozenset(map(_tag_of, results.DoubtKind))
 class Keywords:
     """The base of every group of keywords, with the suite's session."""
 
+    group: ClassVar[str] = "Testbed"
+    """The tag of its keywords in their documentation, unless they measure or check."""
+
     unusable: ClassVar[tuple[str, ...]] = ()
     """What is wrong with kinds of measurement of other packages that have no keyword for that reason."""
 
@@ -362,6 +370,23 @@ VERBOSE = "LOSSRATIO_VERBOSE"
 def is_wanted(variable: str) -> bool:
     """Whether a variable of Robot Framework is set, and to something true."""
     return bool(is_truthy(BuiltIn().get_variable_value(f"${{{variable}}}")))
+
+
+def with_tags_of_groups(library: LibraryT) -> LibraryT:
+    """Tags each keyword that has no tag with its group: editors and the keywords' page list keywords by tags."""
+    for name in dir(library):
+        method = getattr(library, name)
+        if not hasattr(method, "robot_name") or method.robot_tags:
+            continue
+        owner = next(base for base in library.__mro__ if name in vars(base))
+        if "_should_" in name:
+            group = "Check"
+        elif name.startswith(_MEASURING):
+            group = "Measurement"
+        else:
+            group = str(vars(owner).get("group", Keywords.group))
+        method.robot_tags = (group,)
+    return library
 
 
 def announce(text: str) -> None:

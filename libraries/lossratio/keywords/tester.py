@@ -21,6 +21,8 @@ from lossratio.trials import Integrity
 class TesterKeywords(Keywords):
     """The self-test of the tester, and traffic that flows around other keywords."""
 
+    group = "Traffic"
+
     @asks(SelfTestRequest)
     @typed_keyword()
     def find_tester_limit(

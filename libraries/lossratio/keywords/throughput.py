@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any
 
 from robot.api import logger
-from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError, SearchError, TrafficError
@@ -35,6 +34,7 @@ from lossratio.keywords.session import (
 from lossratio.measurements import TestPlace, latency as latencies, throughput
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.mlrsearch import SearchGoal
+from lossratio.results import TestResult
 
 _SHARES = tuple(Share(share) for share in latencies.LATENCY_SHARES)
 
@@ -132,9 +132,12 @@ class ThroughputKeywords(Keywords):
         return result
 
     @typed_keyword()
-    def throughput_should_be_at_least(self, least: FrameRate, goal: str | None = None) -> None:
-        """Fails if the conditional throughput of the last search in this suite is below ``least``.
+    def throughput_should_be_at_least(
+        self, least: FrameRate, goal: str | None = None, *, result: TestResult | None = None
+    ) -> None:
+        """Fails if the conditional throughput of a search is below ``least``.
 
+        ``result`` is what the keyword of the search returned; by default, it is the last search of this suite.
         ``goal`` is the name of a goal of that search, e.g. ``PDR``; by default, it is the first one (NDR after
         `Find NDR And PDR`). Both rates are per transmitting interface. The keyword also fails if the search has no
         conditional throughput. It does not fail if the search is irregular because even the maximum load was forwarded.
@@ -143,19 +146,26 @@ class ThroughputKeywords(Keywords):
 
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Be At Least`    50 kpps    goal=PDR
-        """
-        throughput.require_throughput(self.session.last_result, least, goal)
 
-    @keyword
+        | ${small} =    `Find NDR And PDR`    frame_size=64B
+        | ${large} =    `Find NDR And PDR`    frame_size=1518B
+        | `Throughput Should Be At Least`    50 kpps    result=${small}
+        """
+        throughput.require_throughput(result or self.session.last_result, least, goal)
+
+    @typed_keyword()
     def throughput_should_not_have_regressed(
         self,
         history: Path,
         goal: str | None = None,
         fresh: int = TrendRequest.fresh,
         least_change: float = 100 * TrendRequest.least_change,
+        *,
+        result: TestResult | None = None,
     ) -> None:
-        """Fails if the last result of this suite is lower than earlier results on this testbed.
+        """Fails if a result is lower than earlier results on this testbed.
 
+        ``result`` is what the keyword of a measurement returned; by default, it is the last result of this suite.
         ``history`` is the folder that ``lossratio trend --add`` keeps. It is read, and not changed. ``goal`` names a
         goal, e.g. ``PDR``, or ``MRR``; by default, everything that was measured is judged. The rule is that of
         ``lossratio trend``: a change counts if it began among the ``fresh`` newest results, is ``least_change`` per
@@ -166,9 +176,12 @@ class ThroughputKeywords(Keywords):
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR
         """
-        result = self.session.last_result
         trends = require_no_regression(
-            History(history), result, goal, fresh=fresh, least_change=least_change / 100
+            History(history),
+            result or self.session.last_result,
+            goal,
+            fresh=fresh,
+            least_change=least_change / 100,
         )
         for trend in trends:
             log = logger.warn if trend.verdict in NO_VERDICT else logger.info
@@ -270,6 +283,9 @@ class ThroughputKeywords(Keywords):
         *,
         must_find: bool,
     ) -> list[throughput.ThroughputResult]:
+        # Where an argument has a default of its type, Robot Framework hands over what its converter refuses.
+        if not isinstance(must_find, bool):
+            raise SearchError(f"must_find must be True or False, not {must_find!r}.")
         results: list[throughput.ThroughputResult] = []
 
         def begin() -> TestPlace:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from lossratio.errors import LossRatioError
+from lossratio.errors import LossRatioError, ProfileError, SearchError
 from lossratio.measurements.measure import RequestedKind
 from lossratio.measurements.measurement import TestPlace
 from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name
+from lossratio.shipped import did_you_mean
+from lossratio.wrong_values import shown_value
 
 if TYPE_CHECKING:
     from lossratio.dut import AnyOptions
@@ -65,14 +69,26 @@ class OpenTestbed(Testbed):
         return tuple(self._results)
 
     def ready_for(self, profile: TrafficProfile, **settings: Any) -> AbstractContextManager[Ready]:
-        """Makes it ready for a traffic profile; see `lossratio.testbed.Testbed.ready_for`."""
+        """Makes it ready for a traffic profile; see `lossratio.testbed.Testbed.ready_for`.
+
+        Raises:
+            LossRatioError: If it was closed.
+        """
+        self._require_not_closed()
         return self._open().ready_for(profile, **settings)
 
     def __getattr__(self, name: str) -> Any:
         kind = measured_kinds().get(name)
-        if kind is None:
+        if kind is not None:
+            return self._measuring(kind)
+        try:
             return getattr(self._open(), name)
-        return self._measuring(kind)
+        except AttributeError:
+            meant = (
+                did_you_mean(name, measured_kinds())
+                or f" It measures {', '.join(measured_kinds())}."
+            )
+            raise AttributeError(f"A testbed has no method or value {name!r}.{meant}") from None
 
     def __dir__(self) -> Iterable[str]:
         return sorted({*super().__dir__(), *dir(self._testbed), *measured_kinds()})
@@ -113,11 +129,11 @@ class OpenTestbed(Testbed):
             on_progress: Callable[[Any], None] | None = None,
             **asked: Any,
         ) -> TestResult:
-            from lossratio.traffic import load_profile, parse_frame_size
-
-            traffic = load_profile(
-                profile, frame_size=parse_frame_size(frame_size), bidirectional=bidirectional
-            )
+            if on_progress is not None and not callable(on_progress):
+                raise SearchError(
+                    f"on_progress must be a function, not {shown_value(on_progress)}."
+                )
+            traffic = _traffic(profile, frame_size, bidirectional)
             request = kind.request(profile=traffic, **asked)
             testbed = self._with(dut, options)
 
@@ -133,6 +149,8 @@ class OpenTestbed(Testbed):
             return result
 
         method.__name__ = str(kind.method)
+        # Python names it so where an argument is missing.
+        method.__qualname__ = f"{type(self).__name__}.{kind.method}"
         method.__doc__ = kind.request.__doc__
         return method
 
@@ -148,13 +166,8 @@ class OpenTestbed(Testbed):
         Raises:
             LossRatioError: If it was closed, or the set-up failed.
         """
-        if self._is_closed:
-            raise LossRatioError(
-                f"The testbed {self._name} is closed. Open it again with open_testbed, and measure inside of its with "
-                "block, or before close()."
-            )
-
-        wanted = (dut, dict(options or {}))
+        self._require_not_closed()
+        wanted = (dut, _options(options))
         if wanted not in ((None, {}), self._dut):
             from lossratio.testbed import dut_request
 
@@ -165,6 +178,18 @@ class OpenTestbed(Testbed):
                 self._is_open = False
                 self._testbed.close()
         return self._open()
+
+    def _require_not_closed(self) -> None:
+        """Checks that it can still measure.
+
+        Raises:
+            LossRatioError: If it was closed.
+        """
+        if self._is_closed:
+            raise LossRatioError(
+                f"The testbed {self._name} is closed. Measure inside its with block or before close(), or open it "
+                "again with open_testbed."
+            )
 
     def _open(self) -> Testbed:
         """The testbed. After a set-up that failed it is opened anew, or gives the reason again."""
@@ -189,8 +214,62 @@ def open_testbed(
     """Opens a testbed, sets up its DUTs, and measures on it; close it in the end, best by a ``with`` block.
 
     The methods that measure write into the directory of `results`. For all else see `lossratio.testbed.open_testbed`.
+
+    Raises:
+        LossRatioError: As `lossratio.testbed.open_testbed`; or if an argument is of another type than it has to be.
     """
+    from lossratio.nodes import Credentials as Secrets
+    from lossratio.testbed import Recovery as Attempts
+
+    # Table: an argument, its value, its types, and what they are called.
+    for name, value, types, what in (
+        ("topology", topology, (str, PathLike), "the name or the path of a topology"),
+        ("dut", dut, (str, NoneType), "the name of a kind of DUT, such as 'linux_bridge'"),
+        ("results", results, (str, PathLike), "the path of a directory"),
+        ("duts", duts, (int, NoneType), "a whole number"),
+        ("nic", nic, (str, NoneType), "the name of a NIC model"),
+        ("links", links, (int,), "a whole number"),
+        ("credentials", credentials, (Secrets, NoneType), "of the class Credentials"),
+        ("recovery", recovery, (Attempts, NoneType), "of the class Recovery"),
+    ):
+        if not isinstance(value, types) or isinstance(value, bool):
+            raise LossRatioError(f"{name} must be {what}, not {shown_value(value)}.")
+
     settings: dict[str, Any] = {"duts": duts, "nic": nic, "links": links}
     settings |= {} if credentials is None else {"credentials": credentials}
     settings |= {} if recovery is None else {"recovery": recovery}
-    return OpenTestbed(Path(topology), Path(results), dut, options or {}, settings)
+    return OpenTestbed(Path(topology), Path(results), dut, _options(options), settings)
+
+
+def _options(options: Any) -> Any:
+    """The options of a kind of DUT.
+
+    Raises:
+        LossRatioError: If they are no dictionary.
+    """
+    if isinstance(options, Mapping | NoneType):
+        return dict(options or {})
+    raise LossRatioError(
+        f"options must be a dictionary, such as {{'police': '50 kfps'}}, not {shown_value(options)}."
+    )
+
+
+def _traffic(
+    profile: str | PathLike[str], frame_size: str | int, bidirectional: bool | None
+) -> TrafficProfile:
+    """The test traffic of a measurement.
+
+    Raises:
+        ProfileError: If there is no such profile, or the frame size is impossible.
+    """
+    from lossratio.traffic import load_profile, parse_frame_size
+
+    if not isinstance(profile, str | PathLike):
+        raise ProfileError(
+            f"profile must be the name or the path of a traffic profile, not {shown_value(profile)}."
+        )
+    try:
+        size = parse_frame_size(frame_size)
+    except ValueError as error:
+        raise ProfileError(f"frame_size: {error}") from error
+    return load_profile(profile, frame_size=size, bidirectional=bidirectional)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from enum import Enum
 from functools import cache
+from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, ValidationError, create_model
@@ -23,6 +24,8 @@ from lossratio.quantities import Duration, FrameRate, quantity_of
 from lossratio.records import Record, docstrings_of_fields
 from lossratio.shipped import names_near
 from lossratio.trials import Integrity, Measurer
+from lossratio.units import counts_connections
+from lossratio.wrong_values import in_words
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
@@ -89,6 +92,7 @@ class Request(Record):
     if not TYPE_CHECKING:
 
         def __init__(self, **values: Any) -> None:
+            self._check_kinds_of(values)
             try:
                 super().__init__(**values)
             except ValidationError as error:
@@ -96,6 +100,28 @@ class Request(Record):
                 raise SearchError(
                     " ".join(_in_words(type(self), wrong) for wrong in first.values())
                 ) from None
+
+    @classmethod
+    def _check_kinds_of(cls, values: Mapping[str, Any]) -> None:
+        """Checks what the types of the fields do not: where the traffic comes from, and what a load counts.
+
+        Raises:
+            SearchError: If the profile is only named, or a measurement of frames is given connections per second.
+        """
+        profile = values.get("profile")
+        if isinstance(profile, str | PathLike):
+            raise SearchError(
+                f"profile: {str(profile)!r} names a traffic profile; a request needs the profile itself: "
+                f"profile=load_profile({str(profile)!r}, frame_size='64B')."
+            )
+        for name in () if cls.connects else ("max_load", "min_load"):
+            load = values.get(name)
+            is_text = isinstance(load, str) and counts_connections(load)
+            if is_text or getattr(load, "counts_connections", False):
+                raise SearchError(
+                    f"{name} is in connections per second, and this measurement sends frames; write frames per second, "
+                    "e.g. '10 kpps'."
+                )
 
     @property
     def most_load(self) -> float:
@@ -281,4 +307,7 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
     if wrong["type"] in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
         return f"{name} must be {bounds}, not {given}.{about}"
 
-    return f"{name}: {wrong['msg']}, and not {given}.{about}"
+    said = in_words(wrong)
+    if wrong["type"] in ("value_error", "assertion_error"):
+        return f"{name}: {said}.{about}"
+    return f"{name} {said}.{about}"

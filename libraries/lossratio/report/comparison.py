@@ -667,4 +667,5 @@ def summary_of(comparison: Comparison) -> Iterator[str]:
     )
     if not comparison.has_verdict:
         yield "No verdict: repeat the runs, at least twice on both sides, or three times on one."
+    yield from results.quick_goals_in(compared.quantity for compared in comparison.quantities)
     yield from (f"Missing: {problem}" for problem in comparison.problems)

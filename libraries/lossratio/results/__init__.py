@@ -134,6 +134,7 @@ from lossratio.results.view import (
     aggregate_of as aggregate_of,
     csit_rate as csit_rate,
     number_of as number_of,
+    quick_goals_in as quick_goals_in,
     view_of as view_of,
 )
 from lossratio.results.wording import (

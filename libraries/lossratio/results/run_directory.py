@@ -25,6 +25,7 @@ from lossratio.results.identity import identity_of, with_any_values
 from lossratio.results.kinds import kind_in
 from lossratio.results.model import FORMAT, TestIdentity, TestResult
 from lossratio.trials import DigestError, add_digest, is_being_written, take_digest
+from lossratio.wrong_values import in_words
 
 _LONGEST_NAME = 120
 _MOST_RESULTS = 1000
@@ -61,6 +62,10 @@ class RunDirectory:
 
     path: Path
     """The directory; it is made with the first file."""
+
+    def __post_init__(self) -> None:
+        # A script may name it by a text.
+        object.__setattr__(self, "path", Path(self.path))
 
     @property
     def has_files(self) -> bool:
@@ -248,7 +253,7 @@ def read_result(path: str | Path) -> TestResult:
         _check_format(path, data)
         errors = error.errors()
         problems = "; ".join(
-            f"{'.'.join(map(shown_name, (*place, *details['loc'])))}: {details['msg']}"
+            f"{'.'.join(map(shown_name, (*place, *details['loc'])))}: {in_words(details)}"
             for details in errors[:_MOST_PROBLEMS]
         )
         problems += (

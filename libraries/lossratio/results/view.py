@@ -5,7 +5,7 @@ A view is imported only when results are shown, and does not depend on testbeds.
 
 import html
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
@@ -23,6 +23,10 @@ from lossratio.results.wording import format_interval, value_line
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate, trials_counted
 
 ResultT = TypeVar("ResultT", bound=TestResult)
+
+
+_QUICK = "QUICK_"
+"""How the names of the quick presets of search goals begin."""
 
 
 @dataclass(frozen=True)
@@ -412,6 +416,20 @@ def _row(tag: str, texts: Sequence[str]) -> str:
     """A row of an HTML table."""
     cells = "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
     return f"<tr>{cells}</tr>"
+
+
+def quick_goals_in(quantities: Iterable[str]) -> Iterator[str]:
+    """A line that says which of some quantities are of quick goals, and what that means; none if there are none.
+
+    Args:
+        quantities: Their names, also with a device behind them.
+    """
+    names = sorted({name.partition(" ")[0] for name in quantities if name.startswith(_QUICK)})
+    if names:
+        yield (
+            f"Quick goals: {', '.join(names)}. Their searches have a tenth of the evidence. Measure with the goals "
+            "csit before you rely on a verdict."
+        )
 
 
 def view_of(result: TestResult) -> View[Any]:

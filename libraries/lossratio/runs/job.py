@@ -26,7 +26,7 @@ from lossratio.results import VARIATION
 from lossratio.runs.robot_run import RunRequest
 from lossratio.shipped import SUITES, TOPOLOGIES, Shipped, names_near
 from lossratio.testbed import open_testbed
-from lossratio.topology import Topology, load_topology
+from lossratio.topology import FileName, Topology, load_topology
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput
 from lossratio.units import format_frame_rate, parse_frame_rate
@@ -76,7 +76,7 @@ class JobFile(FileModel):
 
     format: Literal["lossratio-job/1"]
     """Format of the file."""
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)
+    name: FileName
     """Name of the job."""
     description: str = ""
     """The purpose of the job."""

@@ -53,6 +53,7 @@ from lossratio.runs.verdicts import (
 )
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 from lossratio.version import __version__
+from lossratio.wrong_values import in_words
 
 _RESULTS = Path("results")
 _MAKE_ROOM = "Nothing that was measured is lost; make room, and repeat the command."
@@ -149,7 +150,7 @@ def read_record(directory: Path) -> RunRecord:
         ) from error
     except ValidationError as error:
         raise ResumeError(
-            f"{file} is not the record of a run: {error.errors()[0]['msg']}."
+            f"{file} is not the record of a run: {in_words(error.errors()[0])}."
         ) from error
 
 

@@ -18,6 +18,7 @@ from lossratio.errors import SearchError
 from lossratio.simulation.losses import BASE_DELAY, Course, LocatingSut, Loss, losses_of
 from lossratio.simulation.sut import STRICT, Ratio, RunningSut, Sut, Traffic
 from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput, TrialOutput
+from lossratio.wrong_values import in_words
 
 QUEUE_FRAMES = 1024
 """Frames that wait in a simulated SUT at most."""
@@ -58,7 +59,7 @@ def faults_from(data: object) -> FrameFaults:
         return TypeAdapter(FrameFaults).validate_python(data)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
+            f"{'.'.join(map(str, item['loc']))}: {in_words(item)}" for item in error.errors()
         )
         raise ValueError(
             f"The SUT's faults cannot be read: {problems}. "

@@ -11,6 +11,7 @@ from lossratio.shipped import did_you_mean
 from lossratio.simulation import constant_capacity as constant, varying_capacity as varying
 from lossratio.simulation.recorded import Recorded
 from lossratio.simulation.sut import Sut
+from lossratio.wrong_values import in_words
 
 # Table: the models of SUTs by their names.
 SUT_MODELS: Mapping[str, type] = MappingProxyType(
@@ -53,7 +54,7 @@ def sut_from(data: Mapping[str, Any]) -> Sut:
         sut: Sut = TypeAdapter(SUT_MODELS[name]).validate_python(arguments)
     except ValidationError as error:
         faults = "; ".join(
-            _fault(item["loc"], item["type"], item["msg"], known) for item in error.errors()
+            _fault(item["loc"], item["type"], in_words(item), known) for item in error.errors()
         )
         end = "" if faults.endswith("?") else "."
         raise ValueError(
@@ -69,10 +70,9 @@ def _fault(location: tuple[int | str, ...], kind: str, message: str, known: Iter
         return f"there is no field {where!r}.{did_you_mean(where, known)}".rstrip(".")
     if kind == "missing":
         return f"{where} is missing"
-    problem = message.removeprefix("Value error, ").rstrip(".")
     if where:
-        return f"{where}: {problem}"
-    return problem
+        return f"{where}: {message}"
+    return message
 
 
 def _list(names: Iterable[str]) -> str:

@@ -134,6 +134,7 @@ class SimulatedTestbed(Testbed):
     def __init__(self, request: TestbedRequest) -> None:
         """Makes the model."""
         self.request = request
+        self._is_closed = False
         topology = request.topology
         generator = topology.nodes[topology.tg_name].generator
         if not isinstance(generator, SimulatedGenerator):
@@ -175,8 +176,12 @@ class SimulatedTestbed(Testbed):
         """Gives a measurer on a virtual clock, which starts from the same state each time.
 
         Raises:
-            TrafficError: If the profile sends other loads in one direction than in another.
+            TrafficError: If the profile sends other loads in one direction than in another, or the testbed was closed.
         """
+        if self._is_closed:
+            raise TrafficError(
+                f"The testbed {self.request.topology.name} is closed. Measure inside its with block, or open it again."
+            )
         if profile.load_factor != profile.transmitting_directions:
             raise TrafficError(
                 f"Traffic profile {profile.name}: the simulated generator sends the same load in all directions."
@@ -198,6 +203,10 @@ class SimulatedTestbed(Testbed):
             measurer, self._capacity, shared=not self._has_known_truth, seed=self.generator.seed
         )
         yield Ready(measurer, source, self._conditions(profile).with_ramp(ramp).with_rest(rest))
+
+    def close(self) -> None:
+        """Ends its use. It measures nothing after that, as a real testbed."""
+        self._is_closed = True
 
     @property
     def _capacity(self) -> float | None:

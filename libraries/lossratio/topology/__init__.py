@@ -47,5 +47,9 @@ from lossratio.topology.path import (
     Port as Port,
     TrafficPath as TrafficPath,
 )
-from lossratio.topology.quantities import Duration as Duration, FrameRate as FrameRate
+from lossratio.topology.quantities import (
+    Duration as Duration,
+    FileName as FileName,
+    FrameRate as FrameRate,
+)
 from lossratio.topology.vpp import VppStart as VppStart

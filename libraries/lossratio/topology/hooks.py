@@ -9,6 +9,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from lossratio.callouts import variables_in
 from lossratio.records import FileModel
 from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration, HostName
+from lossratio.wrong_values import Like
+
+HttpAddress = Annotated[
+    str, Like(r"^https?://\S+$", "an address of HTTP, such as https://dut1.example/reset")
+]
 
 _OID = re.compile(r"^\.?\d+(\.\d+)+$")
 _WAYS = ("command", "url", "snmp")
@@ -62,7 +67,7 @@ class Hook(FileModel):
     """A command with its arguments; no shell interprets it unless it is one (``sh -c '...'``)."""
     runs_on: Literal["node", "controller"] = "node"
     """node: the command runs on the node, by its log-in. controller: it runs on this machine."""
-    url: str | None = Field(default=None, pattern=r"^https?://\S+$")
+    url: HttpAddress | None = None
     """Address of an HTTP request."""
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     """Method of the HTTP request."""

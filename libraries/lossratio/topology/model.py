@@ -151,7 +151,7 @@ class NicLimits(FileModel):
 class Reservation(FileModel):
     """How a testbed is reserved on its TG node, so that two never measure on it at once."""
 
-    name: str = Field(default="testbed", pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)
+    name: quantities.ReservationName = "testbed"
     """Name of the reserved thing. Topologies that share a TG, but no interface and no DUT, have different names."""
     lease: quantities.Duration = 60.0
     """Seconds after which the reservation of a job that has died ends by itself; it is renewed four times as often."""

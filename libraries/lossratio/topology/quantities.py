@@ -5,9 +5,16 @@ Names become words of commands and parts of paths on nodes. None begins with ``-
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
-from lossratio.units import parse_bit_rate, parse_duration, parse_frame_rate, parse_ratio
+from lossratio.units import (
+    check_unit_of,
+    parse_bit_rate,
+    parse_duration,
+    parse_frame_rate,
+    parse_ratio,
+)
+from lossratio.wrong_values import Like
 
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 ONE_OR_SEVERAL = WithJsonSchema(
@@ -37,7 +44,15 @@ def _with_unit(rate: float) -> float:
 BitRate = Annotated[
     float, AfterValidator(_with_unit), BeforeValidator(parse_bit_rate), WithJsonSchema(_QUANTITY)
 ]
-FrameRate = Annotated[float, BeforeValidator(parse_frame_rate), WithJsonSchema(_QUANTITY)]
+
+
+def _frame_rate(value: Any) -> float:
+    rate = parse_frame_rate(value)
+    check_unit_of(rate, has_unit=isinstance(value, str))
+    return rate
+
+
+FrameRate = Annotated[float, BeforeValidator(_frame_rate), WithJsonSchema(_QUANTITY)]
 Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
 Share = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
 
@@ -67,22 +82,71 @@ InterfaceName = Annotated[
     ),
 ]
 """Name of a Linux interface."""
-FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.partition(":")
+    if colon and port.isdigit():
+        raise ValueError(f"write the port into the field 'port': host: {name}, port: {port}")
+    return host
+
+
+FileName = Annotated[
+    str,
+    Like(
+        r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",
+        "a name of letters, digits, '_', '.' and '-' that begins with a letter or a digit, such as lab-1",
+        100,
+    ),
+]
 """A name that becomes a part of file names."""
-Label = Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=100)]
+Label = Annotated[str, Like(r"^\S(.*\S)?$", "a name on one line, without blanks at its ends", 100)]
 """A name for people; one line."""
-HostName = Annotated[str, Field(pattern=r"^[^-\s/@][^\s/@]*$", max_length=255)]
+HostName = Annotated[
+    str,
+    Like(
+        r"^[^-\s/@][^\s/@]*$",
+        "the name or the address of a machine, such as tg.example; the user is in the field 'username'",
+        255,
+    ),
+    AfterValidator(_without_port),
+]
 """Name or address of a machine."""
-NamespaceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.|-]*$", max_length=255)]
+NamespaceName = Annotated[
+    str,
+    Like(
+        r"^[A-Za-z0-9_][A-Za-z0-9_.|-]*$",
+        "the name of a network namespace or of a container, such as clab-lab1-r1",
+        255,
+    ),
+]
 """Name of a network namespace or of a container."""
-UserName = Annotated[str, Field(pattern=r"^[^-\s:/][^\s:/]*$", max_length=255)]
+UserName = Annotated[str, Like(r"^[^-\s:/][^\s:/]*$", "the name of a user, such as root", 255)]
 """User to log in as."""
-ProgramName = Annotated[str, Field(pattern=r"^[^-=\s][^=\x00-\x1f]*$", max_length=1000)]
+ProgramName = Annotated[
+    str,
+    Like(
+        r"^[^-=\s][^=\x00-\x1f]*$",
+        "the name or the path of a program, such as /usr/bin/python3",
+        1000,
+    ),
+]
 """A program on a node, by name or path; ``env`` takes a word with ``=`` for a variable."""
-DriverName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", max_length=100)]
+DriverName = Annotated[
+    str, Like(r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", "the name of a kernel driver, such as vfio-pci", 100)
+]
 """Name of a kernel driver; it is a part of a path in ``/sys``."""
-NodePath = Annotated[str, Field(pattern=r"^/[^\x00-\x1f]*$", max_length=1000)]
+NodePath = Annotated[str, Like(r"^/[^\x00-\x1f]*$", "an absolute path, such as /var/tmp/lab", 1000)]
 """Absolute path on a node."""
+ReservationName = Annotated[
+    str,
+    Like(
+        r"^[A-Za-z0-9][A-Za-z0-9_-]*$",
+        "a name of letters, digits, '_' and '-' that begins with a letter or a digit, such as testbed",
+        100,
+    ),
+]
+"""Name of a reserved thing."""
 
 
 def _as_text(value: Any) -> Any:
@@ -103,14 +167,20 @@ def _of_one_device(address: str) -> str:
 
 PciAddress = Annotated[
     str,
-    Field(pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"),
+    Like(
+        r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$",
+        "a PCI address with its domain, such as 0000:3b:00.0",
+    ),
     AfterValidator(str.lower),
     BeforeValidator(_as_text),
 ]
 """PCI address of a card, in lower case, as Linux writes it."""
 MacAddress = Annotated[
     str,
-    Field(pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"),
+    Like(
+        "^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$",
+        "a MAC address with colons, such as 02:00:00:00:00:01",
+    ),
     AfterValidator(_of_one_device),
     BeforeValidator(_as_text),
 ]

@@ -6,11 +6,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from lossratio.records import FileModel
 from lossratio.topology.quantities import ONE_OR_SEVERAL, as_tuple
+from lossratio.wrong_values import Like
 
-MemorySize = Annotated[str, Field(pattern=r"^[1-9]\d*[KMG]?$", max_length=20)]
+MemorySize = Annotated[str, Like(r"^[1-9]\d*[KMG]?$", "a number of bytes, such as 3G", 20)]
 """Bytes as VPP reads them, e.g. ``3G``."""
 PageSize = Annotated[
-    str, Field(pattern=r"^(default|default-hugepage|[1-9]\d*[KMG])$", max_length=20)
+    str,
+    Like(
+        r"^(default|default-hugepage|[1-9]\d*[KMG])$",
+        "'default', 'default-hugepage' or a size, such as 2M",
+        20,
+    ),
 ]
 """Size of memory pages as VPP reads it: ``default``, ``default-hugepage``, ``2M``, ``1G``."""
 _OURS = {
@@ -61,7 +67,8 @@ class VppStart(FileModel):
     statseg_page_size: PageSize = "default"
     """Pages of that segment; CSIT has ``2M``."""
     startup: dict[
-        Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)], SectionLines
+        Annotated[str, Like(r"^[a-z0-9][a-z0-9_-]*$", "the name of a section, such as dpdk", 100)],
+        SectionLines,
     ] = Field(default_factory=dict)
     """Further lines of its startup.conf, by section, e.g. ``{dpdk: "dev default { devargs llq_policy=2 }"}``."""
 

@@ -16,11 +16,12 @@ from lossratio.errors import ProfileError
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.shipped import did_you_mean
-from lossratio.topology import EAST, WEST, Side
+from lossratio.topology import EAST, WEST, FileName, Side
 from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
 from lossratio.traffic.headers import AddressRange, Headers, InnerHeaders
 from lossratio.traffic.received import as_received, check_received
 from lossratio.units import parse_bytes
+from lossratio.wrong_values import in_words
 from lossratio.yaml_file import load_yaml_file
 
 MOST_FLOWS = 1 << 22
@@ -76,7 +77,7 @@ class ProfileFile(Headers):
 
     format: Literal["lossratio-traffic-profile/1"]
     """Format of the file."""
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)
+    name: FileName
     """Name of the profile; it is in every result."""
     description: str = ""
     """Remarks about it."""
@@ -359,7 +360,7 @@ def load_profile(
         problem = error.errors()[0]
         # A check of the whole profile belongs to no field.
         where = "".join(f"{field}: " for field in problem["loc"])
-        message = problem["msg"].removeprefix("Value error, ")
+        message = in_words(problem)
         raise ProfileError(
             f"Traffic profile {shown}, frame size {frame_size}: {where}{message}."
         ) from error
@@ -436,6 +437,11 @@ def parse_frame_size(frame_size: int | str) -> int | str:
             as Robot Framework hands over a named argument that a keyword does not have.
     """
     text = str(frame_size).strip()
+    if "," in text:
+        raise ValueError(
+            f"{text!r} are several frame sizes, and this measures one at a time: write a test for each, or use "
+            "'Run RFC 2544', which takes frame_sizes."
+        )
     name, is_named, _ = text.partition("=")
     if is_named and name.isidentifier():
         meant = did_you_mean(name, ("frame_size", "profile", "bidirectional"))

@@ -69,9 +69,11 @@ def read_record(kind: type[RecordT], text: bytes | str) -> RecordT:
 
 
 def _problem(error: ErrorDetails) -> str:
+    from lossratio.wrong_values import in_words
+
     name = ".".join(map(str, error["loc"])) or "the record"
     words = {"missing": "missing", "unexpected_keyword_argument": "unknown"}.get(error["type"])
-    return f"{name}: {words or error['msg']}" + ("" if words else f", not {error['input']!r:.100}")
+    return f"{name}: {words or in_words(error)}"
 
 
 def write_record(record: Observed) -> bytes:

@@ -40,7 +40,8 @@ def check_traffic(what: str, duration: float, load: float) -> None:
         SearchError: If one is not a positive, finite number.
     """
     for name, value in (("duration", duration), ("load", load)):
-        if not (math.isfinite(value) and value > 0):
+        is_number = isinstance(value, int | float) or hasattr(value, "__float__")
+        if not (is_number and math.isfinite(value) and value > 0):
             raise SearchError(f"{what}'s {name} must be a positive, finite number, not {value!r}.")
 
 

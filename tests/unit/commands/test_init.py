@@ -165,7 +165,7 @@ def test_nothing_is_overwritten(ask, tmp_path):
     [
         ("- interfaces: [dummy, eth1]\n", "has 1 .'dummy' is none"),
         ("- version: 2\n", "trex_cfg.yaml:1: interfaces"),
-        ("nonsense", "the file must hold a mapping"),
+        ("nonsense", "this file must hold fields"),
     ],
 )
 def test_a_configuration_without_two_ports_is_refused(ask, tmp_path, text, error):

@@ -30,7 +30,7 @@ IN_FILES = {
     "no YAML": (r"nodes:", "nodes: [", "not YAML"),
     "two fields in one": (r"name: local", "name: local: x", "not YAML"),
     "a tab": (r"\ndescription", "\n\tdescription", "not YAML"),
-    "wrong format": (r"topology/1", "topology/7", "format: input should be 'lossratio-topology/1'"),
+    "wrong format": (r"topology/1", "topology/7", "and a file of the format 'lossratio-topology/1' is needed here"),
     "misspelt field": (r"nodes:", "nods:", "nods: unknown field. Did you mean 'nodes'?"),
     "misspelt field of a node": (
         r"generator: \{",
@@ -52,7 +52,11 @@ IN_FILES = {
     "same interface twice": (r"name: tg0", "name: tg1", "another interface of TG has the name 'tg1' as well"),
     "name too long for Linux": (r"name: tg0", "name: interface-of-the-tg", "Linux takes 1 to 15 bytes"),
     "no name of an interface": (r"name: tg0, ", "", "an interface of a local testbed needs a 'name'"),
-    "MAC address that is none": (r"name: tg0", "mac_address: 1-2, name: tg0", "mac_address: string should match"),
+    "MAC address that is none": (
+        r"name: tg0",
+        "mac_address: 1-2, name: tg0",
+        "mac_address: must be a MAC address with colons",
+    ),
     "password in the file": (r"type: DUT", "type: DUT\n    password: x", "a password, which does not belong in a file"),
     "field given twice": (r"type: DUT", "type: DUT\n    type: DUT", "the name 'type' is given twice"),
     "model of a SUT on a real device": (r"type: DUT", "type: DUT\n    sut: {model: knee}", "only goes with"),
@@ -207,12 +211,9 @@ IN_SUITES = {
         "'many' that cannot be converted to integer",
     ),
     "negative duration": ("Measure MRR    64B    trial_duration=-1 s", "must be above 0 s, not -1 s"),
-    "rest that is no time": ("Find NDR And PDR    64B    rest=soon", "Invalid time string 'soon'"),
+    "rest that is no time": ("Find NDR And PDR    64B    rest=soon", "'soon' is not a duration"),
     "integrity that is none": ("Find NDR And PDR    64B    integrity=maybe", "Available: 'DOUBT', 'FAIL' and 'OFF'"),
-    "neither yes nor no": (
-        "Find NDR And PDR    64B    bidirectional=perhaps",
-        "bidirectional: Input should be a valid",
-    ),
+    "neither yes nor no": ("Find NDR And PDR    64B    bidirectional=perhaps", "'perhaps' is neither yes nor no"),
     "no run to continue": ("Find NDR And PDR    64B    resume=nowhere", "There is no run to be continued in nowhere"),
     "misspelt frame size": ("Find NDR And PDR    framesize=64B", "Did you mean 'frame_size'?"),
     "misspelt profile": (

@@ -309,7 +309,7 @@ nodes:
             "no way to the node is given; add 'host', 'netns' or 'container', or say 'runs_on: contr",
         ),
         ("{reset: {url: 'http://admin:x@box/'}}", "a password does not belong in a file"),
-        ("{reset: {url: 'ftp://box/'}}", "should match pattern"),
+        ("{reset: {url: 'ftp://box/'}}", "must be an address of HTTP"),
         ("{restart: {command: x}}", "restart"),
         ("{counters: {url: 'http://b', received: {left: /a}}}", "left"),
         ("{counters: {url: 'http://b', received: {west: 'frames'}}}", "regular expression with one group"),

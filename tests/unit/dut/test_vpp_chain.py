@@ -226,9 +226,9 @@ def test_a_chain_that_is_too_long_is_an_error_of_the_suite(netns_lab):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ipsec": 40_000}, "less than or equal to 32000"),
-        ({"wireguard": 9000}, "less than or equal to 8192"),
-        ({"geneve": 1025}, "less than or equal to 1024"),
+        ({"ipsec": 40_000}, "at most 32,000"),
+        ({"wireguard": 9000}, "at most 8,192"),
+        ({"geneve": 1025}, "at most 1,024"),
         ({"ipsec": 1, "ipsec_algorithms": "aes256cbc"}, "is none of CSIT's names of algorithms"),
         ({"ipsec_udp": True}, "ipsec_udp goes with ipsec, the number of tunnels"),
         ({"ipsec": 1, "ipsec_async": True}, "ask for cores=2"),

@@ -188,3 +188,11 @@ def test_a_history_without_a_usable_row_is_named_and_has_no_verdict(tmp_path):
         answer = CliRunner().invoke(command, [history, *options])
         assert answer.exit_code == (1 if command is trend else 0), answer.output
         assert "is left out: it has a row without a name" in answer.output
+
+
+def test_a_trend_of_quick_goals_says_so(tmp_path):
+    history = history_of(tmp_path / "history", STEADY)
+    assert "Quick goals" not in CliRunner().invoke(trend, [history]).output
+    History(tmp_path / "history").add([entry(day, value, quantity="QUICK_PDR") for day, value in enumerate(STEADY)])
+    shown = CliRunner().invoke(trend, [history]).output
+    assert "Quick goals: QUICK_PDR. Their searches have a tenth of the evidence." in shown

@@ -79,3 +79,13 @@ def test_editors_complete_the_options_of_a_device_with_their_types_and_others_ar
     assert {"police", "forwarding", "cores", "west_mac"} <= set(keyword.args.named_only)
     assert str(keyword.args.types["mode"]) == "Literal['io', 'mac', '5tswap', 'csum'] | str"
     assert keyword.args.var_named == "options"
+
+
+def test_each_keyword_is_in_one_group_that_the_introduction_names():
+    introduction, keywords = LIBRARY.doc, LIBRARY.keywords
+    groups = {keyword.name: list(keyword.tags) for keyword in keywords}
+    assert {len(tags) for tags in groups.values()} == {1}
+    assert all(f"``{tag}``" in introduction for (tag,) in groups.values())
+    assert groups["Find NDR And PDR"] == groups["Measure Reconfiguration Loss"] == ["Measurement"]
+    assert groups["Throughput Should Be At Least"] == ["Check"]
+    assert groups["Set Up Testbed"] == ["Testbed"]

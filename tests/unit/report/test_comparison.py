@@ -1,5 +1,6 @@
 import math
 import random
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -243,3 +244,12 @@ def test_too_few_runs_are_undecided_for_the_command(tmp_path):
 def test_a_search_is_compared_goal_by_goal():
     comparison = compare([Run("a", (throughput(),))], [Run("b", (throughput(seed=2),))])
     assert [quantity.quantity for quantity in comparison.quantities] == ["NDR", "PDR"]
+
+
+def test_a_comparison_of_quick_goals_says_so():
+    comparison = compare(runs(100e3), runs(50e3))
+    (quantity,) = comparison.quantities
+    quick = replace(comparison, quantities=(replace(quantity, quantity="QUICK_NDR (linux_bridge)"), quantity))
+    assert "Quick goals: QUICK_NDR. Their searches have a tenth of the evidence." in comparison_table(quick)
+    assert "Quick goals" in comparison_markdown(quick)
+    assert "Quick goals" not in comparison_table(comparison)

@@ -102,7 +102,7 @@ def test_the_probe_and_the_hooks_of_the_how_to_are_true(tmp_path, topology):
 
 def test_options_of_a_black_box_are_checked_before_anything_is_touched(topology):
     assert load_topology(topology).nodes["BOX"].place == ""
-    with pytest.raises(DutError, match="DUT black_box cannot be set up so: it has no option 'rst'"):
+    with pytest.raises(DutError, match="DUT black_box cannot be set up: it has no option 'rst'"):
         open_testbed(topology, dut="black_box", options={"rst": True})
 
 

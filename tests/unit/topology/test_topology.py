@@ -112,8 +112,8 @@ def edited(old: str, new: str) -> str:
         (edited("    host: 192.0.2.2", "    host: a\n    password: hunter2"), 11, "nodes.DUT1: has a password"),
         (edited("    type: DUT", "    type: DUT\n    sut: {model: x}"), 13, "only goes with 'testbed: simulated'"),
         (edited("format: lossratio-topology/1", "format: 1"), 1, "format: "),
-        ("", 1, "must hold a mapping"),
-        ("- 1\n", 1, "must hold a mapping"),
+        ("", 1, "must hold fields"),
+        ("- 1\n", 1, "must hold fields"),
     ],
 )
 def test_a_problem_is_named_with_file_line_and_field(tmp_path, text, line, message):

@@ -11,12 +11,13 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from lossratio import callouts
-from lossratio.history.sinks.sink import VARIABLE_NAME, Message, NotSentError, Sink
+from lossratio.history.sinks.sink import Message, NotSentError, Sink, VariableName
 from lossratio.records import FileModel
+from lossratio.wrong_values import Like
 
 _HERE = ("localhost", "127.0.0.1", "::1")
 
-Address = Annotated[str, Field(pattern=r"^[^@\s<>,;]+@[^@\s<>,;]+$")]
+Address = Annotated[str, Like(r"^[^@\s<>,;]+@[^@\s<>,;]+$", "an address, such as lab@example.org")]
 
 
 class Email(FileModel, Sink):
@@ -36,7 +37,7 @@ class Email(FileModel, Sink):
     """The receivers."""
     user: str | None = None
     """Name to log in with; left out: no log-in."""
-    password_from: str | None = Field(default=None, pattern=VARIABLE_NAME)
+    password_from: VariableName | None = None
     """Name of the environment variable with the password."""
 
     @model_validator(mode="after")

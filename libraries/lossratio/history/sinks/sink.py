@@ -4,10 +4,14 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-VARIABLE_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
-"""Regular expression of the name of an environment variable."""
+from lossratio.wrong_values import Like
+
+VariableName = Annotated[
+    str, Like(r"^[A-Za-z_][A-Za-z0-9_]*$", "the name of an environment variable, such as TOKEN")
+]
+"""The name of an environment variable."""
 
 
 class NotSentError(Exception):

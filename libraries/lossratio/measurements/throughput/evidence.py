@@ -65,6 +65,7 @@ from lossratio.trials import (
     sut_loss_ratio,
 )
 from lossratio.units import format_frame_rate, format_ratio
+from lossratio.wrong_values import in_words
 
 ALGORITHM = "MLRsearch"
 """The search algorithm whose bounds follow from the trials alone, as RFC 9971 defines them."""
@@ -331,7 +332,9 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][0])
         lacking = "what its goals are" if field == "goals" else field
-        raise SearchError(f"{name} does not say {lacking}: {error.errors()[0]['msg']}.") from error
+        raise SearchError(
+            f"{name} does not say {lacking}: {in_words(error.errors()[0])}."
+        ) from error
 
     # Record: the search as the header of its journal has it.
     controller = MLRsearch(

@@ -24,6 +24,7 @@ from lossratio.mlrsearch import (
 from lossratio.records import FileModel
 from lossratio.shipped import did_you_mean
 from lossratio.units import parse_duration, parse_ratio
+from lossratio.wrong_values import in_words
 from lossratio.yaml_file import Problem, load_yaml_file
 
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
@@ -180,7 +181,7 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
         return fields.goal(fields.name)
     except ValidationError as error:
         faults = "; ".join(_fault(item) for item in error.errors())
-        raise SearchError(f"The search goal {dict(value)} is none: {faults}.") from error
+        raise SearchError(f"The search goal {dict(value)} cannot be used: {faults}.") from error
 
 
 def _fault(item: Any) -> str:
@@ -189,7 +190,7 @@ def _fault(item: Any) -> str:
         return f"there is no field {field!r}, there are {', '.join(_NamedFields.model_fields)}"
     if item["type"] == "missing":
         return f"{field} is missing"
-    return f"{field}: {str(item['msg']).removeprefix('Value error, ').rstrip('.')}"
+    return f"{field}: {in_words(item)}"
 
 
 def goal_set_from(description: str) -> GoalSet:

@@ -1,0 +1,182 @@
+"""Says in plain English what is wrong with a value that pydantic refused; texts of a certain form."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import core_schema
+
+from lossratio.shipped import did_you_mean
+
+_LONGEST_SHOWN = 100
+_LONGEST_MESSAGE = 1000
+
+# Table: what the value of a field must be, by the kind of pydantic's error.
+_MUST_BE = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "bytes_type": "must be bytes",
+    "dataclass_type": "must hold fields, as in {name: value}",
+    "dict_type": "must hold fields, as in {name: value}",
+    "finite_number": "must be a finite number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "ip_any_address": "must be an IP address, such as 10.1.0.2",
+    "ip_any_interface": "must be an IP address with its prefix length, such as 10.1.0.2/30",
+    "ip_any_network": "must be an IP network without bits of hosts, such as 10.1.0.0/24",
+    "ip_v4_address": "must be an IP address, such as 10.1.0.2 or 2001:db8::2",
+    "ip_v6_address": "must be an IP address, such as 10.1.0.2 or 2001:db8::2",
+    "ip_v4_interface": "must be an IP address with its prefix length, such as 10.1.0.2/30",
+    "ip_v6_interface": "must be an IP address with its prefix length, such as 10.1.0.2/30",
+    "ip_v4_network": "must be an IP network without bits of hosts, such as 10.1.0.0/24",
+    "ip_v6_network": "must be an IP network without bits of hosts, such as 10.1.0.0/24",
+    "list_type": "must be a list, as in [a, b]",
+    "mapping_type": "must hold fields, as in {name: value}",
+    "model_attributes_type": "must hold fields, as in {name: value}",
+    "model_type": "must hold fields, as in {name: value}",
+    "path_type": "must be the path of a file",
+    "string_type": "must be a text",
+    "tuple_type": "must be a list, as in [a, b]",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "above"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "below"),
+    "less_than_equal": ("le", "at most"),
+}
+"""How a bound is said, by the kind of error: its name in pydantic's context, and the words before it."""
+
+
+@dataclass(frozen=True)
+class Like:
+    """A text of a certain form, whose errors say in words what it must be. The schema has the pattern."""
+
+    pattern: str
+    """The regular expression that the text matches."""
+    words: str
+    """What such a text is, behind ``must be``, with an example."""
+    most: int | None = None
+    """The most characters that it has; None: the pattern says so."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        described = {**handler(schema), "pattern": self.pattern}
+        if self.most is not None:
+            described["maxLength"] = self.most
+        return described
+
+    def _checked(self, text: str) -> str:
+        if self.most is not None and len(text) > self.most:
+            raise ValueError(f"must have at most {self.most} characters, and has {len(text)}")
+        if not re.search(self.pattern, text) or text.endswith("\n"):
+            raise ValueError(f"must be {self.words}, not {shown_value(text)}")
+        return text
+
+
+def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
+    """What is wrong with a value, in words that follow the name of its field.
+
+    Args:
+        wrong: One error of pydantic.
+        of_yaml: Whether the value is from a YAML file, where quotes make a text of a number or a truth value.
+    """
+    kind = wrong["type"]
+    value = wrong["input"]
+    if kind == "missing":
+        return "this field is needed, and it is missing"
+    if kind == "extra_forbidden":
+        return "unknown field"
+    if kind in ("value_error", "assertion_error"):
+        return _beginning_small(_own_message(wrong))
+    if kind in ("too_short", "string_too_short"):
+        return _too_short(wrong)
+    if kind in ("too_long", "string_too_long"):
+        most = wrong["ctx"]["max_length"]
+        what = "characters" if kind == "string_too_long" else "entries"
+        return f"must have at most {most} {what}, and has {len(value)}"
+
+    said = f"{_requirement(wrong)}, not {shown_value(value)}"
+    if of_yaml and kind in ("string_type", "literal_error", "enum"):
+        said += _quotes_for(value)
+    # A choice among names, of an enumeration or a union, lists them.
+    names = re.findall(r"'([^']+)'", str(wrong.get("ctx", {}).get("expected", "")))
+    return said + ("." + meant if (meant := did_you_mean(str(value), names)) else "")
+
+
+def shown_value(value: Any) -> str:
+    """A value as messages show it, at most 100 characters: None is nothing, and a mapping is not shown whole."""
+    if value is None:
+        return "empty"
+    if isinstance(value, dict):
+        return "fields"
+    return shortened(repr(value))
+
+
+def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
+    """A text whose end is left out if it is too long.
+
+    Args:
+        text: The text.
+        longest: The most characters.
+    """
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest - 3]}..."
+
+
+def _requirement(wrong: Mapping[str, Any]) -> str:
+    """What the value must be."""
+    kind = wrong["type"]
+    context = wrong.get("ctx", {})
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        bound = context[name]
+        return f"must be {words} " + (f"{bound:,}" if isinstance(bound, int) else f"{bound:g}")
+    if kind in _MUST_BE:
+        return _MUST_BE[kind]
+    if kind in ("literal_error", "enum"):
+        return f"must be {context['expected']}"
+    if kind == "is_instance_of":
+        return f"must be of the type {context['class']}"
+    message = _own_message(wrong)
+    return re.sub(r"^(input|string|value) should ", "must ", _beginning_small(message))
+
+
+def _too_short(wrong: Mapping[str, Any]) -> str:
+    least = wrong["ctx"].get("min_length", 1)
+    if least == 1:
+        return "must not be empty"
+    return f"must have at least {least} entries, and has {len(wrong['input'])}"
+
+
+def _quotes_for(value: Any) -> str:
+    """How a value is made a text in YAML, where it was meant to be one."""
+    if isinstance(value, bool):
+        return ": YAML reads on, off, yes and no without quotes as true or false; put the text in quotes"
+    if isinstance(value, int | float):
+        return f": YAML reads it as a number; put it in quotes, '{value}'"
+    return ""
+
+
+def _own_message(wrong: Mapping[str, Any]) -> str:
+    """The message of a validator of our own, or of pydantic."""
+    text = re.sub(r"^(Value|Assertion) error, ", "", str(wrong["msg"]))
+    return shortened(text.rstrip("."), _LONGEST_MESSAGE)
+
+
+def _beginning_small(text: str) -> str:
+    # A name or an abbreviation, such as TRex, keeps its capital letters.
+    if text[1:2].isupper():
+        return text
+    return text[:1].lower() + text[1:]

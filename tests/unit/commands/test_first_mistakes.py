@@ -1,0 +1,320 @@
+"""Mistakes of a first day, by kind: each is answered with the thing, its place and the way out, in plain English."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+import robot
+from robot.api import ExecutionResult
+
+import lossratio as api
+from lossratio import LossRatioError, open_testbed
+
+TOPOLOGIES = Path(__file__).parents[3] / "topologies"
+LOCAL = (TOPOLOGIES / "local.yaml").read_text()
+RAW = re.compile(
+    r"[Ii]nput should|valid dictionary|should match pattern|instance of|unable to parse|\(\?|\[\^|range\.$"
+    r"|Traceback|validator|Value error|object is not|not supported between|has no attribute|NoneType"
+)
+"""What pydantic, click and Python say, and no user understands."""
+
+DUT = r"type: DUT"
+NAME = r"name: local\n"
+RATE = r"200 kfps"
+PORT = r"name: tg0"
+ALL = r"(?s).*"
+QUOTE = "put it in quotes"
+# Table: a regular expression in the local topology, what a user wrote in its place, and the words of the answer.
+IN_FILES = {
+    "port as a word": (DUT, "type: DUT\n    port: ssh", "DUT1.port: must be a whole number, not 'ssh'"),
+    "port too large": (DUT, "type: DUT\n    port: 70000", "must be at most 65,535, not 70000"),
+    "port with a fraction": (DUT, "type: DUT\n    port: 22.5", "must be a whole number, not 22.5"),
+    "host with a port": (DUT, "type: DUT\n    host: 10.0.0.1:22", "write the port into the field 'port'"),
+    "host with a user": (DUT, "type: DUT\n    host: root@10.0.0.1", "the user is in the field 'username'"),
+    "user as a number": (DUT, "type: DUT\n    username: 1000", f"reads it as a number; {QUOTE}, '1000'"),
+    "user, another name": (DUT, "type: DUT\n    user: root", "unknown field. Did you mean 'username'?"),
+    "address, another name": (DUT, "type: DUT\n    ip: 10.0.0.1", "unknown field. The fields here are arch, "),
+    "yes or no as a word": (DUT, "type: DUT\n    sudo: perhaps", "sudo: must be true or false, not 'perhaps'"),
+    "name that is on": (NAME, "name: on\n", "reads on, off, yes and no without quotes as true or false"),
+    "name that is a number": (NAME, "name: 7\n", f"must be a text, not 7: YAML reads it as a number; {QUOTE}, '7'"),
+    "name with a blank": (NAME, "name: my lab\n", "must be a name of letters, digits, "),
+    "name of 120 letters": (NAME, f"name: {'a' * 120}\n", "must have at most 100 characters, and has 120"),
+    "no name": (NAME, "", "name: this field is needed, and it is missing. Name of the testbed"),
+    "name without a value": (NAME, "name:\n", "name: must be a text, not empty"),
+    "no format": (r"format: .*\n", "", "format: this field is needed"),
+    "no type of a node": (
+        r"type: DUT\n",
+        "sudo: false\n",
+        "type: this field is needed, and it is missing. TG (traffic",
+    ),
+    "type in small letters": (r"type: TG", "type: tg", "not 'tg'. Did you mean 'TG'?"),
+    "type of another language": (r"type: TG", "type: generator", "must be 'TG', 'DUT' or 'reflector'"),
+    "testbed that is yes": (r"testbed: local", "testbed: yes", "put the text in quotes"),
+    "nodes as a list": (r"(?s)nodes:.*", "nodes:\n  - TG\n", "nodes: must hold fields, as in {name: value}"),
+    "no nodes": (r"(?s)nodes:.*", "nodes:\n", "nodes: must hold fields"),
+    "empty nodes": (r"(?s)nodes:.*", "nodes: {}\n", "nodes: must not be empty"),
+    "node as an address": (r"(?s)nodes:.*", "nodes:\n  TG: tg.example\n", "nodes.TG: must hold fields"),
+    "interface as a name": (r"port0: \{name: tg0, link: link0\}", "port0: tg0", "port0: must hold fields, as in {name"),
+    "interfaces as a list": (r"(?s)interfaces:.*?DUT1", "interfaces: [a, b]\n  DUT1", "interfaces: must hold fields"),
+    "no interfaces": (r"(?s)    interfaces:.*?  DUT1", "  DUT1", "TG.interfaces: this field is needed"),
+    "generator as a word": (r"generator: \{.*\}", "generator: afpacket", "such as {kind: afpacket}"),
+    "generator that is none": (r"kind: afpacket", "kind: iperf", "there is no generator 'iperf'; there are afpacket,"),
+    "rate in bits": (RATE, "100 Mbit/s", "'100 Mbit/s' is not a frame rate but a bit rate; write it like '10 k"),
+    "rate without a unit": (RATE, "20", "20 has no unit; write '20 kfps' or '20 Mfps', or '20 fps'"),
+    "rate without a unit, quoted": (RATE, "'20'", "20 has no unit; write '20 kfps'"),
+    "rate below nothing": (RATE, "-5", "-5 is not a frame rate; write it like '10 kpps'"),
+    "rate with a comma": (RATE, "'200,000'", "no comma: 1.5, 100000 or 100_000"),
+    "rate with a decimal comma": (RATE, "'1,5 kfps'", "have a point for fractions"),
+    "rate as a list": (RATE, "[200 kfps]", "is not a frame rate; write it like '10 kpps'"),
+    "time that is none": (r"5 ms", "5 parsecs", "'5 parsecs' is not a duration; write it like '2 min' or '30 s'"),
+    "time with a comma": (r"5 ms", "'0,5 s'", "have a point for fractions"),
+    "lease for ever": (
+        NAME,
+        "name: local\nreservation: {lease: forever}\n",
+        "reservation.lease: 'forever' is not a dur",
+    ),
+    "reservation that is yes": (NAME, "name: local\nreservation: yes\n", "reservation: must hold fields"),
+    "MAC address with dashes": (
+        PORT,
+        "mac_address: 02-00-00-00-00-01, name: tg0",
+        "a MAC address with colons, such as",
+    ),
+    "PCI address that is short": (PORT, "pci_address: '3b:00.0', name: tg0", "with its domain, such as 0000:3b:00.0"),
+    "speed as a word": (PORT, "speed: fast, name: tg0", "'fast' is not a bit rate; write it like '10 Gbps'"),
+    "IP address that is none": (
+        PORT,
+        "address: 10.0.0.300/24, name: tg0",
+        "must be an IP address with its prefix length",
+    ),
+    "network with a host": (PORT, "network: 10.0.0.1/24, name: tg0", "an IP network without bits of hosts, such as"),
+    "MTU as a word": (NAME, "name: local\nmtu: jumbo\n", "mtu: must be a whole number, not 'jumbo'"),
+    "MTU with a unit": (NAME, "name: local\nmtu: 9000B\n", "mtu: must be a whole number, not '9000B'"),
+    "MTU too small": (NAME, "name: local\nmtu: 60\n", "mtu: must be at least 68, not 60"),
+    "tab": (r"    type: DUT", "\ttype: DUT", "not YAML: a tab is used for the indentation; use blanks"),
+    "indentation": (r"\n  DUT1:", "\n DUT1:", "the indentation does not fit the lines above"),
+    "colon without a blank": (NAME, "name:local\n", "needs ': ' between its name and its value"),
+    "bracket left open": (r"\{name: tg0, link: link0\}", "{name: tg0, link: link0", "is not closed"),
+    "quote left open": (NAME, "name: 'local\n", "a quote that is opened before this place is not closed"),
+    "text that begins with a sign": (
+        NAME,
+        "name: %local\n",
+        "cannot begin with this character; put the text in quotes",
+    ),
+    "empty file": (ALL, "", "must hold fields (name: value), and it is empty. Is it the right file?"),
+    "list": (ALL, "- a\n- b\n", "it is a list or a text. Is it the right file?"),
+    "suite": (ALL, "*** Settings ***\nLibrary    LossRatio\n", "this is a suite of Robot Framework. Is it the right"),
+    "job": (ALL, "format: lossratio-job/1\nname: x\ntests: []\n", "this file is of the format 'lossratio-job/1'"),
+}
+
+
+@pytest.mark.parametrize(("right", "wrong", "words"), IN_FILES.values(), ids=IN_FILES)
+def test_in_a_topology_file(lossratio, tmp_path, right, wrong, words):
+    assert re.search(right, LOCAL)
+    (tmp_path / "lab.yaml").write_text(re.sub(right, lambda match: wrong, LOCAL, count=1))
+    status, out, err = lossratio("check", "lab.yaml")
+    assert (status, out) == (2, "")
+    assert re.match(r"Error: lab\.yaml:\d+: ", err)
+    assert words in err
+    assert not RAW.search(err)
+    assert err.count("\n") == 1
+
+
+# Table: the words of a command line, and the words of the answer.
+IN_COMMANDS = {
+    "bench": (("bench",), "No such command 'bench'. Did you mean 'lossratio run'?"),
+    "test": (("test", "a"), "Did you mean 'lossratio run'?"),
+    "measure": (("measure",), "Did you mean 'lossratio run'?"),
+    "help": (("help",), "Did you mean 'lossratio --help'?"),
+    "version": (("version",), "Did you mean 'lossratio --version'?"),
+    "ls": (("ls",), "Did you mean 'lossratio list'?"),
+    "setup": (("setup",), "Did you mean 'lossratio init'?"),
+    "plot": (("plot",), "Did you mean 'lossratio trend'?"),
+    "diff": (("diff", "a", "b"), "Did you mean 'lossratio compare'?"),
+    "validate": (("validate",), "Did you mean 'lossratio check'?"),
+    "results": (("results",), "Did you mean 'lossratio report'?"),
+    "docter": (("docter",), "Did you mean 'lossratio lab doctor'?"),
+    "compair": (("compair",), "Did you mean 'compare'?"),
+    "frobnicate": (("frobnicate",), "No such command 'frobnicate'. There are demo, init, check, list, run, "),
+    "lab doc": (("lab", "doc"), "Did you mean 'doctor'?"),
+    "lab init": (("lab", "init"), "Did you mean 'lossratio init'?"),
+    "list suite": (("list", "suite"), "Did you mean 'suites'?"),
+    "topology for a suite": (
+        ("run", "simulated", "linux_bridge"),
+        "simulated is one of the topologies, and not of the",
+    ),
+    "suite for a topology": (("check", "linux_bridge"), "linux_bridge is one of the suites, and not of the topologies"),
+    "suite that is none": (
+        ("run", "--topology", "simulated", "frobnicate"),
+        "'lossratio list suites' shows those that",
+    ),
+    "goals as an option": (
+        ("run", "--goals", "quick", "linux_bridge"),
+        "a variable of the suites: --variable GOALS:VALUE",
+    ),
+    "frame size as an option": (("run", "--frame-size", "64B", "a"), "--variable FRAME_SIZE:VALUE"),
+    "directory for a file": (("check", "."), "Cannot read .: Is a directory. Name a file in it."),
+    "time to wait": (("run", "--wait", "2 hrs soon", "linux_bridge"), "'2 hrs soon' is not a duration; write it like"),
+    "least change as a word": (("compare", "a", "b", "--least-change", "few"), "write it like 3 or 3%"),
+    "least change in per cent": (("compare", "a", "b", "--least-change", "3%"), "a is not the directory of a run"),
+    "number as a word": (("check", "simulated", "--duts", "one"), "'one' is not a valid whole number"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), IN_COMMANDS.values(), ids=IN_COMMANDS)
+def test_in_a_command(lossratio, arguments, words):
+    status, _, err = lossratio(*arguments)
+    assert status == 2
+    # click folds no errors, but its usage goes before them.
+    assert words in err
+    assert not RAW.search(err)
+    assert err.count("Error: ") == 1
+
+
+UP = "Set Up Testbed    simulated    "
+NDR = "Find NDR And PDR    "
+# Table: a line of a test, and the words of its message.
+IN_SUITES = {
+    "connections for frames": (f"{NDR}64B    max_load=1 cps", "max_load is in connections per second, and this measur"),
+    "bits for frames": (f"{NDR}64B    max_load=100 Mbit/s", "is not a frame rate but a bit rate; write it like '10 k"),
+    "number without a unit": (f"{NDR}64B    max_load=20", "20 has no unit; write '20 kfps' or '20 Mfps', or '20 fps'"),
+    "number with a comma": (f"{NDR}64B    max_load=100,000", "no comma: 1.5, 100000 or 100_000"),
+    "per cent for a load": (f"{NDR}64B    max_load=50 %", "'50 %' is not a frame rate; write it like '10 kpps'"),
+    "sizes by name": (
+        f"{NDR}frame_sizes=64B,512B",
+        "several frame sizes, and this measures one at a time: write a test",
+    ),
+    "sizes": (f"{NDR}64B,512B", "or use 'Run RFC 2544', which takes frame_sizes"),
+    "size in kB": (f"{NDR}1.5 kB", "is not a size in bytes; write it like '64B'"),
+    "goals in capitals": (f"{NDR}64B    goals=Quick", "Did you mean 'quick'?"),
+    "both ways": (f"{NDR}64B    bidirectional=both", "'both' is neither yes nor no; write True or False"),
+    "never": (f"{NDR}64B    must_find=never", "must_find must be True or False, not 'never'"),
+    "perhaps": (f"{NDR}64B    early_verdict=perhaps", "early_verdict must be true or false, not 'perhaps'"),
+    "time as a word": ("Measure MRR    64B    trial_duration=ten", "'ten' is not a duration; write it like '2 min'"),
+    "time limit": (f"{NDR}64B    timeout=never", "'never' is not a duration; write it like '2 min' or '30 s'"),
+    "kind of DUT in short": (f"{UP}dut=bridge", "Did you mean 'linux_bridge'?"),
+    "kind of DUT in capitals": (f"{UP}dut=Linux_Bridge", "Did you mean 'linux_bridge'?"),
+    "option of another kind": (f"{UP}dut=linux_bridge    cores=1", "has no option 'cores'. Its options are: "),
+    "policer in bits": (
+        f"{UP}dut=linux_bridge    police=50 Mbit/s",
+        "police: '50 Mbit/s' is not a frame rate but a bit",
+    ),
+    "policer without a unit": (f"{UP}dut=linux_bridge    police=20", "police: 20 has no unit; write '20 kfps'"),
+}
+
+
+@pytest.fixture(scope="module")
+def messages(tmp_path_factory):
+    """The messages of tests with a mistake each, by name."""
+    directory = tmp_path_factory.mktemp("first")
+    lines = ["*** Settings ***", "Library    LossRatio", "Test Teardown    Tear Down Testbed", "*** Test Cases ***"]
+    for name, (line, _) in IN_SUITES.items():
+        lines.append(name)
+        if not line.startswith(UP):
+            lines.append(f"    {UP}")
+        lines.append(f"    {line}")
+    (directory / "first.robot").write_text("\n".join(lines))
+    robot.run(
+        str(directory / "first.robot"),
+        outputdir=str(directory / "out"),
+        pythonpath=[str(TOPOLOGIES.parent / "libraries")],
+        stdout=io.StringIO(),
+        stderr=io.StringIO(),
+    )
+    tests = ExecutionResult(str(directory / "out" / "output.xml")).suite.all_tests
+    assert not list(directory.rglob("trials/*.jsonl"))
+    return {test.name: test.message for test in tests}
+
+
+@pytest.mark.parametrize("name", IN_SUITES)
+def test_in_a_suite(messages, name):
+    assert IN_SUITES[name][1] in messages[name]
+    assert not RAW.search(messages[name])
+    assert "\n" not in messages[name]
+
+
+def measured(**arguments):
+    """A measurement of a simulated bridge."""
+    with open_testbed("simulated", dut="linux_bridge", options={"police": "50 kfps"}) as testbed:
+        testbed.mrr(**{"frame_size": "64B", **arguments})
+
+
+def searched_after_the_end(tmp_path):
+    """A search of a simulated testbed that was closed, by way of the function that the method calls, too."""
+    with open_testbed("simulated", results=tmp_path) as testbed:
+        pass
+    place = api.TestPlace(api.TestIdentity(name="a", suite="b"), api.RunDirectory(tmp_path))
+    request = api.SearchRequest(goals=(api.NDR,), profile=api.load_profile("ethip4-udp", frame_size="64B"))
+    api.find_conditional_throughput(testbed, request, place)
+
+
+def searched_plainly_after_the_end(tmp_path):
+    """The same on a testbed without methods."""
+    with api.testbed.open_testbed("simulated") as testbed:
+        pass
+    with testbed.ready_for(api.load_profile("ethip4-udp", frame_size="64B")):
+        pass
+
+
+# Table: what a script asks for, and the words of the error.
+IN_PYTHON = {
+    "topology that is a number": (lambda _: open_testbed(7), "topology must be the name or the path of a topology"),
+    "topology as data": (lambda _: open_testbed({"name": "x"}), "topology must be the name or the path of a topology"),
+    "options as a list": (
+        lambda _: open_testbed("simulated", dut="linux_bridge", options=["police"]),
+        "options must be a dictionary, such as {'police': '50 kfps'}",
+    ),
+    "options as a text": (
+        lambda _: open_testbed("simulated", dut="linux_bridge", options="police=1"),
+        "options must be a dictionary",
+    ),
+    "kind of DUT as a number": (lambda _: open_testbed("simulated", dut=7), "dut must be the name of a kind of DUT"),
+    "links as a text": (lambda _: open_testbed("simulated", links="2"), "links must be a whole number, not '2'"),
+    "DUTs with a fraction": (lambda _: open_testbed("simulated", duts=1.5), "duts must be a whole number, not 1.5"),
+    "results as a number": (lambda _: open_testbed("simulated", results=3), "results must be the path of a directory"),
+    "recovery as a text": (lambda _: open_testbed("simulated", recovery="none"), "must be of the class Recovery"),
+    "password as data": (lambda _: open_testbed("simulated", credentials={"a": "b"}), "of the class Credentials"),
+    "size with a fraction": (lambda _: measured(frame_size=64.5), "frame_size: '64.5' is not a size in bytes"),
+    "sizes as a list": (lambda _: measured(frame_size=[64, 512]), "are several frame sizes"),
+    "profile as a number": (lambda _: measured(profile=7), "profile must be the name or the path of a traffic profile"),
+    "ways as a word": (lambda _: measured(bidirectional="both"), "bidirectional: must be true or false, not 'both'"),
+    "trials as a word": (lambda _: measured(trials="ten"), "trials must be a whole number, not 'ten'"),
+    "time as a word": (lambda _: measured(trial_duration="soon"), "trial_duration: 'soon' is not a duration"),
+    "load as a list": (lambda _: measured(max_load=[1]), "max_load must be a number, not [1]"),
+    "connections for frames": (lambda _: measured(max_load="1 cps"), "max_load is in connections per second"),
+    "progress as a text": (lambda _: measured(on_progress="print"), "on_progress must be a function, not 'print'"),
+    "profile that is only named": (
+        lambda _: api.SearchRequest(goals=(api.NDR,), profile="ethip4-udp"),
+        "profile=load_profile('ethip4-udp', frame_size='64B')",
+    ),
+    "trial in words": (
+        lambda _: api.TrialInput("1 s", "10 kpps"),
+        "A trial's duration must be a positive, finite numb",
+    ),
+    "use after the end": (searched_after_the_end, "is closed. Measure inside its with block"),
+    "plain use after the end": (searched_plainly_after_the_end, "is closed. Measure inside its with block"),
+}
+
+
+@pytest.mark.parametrize(("ask", "words"), IN_PYTHON.values(), ids=IN_PYTHON)
+def test_in_a_script(tmp_path, monkeypatch, ask, words):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LossRatioError) as refused:
+        ask(tmp_path)
+    assert words in str(refused.value)
+    assert not RAW.search(str(refused.value))
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_a_method_that_a_testbed_lacks_is_answered_with_the_nearest_one():
+    testbed = open_testbed("simulated")
+    with pytest.raises(AttributeError, match=r"no method or value 'nrd_pdr'\. Did you mean 'ndr_pdr'\?"):
+        testbed.nrd_pdr("64B")
+    with pytest.raises(TypeError, match=r"^OpenTestbed\.mrr\(\) missing 1 required positional argument: 'frame_size'"):
+        testbed.mrr()
+
+
+def test_the_directory_of_a_run_may_be_a_text(tmp_path):
+    assert api.RunDirectory(str(tmp_path)) == api.RunDirectory(tmp_path)
