@@ -251,6 +251,6 @@ class ConfirmationView(View[ConfirmationResult]):
         yield Picture(
             "Loss ratio at the load",
             plot.svg(_WIDTH, _HEIGHT, f"Loss ratio at one load, {result.test.name}."),
-            "Each trial with the 95 % interval of its own count; band: the interval of all trials together; "
-            "dashed: the loss ratio that was asked for.",
+            "Each trial is shown with the 95 % interval of its own count. The band is the interval of all trials "
+            "together, and the dashed line is the loss ratio that was asked for.",
         )

@@ -44,10 +44,10 @@ _LINE = 18.0
 _DASHES = (None, "6 3", "2 3", "8 3 2 3")
 _ROOM = 1.2
 _STEPS = 400
-_ABOUT = "One way, of frames that are a part of the load. The percentiles' axis is logarithmic in what is above them."
+_ABOUT = "One-way latency of some frames of the load. The axis of percentiles is logarithmic in the share above them."
 _ABOUT_LOAD = (
-    "One way. Lines: percentiles of the latency that was measured at some loads. Marks: median and 99th percentile of "
-    "the slower direction in each trial, where the generator knows the latency of every frame."
+    "One-way latency. Lines are percentiles of the latency that was measured at some loads. Marks are the median and "
+    "the 99th percentile of the slower direction in each trial, if the generator knows the latency of every frame."
 )
 _MEDIAN = Mark("median", "50 % of a trial", "circle", series_colour(0), is_filled=False)
 _OF_99 = Mark("of-99", "99 % of a trial", "square", series_colour(2), is_filled=False)

@@ -88,10 +88,10 @@ class SoakView(View[SoakResult]):
         yield Picture(
             "Critical load",
             draw_soak(result),
-            "Above: loss over load; dashed: the target loss ratio; lines: what the fitting functions make of the "
-            "trials. In the middle,\naround the knee: the loss ratio of each load, all its trials together; bars: "
-            "95 % intervals, by how counts at equal loads scatter;\nshaded: the 95 % interval of the critical load. "
-            "Below: how it narrowed over time.",
+            "Top: loss over load. The dashed line is the target loss ratio, and the other lines are the fitted "
+            "functions. Middle: the\nrange around the knee, with the loss ratio of each load over all its trials. Bars "
+            "are 95 % intervals by the scatter of counts at\nequal loads; the shaded range is the 95 % interval of the "
+            "critical load. Bottom: how that interval narrowed over time.",
             fit_table(result, critical_load) if critical_load is not None and known else "",
         )
 

@@ -81,15 +81,15 @@ _SEARCH_PICTURES = (
     Picture(
         "Loss over load",
         "",
-        "Dashed: the loss ratio that a goal allows. Upright: its relevant bounds. Shaded: loads at which a verdict is "
-        "a coin.",
+        "Dashed lines are the loss ratios that the goals allow, and vertical lines are their bounds. At loads in a "
+        "shaded range, a verdict is the toss of a coin.",
     ),
     Picture(
         "Performance spectrum at the relevant bounds",
         "",
-        "Forwarding rate per interface over the share of the goal's duration sum in which full-length trials "
-        "reached it; the\nrest was not measured, as it could not change the verdict. Grey: the load, and the share "
-        "(one less the exceed ratio) at which the\nconditional throughput is read.",
+        "The forwarding rate per interface, over the share of the goal's duration sum in which full-length trials "
+        "reached it. The\nrest was not measured because it could not change the verdict. Grey lines: the load, and the "
+        "share (1 minus the exceed ratio) at which the\nconditional throughput is read.",
     ),
 )
 
