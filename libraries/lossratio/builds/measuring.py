@@ -412,6 +412,11 @@ class BuildRecord:
             raise JobError(
                 f"{self._path} is no record of measurements. Give another --output to begin anew."
             )
+        if first.get("format") != FORMAT:
+            raise JobError(
+                f"{self._path} was begun by another version of lossratio, and cannot be continued. Give another "
+                "--output to begin anew."
+            )
         if first != header:
             raise JobError(
                 f"{self._path} has another request: it was {first.get('asked')}, and now is {header['asked']}. "

@@ -4,8 +4,8 @@ import pytest
 from latency_examples import at, counters, result as latency
 from report_examples import counted_trial, mrr, run, setup, throughput, throughput_of
 
-from lossratio.builds.measuring import BuildBench
-from lossratio.errors import BuildError
+from lossratio.builds.measuring import FORMAT, BuildBench, BuildRecord
+from lossratio.errors import BuildError, JobError
 from lossratio.exit_status import ExitStatus
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.measurements.throughput.evidence import search_fields
@@ -65,3 +65,12 @@ def test_frames_that_the_generator_could_not_send_are_reported(tmp_path):
     warnings = []
     measured(tmp_path, throughput_of(trials), warn=warnings.append)
     assert "the generator's limit" in warnings[0]
+
+
+def test_a_record_of_another_version_is_not_continued_because_its_rates_were_aggregates(tmp_path):
+    BuildRecord(tmp_path, {"tests": ["x"]})
+    assert BuildRecord(tmp_path, {"tests": ["x"]}).measurements == []
+    file = tmp_path / "measurements.jsonl"
+    file.write_text(file.read_text().replace(FORMAT, "lossratio-builds/1"))
+    with pytest.raises(JobError, match="another version of lossratio, and cannot be continued"):
+        BuildRecord(tmp_path, {"tests": ["x"]})
