@@ -41,7 +41,11 @@ CLAIMS = {
     "is a page with all results": ("test_site.py", "no_page_fetches_anything_from_another_host"),
     "or is too busy, the demo simulates the bridge and gives the reason": (
         "commands/test_demo.py",
-        "where_the_machine_is_too_busy_the_demo_is",
+        "where_the_machine_is_too_busy_for_less_traffic_the_demo_is",
+    ),
+    "On a busy machine, the bridge of the demo passes less": (
+        "commands/test_demo.py",
+        "where_the_machine_is_too_busy_the_demo_sends_less",
     ),
 }
 """Words of each claim: the file of its proof, below tests/unit, and words of it."""

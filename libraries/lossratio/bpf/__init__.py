@@ -10,6 +10,7 @@ from lossratio.bpf.interfaces import (
     attached_program,
     default_networks,
     may_send,
+    netlink_attribute,
     netlink_attributes,
     xdp_features,
 )

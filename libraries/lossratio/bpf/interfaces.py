@@ -34,10 +34,11 @@ def xdp_features(interface: int, kind: Literal["actions", "metadata"] = "actions
     None: the kernel does not say, before 6.3 of actions, and before 6.6 of metadata.
     """
     with suppress(OSError, KeyError):
-        name = _attribute(_CTRL_FAMILY_NAME, b"netdev\0")
+        name = netlink_attribute(_CTRL_FAMILY_NAME, b"netdev\0")
         family, *_ = ask_netlink(_NETLINK_GENERIC, _GENL_CONTROL, struct.pack("=BBH", _CTRL_GET_FAMILY, 1, 0) + name)
         number = struct.unpack("=H", netlink_attributes(family[_GENL_HEADER:])[_CTRL_FAMILY_ID])[0]
-        asked = struct.pack("=BBH", _NETDEV_DEV_GET, 1, 0) + _attribute(_NETDEV_IFINDEX, struct.pack("=I", interface))
+        index = netlink_attribute(_NETDEV_IFINDEX, struct.pack("=I", interface))
+        asked = struct.pack("=BBH", _NETDEV_DEV_GET, 1, 0) + index
         answer = netlink_attributes(ask_netlink(_NETLINK_GENERIC, number, asked)[0][_GENL_HEADER:])
         return int(struct.unpack("=Q", answer[_FEATURES[kind]])[0])
     return None
@@ -63,13 +64,15 @@ def attached_program(interface: int) -> int | None:
     return int(struct.unpack("=I", number)[0]) or None
 
 
-def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:
+def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False, flags: int = 0) -> list[bytes]:
     """The answers to a request over netlink, without their headers: the first one, or all of a dump.
+
+    A request with further `flags`, such as ``NLM_F_ACK``, has no other answer than that it was fulfilled.
 
     Raises:
         OSError: If the kernel refuses the request.
     """
-    flags = _NLM_F_REQUEST | (_NLM_F_DUMP if dump else 0)
+    flags |= _NLM_F_REQUEST | (_NLM_F_DUMP if dump else 0)
     bodies: list[bytes] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol) as netlink:
         netlink.send(struct.pack("=IHHII", _NETLINK_HEADER + len(payload), kind, flags, 1, 0) + payload)
@@ -79,6 +82,8 @@ def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False)
                     return bodies
                 if answered == _NLMSG_ERROR:
                     code = -struct.unpack_from("=i", body)[0]
+                    if not code:
+                        return bodies
                     raise OSError(code, os.strerror(code))
                 bodies.append(body)
             if not dump:
@@ -93,7 +98,8 @@ def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
         place += max(_NETLINK_HEADER, (length + 3) & ~3)
 
 
-def _attribute(kind: int, value: bytes) -> bytes:
+def netlink_attribute(kind: int, value: bytes) -> bytes:
+    """An attribute of a message."""
     return (struct.pack("=HH", 4 + len(value), kind) + value).ljust(-(-(4 + len(value)) // 4) * 4, b"\0")
 
 

@@ -68,7 +68,7 @@ def provenance_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     if stalled:
         yield (
             f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} of the trials. "
-            "It sent the frames that it made up for in a burst."
+            "To make up for that, it then sent faster than the load."
         )
 
     yield from integrity_lines(result)

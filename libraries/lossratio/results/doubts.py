@@ -259,8 +259,8 @@ def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt
     return Doubt(
         DoubtKind.GENERATOR_STALLS,
         f"in {trials_counted(len(stalls))} the generator was stalled for up to {max(stalls) * 1e3:.3g} ms, and no "
-        "more frames were lost beyond what is allowed than it then sent in a burst; the SUT may forward more at a "
-        "constant load",
+        "more frames were lost beyond what is allowed than it then sent too fast, to catch up; the SUT may forward "
+        "more at a constant load",
     )
 
 

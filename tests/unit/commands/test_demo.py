@@ -33,19 +33,37 @@ def test_where_no_testbed_can_be_built_the_demo_is_simulated_and_says_why(tmp_pa
 
 
 @pytest.mark.parametrize("status", [ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNAVAILABLE])
-def test_where_the_machine_is_too_busy_the_demo_is_simulated_and_says_why(status, tmp_path, monkeypatch):
+def test_where_the_machine_is_too_busy_the_demo_sends_less_and_says_why(status, tmp_path, monkeypatch):
     asked = []
 
     def run(request):
-        asked.append(str(request.topologies[0]))
+        asked.append((request.job.name, str(request.topologies[0])))
         return RunOutcome(status, error="local is not fit now.") if len(asked) == 1 else RunOutcome(ExitStatus.PASSED)
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
     monkeypatch.setattr("lossratio.runs.run", run)
     done = CliRunner().invoke(commands, ["demo"])
-    assert (done.exit_code, asked) == (0, ["local", "simulated"])
-    assert "Simulated instead of real: local is not fit now." in done.output
+    assert (done.exit_code, asked) == (0, [("demo.yaml", "local"), ("demo-busy.yaml", "local")])
+    assert "Again, with less traffic: local is not fit now." in done.output
+    assert "Simulated" not in done.output
+
+
+def test_where_the_machine_is_too_busy_for_less_traffic_the_demo_is_simulated_and_says_why(tmp_path, monkeypatch):
+    asked = []
+
+    def run(request):
+        asked.append((request.job.name, str(request.topologies[0])))
+        if len(asked) == 3:
+            return RunOutcome(ExitStatus.PASSED)
+        return RunOutcome(ExitStatus.INFRASTRUCTURE, error=f"local is not fit for {request.job.stem}.")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
+    monkeypatch.setattr("lossratio.runs.run", run)
+    done = CliRunner().invoke(commands, ["demo"])
+    assert asked == [("demo.yaml", "local"), ("demo-busy.yaml", "local"), ("demo.yaml", "simulated")]
+    assert "Simulated instead of real: local is not fit for demo-busy." in done.output
 
 
 @pytest.mark.parametrize("status", [ExitStatus.BAD_INPUT, ExitStatus.INTERRUPTED])

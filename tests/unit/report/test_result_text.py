@@ -69,8 +69,8 @@ def stalled_trial(lateness, unsent=0):
 def test_stalls_of_the_generator_are_reported():
     trials = [*[stalled_trial(0.0009)] * 20, stalled_trial(0.0432), stalled_trial(None), *REGULAR[21:]]
     result = throughput_of(trials)
-    stalls = "The generator was stalled for up to 43.2 ms, in 1 of the trials. It sent"
-    stalls = f"{stalls} the frames that it made up for in a burst."
+    stalls = "The generator was stalled for up to 43.2 ms, in 1 of the trials. To make"
+    stalls = f"{stalls} up for that, it then sent faster than the load."
     # That is how it was measured: pages fold it, and the console shows it if it is asked to.
     assert view_of(result).provenance(result).splitlines()[-1] == stalls
     assert stalls not in message(result)

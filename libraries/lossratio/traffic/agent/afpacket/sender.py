@@ -9,6 +9,7 @@ import mmap
 import multiprocessing
 import os
 import signal
+import socket
 import time
 from array import array
 from contextlib import suppress
@@ -20,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.generator import Exchange
-from ..core.pacing import BATCH, Transmission, in_all, raise_priority, ramp_up, transmit
+from ..core.pacing import BATCH, Transmission, be_prompt, in_all, raise_priority, ramp_up, transmit
 from ..core.protocol import AgentError
 from .frames import Numbers
+from .kernel_pace import Queue, can_be_paced, transmit_ahead
 from .transmit import MixedOutput, SenderSetup
 
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
@@ -75,6 +77,13 @@ class SendOrder:
     """How many headers of a memory of replies are sent; 0: this is no reply."""
     length: int = 0
     """Bytes of each reply, without FCS."""
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether it is one load for a duration, and nobody looks at single frames, nor at how far it has come."""
+        is_special = self.steps or self.ramp or self.probes or self.exchange or self.replies
+        is_watched = self.is_watched or self.is_logged or self.is_complete or self.is_patient
+        return not is_special and not is_watched
 
     @property
     def locates(self) -> bool:
@@ -335,12 +344,23 @@ def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderS
         orders.send(error)
         return
     orders.send(is_realtime)
+    queue = Queue(socket.if_nametoindex(setup.interface))
+    # On a virtual link a frame leaves the queue as it arrives; hardware has queues of its own.
+    may_queue = setup.drops_beyond and not is_realtime
     while True:
         order: SendOrder = orders.recv()
-        orders.send(_transmit(output, order, permit, progress, setup.catch_up))
+        duration = order.duration if may_queue and order.is_steady else None
+        is_paced = duration is not None and can_be_paced(order.load, duration, setup.catch_up)
+        is_paced = is_paced and queue.set_load(order.load)
+        if not is_paced:
+            queue.remove()
+        output.bypass_queue(not is_paced)
+        orders.send(_transmit(output, order, permit, progress, setup.catch_up, queue if is_paced else None))
 
 
-def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: Progress, catch_up: float) -> _Answer:
+def _transmit(
+    output: MixedOutput, order: SendOrder, permit: Permit, progress: Progress, catch_up: float, queue: Queue | None
+) -> _Answer:
     is_abandoned = False
 
     def is_stopped() -> bool:
@@ -351,6 +371,7 @@ def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: P
 
     probes = output.latency_frames
     dropped_before = output.dropped_beyond + probes.dropped_beyond
+    steps: list[SentStep] = []
     try:
         if order.ramp:
             output.tag(order.ramp_tag)
@@ -364,12 +385,13 @@ def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: P
         offer = output.offer if log is None else log.offer
         catch_up = math.inf if order.is_complete else catch_up
         patient = order.is_patient
-        steps = [
-            SentStep(
-                time.monotonic(), transmit(offer, load, duration, is_stopped, catch_up, is_patient=patient, note=note)
-            )
-            for load, duration in order.steps or ((order.load, order.duration),)
-        ]
+        for load, duration in order.steps or ((order.load, order.duration),):
+            began = time.monotonic()
+            if queue is None or duration is None:
+                done = transmit(offer, load, duration, is_stopped, catch_up, is_patient=patient, note=note)
+            else:
+                done = transmit_ahead(output, queue.set_load, load, duration, is_stopped, catch_up)
+            steps.append(SentStep(began, done))
     except AgentError as error:
         return error
     if is_abandoned:
@@ -400,4 +422,7 @@ def _prepare(cpus: tuple[int, ...], parent: int) -> bool:
     # It begins on a processor of its own and mostly stays there, but is not kept from fleeing another's load.
     os.sched_setaffinity(0, cpus[:1])
     os.sched_setaffinity(0, cpus)
-    return raise_priority(SENDING)
+    is_realtime = raise_priority(SENDING)
+    if not is_realtime:
+        be_prompt()
+    return is_realtime

@@ -16,6 +16,7 @@ from ..core.configuration import TagPlace, least_common_multiple
 from ..core.packets import SOL_PACKET, ring_socket
 from ..core.protocol import AgentError, unsupported
 from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Replies, column, slot_bytes, slots_per_block, tag_bytes
+from .kernel_pace import STAMPED, have_stamps, read_stamps
 
 _PACKET_TX_RING = 13
 _PACKET_LOSS = 14
@@ -66,6 +67,7 @@ class TransmitRing:
         # Whole cycles and whole blocks.
         slots = least_common_multiple(len(cycle.lengths), slots_per_block(slot))
         self._socket = _open(setup.interface, slot, slots)
+        self._with_frame: list[tuple[int, int, bytes]] = []
         memory = np.frombuffer(mmap.mmap(self._socket.fileno(), slots * slot), dtype=np.uint8).reshape(slots, slot)
         lengths = np.resize(cycle.lengths, slots)
         self._status: NDArray[np.uint32] = memory.view(np.uint32)[:, 0]
@@ -96,6 +98,26 @@ class TransmitRing:
         self._ends = _ends(lengths)
         self._lengths[:] = lengths + _VNET_HEADER.size
         self._header_lengths[:] = length
+
+    def bypass_queue(self, bypasses: bool) -> None:
+        """Sends past the interface's queue, or through it."""
+        self._socket.setsockopt(SOL_PACKET, _PACKET_QDISC_BYPASS, int(bypasses))
+
+    def offer_stamped(self) -> int:
+        """Sends the next frame, of which the kernel says when it left; returns how many were taken: 1 or 0."""
+        self._with_frame = STAMPED
+        try:
+            return self.offer(1)
+        finally:
+            self._with_frame = []
+
+    def waiting(self) -> int:
+        """How many frames that were taken have not left yet."""
+        return int(np.count_nonzero(self._status))
+
+    def stamps(self) -> list[float]:
+        """When stamped frames left, in seconds, in their order; those that left since the last call."""
+        return read_stamps(self._socket)
 
     def offer(self, count: int) -> int:
         """Sends the next frames, as many as go in one batch; returns how many left: none if the interface was busy."""
@@ -130,7 +152,7 @@ class TransmitRing:
         dropped: list[int] = []
         while True:
             try:
-                taken = self._socket.send(b"", socket.MSG_DONTWAIT)
+                taken = self._socket.sendmsg([b""], self._with_frame, socket.MSG_DONTWAIT)
                 if taken == self._ends[end] - self._ends[place]:
                     error_number = 0
                 else:
@@ -186,6 +208,7 @@ def _open(interface: str, slot: int, slots: int) -> socket.socket:
 
     block = max(slot, mmap.PAGESIZE)
     ring.setsockopt(SOL_PACKET, _PACKET_TX_RING, struct.pack("=4I", block, slots * slot // block, slot, slots))
+    have_stamps(ring)
     ring.bind((interface, 0))
     return ring
 

@@ -1,0 +1,169 @@
+"""Traffic whose pace the kernel keeps, on a virtual clock and with real frames."""
+
+import shutil
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from local_session import PYTHON, LocalSession
+from traffic_lab import configure
+
+from lossratio.traffic import AgentClient
+from lossratio.traffic.agent.afpacket.kernel_pace import LEAD, can_be_paced, transmit_ahead
+from lossratio.traffic.agent.core.pacing import CATCH_UP, frames_within, grace_after
+
+
+class Kernel:
+    """A queue that lets frames go at its pace, and a process that hands them over and stalls at given times."""
+
+    def __init__(self, stalls=(), room=1 << 30, timer_late=0.0):
+        self.now = 0.0
+        self.left = []
+        self._stalls = list(stalls)
+        self._room = room
+        self._timer_late = timer_late
+        self._stamped = []
+        self._read = 0
+        self._handed = 0
+        self._pace = self._next = 0.0
+        self._arrived = []
+
+    def clock(self):
+        return self.now
+
+    def sleep(self, seconds):
+        assert seconds > 0
+        self.now += seconds
+        if self._stalls and self.now >= self._stalls[0][0]:
+            self.now += self._stalls.pop(0)[1]
+
+    def set_load(self, load):
+        self._let_go()
+        self._pace = load
+
+    def offer(self, count):
+        assert count > 0
+        taken = min(count, 128, self._room - self.waiting())
+        self._take(taken)
+        return taken
+
+    def offer_stamped(self):
+        taken = self.offer(1)
+        if taken:
+            self._stamped.append(self._handed - 1)
+        return taken
+
+    def waiting(self):
+        self._let_go()
+        return self._handed - len(self.left)
+
+    def stamps(self):
+        self._let_go()
+        new = [self.left[number] for number in self._stamped[self._read :] if number < len(self.left)]
+        self._read += len(new)
+        return new
+
+    def transmit(self, load, duration, is_stopped=lambda: False):
+        self._pace = load
+        clocks = {"clock": self.clock, "sleep": self.sleep}
+        return transmit_ahead(self, self.set_load, load, duration, is_stopped, CATCH_UP, **clocks)
+
+    def _take(self, count):
+        self._let_go()
+        self._arrived += [self.now] * count
+        self._handed += count
+        self._let_go()
+
+    def _let_go(self):
+        while len(self.left) < self._handed:
+            leaves = max(self._arrived[len(self.left)], self._next)
+            if leaves > self.now:
+                break
+            self.left.append(leaves)
+            self._next = leaves + (1.0 + self._timer_late) / self._pace
+
+
+loads = st.floats(1_500.0, 6_000.0)
+few = settings(max_examples=20)
+
+
+@few
+@given(loads, st.floats(1.0, 2.0))
+def test_every_frame_leaves_in_time_where_nothing_stalls(load, duration):
+    kernel = Kernel()
+    done = kernel.transmit(load, duration)
+    assert done.intended == done.sent == frames_within(duration, load) == len(kernel.left)
+    assert kernel.left[-1] - kernel.left[0] == pytest.approx((done.sent - 1) / load, abs=1e-6)
+    assert done.elapsed >= duration
+
+
+@few
+@given(loads, st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.8 * LEAD)), max_size=5))
+def test_a_stall_that_is_shorter_than_the_lead_leaves_no_frame_unsent(load, stalls):
+    kernel = Kernel(sorted((at + 0.3 * number, length) for number, (at, length) in enumerate(stalls)))
+    done = kernel.transmit(load, 2.0)
+    assert done.intended == done.sent
+    assert kernel.left[-1] - kernel.left[0] == pytest.approx((done.sent - 1) / load, abs=grace_after(2.0, CATCH_UP))
+
+
+@few
+@given(loads, st.floats(0.0, 0.01))
+def test_late_timers_are_made_up_for_by_a_faster_pace(load, timer_late):
+    kernel = Kernel(timer_late=timer_late)
+    done = kernel.transmit(load, 2.0)
+    assert done.intended == done.sent
+    assert kernel.left[-1] - kernel.left[0] == pytest.approx((done.sent - 1) / load, abs=grace_after(2.0, CATCH_UP))
+
+
+def test_frames_that_left_too_late_count_as_unsent():
+    done = Kernel([(0.5, 0.5)]).transmit(5_000.0, 1.0)
+    assert done.intended - done.sent == pytest.approx(0.4 * 5_000.0, rel=0.2)
+
+
+def test_frames_for_which_the_socket_had_no_room_in_time_count_as_unsent():
+    # It wakes up each 10 ms, and 20 frames leave then.
+    kernel = Kernel([(0.01 * number, 0.02) for number in range(100)], room=20)
+    done = kernel.transmit(10_000.0, 1.0)
+    assert done.sent < 0.9 * done.intended
+    assert len(kernel.left) == done.sent
+
+
+def test_where_it_is_stopped_only_frames_that_were_due_were_intended():
+    kernel = Kernel()
+    done = kernel.transmit(10_000.0, 10.0, is_stopped=lambda: kernel.now > 1.0)
+    assert done.sent == done.intended == pytest.approx(10_000.0 * (1.0 + LEAD), rel=0.05)
+    assert done.elapsed < 1.5
+
+
+@pytest.mark.parametrize(
+    ("load", "duration", "is_paced"), [(3_000.0, 1.0, True), (500.0, 1.0, False), (50_000.0, 1.0, False)]
+)
+def test_loads_at_which_a_frame_or_a_full_socket_matters_are_not_paced(load, duration, is_paced):
+    assert can_be_paced(load, duration, CATCH_UP) is is_paced
+
+
+ORDINARY = ("setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice")
+"""Runs a program that the kernel grants no realtime priority."""
+
+
+class OrdinarySession(LocalSession):
+    """A session of a user who may have no realtime priority."""
+
+    def start(self, *command):
+        return super().start(*ORDINARY, *command)
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not there")
+def test_the_kernel_keeps_the_pace_of_a_sender_without_realtime_priority(bridged, tmp_path):
+    session = OrdinarySession(bridged, "tg", tmp_path)
+    with AgentClient.start(session, python=PYTHON) as agent:
+        assert not configure(agent)["realtime"]
+        directions = agent.trial(5_000.0, 1.0)
+        assert "tbf" in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
+        # A burst goes past the queue.
+        assert agent.trial(50_000.0, 0.1)
+        assert "tbf" not in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
+
+    for way in directions:
+        assert way.intended_frames == way.sent_frames == way.received_frames == 5_000
+        assert way.foreign_frames == 0
