@@ -300,7 +300,10 @@ def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_
         ("alerts:\n- {name: a}", "one of apprise, command, email and webhook, and this one has 0"),
         ("alerts:\n- {name: a, command: x, webhook: {url: 'http://h'}}", "this one has 2 of them"),
         ("alerts:\n- {name: a, command: ''}", "command"),
-        ("alerts:\n- {name: a, command: x, colour: red}", r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are apprise, command, "),
+        (
+            "alerts:\n- {name: a, command: x, colour: red}",
+            r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are apprise, command, ",
+        ),
         ("alerts:\n- {name: a, webhook: {url: 'ftp://h'}}", "http://, https:// or the"),
         ("alerts:\n- {name: a, webhook: {url: 'https://u:p@h/'}}", "a password does not belong in a file"),
         ("alerts:\n- {name: a, webhook: {url: $NO_SUCH}}", "environment variable NO_SUCH is not set"),

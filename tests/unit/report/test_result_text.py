@@ -27,6 +27,7 @@ from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.results import TestResult, findings_of, format_frames_per_second, format_interval, message, view_of
 from lossratio.results.conditions import LoadOrigin
+from lossratio.results.doubts import Doubt, DoubtKind
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
@@ -51,6 +52,15 @@ def test_the_message_of_a_regular_search():
         "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
         "42 trials in 42.0 s.",
     ]
+
+
+def test_doubts_come_directly_after_the_sentences():
+    result = throughput_of(REGULAR)
+    doubts = (Doubt(DoubtKind.DRIFT, "later trials forward less"),)
+    first, second, third, *_ = message(result, doubts).splitlines()
+    assert first.startswith("NDR: forwards 100,000 frames/s")
+    assert second == "Doubt: drift: later trials forward less"
+    assert third == "NDR (loss ratio at most 0 %): regular"
 
 
 def test_the_message_of_a_search_that_found_the_generators_limit():
