@@ -44,6 +44,13 @@ def test_tests_are_chosen_and_results_go_where_the_user_says(lossratio, suite, t
     assert {name for name in ("First one", "Second") if f'name="{name}"' in log} == tests
 
 
+def test_verbose_is_a_variable_for_the_keywords(lossratio, suite, tmp_path):
+    shown = suite.with_name("verbose.robot")
+    shown.write_text("*** Test Cases ***\nShown\n    Should Be Equal    ${LOSSRATIO_VERBOSE}    yes\n")
+    assert lossratio("run", "--topology", "simulated", shown, "--output", "usual").status == 1
+    assert lossratio("run", "--topology", "simulated", shown, "--output", "verbose", "--verbose").status == 0
+
+
 def test_an_option_of_robot_framework_is_told_to_go_behind_the_dashes(lossratio, suite):
     refused = lossratio("run", "--topology", "simulated", suite, "--loglevel", "DEBUG")
     assert refused.status == 2

@@ -172,6 +172,16 @@ def test_progress_of_mrr_is_shown_in_one_line_per_trial(tmp_path, capfd):
         assert re.search(r"forwarded 51\.0\d\d kfps per interface  \ds left$", line)
 
 
+def test_how_it_was_measured_is_in_the_log_and_in_the_message_if_asked_for(tmp_path):
+    suite = write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=3\n")
+    usual, verbose = (
+        run_suite(suite, name, **asked) for name, asked in (("a", {}), ("b", {"LOSSRATIO_VERBOSE": "yes"}))
+    )
+    assert "Maximum load from: " not in usual.tests["A Test"].message
+    assert sum("Maximum load from: " in message for message in usual.messages) == 1
+    assert "Maximum load from: " in verbose.tests["A Test"].message
+
+
 def test_the_result_is_in_the_log_once(run):
     assert sum("offered load, lower" in message for message in run.messages) == 3
 
