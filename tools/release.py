@@ -17,6 +17,9 @@ CHANGELOG = ROOT / "CHANGELOG.md"
 CITATION = ROOT / "CITATION.cff"
 FRAGMENTS = ROOT / "changelog.d"
 VERSION_LINE = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
+REPOSITORY = re.compile(r'^REPOSITORY = "https://github\.com/(.+)"$', re.MULTILINE)
+OWN_ACTION = re.compile(r"(?<=uses: )\S+(?=@main)")
+"""This project's action in an example of a page: the owner and the repository."""
 HEADING = re.compile(r"^## (\d+\.\d+\.\d+) - (not released yet|\d{4}-\d\d-\d\d)$", re.MULTILINE)
 
 
@@ -31,7 +34,20 @@ def problems() -> list[str]:
     for field, value in (("version", version), ("date-released", released[0][1])):
         if not re.search(rf"^{field}: [\"']?{re.escape(value)}[\"']?$", CITATION.read_text(), re.MULTILINE):
             found.append(f"CITATION.cff: {field} is not {value}.")
+
+    (repository,) = REPOSITORY.findall((ROOT / "setup.py").read_text())
+    for page in pages():
+        found += [
+            f"{page.relative_to(ROOT)}: the repository is {repository} in setup.py, and {other} here."
+            for other in OWN_ACTION.findall(page.read_text())
+            if other != repository
+        ]
     return found
+
+
+def pages() -> list[Path]:
+    """The pages of the documentation."""
+    return sorted((ROOT / "docs").rglob("*.md"))
 
 
 def release(version: str) -> None:
@@ -54,6 +70,10 @@ def release(version: str) -> None:
     VERSION.write_text(VERSION_LINE.sub(f'__version__ = "{version}"', VERSION.read_text()))
     cited = re.sub(r"^version: .*$", f"version: {version}", CITATION.read_text(), flags=re.MULTILINE)
     CITATION.write_text(re.sub(r"^date-released: .*$", f"date-released: {today}", cited, flags=re.MULTILINE))
+    (repository,) = REPOSITORY.findall((ROOT / "setup.py").read_text())
+    for page in pages():
+        if OWN_ACTION.search(page.read_text()):
+            page.write_text(OWN_ACTION.sub(repository, page.read_text()))
     for path in fragments:
         path.unlink()
     for command in (

@@ -125,6 +125,8 @@ def checkout(tmp_path, monkeypatch):
     (tmp_path / "CHANGELOG.md").write_text(
         "# Changelog\n\n## 9.1.0 - not released yet\n\nMuch is new.\n\n## 9.0.0 - 2026-11-20\n\nOld.\n"
     )
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "action.md").write_text("  - uses: OWNER/robotframework-lossratio@main\n")
     (tmp_path / "changelog.d").mkdir()
     (tmp_path / "changelog.d" / "README.md").write_text("How.\n")
     (tmp_path / "changelog.d" / "soak.shapes.md").write_text("Soak tests know more shapes.\n")
@@ -138,8 +140,11 @@ def checkout(tmp_path, monkeypatch):
 def test_a_release_is_one_command(checkout):
     place, tool = checkout
     assert tool["problems"]() != []
+    address = "docs/action.md: the repository is somebody/robotframework-lossratio in setup.py, and OWNER/"
+    assert any(problem.startswith(address) for problem in tool["problems"]())
     tool["release"]("9.1.0")
     assert tool["problems"]() == []
+    assert "uses: somebody/robotframework-lossratio@main" in (place / "docs" / "action.md").read_text()
     changelog = (place / "CHANGELOG.md").read_text()
     assert re.search(
         r"## 9\.1\.0 - [\d-]{10}\n\nMuch is new\.\n\n- Soak tests know more shapes\.\n\n## 9\.0\.0 - 2026-11-20\n\nOld",

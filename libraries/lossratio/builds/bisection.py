@@ -88,7 +88,7 @@ class Bisection:
         """
         if len(revisions) < 2 or len(set(revisions)) < len(revisions):
             raise SearchError(
-                "A bisection needs two different revisions at least, each of them once."
+                "A bisection needs at least two different revisions, each of them once."
             )
         if not 0.0 < least_change < 1.0:
             raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
@@ -151,7 +151,7 @@ class Bisection:
             SearchError: If there is no such revision, or the value is no throughput.
         """
         if not 0.0 <= value < math.inf:
-            raise SearchError(f"A throughput is a number from 0, not {value!r}.")
+            raise SearchError(f"A throughput is a number of at least 0, not {value!r}.")
         self._measured.append((self._index(revision), value))
 
     def skip(self, revision: str) -> None:

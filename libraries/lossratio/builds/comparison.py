@@ -138,7 +138,7 @@ class BuildComparison:
         if self.next_build() is None:
             raise SearchError("The comparison has ended, and takes no further measurement.")
         if not 0.0 <= value < math.inf:
-            raise SearchError(f"A throughput is a number from 0, not {value!r}.")
+            raise SearchError(f"A throughput is a number of at least 0, not {value!r}.")
         if value == 0.0 and self.next_build() is Build.A:
             raise SearchError(
                 "Build A forwards nothing: there is no relative difference. Compare with a build that works."

@@ -410,7 +410,7 @@ class BuildRecord:
 
         if not isinstance(first, dict):
             raise JobError(
-                f"{self._path} is no record of measurements. Give another --output to begin anew."
+                f"{self._path} is not a record of measurements. Give another --output to begin anew."
             )
         if first.get("format") != FORMAT:
             raise JobError(

@@ -74,7 +74,8 @@ def _lines() -> Iterator[_Line]:
         yield (f"extra {extra}", way_out if missing else None)
 
     there = find_spec("lossratio_study") is not None
-    way_out = f"not installed: in a clone, {Path(sys.executable).name} -m pip install ./study"
+    pip = f"{Path(sys.executable).name} -m pip install"
+    way_out = f"not installed: {pip} lossratio-study (in a clone: {pip} ./study)"
     yield ("lossratio-study: search algorithms side by side", None if there else way_out)
 
 

@@ -90,7 +90,7 @@ SUBJECTS = {
 """The other commands, by first and second word."""
 
 ELSEWHERE = {
-    "study": "lossratio-study, which is not installed: in a clone of lossratio, pip install ./study"
+    "study": "lossratio-study, which is not installed: pip install lossratio-study (in a clone: pip install ./study)"
 }
 """The commands of the project's other packages by name: the package, and how it is installed."""
 

@@ -44,7 +44,7 @@ class _RunCommand(click.Command):
             variable = error.option_name.lstrip("-").replace("-", "_").upper()
             if variable in _VARIABLES:
                 raise click.UsageError(
-                    f"{error.option_name} is no option, but a variable of the suites: --variable {variable}:VALUE",
+                    f"{error.option_name} is not an option, but a variable of the suites: --variable {variable}:VALUE",
                     ctx,
                 ) from error
             if error.option_name not in _options_of_robot():

@@ -56,7 +56,7 @@ def check(
 ) -> None:
     """Check a topology FILE, and draw what it describes."""
     if probe and not connect:
-        raise click.UsageError("--probe sends frames: say --connect as well.")
+        raise click.UsageError("--probe sends frames: give --connect, too.")
 
     topology = load_topology(file)
     paths = topology.paths(chosen.links, duts=chosen.duts, nic=chosen.nic)

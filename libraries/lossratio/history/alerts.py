@@ -129,7 +129,8 @@ class Alerts:
             return cls(loaded.alerts, memory, _Memory.model_validate(data).sent)
         except ValueError as error:
             raise ReportError(
-                f"{memory} is no memory of alerts. Remove it: alerts of changes that last are then sent once more."
+                f"{memory} is not a file of sent alerts. Remove it; alerts of changes that "
+                "last are then sent once more."
             ) from error
 
     def send(self, trends: Sequence[Trend]) -> Iterator[str]:

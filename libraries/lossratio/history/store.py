@@ -75,8 +75,8 @@ class History:
         paths = sorted(self.path.glob("testbed=*/date=*/*.parquet"))
         if not paths:
             raise ReportError(
-                f"{self.path} is no history: it has no files like testbed=lab/date=2026-08-01/….parquet, and there is "
-                f"no archive there yet. Correct the path, or make it a history with a first run: "
+                f"{self.path} is not a history: it has no files like testbed=lab/date=2026-08-01/….parquet, and there "
+                f"is no archive there yet. Correct the path, or make it a history with a first run: "
                 f"lossratio trend {self.path} --add DIR"
             )
 

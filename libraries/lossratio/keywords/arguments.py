@@ -163,7 +163,7 @@ def to_frame_sizes(value: str | Sequence[str | int]) -> FrameSizes:
         if value.lstrip().startswith(("[", "(")):
             sizes = ast.literal_eval(value.strip())
     if not sizes:
-        raise ValueError("There is no frame size. Say e.g. 64B,1518B.")
+        raise ValueError("There is no frame size. Write e.g. 64B,1518B.")
     return FrameSizes(
         to_frame_size(size.strip() if isinstance(size, str) else size) for size in sizes
     )

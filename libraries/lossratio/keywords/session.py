@@ -240,7 +240,7 @@ class Session:
         earlier = resume or self._resume
         if earlier is not None and not earlier.is_dir():
             raise SearchError(
-                f"There is no run to be continued in {earlier}. Correct 'resume', or leave it out."
+                f"There is no run to continue in {earlier}. Correct 'resume', or leave it out."
             )
 
         variables = BuiltIn().get_variables(no_decoration=True)

@@ -230,7 +230,7 @@ class ThroughputKeywords(Keywords):
             return with_latency
 
         if frame_size is None:
-            raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
+            raise SearchError("Give the frame size of the traffic, e.g. frame_size=64B.")
 
         points = [latencies.LatencyPoint(load) for load in sorted(loads, reverse=True)]
         request = request_of(
@@ -324,7 +324,7 @@ def latency_after_search(
     if search is None or search.test_name != session.test_name:
         raise SearchError(
             "No search in this test and on this testbed has found loads to measure latency at. Call e.g. "
-            "'Find NDR And PDR' before, or say the loads: 'Measure Latency    10 kpps    frame_size=64B'."
+            "'Find NDR And PDR' first, or name the loads: 'Measure Latency    10 kpps    frame_size=64B'."
         )
 
     points = latencies.points_of(search.result, goal=goal, shares=shares)

@@ -205,7 +205,7 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
         key = parsed_key(f"{identity} {node.host_key}")
         if key is None:
             raise NodeError(
-                f"{where}: its host_key is no public key; it must be a line like 'ssh-ed25519 AAAA...'."
+                f"{where}: its host_key is not a public key; it must be a line like 'ssh-ed25519 AAAA...'."
             )
         keys.add(identity, key.get_name(), key)
         return
@@ -268,7 +268,7 @@ def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramik
             key.load_certificate(text)
         except _NO_KEY as error:
             raise NodeError(
-                f"{where}: {certificate} is no certificate of its key. Correct or remove it."
+                f"{where}: {certificate} is not a certificate of its key. Correct or remove it."
             ) from error
 
     return key

@@ -133,7 +133,7 @@ class CsitSuites:
         try:
             model = get_model(path)
         except DataError as error:
-            raise JobError(f"{path} is no suite of Robot Framework: {error.message}") from error
+            raise JobError(f"{path} is not a suite of Robot Framework: {error.message}") from error
 
         tags: list[str] = []
         keywords: list[str] = []

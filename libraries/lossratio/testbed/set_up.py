@@ -83,8 +83,8 @@ def checked_duts(
     missing = sorted({hop.node_name for path in paths for hop in path.hops} - sessions.keys())
     if missing and load_kind(request.kind).is_managed:
         raise DutError(
-            f"{', '.join(missing)}: a {request.kind} is set up by commands, and the topology file says no way to reach "
-            f"the node. Add 'host', 'netns' or 'container'; or measure it as it is, with dut={BLACK_BOX}."
+            f"{', '.join(missing)}: a {request.kind} is set up by commands, and the topology file does not say how to "
+            f"reach the node. Add 'host', 'netns' or 'container'; or measure it as it is, with dut={BLACK_BOX}."
         )
 
     duts = tuple(
@@ -158,7 +158,7 @@ class _Unreachable:
         self.name = name
 
     def run(self, *command: str, **options: Any) -> CommandResult:
-        raise NodeError(f"Node {self.name} cannot be reached: the topology file says no way to it.")
+        raise NodeError(f"Node {self.name} cannot be reached: the topology file does not say how.")
 
 
 def _set_up(

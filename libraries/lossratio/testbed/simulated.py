@@ -139,7 +139,7 @@ class SimulatedTestbed(Testbed):
         generator = topology.nodes[topology.tg_name].generator
         if not isinstance(generator, SimulatedGenerator):
             raise TopologyError(
-                f"Topology {topology.name} has a real generator; a simulated one takes 'simulated'."
+                f"Topology {topology.name} has a real generator; a simulated testbed needs 'kind: simulated'."
             )
         if request.links > 1:
             raise NotMeasuredHereError(

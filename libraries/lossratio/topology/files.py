@@ -173,7 +173,7 @@ def _address_problems(topology: Topology) -> Iterator[Problem]:
             ):
                 yield (
                     where,
-                    "'addresses: lab' is said, and this port has neither 'address' nor 'network'",
+                    "the file has 'addresses: lab', and this port has neither 'address' nor 'network'",
                 )
 
 

@@ -35,7 +35,7 @@ def _checked_place(place: str) -> str:
     try:
         groups = re.compile(place).groups
     except re.error as error:
-        raise ValueError(f"{place!r} is no regular expression: {error}") from error
+        raise ValueError(f"{place!r} is not a regular expression: {error}") from error
     if groups != 1:
         raise ValueError(
             f"{place!r} is neither a JSON pointer ('/rx/frames'), an OID ('1.3.6.1.2.1.2.2.1.11.1') nor a regular "

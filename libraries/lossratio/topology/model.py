@@ -307,8 +307,8 @@ class Topology(FileModel):
         missing = sorted(set(versions) - known)
         if missing:
             raise TopologyError(
-                f"Topology {self.name}: the traffic has IPv{missing[0]}, 'addresses: lab' is said, and {port} has no "
-                f"IPv{missing[0]} address. Give the port an 'address' (or a 'network'), or take another profile."
+                f"Topology {self.name}: the traffic has IPv{missing[0]}, the file has 'addresses: lab', and {port} has "
+                f"no IPv{missing[0]} address. Give the port an 'address' (or a 'network'), or take another profile."
             )
         return interface.side(unused)
 

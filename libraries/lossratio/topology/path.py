@@ -88,7 +88,7 @@ class Interface(FileModel):
 
         for own in (*(interface.ip for interface in self.address), *self.gateway):
             if own.is_multicast or own.is_loopback or own.is_unspecified:
-                raise ValueError(f"{own} is no address of a host on a link")
+                raise ValueError(f"{own} is not the address of a host on a link")
 
         own_networks = {interface.version: interface for interface in self.address}
         for hop in self.gateway:

@@ -36,7 +36,7 @@ _LEAST_SPEED = 1e6
 def _with_unit(rate: float) -> float:
     if rate < _LEAST_SPEED:
         raise ValueError(
-            f"{rate:g} bit/s is the speed of no link: write it with its unit, as in '25 Gbps'"
+            f"{rate:g} bit/s is too slow for a link: write it with its unit, as in '25 Gbps'"
         )
     return rate
 
@@ -159,9 +159,7 @@ def _as_text(value: Any) -> Any:
 def _of_one_device(address: str) -> str:
     first = int(address[:2], 16)
     if first & 1 or not int(address.replace(":", ""), 16):
-        raise ValueError(
-            f"{address} is the address of a group, or of nobody, and no interface has it"
-        )
+        raise ValueError(f"{address} is the address of a group, or empty; no interface has it")
     return address
 
 

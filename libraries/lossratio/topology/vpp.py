@@ -36,7 +36,7 @@ def _checked_line(line: str) -> str:
         if depth < 0 or not letter.isprintable():
             break
     if depth or not line.strip() or not line.isprintable():
-        raise ValueError(f"{line!r} is no line of a section: each '{{' in it needs its '}}'")
+        raise ValueError(f"{line!r} is not a line of a section: each '{{' in it needs its '}}'")
     return line.strip()
 
 

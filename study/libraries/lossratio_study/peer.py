@@ -17,7 +17,10 @@ PEER_VERSION = "1.2.1"
 def why_not_installed() -> str | None:
     """The reason why the peer cannot take part; None if it can."""
     if util.find_spec("MLRsearch") is None:
-        return f"MLRsearch {PEER_VERSION} is not installed: pip install './study[peer]' (in a checkout)."
+        return (
+            f"MLRsearch {PEER_VERSION} is not installed: pip install 'lossratio-study[peer]' "
+            "(in a clone: pip install './study[peer]')."
+        )
     installed = metadata.version("MLRsearch")
     if installed != PEER_VERSION:
         return f"The comparison is with MLRsearch {PEER_VERSION}, but {installed} is installed."

@@ -236,7 +236,8 @@ def _backend(scheduler: str | None) -> Iterator[None]:
         from distributed import Client
     except ImportError:
         raise SearchError(
-            "--scheduler needs Dask, which is not installed: pip install './study[cluster]' (in a checkout). "
+            "--scheduler needs Dask, which is not installed: pip install 'lossratio-study[cluster]' "
+            "(in a clone: pip install './study[cluster]'). "
             "Without --scheduler the study runs on this machine's cores."
         ) from None
     from joblib import parallel_config

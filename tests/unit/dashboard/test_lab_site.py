@@ -191,7 +191,7 @@ def test_no_results_at_all_are_one_line_and_an_earlier_site_stays(history, tmp_p
     empty = tmp_path / "empty"
     if has_folder:
         empty.mkdir()
-    with pytest.raises(ReportError, match="empty is no history: it has no files like") as error:
+    with pytest.raises(ReportError, match="empty is not a history: it has no files like") as error:
         write_site(History(empty), tmp_path / "site", SiteRequest("lab"))
     assert "\n" not in str(error.value)
     assert (tmp_path / "site" / "index.html").read_bytes() == before

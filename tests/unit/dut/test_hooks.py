@@ -313,7 +313,7 @@ nodes:
         ("{restart: {command: x}}", "restart"),
         ("{counters: {url: 'http://b', received: {left: /a}}}", "left"),
         ("{counters: {url: 'http://b', received: {west: 'frames'}}}", "regular expression with one group"),
-        ("{counters: {url: 'http://b', received: {west: '(frames'}}}", "is no regular expression"),
+        ("{counters: {url: 'http://b', received: {west: '(frames'}}}", "is not a regular expression"),
         ("{counters: {snmp: {host: b}, received: {west: /a}}}", "with snmp, each value needs an OID, and '/a' is none"),
         ("{describe: {snmp: {host: b}}}", "with snmp, each value needs an OID"),
     ],

@@ -143,7 +143,7 @@ def test_hugepages_are_for_buffers_and_for_heaps_in_hugepages():
     [
         ({"startup": {"cpu": "workers 4"}}, "lossratio sets 'workers' in the section 'cpu' itself"),
         ({"startup": {"dpdk": "dev default { devargs x=1"}}, "each '{' in it needs its '}'"),
-        ({"startup": {"unix": "a\nb"}}, "is no line of a section"),
+        ({"startup": {"unix": "a\nb"}}, "is not a line of a section"),
         ({"main_heap_size": "lots"}, "main_heap_size"),
     ],
 )

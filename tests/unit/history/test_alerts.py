@@ -328,7 +328,7 @@ def test_a_wrong_file_is_an_error_before_anything_is_read(night, text, problem):
 def test_a_broken_memory_is_an_error_that_says_what_to_do(night, tmp_path):
     (tmp_path / "alerts.sent.json").write_text("{}")
     answer = night(FALLEN, command(tmp_path / "sent"))
-    assert "alerts.sent.json is no memory of alerts. Remove it" in str(answer.exception)
+    assert "alerts.sent.json is not a file of sent alerts. Remove it" in str(answer.exception)
     assert not (tmp_path / "sent").exists()
 
 

@@ -153,7 +153,7 @@ def test_a_file_with_damaged_pages_is_named_and_the_rest_is_read(tmp_path):
 
 
 def test_a_folder_that_is_no_history_is_refused(tmp_path):
-    with pytest.raises(ReportError, match="is no history"):
+    with pytest.raises(ReportError, match="is not a history"):
         History(tmp_path).read()
 
 

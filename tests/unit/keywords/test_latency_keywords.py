@@ -28,7 +28,7 @@ Of Another Goal
     Measure Latency    goal=ndr    shares=[1, 0.25]    duration=2 s
 Without A Search
     Run Keyword And Expect Error    *No search in this test*    Measure Latency
-    Run Keyword And Expect Error    *Say the frame_size*    Measure Latency    10 kpps
+    Run Keyword And Expect Error    *Give the frame size*    Measure Latency    10 kpps
 """
 
 

@@ -302,7 +302,7 @@ def test_a_measurement_that_could_not_begin_leaves_no_result_of_an_earlier_run_i
 
 def test_an_earlier_run_that_is_not_there_is_an_error_and_not_a_new_search(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), RESUME=tmp_path / "misspelt")
-    assert re.search("no run to be continued in .*misspelt", run.tests["A Test"].message)
+    assert re.search("no run to continue in .*misspelt", run.tests["A Test"].message)
     assert not (run.directory / "trials").exists()
 
 

@@ -136,7 +136,7 @@ class TestBadNodes:
 
     @pytest.mark.parametrize("line", ["nonsense", "ssh-ed25519 AAAA", "ssh-ed25519 !!!!", "ssh-foo AAAA"])
     def test_a_host_key_that_is_none_is_refused(self, line):
-        with pytest.raises(NodeError, match="its host_key is no public key"):
+        with pytest.raises(NodeError, match="its host_key is not a public key"):
             NodeSession.connect("DUT1", make_node(free_port(), host_key=line))
 
     @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ class TestBadNodes:
         subprocess.run(["ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", tmp_path / "key"], check=True)
         for text in ("", "nonsense", "ssh-ed25519-cert-v01@openssh.com !!!!", "ssh-rsa-cert-v01@openssh.com AAAA"):
             (tmp_path / "key-cert.pub").write_text(text)
-            with pytest.raises(NodeError, match=r"key-cert\.pub is no certificate of its key"):
+            with pytest.raises(NodeError, match=r"key-cert\.pub is not a certificate of its key"):
                 NodeSession.connect("DUT1", make_node(free_port(), key_file=tmp_path / "key"))
 
     @pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example", ".", "\N{SNOWMAN}" * 80])

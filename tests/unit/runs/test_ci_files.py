@@ -21,7 +21,9 @@ from lossratio.version import __version__
 GITHUB = ROOT / "ci" / "github" / "nightly.yml"
 GITLAB = ROOT / "ci" / "gitlab" / "nightly.gitlab-ci.yml"
 MERGE_REQUEST = ROOT / "ci" / "gitlab" / "merge-request.gitlab-ci.yml"
-RELEASE = ROOT / "ci" / "github" / "release.yml"
+WORKFLOWS = ROOT / ".github" / "workflows"
+RELEASE = WORKFLOWS / "release.yml"
+ON_CHANGES = [WORKFLOWS / "tests.yml", WORKFLOWS / "docs.yml"]
 ACTION = ROOT / "action.yml"
 CONTAINER = ROOT / "ci" / "container" / "Containerfile"
 IGNORED = ROOT / "ci" / "container" / "Containerfile.dockerignore"
@@ -38,7 +40,7 @@ tests:
 @pytest.mark.parametrize(
     ("files", "schema"),
     [
-        ([GITHUB, RELEASE], ["vendor.github-workflows"]),
+        ([GITHUB, RELEASE, *ON_CHANGES], ["vendor.github-workflows"]),
         ([GITLAB, MERGE_REQUEST], ["vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
         ([ACTION], ["vendor.github-actions"]),
         ([ROOT / ".readthedocs.yaml"], ["vendor.readthedocs"]),
@@ -334,7 +336,7 @@ def test_shell_has_no_fault_that_shellcheck_knows(text, kind):
 
 
 def test_every_file_for_other_systems_has_a_test_that_loads_it():
-    loaded = {GITHUB, RELEASE, GITLAB, MERGE_REQUEST, JENKINS, CONTAINER, IGNORED, ACTION, *FORMS}
+    loaded = {GITHUB, RELEASE, *ON_CHANGES, GITLAB, MERGE_REQUEST, JENKINS, CONTAINER, IGNORED, ACTION, *FORMS}
     loaded |= {ROOT / "ci" / "nightly.yaml", ROOT / ".github" / "pull_request_template.md"}
     # Only people read the others.
     loaded |= {ROOT / ".github" / "SECURITY.md", ROOT / ".github" / "CODE_OF_CONDUCT.md"}
@@ -352,7 +354,8 @@ def test_the_template_of_pull_requests_asks_for_what_the_project_has():
 
 
 def test_actions_of_others_are_pinned_by_their_digest():
-    used = re.findall(r"uses: (\S+)(.*)", GITHUB.read_text() + RELEASE.read_text() + ACTION.read_text())
+    files = [GITHUB, RELEASE, ACTION, *ON_CHANGES]
+    used = re.findall(r"uses: (\S+)(.*)", "".join(file.read_text() for file in files))
     assert used
     assert [name for name, version in used if not re.search(r"@[0-9a-f]{40}$", name) or " # v" not in version] == []
 
@@ -361,7 +364,9 @@ def test_nothing_is_published_before_all_tests_have_passed():
     jobs = yaml.safe_load(RELEASE.read_text())["jobs"]
     assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish"}
     assert [step["run"] for step in jobs["test"]["steps"] if "run" in step] == ["make whole"]
-    targets = re.findall(r"run: make ([\w-]+)", RELEASE.read_text())
+    workflows = [RELEASE, *ON_CHANGES]
+    targets = re.findall(r"run: make ([\w-]+)", "".join(file.read_text() for file in workflows))
+    assert {"test", "docs", "release-check"} <= set(targets)
     assert all(re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE) for target in targets)
 
 

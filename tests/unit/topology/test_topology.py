@@ -216,14 +216,14 @@ nodes:
     [
         ("address: 10.1.0.2", "'10.1.0.2' needs the prefix length of its network"),
         ("address: [10.1.0.2/24, 10.1.1.2/24]", "address: give one of each version of IP at most"),
-        ("address: 127.0.0.2/8", "127.0.0.2 is no address of a host on a link"),
+        ("address: 127.0.0.2/8", "127.0.0.2 is not the address of a host on a link"),
         ("gateway: 10.1.0.1", "gateway 10.1.0.1 needs an IPv4 'address' of the port"),
         ("address: 10.1.0.2/24, gateway: 10.2.0.1", "gateway 10.2.0.1 is not another address in 10.1.0.0/24"),
         ("address: 10.1.0.2/24, gateway: 10.1.0.2", "gateway 10.1.0.2 is not another address in 10.1.0.0/24"),
         ("network: 0.0.0.0/0", "network 0.0.0.0/0 is as large as a default route"),
         ("network: '2000::/3'", "network 2000::/3 is as large as a default route"),
         ("network: 224.1.0.0/16", "network 224.1.0.0/16 is not routed"),
-        ("speed: 10 Gbps", "'addresses: lab' is said, and this port has neither 'address' nor 'network'"),
+        ("speed: 10 Gbps", "the file has 'addresses: lab', and this port has neither 'address' nor 'network'"),
     ],
 )
 def test_addresses_of_ports_fit_each_other(tmp_path, west, problem):
@@ -243,7 +243,7 @@ def test_traffic_leaves_the_benchmarking_networks_only_where_the_file_says_so(tm
     file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16", box=""))
     topology = load_topology(file)
     with pytest.raises(
-        TopologyError, match=r"the traffic has IPv6, 'addresses: lab' is said, and TG\.west has no IPv6"
+        TopologyError, match=r"the traffic has IPv6, the file has 'addresses: lab', and TG\.west has no IPv6"
     ):
         topology.sides(topology.paths(1), {6})
     ((west, east),) = topology.sides(topology.paths(1), {4})

@@ -245,7 +245,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
 
         Raises:
             TestbedUnavailableError: If this machine cannot have a local testbed; gives the reason and the remedy.
-            TopologyError: If the topology is no local testbed, or a testbed of this name is already up to stay.
+            TopologyError: If the topology is not a local testbed, or a testbed of this name is already up to stay.
         """
         _check(topology)
         if keep and find(topology.name) is not None:
@@ -370,7 +370,7 @@ def describe(testbed: LocalTestbed) -> str:
 def _check(topology: Topology) -> None:
     if topology.testbed != "local":
         raise TopologyError(
-            f"Topology {topology.name} is no local testbed, but 'testbed: {topology.testbed}'."
+            f"Topology {topology.name} is not a local testbed; its file has 'testbed: {topology.testbed}'."
         )
     for ports in topology.links().values():
         for port in ports:
