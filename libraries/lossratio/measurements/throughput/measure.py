@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.errors import DutError, SearchError, TesterError
+from lossratio.errors import DutError, LossRatioError, SearchError, TesterError
 from lossratio.measurements import (
     NOT_IN_FILES,
     Additions,
@@ -39,6 +39,7 @@ from lossratio.measurements.throughput.evidence import (
     search_fields,
     warm_ups_in,
 )
+from lossratio.measurements.throughput.experiments import experiments_on
 from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.result import (
     GoalReport,
@@ -52,6 +53,7 @@ from lossratio.mlrsearch import (
     LARGEST_SHARE,
     LONG_REST,
     Forecast,
+    IrregularReason,
     LossUnit,
     MLRsearch,
     SearchGoal,
@@ -78,6 +80,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 1200.0
 """Seconds that a search may take: FD.io CSIT's limit."""
+_EXPLAINED = 0.9
+"""Share of lost frames with a pattern in common from which on nothing is tried."""
 
 
 class SearchRequest(Request):
@@ -275,6 +279,30 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
     title = "Searching for the conditional throughput"
     algorithm = ALGORITHM
 
+    def perform(
+        self,
+        testbed: Testbed,
+        request: SearchRequest,
+        place: TestPlace,
+        on_progress: Callable[[Any], None] | None = None,
+    ) -> ThroughputResult:
+        """Measures; if no load passes, it also tries what lets the smallest one pass."""
+        result = measure(self, testbed, request, place, on_progress)
+        ratio = _unexplained(result)
+        if ratio is None:
+            return result
+        span = Span()
+        load = result.min_load.per_interface_fps
+        try:
+            tried = experiments_on(testbed, request, load, ratio)
+        except LossRatioError:
+            # The search has its result; what is wrong now is the next measurement's to say.
+            return result
+        ended = span.later_than(result.ended)
+        whole = result.model_copy(update={"experiments": tried, "ended": ended})
+        place.directory.write(whole)
+        return whole
+
     def called(self, request: SearchRequest) -> str:
         """The goals."""
         return ", ".join(map(str, request.goals))
@@ -305,7 +333,30 @@ def find_conditional_throughput(
 
     Irregular goal results are no error.
     """
-    return measure(Throughput(), testbed, request, place, on_progress)
+    return Throughput().perform(testbed, request, place, on_progress)
+
+
+def _unexplained(result: ThroughputResult) -> float | None:
+    """The largest loss ratio of a goal that no load met, if it is to be tried why; None: it is not.
+
+    Generators that do not locate losses would leave experiments without what they are to explain. And nothing is tried
+    where most losses have a flow or a size in common.
+    """
+    failed = [
+        report.goal.loss_ratio
+        for report in result.goals
+        if report.result is not None
+        and report.result.reason == IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
+    ]
+    places = result.loss_places
+    if not failed or places is None:
+        return None
+    explained = [
+        pattern.explained_ratio for pattern in places.patterns if pattern.kind in ("flows", "sizes")
+    ]
+    if max(explained, default=0.0) >= _EXPLAINED:
+        return None
+    return max(failed)
 
 
 def repeat_search(

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry import TelemetryTrial
+from lossratio.measurements.throughput.experiments import Experiments
 from lossratio.mlrsearch import IrregularReason, SearchGoal, SearchGoalWarning, SequentialGoal
 from lossratio.records import Rate, Ratio, Record, Seconds, left_out_if_empty
 from lossratio.results import MaxLoad, Outcome, TestResult
@@ -205,6 +206,8 @@ class GoalsResult(TestResult):
     """Trials after the search, before and after which the DUTs were asked; empty: there were none."""
     spread: tuple[GoalSpread, ...] = ()
     """Spread of this result and those before it; empty: the search was not repeated, or this result is the first."""
+    experiments: Experiments | None = None
+    """What was tried after the search, as no load passed; null: nothing."""
 
     @model_validator(mode="after")
     def _outcome_is_that_of_the_goals(self) -> "GoalsResult":

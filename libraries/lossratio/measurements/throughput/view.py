@@ -167,6 +167,8 @@ class ThroughputView(View[GoalsResult]):
                     yield value_line("zone of chance", f"{load}: {lossy}")
                 yield from _latency_at(report.result.relevant_lower_bound, result.trials)
 
+        for sentence in () if result.experiments is None else result.experiments.sentences:
+            yield f"Tried after the search: {sentence}."
         yield from latency_lines(result.latency)
         yield from spread_lines(result.spread)
 

@@ -1,0 +1,230 @@
+"""Experiments after a search in which no load passed: what has to change for the smallest load to pass.
+
+One thing is changed at a time. What seems to help is repeated, in turns with trials without the change: without that
+control, a device that loses frames now and then would seem to be healed by anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from lossratio.errors import LossRatioError
+from lossratio.measurements import Request
+from lossratio.records import Record
+from lossratio.trials import TrialInput, TrialResult, sut_loss_ratio
+from lossratio.units import format_frame_rate
+
+if TYPE_CHECKING:
+    from lossratio.testbed import Testbed
+    from lossratio.traffic import TrafficProfile
+
+SECONDS = 30.0
+"""Time after which no further experiment begins."""
+_REPEATS = 5
+"""Trials with a change that must pass, and without it that must not, in turns."""
+_DURATION = 0.5
+"""Longest trials, in seconds: shorter than those of most searches, as they only ask whether frames are lost."""
+_REST = 3.0
+_RAMP = 1.0
+_SMALLEST_FRAME = 64
+
+
+class Experiment(Record):
+    """Trials with one change."""
+
+    change: str
+    """The change in words, as in "with ... the load passes"."""
+    passed: int = Field(ge=0)
+    """Trials that met the goal."""
+    trials: int = Field(ge=1)
+    """Trials with the change."""
+    remedy: str | None = None
+    """The argument that makes the change; None: the change is no remedy."""
+
+
+class Experiments(Record):
+    """What was tried at the smallest load after a search in which no load passed."""
+
+    load_per_interface_fps: float = Field(gt=0.0)
+    """Load of the trials."""
+    loss_ratio: float = Field(ge=0.0)
+    """Largest loss ratio of a trial that passes: that of the goal."""
+    unchanged_passed: int = Field(ge=0)
+    """Trials without any change that passed."""
+    unchanged_trials: int = Field(ge=0)
+    """Trials without any change."""
+    tried: tuple[Experiment, ...] = ()
+    """The experiments, in their order."""
+
+    @property
+    def helpful(self) -> tuple[Experiment, ...]:
+        """The changes with which every trial passed, where none passed without them."""
+        if self.unchanged_passed or self.unchanged_trials < _REPEATS:
+            return ()
+        return tuple(one for one in self.tried if one.passed == one.trials >= _REPEATS)
+
+    @property
+    def sentences(self) -> Iterator[str]:
+        """What the experiments have shown."""
+        load = f"{format_frame_rate(self.load_per_interface_fps)} per interface"
+        if self.unchanged_passed:
+            yield (
+                f"the loss is not there all the time: after the search, {self.unchanged_passed} of "
+                f"{self.unchanged_trials} trials at {load} passed without any change"
+            )
+            return
+        for one in self.helpful:
+            remedy = "" if one.remedy is None else f". Remedy that was tried: {one.remedy}"
+            yield (
+                f"{one.change}, {load} passes in {one.passed} of {one.trials} trials, and in none of "
+                f"{self.unchanged_trials} without it{remedy}"
+            )
+        if not self.helpful and self.tried:
+            changes = ", ".join(one.change for one in self.tried)
+            yield f"no change that was tried lets {load} pass: {changes}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that is changed."""
+
+    in_words: str
+    """What is changed, as in "with ... the load passes"."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of `lossratio.testbed.Testbed.ready_for` that are otherwise."""
+    profile: TrafficProfile | None = None
+    """Other traffic; None: the same."""
+    remedy: str | None = None
+    """The argument that makes it; None: it is no remedy, but shows where to look."""
+
+
+NO_CHANGE = Change("without a change")
+
+
+def run_experiments(
+    passes: Callable[[Change], bool],
+    changes: Iterator[Change],
+    load: float,
+    loss_ratio: float,
+    is_over: Callable[[], bool],
+) -> Experiments:
+    """Tries changes, and repeats one that seems to help in turns with trials without it.
+
+    Args:
+        passes: Whether a trial with a change meets the goal.
+        changes: The changes.
+        load: Load of the trials, in frames per second per interface.
+        loss_ratio: Largest loss ratio of a trial that passes.
+        is_over: Whether no further trial is to begin.
+
+    Raises:
+        LossRatioError: If a trial without a change cannot be measured.
+    """
+    unchanged = [passes(NO_CHANGE)]
+    tried = []
+    for change in changes:
+        if is_over() or any(unchanged):
+            break
+        try:
+            results = [passes(change)]
+            while results[-1] and len(results) < _REPEATS and not is_over():
+                unchanged.append(passes(NO_CHANGE))
+                if unchanged[-1]:
+                    break
+                results.append(passes(change))
+        except LossRatioError:
+            # Traffic that the testbed cannot carry shows nothing.
+            continue
+        if len(results) == _REPEATS and len(unchanged) < _REPEATS:
+            unchanged.append(passes(NO_CHANGE))
+        tried.append(
+            Experiment(
+                change=change.in_words,
+                passed=sum(results),
+                trials=len(results),
+                remedy=change.remedy,
+            )
+        )
+
+    # Record: what was tried.
+    return Experiments(
+        load_per_interface_fps=load,
+        loss_ratio=loss_ratio,
+        unchanged_passed=sum(unchanged),
+        unchanged_trials=len(unchanged),
+        tried=tuple(tried),
+    )
+
+
+def experiments_on(
+    testbed: Testbed, request: Request, load: float, loss_ratio: float
+) -> Experiments:
+    """Tries at a load what lets trials of a request pass; about `SECONDS` at most.
+
+    Args:
+        testbed: The testbed.
+        request: The request of the search.
+        load: The smallest load of the search, in frames per second per interface.
+        loss_ratio: Largest loss ratio of a trial that passes.
+
+    Raises:
+        LossRatioError: If a trial without a change cannot be measured.
+    """
+    end = time.monotonic() + SECONDS
+
+    def passes(change: Change) -> bool:
+        trial = TrialInput(_DURATION, load)
+        with request.ready(testbed, change.profile, **change.settings) as ready:
+            output = ready.measurer.measure(trial)
+        return sut_loss_ratio(TrialResult(trial, output)) <= loss_ratio
+
+    changes = changes_of(request.profile)
+    return run_experiments(passes, changes, load, loss_ratio, lambda: time.monotonic() > end)
+
+
+def changes_of(profile: TrafficProfile) -> Iterator[Change]:
+    """What can be changed about traffic, and around its trials.
+
+    Args:
+        profile: The traffic.
+    """
+    yield Change(f"after a rest of {_REST:g} s", {"rest": _REST}, remedy=f"rest={_REST:g} s")
+    yield Change(f"behind a ramp of {_RAMP:g} s", {"ramp": _RAMP}, remedy=f"ramp={_RAMP:g} s")
+    if profile.bidirectional:
+        yield Change(
+            "with traffic in one direction only", profile=_with(profile, bidirectional=False)
+        )
+    largest = max(profile.directions[0].size_weights)
+    half = max(_SMALLEST_FRAME, largest // 2)
+    if half < largest:
+        smaller = _with(profile, frame_size=half)
+        yield Change(f"with frames of {half:,} B in place of {largest:,} B", profile=smaller)
+    if profile.directions[0].headers.flows > 1:
+        yield Change("with a single flow", profile=_with_one_flow(profile))
+
+
+def _with(profile: TrafficProfile, **changes: Any) -> TrafficProfile:
+    """The same traffic but for some fields."""
+    return type(profile).model_validate({**_fields(profile), **changes})
+
+
+def _with_one_flow(profile: TrafficProfile) -> TrafficProfile:
+    """The same traffic with the first value of each range."""
+    return type(profile).model_validate(_with_one_value(_fields(profile)))
+
+
+def _fields(profile: TrafficProfile) -> dict[str, Any]:
+    """What a profile is made of, without what follows from that."""
+    return profile.model_dump(include=set(type(profile).model_fields))
+
+
+def _with_one_value(part: Any) -> Any:
+    if isinstance(part, dict):
+        kept = {name: _with_one_value(value) for name, value in part.items()}
+        return {**kept, "count": 1} if {"first", "count"} <= kept.keys() else kept
+    return part

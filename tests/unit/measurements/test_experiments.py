@@ -1,0 +1,106 @@
+"""Experiments after a search in which no load passed: only what always helps, and with its control, is named."""
+
+from __future__ import annotations
+
+import random
+
+from lossratio.errors import TrafficError
+from lossratio.measurements.throughput.experiments import NO_CHANGE, Change, changes_of, run_experiments
+from lossratio.traffic import load_profile
+
+REST = Change("after a rest", {"rest": 3.0}, remedy="rest=3 s")
+RAMP = Change("behind a ramp", {"ramp": 1.0}, remedy="ramp=1 s")
+
+
+def run(passes, changes=(REST, RAMP), trials=1000):
+    """The experiments, which may take so many trials."""
+    done = []
+
+    def counted(change):
+        done.append(change)
+        return passes(change)
+
+    found = run_experiments(counted, iter(changes), 9000.0, 0.0, lambda: len(done) >= trials)
+    return found, done
+
+
+def test_what_helps_each_time_is_named_with_its_remedy():
+    found, done = run(lambda change: change is RAMP)
+    assert [one.change for one in found.helpful] == ["behind a ramp"]
+    assert list(found.sentences) == [
+        "behind a ramp, 9.0000 kfps per interface passes in 5 of 5 trials, and in none of 5 without it. "
+        "Remedy that was tried: ramp=1 s"
+    ]
+    # In turns with its control.
+    assert done[2:6] == [RAMP, NO_CHANGE, RAMP, NO_CHANGE]
+
+
+def test_what_helps_once_is_no_remedy():
+    answers = iter([True])
+    found, _ = run(lambda change: change is REST and next(answers, False))
+    assert found.helpful == ()
+    assert list(found.sentences) == [
+        "no change that was tried lets 9.0000 kfps per interface pass: after a rest, behind a ramp"
+    ]
+
+
+def test_a_loss_that_is_gone_needs_no_remedy():
+    found, done = run(lambda change: True)
+    assert done == [NO_CHANGE]
+    assert found.helpful == ()
+    assert list(found.sentences) == [
+        "the loss is not there all the time: after the search, 1 of 1 trials at 9.0000 kfps per interface passed "
+        "without any change"
+    ]
+
+
+def test_a_control_that_passes_takes_the_remedy_back():
+    controls = iter([False, False, True])
+    found, _ = run(lambda change: next(controls) if change is NO_CHANGE else change is REST)
+    assert found.helpful == ()
+    assert "without any change" in next(found.sentences)
+
+
+def test_time_ends_the_experiments():
+    found, done = run(lambda change: change is REST, trials=4)
+    assert len(done) <= 5
+    assert found.helpful == ()
+
+
+def test_traffic_that_the_testbed_cannot_carry_shows_nothing():
+    def passes(change):
+        if change is REST:
+            raise TrafficError("no such traffic")
+        return change is RAMP
+
+    found, _ = run(passes)
+    assert [one.change for one in found.tried] == ["behind a ramp"]
+
+
+def test_a_device_that_loses_now_and_then_is_rarely_healed():
+    """Each trial passes with probability one half: five of five with a change, and none of five without it."""
+    chance = random.Random(1)
+    healed = sum(bool(run(lambda change: chance.random() < 0.5)[0].helpful) for _ in range(2000))
+    assert healed <= 20
+
+
+def test_the_changes_of_a_mix_of_flows():
+    profile = load_profile("ethip4-ip4base", frame_size="IMIX_v4_1")
+    changes = {change.in_words: change for change in changes_of(profile)}
+    assert list(changes) == [
+        "after a rest of 3 s",
+        "behind a ramp of 1 s",
+        "with traffic in one direction only",
+        "with frames of 759 B in place of 1,518 B",
+        "with a single flow",
+    ]
+    assert not changes["with traffic in one direction only"].profile.bidirectional
+    assert changes["with a single flow"].profile.directions[0].headers.flows == 1
+    assert changes["with a single flow"].profile.frame_size == "IMIX_v4_1"
+    assert changes["with frames of 759 B in place of 1,518 B"].profile.directions[0].size_weights == {759: 1}
+
+
+def test_the_smallest_frames_have_no_smaller_ones():
+    profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+    words = [change.in_words for change in changes_of(profile)]
+    assert words == ["after a rest of 3 s", "behind a ramp of 1 s", "with a single flow"]
