@@ -116,7 +116,7 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
         port
         for ports in topology.links().values()
         for port in ports
-        if port.node_name == topology.tg_name
+        if port.node_name in topology.tg_names
     ]
     yield from topology.generator_problems(wired, len(paths))
     generator = topology.nodes[topology.tg_name].generator

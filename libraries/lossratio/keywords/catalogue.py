@@ -309,7 +309,7 @@ def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | Non
         port
         for ends in topology.links().values()
         for port in ends
-        if port.node_name != topology.tg_name
+        if port.node_name not in topology.tg_names
     )
     models = dict.fromkeys(
         port.interface.model for port in ports if port.interface.model is not None

@@ -99,7 +99,8 @@ def probe_cabling(
         tg_name = topology.tg_name
         if topology.end_name != tg_name:
             raise TopologyError(
-                "The cabling is probed between two ports of the TG, and this path ends at a reflector."
+                "The cabling is probed between two ports of one TG, and this path ends at "
+                f"{topology.end_name}."
             )
 
         tester = topology.nodes[tg_name]

@@ -194,8 +194,8 @@ class End:
 class Way:
     """The path of the test traffic, as far as fingerprints see it."""
 
-    tg_name: str
-    """The TG."""
+    tg_names: tuple[str, ...]
+    """The TG, or its two nodes."""
     links: tuple[tuple[End, End], ...]
     """The two ends of each link."""
     is_local: bool = False
@@ -205,7 +205,7 @@ class Way:
     def of(cls, paths: Sequence[TrafficPath], *, is_local: bool = False) -> "Way":
         """The way of several parallel paths."""
         ends = [End(port.node_name, port.interface.name) for path in paths for port in path.ports]
-        return cls(paths[0].tg_name, tuple(zip(ends[::2], ends[1::2], strict=True)), is_local)
+        return cls(paths[0].tg_names, tuple(zip(ends[::2], ends[1::2], strict=True)), is_local)
 
     def interfaces(self, node: str) -> tuple[str, ...]:
         """Names of a node's interfaces on the path."""
@@ -216,7 +216,7 @@ class Way:
 
     def side(self, node: str) -> Side:
         """Whether a node is the TG or a DUT."""
-        if node == self.tg_name:
+        if node in self.tg_names:
             return "TG"
         return "DUT"
 

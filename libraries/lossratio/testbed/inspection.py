@@ -145,7 +145,7 @@ def with_names(
     names = {str(state.port): state.state.name for state in states}
 
     def named(port: Port) -> Port:
-        on_tg = port.node_name == path.tg_name
+        on_tg = port in path.tg_ports
         if on_tg and takes_cards:
             return replace(port, interface=port.interface.model_copy(update={"name": None}))
         is_card = not on_tg and port.interface.driver is not None

@@ -152,7 +152,13 @@ class LiveTestbed(Testbed):
             profile, pairs, settle_time=set_up.settle_time, sides=sides, growth=growth
         )
         examines = integrity is not Integrity.OFF and not set_up.translates
-        configuration = replace(made, examines=examines, connects=connects, watches=watches)
+        configuration = replace(
+            made,
+            examines=examines,
+            connects=connects,
+            watches=watches,
+            loads_default_route=set_up.loads_default_route(self.request.topology),
+        )
         set_up.generator.check_growth(growth)
         check_mtus(set_up.ports, configuration)
         connections = connections_through(
@@ -248,10 +254,11 @@ class LiveTestbed(Testbed):
 
     def _restore(self) -> None:
         """Logs in again where a connection was lost, and checks that the testbed is ours."""
-        sessions, tg_name = self._set_up.sessions, self._set_up.tg_name
-        sessions[tg_name].restore()
-        if self._set_up.lease is not None:
-            self._set_up.lease.confirm()
+        sessions = self._set_up.sessions
+        for name in self._set_up.tg_names:
+            sessions[name].restore()
+        for lease in self._set_up.leases:
+            lease.confirm()
         for session in sessions.values():
             session.restore()
         for will in last_wills(self._set_up.managed):
@@ -303,10 +310,11 @@ class LiveTestbed(Testbed):
     def _running_agent(self) -> AgentClient:
         if self._agent is None:
             set_up = self._set_up
-            tg = set_up.sessions[set_up.tg_name]
+            ends = [set_up.sessions[name] for name in set_up.tg_names]
             patience = self.request.recovery.patience
-            self._agent = traffic.start_agent(set_up.generator.settings, tg, patience=patience)
+            self._agent = traffic.start_agent(set_up.generator.settings, *ends, patience=patience)
         self._agent.see = self._see
+        self._agent.loads_default_route = self._set_up.loads_default_route(self.request.topology)
         return self._agent
 
     def _repairing(
@@ -323,8 +331,8 @@ class LiveTestbed(Testbed):
             return measurer_with(agent)
 
         def check() -> None:
-            if self._set_up.lease is not None:
-                self._set_up.lease.check()
+            for lease in self._set_up.leases:
+                lease.check()
 
         return RepairingMeasurer(
             measurer, repair=repair, check=check, watch=self._watch, recovery=self.request.recovery
@@ -379,7 +387,7 @@ def _open(request: TestbedRequest) -> LiveTestbed:
             f"measuring {'DUTs that others set up' if request.dut is None else request.dut.kind}"
         )
         # All paths go through the same nodes.
-        sessions, lease = log_in_on_all(
+        sessions, leases = log_in_on_all(
             topology, paths[0], undo, purpose=purpose, credentials=request.credentials
         )
         tg = sessions[topology.tg_name]
@@ -398,7 +406,11 @@ def _open(request: TestbedRequest) -> LiveTestbed:
             request.dut, paths, sessions, has_lab_addresses=topology.addresses == "lab"
         )
         agent = undo.enter_context(
-            traffic.start_agent(generator, tg, patience=request.recovery.patience)
+            traffic.start_agent(
+                generator,
+                *(sessions[name] for name in paths[0].tg_names),
+                patience=request.recovery.patience,
+            )
         )
         facts = agent.facts
         tg_ports = [port for path in paths for port in path.tg_ports]
@@ -428,7 +440,7 @@ def _open(request: TestbedRequest) -> LiveTestbed:
             links,
             ports,
             opened,
-            lease,
+            leases,
             sessions,
             facts={name: gather_facts(session).facts for name, session in sessions.items()},
             descriptions={dut.hop.label: dut.described() for link in links for dut in link.duts},

@@ -164,7 +164,7 @@ def _overhead(testbed: Testbed, port: Port, profile: TrafficProfile) -> Overhead
     ends = [
         end
         for end in topology.links()[str(port.interface.link)]
-        if end.node_name == topology.tg_name
+        if end.node_name in topology.tg_names
     ]
     if not ends:
         return request.encapsulation_overhead, request.encapsulation_overhead

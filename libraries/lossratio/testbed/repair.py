@@ -115,8 +115,9 @@ class Watch:
 
         if not self.resets_duts:
             return changes
-        if self._way.tg_name not in self._last.nodes:
-            raise NodeError(f"Node {self._way.tg_name} does not answer any more.")
+        for name in self._way.tg_names:
+            if name not in self._last.nodes:
+                raise NodeError(f"Node {name} does not answer any more.")
         outages = [change for change in changes if change.is_of_a_reset]
         silent = self._first is not None and self._first.nodes.keys() != self._last.nodes.keys()
         self._is_dut_away = silent or any(

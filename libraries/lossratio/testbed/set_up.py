@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lossratio import traffic
@@ -123,22 +123,23 @@ def log_in_on_all(
     *,
     purpose: str,
     credentials: Credentials = NO_CREDENTIALS,
-) -> tuple[dict[str, NodeSession], Lease | None]:
-    """Reserves the testbed on the TG, and logs in on all nodes of the path that can be reached.
+) -> tuple[dict[str, NodeSession], tuple[Lease, ...]]:
+    """Reserves the testbed on the TG's nodes, and logs in on all nodes of the path that can be reached.
 
     No DUT is touched before the testbed is reserved: that would cost frames of another run that measures there.
     """
-    tg_name = topology.tg_name
-    sessions = {
-        tg_name: undo.enter_context(
-            NodeSession.connect(tg_name, topology.nodes[tg_name], credentials)
-        )
-    }
-    claim = make_claim(topology, purpose=purpose)
-    if claim is None:
-        lease = None
-    else:
-        lease = undo.enter_context(Lease.take(sessions[tg_name], claim))
+    sessions: dict[str, NodeSession] = {}
+    leases: list[Lease] = []
+    for tg_name in path.tg_names:
+        node = topology.nodes[tg_name]
+        sessions[tg_name] = undo.enter_context(NodeSession.connect(tg_name, node, credentials))
+        claim = make_claim(topology, purpose=purpose, node_name=tg_name)
+        if claim is None:
+            continue
+        if leases:
+            # Both nodes may be one machine, with one reservation.
+            claim = replace(claim, token=leases[0].token)
+        leases.append(undo.enter_context(Lease.take(sessions[tg_name], claim)))
 
     for port in path.ports:
         name = port.node_name
@@ -146,9 +147,9 @@ def log_in_on_all(
         if name not in sessions and node.place:
             sessions[name] = undo.enter_context(NodeSession.connect(name, node, credentials))
 
-    if takes_cards(topology.nodes[tg_name]):
-        execute_last_wills(sessions[tg_name])
-    return sessions, lease
+    if takes_cards(topology.nodes[topology.tg_name]):
+        execute_last_wills(sessions[topology.tg_name])
+    return sessions, tuple(leases)
 
 
 class _Unreachable:
@@ -261,8 +262,8 @@ class LiveSetUp:
     """The states of all ports on them."""
     generator: traffic.Generator[RealGenerator]
     """The generator."""
-    lease: Lease | None
-    """The lease of the testbed; None: this testbed is never reserved."""
+    leases: tuple[Lease, ...]
+    """The leases of the testbed, one on each node of the TG; none: this testbed is never reserved."""
     sessions: Mapping[str, NodeSession]
     """The log-ins, by node."""
     facts: Mapping[str, NodeFacts]
@@ -272,8 +273,23 @@ class LiveSetUp:
 
     @property
     def tg_name(self) -> str:
-        """The TG."""
+        """The TG; the first one of two."""
         return self.links[0].path.tg_name
+
+    @property
+    def tg_names(self) -> tuple[str, ...]:
+        """The TG, or its two nodes."""
+        return self.links[0].path.tg_names
+
+    def loads_default_route(self, topology: Topology) -> bool:
+        """Whether the TG's ports may carry default routes.
+
+        Only where traffic has the addresses of the lab, each of its ends has one of them, and no end is reached over
+        the network: a host's default route to the other end is its way through the device then, and cuts nobody off.
+        """
+        nodes = [topology.nodes[name] for name in self.tg_names]
+        is_reached = any(node.host is not None for node in nodes)
+        return topology.addresses == "lab" and len(nodes) > 1 and not is_reached
 
     @property
     def duts(self) -> tuple[Dut[DutOptions], ...]:
@@ -313,7 +329,7 @@ class LiveSetUp:
         """The ends of each path, with the generator's names for them."""
 
         def end(port: Port, mac: str | None) -> TrafficPort:
-            if port.node_name == self.tg_name:
+            if any(port in link.path.tg_ports for link in self.links):
                 name = self.generator.port_name(port)
             else:
                 name = str(port.interface.name)

@@ -14,7 +14,7 @@ from typing import Any
 
 from lossratio.errors import TopologyError
 from lossratio.shipped import TOPOLOGIES
-from lossratio.topology.generators import RealGenerator
+from lossratio.topology.generators import GeneratorSettings, RealGenerator
 from lossratio.topology.model import Node, Topology
 from lossratio.topology.path import Interface
 from lossratio.topology.vpp import VppStart
@@ -37,7 +37,7 @@ def load_topology(path: str | Path) -> Topology:
 def _topology_problems(topology: Topology) -> Iterator[Problem]:
     problems = [*_node_type_problems(topology), *_link_problems(topology)]
     for name, node in topology.nodes.items():
-        problems += _node_problems(topology.testbed, name, node)
+        problems += _node_problems(topology, name, node)
         problems += _interface_problems(topology.testbed, name, node)
     problems += _address_problems(topology)
     if topology.mtu is not None and topology.testbed != "local":
@@ -52,18 +52,50 @@ def _topology_problems(topology: Topology) -> Iterator[Problem]:
 
 def _node_type_problems(topology: Topology) -> Iterator[Problem]:
     generators = [name for name, node in topology.nodes.items() if node.type == "TG"]
-    if len(generators) != 1:
+    if len(generators) not in (1, 2):
         yield (
             ("nodes",),
-            f"there must be exactly one node of type TG, and there are {len(generators)}",
+            "there must be one node of type TG, or one at each end of the path, and there are "
+            f"{len(generators)}",
         )
+    for name in generators[1:]:
+        if topology.nodes[name].generator is not None:
+            yield (
+                ("nodes", name, "generator"),
+                f"the generator of {generators[0]} sends at both ends of the path; leave this one out",
+            )
+    if generators[1:] and topology.generator is not None:
+        yield from _two_ends_problems(topology, generators[0], topology.generator)
+    kind = topology.generator.kind if generators and topology.generator is not None else None
     reflectors = [name for name, node in topology.nodes.items() if node.type == "reflector"]
     for name in reflectors:
-        if reflectors[1:] or topology.generator is None or topology.generator.kind != "xdp":
+        if reflectors[1:] or kind != "xdp":
             yield (
                 ("nodes", name),
                 "a path ends at one reflector, and only 'kind: xdp' sends and receives on one port",
             )
+
+
+def _two_ends_problems(
+    topology: Topology, first: str, generator: GeneratorSettings
+) -> Iterator[Problem]:
+    if not generator.has_two_nodes:
+        yield (
+            ("nodes", first, "generator"),
+            f"{generator.kind!r} sends and receives on one node, and there are two nodes of type TG. Use "
+            "'kind: afpacket', which counts at one end what the other end sends, or give one TG both ports",
+        )
+    if topology.testbed != "lab":
+        yield ("testbed",), f"two nodes of type TG do not go with 'testbed: {topology.testbed}'"
+    names = [name for tg in topology.tg_names for name in topology.nodes[tg].interfaces]
+    if len(set(names)) < len(names):
+        yield (
+            ("nodes", topology.tg_names[1], "interfaces"),
+            "an interface of the other TG has the same key; directions are named after both, so give them different "
+            "keys (the 'name' of each may be the same)",
+        )
+    if any(node.type == "reflector" for node in topology.nodes.values()):
+        yield ("nodes",), "a path ends at a reflector or at a second TG, and not at both"
 
 
 def _link_problems(topology: Topology) -> Iterator[Problem]:
@@ -75,10 +107,12 @@ def _link_problems(topology: Topology) -> Iterator[Problem]:
             yield where, f"link {link!r} must have two ends, and has {len(ports)}: {ends}"
 
 
-def _node_problems(testbed: str, name: str, node: Node) -> Iterator[Problem]:
+def _node_problems(topology: Topology, name: str, node: Node) -> Iterator[Problem]:
+    testbed = topology.testbed
+    is_first_tg = name in topology.tg_names[:1]
     where = ("nodes", name)
     simulated = testbed == "simulated"
-    if node.type == "TG" and node.generator is None:
+    if node.type == "TG" and node.generator is None and is_first_tg:
         yield where, "a TG without a generator; add e.g. 'generator: {kind: afpacket}'"
     if node.type != "TG" and node.generator is not None:
         yield (*where, "generator"), "only a TG has a generator"

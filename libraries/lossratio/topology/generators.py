@@ -66,6 +66,9 @@ class GeneratorSettings(FileModel):
 
     load_step: ClassVar[float] = 0.0
     """The load of each direction is a multiple of this, in frames per second; 0: it may be any."""
+    has_two_nodes: ClassVar[bool] = False
+    """Whether it can have one end of a path on one node, and the other end on another node: its program has
+    `MeetingGenerator.join`."""
     has_tester: ClassVar[bool] = False
     """Whether a tester has its ports, to which its program speaks over the network. They are no interfaces of the TG
     then, and the TG may be this machine."""
@@ -97,6 +100,7 @@ class RealGenerator(GeneratorSettings):
 class AfPacketGenerator(RealGenerator):
     """The embedded generator: plain Linux packet sockets."""
 
+    has_two_nodes: ClassVar[bool] = True
     kind: Literal["afpacket"]
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node, with numpy."""

@@ -25,7 +25,8 @@ class Node(FileModel):
 
     type: Literal["TG", "DUT", "reflector"]
     """TG (traffic generator), DUT (device under test), or reflector: the far end of the path, on another machine than
-    the TG, whose XDP program sends the frames back."""
+    the TG, whose XDP program sends the frames back. A second TG has the path's other end: frames are sent by the one,
+    and counted by the other."""
     host: quantities.HostName | None = None
     """Host name or address of its sshd. A TG whose generator has a tester for its ports may have none: it is this
     machine then."""
@@ -54,7 +55,7 @@ class Node(FileModel):
     uio_driver: quantities.DriverName | None = None
     """Driver that PCI devices are bound to for a DUT that takes them from the kernel, e.g. ``vfio-pci``."""
     generator: Generator | None = None
-    """The traffic generator, on a TG."""
+    """The traffic generator, on a TG; on the first of two TGs it is that of both."""
     sut: dict[str, Any] | None = None
     """The model of the SUT (``model: ...`` and its parameters), on a DUT of a simulated testbed."""
     hooks: Hooks = Hooks()
@@ -188,16 +189,20 @@ class Topology(FileModel):
         return next(name for name, node in self.nodes.items() if node.type == "TG")
 
     @property
+    def tg_names(self) -> tuple[str, ...]:
+        """Names of the nodes that generate the traffic: one, or those at both ends of the path."""
+        return tuple(name for name, node in self.nodes.items() if node.type == "TG")
+
+    @property
     def generator(self) -> GeneratorSettings | None:
         """Settings of the generator."""
         return self.nodes[self.tg_name].generator
 
     @property
     def end_name(self) -> str:
-        """Name of the node at the far end of the path: the reflector, or the TG itself."""
-        return next(
-            (name for name, node in self.nodes.items() if node.type == "reflector"), self.tg_name
-        )
+        """Name of the node at the far end of the path: the reflector, the second TG, or the TG itself."""
+        reflectors = (name for name, node in self.nodes.items() if node.type == "reflector")
+        return next(reflectors, self.tg_names[-1])
 
     @property
     def dut_names(self) -> tuple[str, ...]:
@@ -319,7 +324,8 @@ class Topology(FileModel):
             hops.append(
                 replace(hop, uio_driver=node.uio_driver, link=link, hooks=node.hooks, vpp=node.vpp)
             )
-        return replace(path, hops=tuple(hops))
+        is_reflected = self.nodes[path.east.node_name].type == "reflector"
+        return replace(path, hops=tuple(hops), is_reflected=is_reflected)
 
     def generator_problems(self, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
         """Finds reasons why the generator could not send, as far as the file shows them."""

@@ -169,7 +169,8 @@ class Hop:
 class TrafficPath:
     """The way of the test traffic: from the TG's west port through every DUT to its east port, and back.
 
-    Where the path ends at a reflector, that has the east port, and frames return to the west port.
+    Where the path ends at a reflector, that has the east port, and frames return to the west port. Where the TG has two
+    nodes, the second one has the east port.
     """
 
     tg_name: str
@@ -180,11 +181,13 @@ class TrafficPath:
     """The TG's second port, or the reflector's port."""
     hops: tuple[Hop, ...]
     """The DUTs, in order from west to east."""
+    is_reflected: bool = False
+    """Whether it ends at a reflector."""
 
     @property
-    def is_reflected(self) -> bool:
-        """Whether it ends at a reflector."""
-        return self.east.node_name != self.tg_name
+    def tg_names(self) -> tuple[str, ...]:
+        """The node of the TG, or its two nodes."""
+        return tuple(dict.fromkeys(port.node_name for port in self.tg_ports))
 
     @property
     def tg_ports(self) -> tuple[Port, ...]:

@@ -3,18 +3,19 @@
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.nodes import NodeProcess, NodeProgram, NodeSession, Pulse, pack_program
+from lossratio.nodes import NodeProgram, NodeSession, Pulse, pack_program
 from lossratio.traffic import answers
 from lossratio.traffic.agent.core.configuration import Configuration, Speaker
 from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.agent.core.protocol import PROTOCOL
 from lossratio.traffic.probe import ProbeAnswer
+from lossratio.traffic.two_ends import AgentProcess, TwoEnds
 from lossratio.trials import DirectionCounters, Exchange, LatencyOutput, Timeline, TrialInput
 
 AnswerT = TypeVar("AnswerT")
@@ -86,13 +87,14 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         facts: What the agent says about itself and the node.
         flows: Number of flows of each direction that it was configured for.
         has_connections: Whether connections can be opened, and nothing else.
+        loads_default_route: Whether a port may carry the node's default route, as nobody reaches the node over it.
         settle_time: Seconds after the traffic in which frames come back in time.
         see: Called with the frames that a running trial has sent and received so far, over all directions, about twice
             a second, if the generator can say it; None: nobody wants to know.
     """
 
     def __init__(
-        self, node_name: str, process: NodeProcess, patience: float = ANSWER_SECONDS
+        self, node_name: str, process: AgentProcess, patience: float = ANSWER_SECONDS
     ) -> None:
         self.node_name = node_name
         self._process = process
@@ -101,6 +103,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self._directions: tuple[str, ...] = ()
         self.flows: Mapping[str, int] = {}
         self.has_connections = False
+        self.loads_default_route = False
         self.see: Callable[[int, int], None] | None = None
         self._last_id = 0
         self._is_open = True
@@ -110,12 +113,12 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     @classmethod
     def start(
-        cls, session: NodeSession, *, python: str = "python3", patience: float = ANSWER_SECONDS
+        cls, *sessions: NodeSession, python: str = "python3", patience: float = ANSWER_SECONDS
     ) -> "AgentClient":
-        """Sends the agent to a node, and starts it there.
+        """Sends the agent to a node, and starts it there; or to the two nodes of a TG.
 
         Args:
-            session: The log-in on the node.
+            sessions: The log-in on the node, or those on both.
             python: Python 3.8 or later on the node.
             patience: Seconds that an answer may take beyond what was asked for: the watchdog of every trial.
 
@@ -123,7 +126,17 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             NodeError: If the node is lost.
             TrafficError: If the agent does not start or does not answer.
         """
-        return cls(session.name, pack_agent().start(session.start, python), patience)
+        program = pack_agent()
+        with ExitStack() as opened:
+            processes: dict[str, AgentProcess] = {}
+            for session in sessions:
+                processes[session.name] = program.start(session.start, python)
+                opened.callback(processes[session.name].close)
+            name = " and ".join(processes)
+            process = next(iter(processes.values())) if len(processes) == 1 else TwoEnds(processes)
+            client = cls(name, process, patience)
+            opened.pop_all()
+        return client
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -285,7 +298,12 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         """
         asked = [asdict(question) for question in questions]
         answer = self._ask(
-            "resolve", busy=seconds, questions=asked, seconds=seconds, through=through
+            "resolve",
+            busy=seconds,
+            questions=asked,
+            seconds=seconds,
+            through=through,
+            loads_default_route=self.loads_default_route,
         )
         return self._read(
             lambda answer, _: tuple(tuple(map(str, macs)) for macs in answer["macs"]), answer
@@ -315,6 +333,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             "speakers": [asdict(speaker) for speaker in speakers],
             "through": through,
             "listen": list(listen),
+            "loads_default_route": self.loads_default_route,
         }
         return self._read(
             answers.read_probe, self._ask("probe", busy=busy, seconds=seconds, **fields)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from lossratio.testbed.changes import End, Way
 from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint, ThreadPrint
 
-WAY = Way("TG", ((End("TG", "tg0"), End("DUT1", "dut0")), (End("DUT1", "dut1"), End("TG", "tg1"))), is_local=True)
+WAY = Way(("TG",), ((End("TG", "tg0"), End("DUT1", "dut0")), (End("DUT1", "dut1"), End("TG", "tg1"))), is_local=True)
 PORT = PortPrint(mtu=1500, carrier_changes=2, speed=10_000, damaged=0, received=0, transmitted=0, refused=0)
 
 

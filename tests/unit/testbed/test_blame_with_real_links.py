@@ -184,7 +184,7 @@ def test_a_fingerprint_is_what_the_kernels_of_the_nodes_say(lab):
             assert earlier.asked <= earlier.answered <= node.asked
         port = after.nodes["TG"].ports["tg0"]
         assert (port.mtu, port.is_up, port.has_carrier, port.damaged, port.refused) == (9216, True, True, 0, 0)
-        assert {change.rule.change for change in changes_between(before, after, Way("TG", ()))} <= {"stolen"}
+        assert {change.rule.change for change in changes_between(before, after, Way(("TG",), ()))} <= {"stolen"}
         with pytest.raises(NodeError):
             lose_connections(sessions["TG"])
         for session in sessions.values():
@@ -226,7 +226,7 @@ def waited(session, thread):
 
 
 def changes_of(before, after):
-    return {change.rule.change: str(change) for change in changes_between(before, after, Way("TG", ()))}
+    return {change.rule.change: str(change) for change in changes_between(before, after, Way(("TG",), ()))}
 
 
 @pytest.mark.parametrize(

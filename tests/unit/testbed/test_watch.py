@@ -399,7 +399,9 @@ class Shell:
 )
 def test_after_a_reading_that_failed_no_node_answers_with_an_earlier_state(silent, errors):
     sessions = {name: Shells(name) for name in ("TG", "DUT1")}
-    watch = Watch(FingerprintReader(sessions, {}), Way("TG", ((End("TG", "dut0"), End("DUT1", "dut0")),)), lambda: None)
+    watch = Watch(
+        FingerprintReader(sessions, {}), Way(("TG",), ((End("TG", "dut0"), End("DUT1", "dut0")),)), lambda: None
+    )
     watch.begin()
     sessions[silent].errors += errors
     with pytest.raises((NodeError, KeyboardInterrupt)):

@@ -75,6 +75,17 @@ def test_two_links_between_the_same_nodes_are_used_once_each(tmp_path):
     assert (str(path.west), str(path.east), path.hops) == ("TG.port0", "TG.port1", ())
 
 
+def test_a_path_from_one_tg_to_another_one_has_a_port_on_each_and_is_not_reflected(tmp_path):
+    data = yaml.safe_load(LAB)
+    port1 = data["nodes"]["TG"]["interfaces"].pop("port1")
+    data["nodes"]["FAR"] = {"type": "TG", "netns": "far", "interfaces": {"port1": port1}}
+    topology = load_topology(write(tmp_path, yaml.safe_dump(data, sort_keys=False)))
+    path = topology.path()
+    assert (topology.tg_names, path.tg_names, path.is_reflected) == (("TG", "FAR"), ("TG", "FAR"), False)
+    assert [str(port) for port in path.tg_ports] == ["TG.port0", "FAR.port1"]
+    assert [hop.node_name for hop in path.hops] == ["DUT1"]
+
+
 @pytest.mark.parametrize("path", sorted(TOPOLOGIES.rglob("*.yaml")), ids=lambda path: path.name)
 def test_the_shipped_topologies_are_usable(path):
     assert len(load_topology(path).path().ports) >= 2
@@ -103,7 +114,22 @@ def edited(old: str, new: str) -> str:
         (edited("kind: afpacket", "kind: ixia"), 7, "nodes.TG.generator: .*ixia"),
         (edited("kind: afpacket", "kind: simulated"), 7, "'simulated' does not go with 'testbed: lab'"),
         (edited("name: eth2", "name: eth1"), 10, "another interface of TG has the name 'eth1'"),
-        (edited("    type: DUT", "    type: TG"), 3, "exactly one node of type TG, and there are 2"),
+        (edited("    type: TG", "    type: reflector"), 3, "one at each end of the path, and there are 0"),
+        (
+            edited("    type: DUT", "    type: TG").replace("kind: afpacket", "kind: xdp"),
+            7,
+            "'xdp' sends and receives on one node, and there are two nodes of type TG",
+        ),
+        (
+            edited("    type: DUT", "    type: TG\n    generator: {kind: afpacket}"),
+            13,
+            "the generator of TG sends at both ends of the path; leave this one out",
+        ),
+        (
+            edited("    type: DUT", "    type: TG").replace("west: {", "port0: {"),
+            14,
+            "an interface of the other TG has the same key",
+        ),
         (edited("10 Gbps", "10 Gigs"), 9, "not a bit rate"),
         (edited("    host: 192.0.2.1\n", ""), 4, "nodes.TG: no 'host'"),
         (edited("    host: 192.0.2.2\n", "    host: a\n    netns: b\n"), 14, "host and netns contradict each other"),

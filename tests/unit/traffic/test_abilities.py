@@ -26,7 +26,7 @@ class NothingGenerator:
     ],
 )
 def test_what_a_generator_lacks_is_named_with_the_way_out(request_of, words):
-    agent = Agent(lambda: None, lambda: None, lambda message: None)
+    agent = Agent(lambda: None, lambda: None, lambda message: None, lambda: b"")
     agent._generator = NothingGenerator()
     with pytest.raises(AgentError) as refusal:
         agent.answer(request_of)
@@ -54,7 +54,7 @@ PROBE = REQUESTS["probe"][0]
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=str)
 @pytest.mark.parametrize(("op", "field"), [(op, field) for op, (_, fields) in REQUESTS.items() for field in fields])
 def test_what_is_no_positive_number_is_refused_by_the_name_of_its_field(op, field, value):
-    agent = Agent(lambda: None, lambda: None, lambda message: None)
+    agent = Agent(lambda: None, lambda: None, lambda message: None, lambda: b"")
     agent._generator = NothingGenerator()
     with pytest.raises(AgentError, match=f"The {field} must be") as refusal:
         agent.answer({"op": op, **REQUESTS[op][0], field: value})
@@ -64,7 +64,9 @@ def test_what_is_no_positive_number_is_refused_by_the_name_of_its_field(op, fiel
 @pytest.mark.parametrize("through", [5, "xdp", [], {}, {"generator": "xdp"}, {"generator": "xdp", "options": []}])
 def test_cards_are_reached_through_a_generator_with_options_only(through):
     with pytest.raises(AgentError, match="through a generator with options") as refusal:
-        Agent(lambda: None, lambda: None, lambda message: None).answer({"op": "probe", **PROBE, "through": through})
+        Agent(lambda: None, lambda: None, lambda message: None, lambda: b"").answer(
+            {"op": "probe", **PROBE, "through": through}
+        )
     assert refusal.value.kind == "bad_request"
 
 
@@ -72,5 +74,7 @@ def test_only_a_generator_with_cards_of_its_own_opens_them():
     for name in ("afpacket", "os", "nothing", None):
         through = {"generator": name, "options": {}}
         with pytest.raises(AgentError, match="has no cards of its own") as refusal:
-            Agent(lambda: None, lambda: None, lambda message: None).answer({"op": "probe", **PROBE, "through": through})
+            Agent(lambda: None, lambda: None, lambda message: None, lambda: b"").answer(
+                {"op": "probe", **PROBE, "through": through}
+            )
         assert refusal.value.kind == "unsupported"

@@ -243,7 +243,7 @@ def controller():
     """The controller's end of a pipe, and the agent's channel at the other end, with an agent whose traffic runs."""
     reading, writing = os.pipe()
     channel = Channel(reading, -1)
-    agent = Agent(channel.check, channel.check_open, channel.reply)
+    agent = Agent(channel.check, channel.check_open, channel.reply, channel.line)
     agent._generator, agent._is_running = StoppingGenerator(), True
     yield writing, channel, agent
     for descriptor in (reading, writing):

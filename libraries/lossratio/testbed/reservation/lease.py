@@ -81,18 +81,23 @@ class Claim:
 
 
 def make_claim(
-    topology: Topology, *, purpose: str = "", seconds: float | None = None
+    topology: Topology,
+    *,
+    purpose: str = "",
+    seconds: float | None = None,
+    node_name: str | None = None,
 ) -> Claim | None:
     """The claim to a testbed, with the token from the environment; None: the topology has no reservation.
 
-    The lease lasts so many seconds unless it is renewed; None: as the topology says.
+    The lease lasts so many seconds unless it is renewed; None: as the topology says. It is kept on a node; None: on the
+    TG, the first one of two.
     """
     reservation: Reservation | None = topology.reservation
     if reservation is None or topology.testbed == "simulated":
         return None
 
     default = _LOCAL_DIRECTORY if topology.testbed == "local" else _LAB_DIRECTORY
-    tg = topology.nodes[topology.tg_name]
+    tg = topology.nodes[node_name or topology.tg_name]
     # All namespaces of a machine share its directory of reservations.
     place = tg.netns or tg.container
     name = reservation.name
@@ -103,7 +108,7 @@ def make_claim(
     return Claim(
         name=name,
         directory=reservation.directory or default,
-        python=getattr(tg.generator, "python", "python3"),
+        python=getattr(topology.generator, "python", "python3"),
         seconds=seconds or reservation.lease,
         owner=owner,
         purpose=purpose,

@@ -13,12 +13,23 @@ from typing import Callable, Sequence, TypeVar, cast
 
 from .core.configuration import PARTS, Configuration, Speaker
 from .core.early_verdict import Watch
-from .core.generator import AbleGenerator, Exchange, Generator, make_generator, open_cards
+from .core.generator import AbleGenerator, Exchange, Generator, MeetingGenerator, make_generator, open_cards
 from .core.links import read_links
+from .core.meeting import Meeting
 from .core.neighbours import AnsweringWire, Question, Responder, open_wire, resolve
 from .core.packets import ETH_P_ALL, PacketWire, Wire, open_packets, probe
 from .core.ports import free_ports, links_in_use, usable_links
-from .core.protocol import PROTOCOL, AgentError, Channel, Check, ControllerGoneError, Message, decode, read_record
+from .core.protocol import (
+    PROTOCOL,
+    AgentError,
+    Channel,
+    Check,
+    ControllerGoneError,
+    Message,
+    decode,
+    read_record,
+    unsupported,
+)
 
 ItemT = TypeVar("ItemT")
 
@@ -42,7 +53,7 @@ def main() -> None:
     replies = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     channel = Channel(sys.stdin.fileno(), replies)
-    agent = Agent(channel.check, channel.check_open, channel.reply)
+    agent = Agent(channel.check, channel.check_open, channel.reply, channel.line)
 
     try:
         for line in channel.lines(agent.tend):
@@ -71,11 +82,15 @@ class Agent:
 
     `check` raises an exception if the controller is gone, and is called while traffic flows; `check_open` once none
     flows: then the controller may be silent, as a busy machine may have kept it from showing that it is there. `reply`
-    sends it a message while traffic flows, if a request wants notes.
+    sends it a message while a request is being fulfilled, and `line` waits for its next line then.
     """
 
-    def __init__(self, check: Check, check_open: Check, reply: Callable[[Message], None]) -> None:
+    def __init__(
+        self, check: Check, check_open: Check, reply: Callable[[Message], None], line: Callable[[], bytes]
+    ) -> None:
         self._reply = reply
+        self._line = line
+        self._request_id: object = None
         self._check, self._check_open = check, check_open
         self._generator: Generator | None = None
         self._is_running = False
@@ -90,6 +105,7 @@ class Agent:
         if request["op"] not in _OPERATIONS:
             there = ", ".join(_OPERATIONS)
             raise AgentError("bad_request", f"There is no operation {request['op']!r}; there are {there}.")
+        self._request_id = request.get("id")
         answer: Message = getattr(self, f"_{request['op']}")(request)
         return answer
 
@@ -147,7 +163,26 @@ class Agent:
             # Before the generator, as some have threads, and a process with threads is better not forked.
             self._responder = Responder(configuration.speakers, usable_links(configuration))
         self._generator = make_generator(name, configuration, options, program)
+        if configuration.has_other_end:
+            self._join(name, _whole(request, "first_tag"))
         return self._generator.facts()
+
+    def _join(self, name: str, first_tag: int) -> None:
+        if not hasattr(self._generator, "join"):
+            self.close()
+            raise unsupported(
+                f"The generator {name} has both ends of a path on one node, and this TG has its ends on two. Use "
+                "'kind: afpacket'."
+            )
+        cast(MeetingGenerator, self._generator).join(Meeting(self._exchange), first_tag)
+
+    def _exchange(self, said: Message) -> Message:
+        """Tells the agent at the other end something, through the controller; returns what that one says."""
+        self._reply({"id": self._request_id, "meet": said})
+        answer = decode(self._line())
+        if answer["op"] != "met" or not isinstance(answer.get("said"), dict):
+            raise AgentError("other_end", "The other end of the path cannot go on.")
+        return answer
 
     def _trial(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
@@ -194,9 +229,11 @@ class Agent:
         self._check_idle()
         questions = [read_record(Question, question) for question in _records(request, "questions")]
         seconds = _positive(request, "seconds")
+        loads_default_route = _flag(request, "loads_default_route")
 
         def kernel() -> Wire:
-            return open_wire(questions, links_in_use([question.port for question in questions]))
+            ports = [question.port for question in questions]
+            return open_wire(questions, links_in_use(ports, loads_default_route=loads_default_route))
 
         with closing(self._wire(request, kernel)) as wire:
             return {"macs": resolve(questions, wire, seconds)}
@@ -210,13 +247,16 @@ class Agent:
         undo = ExitStack()
 
         def kernel() -> Wire:
-            links = links_in_use(ports, networks)
+            links = links_in_use(ports, networks, loads_default_route=_flag(request, "loads_default_route"))
             if speakers:
                 undo.callback(Responder(speakers, links).close)
             listening = [*ports, *free_ports(listen, links)]
             return PacketWire(links, {port: [open_packets(links[port], ETH_P_ALL)] for port in listening})
 
         with undo, closing(self._wire(request, kernel, speakers)) as wire:
+            if _flag(request, "meet"):
+                # Also at the other end of the path somebody listens by now.
+                Meeting(self._exchange).ready(0)
             return probe(wire, sends, seconds)
 
     def _wire(self, request: Message, kernel: Callable[[], Wire], speakers: Sequence[Speaker] = ()) -> Wire:

@@ -31,19 +31,20 @@ def open_generator(
 
 
 def start_agent(
-    settings: RealGenerator, session: NodeSession, *, patience: float = ANSWER_SECONDS
+    settings: RealGenerator, *sessions: NodeSession, patience: float = ANSWER_SECONDS
 ) -> AgentClient:
-    """Starts the agent on a TG, with the Python that the topology file says.
+    """Starts the agent on a TG, with the Python that the topology file says; on both nodes of a TG that has two.
 
     See `AgentClient.start` for errors, and `Generator.check_python`.
 
     Args:
         settings: The generator, as the topology file has it.
-        session: The log-in on the TG.
+        sessions: The log-in on the TG, or those on its two nodes.
         patience: Seconds that an answer may take beyond what was asked for.
     """
-    load_generator(settings.kind).check_python(settings, session)
-    return AgentClient.start(session, python=settings.python, patience=patience)
+    for session in sessions:
+        load_generator(settings.kind).check_python(settings, session)
+    return AgentClient.start(*sessions, python=settings.python, patience=patience)
 
 
 def check_early_verdicts(settings: object) -> None:

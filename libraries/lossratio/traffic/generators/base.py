@@ -13,6 +13,7 @@ from lossratio.topology import Port, RealGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.core.generator import program_module
 from lossratio.traffic.client import AgentClient
+from lossratio.traffic.two_ends import port_at
 
 SettingsT = TypeVar("SettingsT", bound=RealGenerator)
 
@@ -94,7 +95,7 @@ class Generator(ABC, Generic[SettingsT]):
         """Makes sure that it can be used, and returns the options of its program, as JSON data."""
 
     def port_name(self, port: Port) -> str:
-        """The name of a port in its configuration: the Linux interface's.
+        """The name of a port in its configuration: the Linux interface's, with its node where the TG has two.
 
         Raises:
             TopologyError: If the topology file does not say it.
@@ -103,6 +104,8 @@ class Generator(ABC, Generic[SettingsT]):
             raise TopologyError(
                 f"{port}: the generator needs the 'name' of its Linux interface in the topology file."
             )
+        if len({each.node_name for each in self.ports}) > 1:
+            return port_at(port.node_name, port.interface.name)
         return port.interface.name
 
     def mac_address(self, port: Port) -> str:

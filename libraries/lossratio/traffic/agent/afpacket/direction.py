@@ -1,4 +1,4 @@
-"""One direction of the traffic: its sender, its counters, and the frames that are looked at or noted."""
+"""One direction of the traffic: the end that sends it, and the end that counts, looks at and notes what comes back."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from ..core.configuration import Direction
 from ..core.early_verdict import Lookout, SoFar
 from ..core.links import Link
 from ..core.losses import LossTables
+from ..core.meeting import Sent
 from ..core.pacing import BATCH
 from ..core.protocol import AgentError, Message, unsupported
 from ..core.returns import Returns
-from .arrivals import ArrivalLog, course
+from .arrivals import ArrivalLog, Reception, course
 from .connections import Conversation
 from .examination import AT_ONCE, Examiner
-from .frames import build_frames
+from .frames import FrameCycle, build_frames
 from .latency import Probe, latency_frames
 from .receive import TRAFFIC_AT_ONCE, FrameCounter, StackFilter, TagCounters, check_countable
 from .sender import Sender, SenderReport, SendOrder
@@ -29,44 +30,22 @@ FAR = 0x80000000
 """How far tags of frames that do not count are from the tags of those that do."""
 
 
-class ActiveDirection:
-    """A direction with its sender, and with counters for the frames of this trial and of earlier ones.
+class SendingEnd:
+    """The end of a direction that its frames leave from.
 
-    Its sender begins on the first of the processors.
+    Attributes:
+        source: Its interface.
+        setup: How its sender sends.
+        sender: The sender of the frames that count.
+        broadcaster: The sender of broadcast frames; None: there are none.
     """
 
-    def __init__(
-        self, direction: Direction, links: Mapping[str, Link], cpus: tuple[int, ...], catch_up: float, *, examines: bool
-    ) -> None:
-        frames = direction.frames
-        source, sink = links[direction.transmit], links[direction.receive]
-        own_mac, destination = direction.macs(source.mac, sink.mac)
-        cycle = build_frames(frames, own_mac, destination)
-        self.name = direction.name
+    def __init__(self, direction: Direction, source: Link, setup: SenderSetup, broadcasts: FrameCycle | None) -> None:
+        self.source = source
+        self.setup = setup
         self._direction = direction
-        self._counters = TagCounters(sink, direction.arriving_tag)
-        self._returns = Returns(self._counters.counter_of, MOST_EARLIER)
-        self._foreign = FrameCounter(sink, direction.arriving_tag)
-        self._stack = StackFilter(sink, direction.arriving_tag)
-        self._examiner: Examiner | None = None
-        if examines:
-            expected = cycle
-            if direction.arriving_frames is not None:
-                expected = build_frames(direction.arriving_frames, own_mac, destination)
-            self._examiner = Examiner(direction, expected, sink)
-        self._source, self._sink = source, sink
-        self._arrivals: ArrivalLog | None = None
-        self._conversation: Conversation | None = None
-        self._probe: Probe | None = None
-        self._late_probes = 0
-        self._is_examined = True
-        self._loss_tables = LossTables(frames)
-        self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
-        self.sender = Sender(self._setup)
-        self.broadcaster: Sender | None = None
-
-        if direction.broadcast_share:
-            self.broadcaster = Sender(replace(self._setup, cycle=build_frames(frames, own_mac, BROADCAST)))
+        self.sender = Sender(setup)
+        self.broadcaster = None if broadcasts is None else Sender(replace(setup, cycle=broadcasts))
 
     @property
     def senders(self) -> tuple[Sender, ...]:
@@ -75,15 +54,73 @@ class ActiveDirection:
             return (self.sender,)
         return (self.sender, self.broadcaster)
 
-    def load(self, load: float) -> float:
-        """Its share of a trial's load, without broadcast frames, in frames per second."""
-        return load * self._direction.load_share * (1.0 - self._direction.broadcast_share)
+    def sent(self, reports: Mapping[Sender, SenderReport]) -> Sent:
+        """What left, by the sender's report."""
+        report = reports[self.sender]
+        transmission = report.transmission
+        return Sent(frames=transmission.sent - report.probes, first=report.first, elapsed=transmission.elapsed)
+
+    def counters(
+        self, reports: Mapping[Sender, SenderReport], before: Mapping[str, Link], after: Mapping[str, Link]
+    ) -> Message:
+        """What left; `before` and `after` are all interfaces.
+
+        Broadcast frames that could not be sent are among the unsent ones: without them the load is lower.
+
+        Raises:
+            AgentError: If the kernel's counters do not say what was dropped.
+        """
+        source = self._direction.transmit
+        report = reports[self.sender]
+        sent = report.transmission
+        broadcasts = 0
+        if self.broadcaster is not None:
+            others = reports[self.broadcaster].transmission
+            broadcasts = max(0, others.intended - others.sent)
+
+        if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
+            raise AgentError(
+                "counters",
+                f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
+                "so that it is not known how many were sent. Another program may use this interface.",
+            )
+
+        return {
+            "intended_frames": sent.intended + broadcasts,
+            "sent_frames": sent.sent,
+            "unsent_frames": max(0, sent.intended - sent.sent) + broadcasts,
+            "elapsed_s": sent.elapsed,
+            "lateness_s": sent.worst_lateness,
+        }
+
+    def close(self) -> None:
+        """Stops its traffic at once."""
+        for sender in self.senders:
+            sender.close()
+
+
+class ReceivingEnd:
+    """The end of a direction that its frames come back to: counters for the frames of this trial and of earlier ones.
+
+    Attributes:
+        sink: Its interface.
+    """
+
+    def __init__(self, direction: Direction, sink: Link, cycle: FrameCycle, *, examines: bool) -> None:
+        self.sink = sink
+        self._direction = direction
+        self._counters = TagCounters(sink, direction.arriving_tag)
+        self._returns = Returns(self._counters.counter_of, MOST_EARLIER)
+        self._foreign = FrameCounter(sink, direction.arriving_tag)
+        self._stack = StackFilter(sink, direction.arriving_tag)
+        self._examiner = Examiner(direction, cycle, sink) if examines else None
+        self._arrivals: ArrivalLog | None = None
+        self._is_examined = True
+        self._loss_tables = LossTables(direction.frames)
 
     def watch(self, order: SendOrder, tags: Mapping[int, Sequence[int]]) -> None:
-        """Begins to count frames with an order's tag. All directions do that before any of them sends."""
-        self._stop_noting()
-        if not order.probes:
-            self._end_probe()
+        """Begins to count frames with an order's tag."""
+        self.stop_noting()
         self._returns.watch(order.tag)
         self._stack.watch(order.tag)
         self._foreign.watch_foreign(tags)
@@ -93,15 +130,169 @@ class ActiveDirection:
         if order.locates:
             place = self._direction.arriving_tag
             loads = [load for load, _ in order.steps] or [order.load]
-            self._arrivals = ArrivalLog(self._sink, place, order.tag, (min(loads), max(loads)))
-        if order.exchange is not None:
-            self.conversation().begin(order.tag, order.connections, order.exchange)
+            self._arrivals = ArrivalLog(self.sink, place, order.tag, (min(loads), max(loads)))
+
+    def note_arrivals(self, first: int, least: int) -> None:
+        """Examines so many frames that have arrived, once `first` is known, and makes room where losses are located."""
+        if self._examiner is not None and first >= 0 and self._is_examined:
+            self._examiner.look(first, least)
+        if self._arrivals is not None:
+            self._arrivals.note()
+
+    def make_room(self) -> None:
+        """Keeps room for the frames that come back of traffic without an end."""
+        if self._examiner is not None:
+            self._examiner.make_room()
+        if self._arrivals is not None:
+            self._arrivals.note()
+
+    def arrived(self) -> int:
+        """How many frames came back until now; it may still be asked again."""
+        return self._returns.arrived()
+
+    def count(self) -> int:
+        """How many frames came back until now; those that come from now on are late."""
+        return self._returns.count()
+
+    def end_examination(self) -> None:
+        """Leaves all frames alone that come from now on, as they are late."""
+        if self._examiner is not None:
+            self._examiner.end()
+
+    def late(self) -> int:
+        """Frames that came back since they were counted; none of a trial that failed before that."""
+        return self._returns.late()
+
+    def late_of_earlier(self) -> list[int]:
+        """Late frames of the traffic before, of that before that..., since `counters` or this."""
+        return self._returns.late_of_earlier()[0]
+
+    def counters(self, sent: Sent, received: int, dropped: int) -> Message:
+        """What came back of so many frames, and how many of these the interface dropped.
+
+        Raises:
+            AgentError: If nobody can count so many frames.
+        """
+        check_countable(self._direction.name, sent.frames)
+        late, copies = self._returns.late_of_earlier()
+        self._returns.end(sent.frames, received)
+        foreign = self._foreign.read() + copies
+        examination = None
+        if self._examiner is not None and self._is_examined:
+            examination = self._examiner.examine(sent.first, sent.frames)
+
+        return {
+            "received_frames": received,
+            "generator_drop_frames": dropped,
+            "late_frames": sum(late[:1]),
+            "earlier_late_frames": late[1:],
+            "foreign_frames": foreign,
+            "examination": examination,
+            "losses": None if dropped or received >= sent.frames else self._losses(sent),
+        }
+
+    def reception(self) -> Reception | None:
+        """When frames arrived; None: nobody noted it."""
+        return None if self._arrivals is None else self._arrivals.reception()
+
+    def _losses(self, sent: Sent) -> Message | None:
+        """Where lost frames sit, if frames were examined: see `lossratio.trials.Losses`."""
+        if self._examiner is None or not self._is_examined:
+            return None
+        fates = self._examiner.fates(sent.frames)
+        if fates is None:
+            return None
+        return self._loss_tables.of(fates, sent.first, sent.elapsed)
+
+    def stop_noting(self) -> None:
+        """Notes no more when frames arrive."""
+        if self._arrivals is not None:
+            self._arrivals.close()
+        self._arrivals = None
+
+    def close(self) -> None:
+        """Ends its counters."""
+        self._counters.close()
+        self._foreign.close()
+        self._stack.close()
+        if self._examiner is not None:
+            self._examiner.close()
+        self.stop_noting()
+
+
+class ActiveDirection:
+    """A direction with those of its ends that are on this node, one at least.
+
+    Its sender begins on the first of the processors.
+    """
+
+    def __init__(
+        self, direction: Direction, links: Mapping[str, Link], cpus: tuple[int, ...], catch_up: float, *, examines: bool
+    ) -> None:
+        frames = direction.frames
+        # Of an end that is elsewhere, the direction says the MAC address.
+        macs = {port: links[port].mac for port in direction.local_ports}
+        own_mac, destination = direction.macs(macs.get(direction.transmit, b""), macs.get(direction.receive, b""))
+        cycle = build_frames(frames, own_mac, destination)
+        self.name = direction.name
+        self._direction = direction
+        self._conversation: Conversation | None = None
+        self._probe: Probe | None = None
+        self._late_probes = 0
+        self.receiving: ReceivingEnd | None = None
+        self.sending: SendingEnd | None = None
+
+        if direction.receives_here:
+            expected = cycle
+            if direction.arriving_frames is not None:
+                expected = build_frames(direction.arriving_frames, own_mac, destination)
+            self.receiving = ReceivingEnd(direction, links[direction.receive], expected, examines=examines)
+        if direction.sends_here:
+            source = links[direction.transmit]
+            setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
+            broadcasts = build_frames(frames, own_mac, BROADCAST) if direction.broadcast_share else None
+            self.sending = SendingEnd(direction, source, setup, broadcasts)
+
+    @property
+    def senders(self) -> tuple[Sender, ...]:
+        """Its senders on this node."""
+        return () if self.sending is None else self.sending.senders
+
+    def load(self, load: float) -> float:
+        """Its share of a trial's load, without broadcast frames, in frames per second."""
+        return load * self._direction.load_share * (1.0 - self._direction.broadcast_share)
+
+    def watch(self, wanted: SendOrder, tags: Mapping[int, Sequence[int]]) -> None:
+        """Begins to count the frames of an order (see `orders`). All directions do that before any of them sends."""
+        if self._conversation is not None:
+            self._conversation.end()
+        if not wanted.probes:
+            self._end_probe()
+        if wanted.locates:
+            self.both_ends("Locating losses in time")
+        if self.receiving is not None:
+            self.receiving.watch(wanted, tags)
+        if wanted.exchange is not None:
+            self.conversation().begin(wanted.tag, wanted.connections, wanted.exchange)
+
+    def both_ends(self, purpose: str) -> tuple[SendingEnd, ReceivingEnd]:
+        """Both ends, for a purpose that needs them on one node.
+
+        Raises:
+            AgentError: If one is elsewhere.
+        """
+        if self.sending is None or self.receiving is None:
+            raise unsupported(
+                f"{purpose} needs both ends of a path on one node, and this TG has its ends on two. Give the TG's "
+                "first node both ports, or measure something else."
+            )
+        return self.sending, self.receiving
 
     def conversation(self) -> Conversation:
         """The connections of this direction.
 
         Raises:
-            AgentError: If its frames come back with other headers than they were sent with.
+            AgentError: If its frames come back with other headers than they were sent with, or one end is elsewhere.
         """
         if self._direction.arriving_frames is not None:
             raise unsupported(
@@ -109,40 +300,42 @@ class ActiveDirection:
                 "traffic profile whose frames come back with the headers that they were sent with."
             )
         if self._conversation is None:
-            self._conversation = Conversation(self._source, self._sink, self._direction.frames, self._setup)
+            sending, receiving = self.both_ends("Opening connections")
+            self._conversation = Conversation(sending.source, receiving.sink, self._direction.frames, sending.setup)
         return self._conversation
 
-    def sender_of(self, order: SendOrder) -> Sender:
-        """The sender for an order: another one opens connections of TCP."""
+    def sender_of(self, order: SendOrder) -> Sender | None:
+        """The sender for an order, if there is one here: another one opens connections of TCP."""
         opener = self.conversation().opener if order.exchange is not None else None
-        if opener is None:
-            return self.sender
+        if opener is None and self.sending is not None:
+            return self.sending.sender
         return opener
 
-    def orders(self, wanted: SendOrder, probe: Probe | None) -> dict[Sender, SendOrder]:
-        """The orders to its senders: `wanted` is that to one that has the whole load, with this direction's tags."""
+    def part_of(self, wanted: SendOrder, probe: Probe | None) -> SendOrder:
+        """The part of an order that is this direction's: `wanted` has the whole load, with this direction's tags."""
+        own = self._part_of(wanted, self.load)
+        if probe is None:
+            return own
+        return replace(own, probe_tag=probe.tag, probes=probe.frames)
 
-        def part(load_of: Callable[[float], float]) -> SendOrder:
-            steps = tuple((load_of(load), duration) for load, duration in wanted.steps)
-            return replace(wanted, load=load_of(wanted.load), steps=steps)
-
-        own = part(self.load)
-        if probe is not None:
-            own = replace(own, probe_tag=probe.tag, probes=probe.frames)
-        orders = {self.sender_of(wanted): own}
-        if self.broadcaster is not None:
+    def orders(self, wanted: SendOrder, own: SendOrder) -> dict[Sender, SendOrder]:
+        """The orders to its senders here: see `part_of`."""
+        orders: dict[Sender, SendOrder] = {}
+        sender = self.sender_of(wanted)
+        if sender is not None:
+            orders[sender] = own
+        if self.sending is not None and self.sending.broadcaster is not None:
             far, ramp_far = wanted.tag ^ FAR, wanted.ramp_tag ^ FAR
             share = self._direction.load_share * self._direction.broadcast_share
-            orders[self.broadcaster] = replace(part(lambda load: load * share), tag=far, ramp_tag=ramp_far)
+            part = self._part_of(wanted, lambda load: load * share)
+            orders[self.sending.broadcaster] = replace(part, tag=far, ramp_tag=ramp_far)
         return orders
 
     def note_arrivals(self, least: int = AT_ONCE) -> None:
         """Examines frames that have arrived, if there are so many, and makes room where losses are located in time."""
-        first = self.sender.progress.first
-        if self._examiner is not None and first >= 0 and self._is_examined:
-            self._examiner.look(first, least)
-        if self._arrivals is not None:
-            self._arrivals.note()
+        if self.receiving is not None:
+            first = -1 if self.sending is None else self.sending.sender.progress.first
+            self.receiving.note_arrivals(first, least)
         if self._conversation is not None:
             self._conversation.note()
 
@@ -150,28 +343,28 @@ class ActiveDirection:
         """Renews traffic without an end, and keeps room for the frames that come back."""
         for sender in self.senders:
             sender.renew()
-        if self._examiner is not None:
-            self._examiner.make_room()
-        if self._arrivals is not None:
-            self._arrivals.note()
+        if self.receiving is not None:
+            self.receiving.make_room()
 
     def open_probe(self, load: float, duration: float, tag: int) -> Probe:
         """Gets latency frames ready, a part of this direction's traffic; their tags count up from the first one."""
+        sending, receiving = self.both_ends("Latency")
         self._end_probe()
-        ends = ((self._source, self._setup.tag_place), (self._sink, self._direction.arriving_tag))
+        ends = ((sending.source, sending.setup.tag_place), (receiving.sink, self._direction.arriving_tag))
         self._probe = Probe(self.name, ends, tag=tag, frames=latency_frames(self.load(load), duration))
         return self._probe
 
     def so_far(self, lookout: Lookout, before: Mapping[str, Link], now: Mapping[str, Link]) -> SoFar:
         """The counters of a running trial that is watched; `before` and `now` are all interfaces."""
+        sending, receiving = self.both_ends("An early verdict")
         sink = self._direction.receive
-        progress = self.sender.progress
+        progress = sending.sender.progress
         rate = lookout.rates[self.name]
         # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
         sent = progress.sent
         unsent = progress.unsent
         usual = int(BATCH * rate) + 2
-        received = self._returns.arrived()
+        received = receiving.arrived()
         kept = max(0, progress.longest_burst - usual)
         dropped = now[sink].receive_drops - before[sink].receive_drops
 
@@ -185,107 +378,65 @@ class ActiveDirection:
         )
 
     def count(self) -> int:
-        """How many frames came back until now."""
-        return self._returns.count()
+        """How many frames came back to this node until now."""
+        return 0 if self.receiving is None else self.receiving.count()
 
     def end_examination(self) -> None:
         """Leaves all frames alone that come from now on, as they are late."""
-        if self._examiner is not None:
-            self._examiner.end()
+        if self.receiving is not None:
+            self.receiving.end_examination()
 
     def late(self) -> int:
         """Frames that came back since they were counted; none of a trial that failed before that."""
+        late_frames = self.receiving.late() if self.receiving is not None else 0
         late_probes = self._probe.late() if self._probe is not None else 0
         late_answers = self._conversation.late() if self._conversation is not None else 0
-        return self._returns.late() + late_probes + late_answers
+        return late_frames + late_probes + late_answers
 
     def late_of_earlier(self) -> list[int]:
         """Late frames of the traffic before, of that before that..., since `counters` or this."""
-        return self._returns.late_of_earlier()[0]
+        return [] if self.receiving is None else self.receiving.late_of_earlier()
 
     def counters(
         self,
         reports: Mapping[Sender, SenderReport],
+        sent: Sent,
         received: int,
         before: Mapping[str, Link],
         after: Mapping[str, Link],
     ) -> Message:
-        """The counters of the direction, as `Generator.trial` returns them; `before` and `after` are all interfaces.
-
-        Broadcast frames that could not be sent are among the unsent ones: without them the load is lower.
+        """The counters of its ends here, as `Generator.trial` returns them; `before` and `after` are all interfaces.
 
         Raises:
             AgentError: If the kernel's counters do not say what was dropped, or could not count so many frames.
         """
-        source, sink = self._direction.transmit, self._direction.receive
-        report = reports[self.sender]
-        sent = report.transmission
-        broadcasts = 0
-        if self.broadcaster is not None:
-            others = reports[self.broadcaster].transmission
-            broadcasts = max(0, others.intended - others.sent)
+        counters: Message = {"name": self.name, "load_ratio": self.load(1.0)}
+        reception = None
+        if self.sending is not None:
+            counters.update(self.sending.counters(reports, before, after))
+        if self.receiving is not None:
+            sink = self._direction.receive
+            dropped = after[sink].receive_drops - before[sink].receive_drops
+            counters.update(self.receiving.counters(sent, received, dropped))
+            counters["late_frames"] += self._late_probes
+            reception = self.receiving.reception()
+            self.receiving.stop_noting()
 
-        load_frames = sent.sent - report.probes
-        check_countable(self.name, load_frames)
-        if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
-            raise AgentError(
-                "counters",
-                f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
-                "so that it is not known how many were sent. Another program may use this interface.",
-            )
-
-        late, copies = self._returns.late_of_earlier()
-        self._returns.end(load_frames, received)
-        foreign = self._foreign.read() + copies
-        examination = None
-        if self._examiner is not None and self._is_examined:
-            examination = self._examiner.examine(report.first, load_frames)
-
-        dropped = after[sink].receive_drops - before[sink].receive_drops
-        # Record: the counters as the library reads them.
-        counters = {
-            "name": self.name,
-            "intended_frames": sent.intended + broadcasts,
-            "sent_frames": sent.sent,
-            "received_frames": received,
-            "unsent_frames": max(0, sent.intended - sent.sent) + broadcasts,
-            "generator_drop_frames": dropped,
-            "late_frames": sum(late[:1]) + self._late_probes,
-            "earlier_late_frames": late[1:],
-            "foreign_frames": foreign,
-            "elapsed_s": sent.elapsed,
-            "lateness_s": sent.worst_lateness,
-            "load_ratio": self.load(1.0),
-            "examination": examination,
-            "losses": None if dropped or received >= load_frames else self._losses(report, load_frames),
-        }
-        if report.batches is None:
+        report = None if self.sending is None else reports[self.sending.sender]
+        if report is None or report.batches is None:
             return counters
-
-        reception = None if self._arrivals is None else self._arrivals.reception()
-        self._stop_noting()
         return {**counters, "course": course(report.batches, report.steps, reception)}
-
-    def _losses(self, report: SenderReport, sent: int) -> Message | None:
-        """Where lost frames sit, if frames were examined: see `lossratio.trials.Losses`."""
-        if self._examiner is None or not self._is_examined:
-            return None
-        fates = self._examiner.fates(sent)
-        if fates is None:
-            return None
-        return self._loss_tables.of(fates, report.first, report.transmission.elapsed)
 
     def close(self) -> None:
         """Stops its traffic at once."""
-        for sender in self.senders:
-            sender.close()
-        for each in (self._counters, self._foreign, self._stack, self._examiner):
-            if each is not None:
-                each.close()
-        self._stop_noting()
+        for end in (self.sending, self.receiving, self._conversation):
+            if end is not None:
+                end.close()
         self._end_probe()
-        if self._conversation is not None:
-            self._conversation.close()
+
+    def _part_of(self, wanted: SendOrder, load_of: Callable[[float], float]) -> SendOrder:
+        steps = tuple((load_of(load), duration) for load, duration in wanted.steps)
+        return replace(wanted, load=load_of(wanted.load), steps=steps)
 
     def _end_probe(self) -> None:
         """Looks for late latency frames of the latest traffic, a last time."""
@@ -294,10 +445,3 @@ class ActiveDirection:
             self._late_probes = self._probe.late()
             self._probe.close()
         self._probe = None
-
-    def _stop_noting(self) -> None:
-        if self._arrivals is not None:
-            self._arrivals.close()
-        if self._conversation is not None:
-            self._conversation.end()
-        self._arrivals = None

@@ -12,6 +12,7 @@ from typing import Any, Mapping, Sequence
 from ..core.configuration import DIRECTIONS, Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
 from ..core.generator import Exchange, Tags, integrity_of
+from ..core.meeting import Alone, Meeting, Sent
 from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
@@ -45,6 +46,8 @@ class AfPacketGenerator:
         self._earlier_tags: list[int] = []
         self._probe_tags: list[int] = []
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
+        self._meeting = Alone()
+        self._sent_elsewhere: dict[str, Sent] = {}
         cpus = free_processors(device_cpus)
 
         try:
@@ -60,11 +63,16 @@ class AfPacketGenerator:
 
         raise_priority(COUNTING)
 
+    def join(self, meeting: Meeting, first_tag: int) -> None:
+        """See `MeetingGenerator.join`."""
+        self._meeting = meeting
+        self._tags = Tags(first_tag)
+
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and deal with stalls."""
         return {
             "generator": "afpacket",
-            "realtime": all(direction.sender.is_realtime for direction in self._directions),
+            "realtime": all(sender.is_realtime for sender in self._senders()),
             "catch_up": self._catch_up,
             "integrity": integrity_of(self._configuration, examined_per_trial_about=MOST_EXAMINED),
             "ports": self._ports.facts(),
@@ -131,9 +139,10 @@ class AfPacketGenerator:
                 load, (count - 0.5) / load, connections=count, exchange=exchange, is_patient=exchange.is_complete
             )
             sender = direction.sender_of(opening)
+            own_sender = direction.both_ends("Opening connections")[0].sender
             self._begin(opening)
-            report = self._finish([sender], check)[sender]
-            counters = self._counters({direction.sender: report})[0]
+            report = self._finish([sender or own_sender], check)[sender or own_sender]
+            counters = self._counters({own_sender: report})[0]
             unsent = 0
             arrived = None
             unseen = 0
@@ -237,9 +246,12 @@ class AfPacketGenerator:
         ramp_tag, tag = self._tags.next(), self._tags.next()
         orders: dict[Sender, SendOrder] = {}
 
+        parts = []
         for number, direction in enumerate(self._directions):
             tagged = replace(wanted, tag=tag + number, ramp_tag=ramp_tag + number)
-            orders.update(direction.orders(tagged, probes[number] if probes else None))
+            part = direction.part_of(tagged, probes[number] if probes else None)
+            parts.append((direction, part))
+            orders.update(direction.orders(tagged, part))
 
         # Otherwise the first sender that starts could keep this process from starting the others.
         raise_priority(SENDING + 1)
@@ -250,8 +262,9 @@ class AfPacketGenerator:
             self._earlier_tags = [tag, ramp_tag, *self._earlier_tags][: 2 * MOST_EARLIER]
             self._probe_tags = [*self._probe_tags, *(probe.tag for probe in probes)][-2 * len(self._directions) :]
             tags[~NUMBERS & _TAG_MASK] = self._probe_tags
-            for direction in self._directions:
-                direction.watch(orders[direction.sender_of(wanted)], tags)
+            for direction, part in parts:
+                direction.watch(part, tags)
+            self._meeting.ready(tag)
 
             for sender, order in orders.items():
                 sender.start(order)
@@ -294,6 +307,9 @@ class AfPacketGenerator:
                 for direction in self._directions:
                     direction.note_arrivals()
 
+            self._sent_elsewhere = self._meeting.sent(self._sent(reports))
+            if self._sent_elsewhere:
+                ended = time.monotonic()
             # Frames in flight need this time, and so it costs nothing.
             for direction in self._directions:
                 direction.note_arrivals(least=1)
@@ -314,7 +330,19 @@ class AfPacketGenerator:
             direction.end_examination()
         received = [direction.count() for direction in self._directions]
         links = self._ports.before, self._ports.after(may_go_down=self._links_may_change)
-        return [direction.counters(reports, count, *links) for direction, count in zip(self._directions, received)]
+        sent = {**self._sent(reports), **self._sent_elsewhere}
+        return [
+            direction.counters(reports, sent[direction.name], count, *links)
+            for direction, count in zip(self._directions, received)
+        ]
+
+    def _sent(self, reports: Mapping[Sender, SenderReport]) -> dict[str, Sent]:
+        """What left from this node, by direction; nothing of a pass in which others send than in trials."""
+        sent = {}
+        for direction in self._directions:
+            if direction.sending is not None and direction.sending.sender in reports:
+                sent[direction.name] = direction.sending.sent(reports)
+        return sent
 
     def _senders(self) -> list[Sender]:
         return [sender for direction in self._directions for sender in direction.senders]

@@ -262,6 +262,24 @@ class Direction:
     arriving_frames: FramesSpec | None = None
     """Its frames as they come back, with all that devices do on purpose; None: as they were sent. The flows, and the
     sizes but for the headers, are the same."""
+    elsewhere: str = ""
+    """The end that the agent of another node has: ``transmit`` or ``receive``; empty: both ends are on this node."""
+
+    @property
+    def sends_here(self) -> bool:
+        """Whether its frames leave from this node."""
+        return self.elsewhere != "transmit"
+
+    @property
+    def receives_here(self) -> bool:
+        """Whether its frames come back to this node."""
+        return self.elsewhere != "receive"
+
+    @property
+    def local_ports(self) -> tuple[str, ...]:
+        """Its interfaces on this node."""
+        both = ((self.transmit, self.sends_here), (self.receive, self.receives_here))
+        return tuple(port for port, is_here in both if is_here)
 
     @property
     def arriving(self) -> FramesSpec:
@@ -360,9 +378,11 @@ class Configuration:
     """Whether all of its trials open connections; a generator that has a mode of its own for that then takes it."""
     watches: bool = False
     """Whether losses of running traffic are located in time."""
+    loads_default_route: bool = False
+    """Whether a port may carry the node's default route: nobody reaches the node over it."""
 
     def __post_init__(self) -> None:
-        used = {port for direction in self.directions for port in (direction.transmit, direction.receive)}
+        used = {port for direction in self.directions for port in direction.local_ports}
         names = {direction.name for direction in self.directions}
         if not used or used - set(self.ports) or len(names) < len(self.directions):
             raise ValueError("a configuration needs directions with names of their own, and their ports")
@@ -373,6 +393,15 @@ class Configuration:
             raise ValueError("a share of broadcast frames is at least 0, and below 1")
         if not self.settle_time >= 0:
             raise ValueError(f"the settle_time must not be {self.settle_time!r}")
+        for direction in self.directions:
+            texts = (direction.source_mac, direction.destination_mac)
+            if direction.elsewhere not in ("", "transmit", "receive") or (direction.elsewhere and None in texts):
+                raise ValueError(f"nobody here knows the MAC addresses of direction {direction.name}")
+
+    @property
+    def has_other_end(self) -> bool:
+        """Whether the agent of another node has one end of a direction."""
+        return any(direction.elsewhere for direction in self.directions)
 
 
 PARTS = {

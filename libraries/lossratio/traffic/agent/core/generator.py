@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterable, Mapping, Protocol, Sequence
 
 from .configuration import DIRECTIONS, Configuration, FramesSpec, TagPlace
 from .early_verdict import Watch
+from .meeting import Meeting
 from .pacing import BATCH
 from .packets import Wire
 from .protocol import AgentError, Check, Message, unsupported
@@ -171,6 +172,17 @@ class TimedGenerator(Generator, Protocol):
         """
 
 
+class MeetingGenerator(Generator, Protocol):
+    """A generator that may have one end of a direction, while the agent of another node has the other end.
+
+    The program of a generator need not be one: it has the method, or it has not. Counters of a direction whose other
+    end is elsewhere have the fields of the end that is here: what left, or what came back.
+    """
+
+    def join(self, meeting: Meeting, first_tag: int) -> None:
+        """Meets the other agent in all traffic from now on; both begin at the same tag."""
+
+
 class AbleGenerator(ConnectingGenerator, WatchingGenerator, TimedGenerator, Protocol):
     """A generator that has all of these methods."""
 
@@ -178,9 +190,9 @@ class AbleGenerator(ConnectingGenerator, WatchingGenerator, TimedGenerator, Prot
 class Tags:
     """The tags of a generator's trials. Their lowest bits distinguish directions, or streams."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int | None = None) -> None:
         # A random beginning, so that no other agent's frames are taken for this one's.
-        self.last = int.from_bytes(os.urandom(4), "big") & ~DIRECTIONS
+        self.last = (int.from_bytes(os.urandom(4), "big") if first is None else first) & ~DIRECTIONS
 
     def next(self) -> int:
         """The tag of the first direction's frames; the others follow."""

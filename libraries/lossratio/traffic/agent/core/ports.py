@@ -18,7 +18,11 @@ from .protocol import AgentError, Message, unsupported
 
 
 def check_may_transmit(
-    names: Iterable[str], links: Mapping[str, Link], networks: Sequence[str] = BENCHMARK_NETWORKS
+    names: Iterable[str],
+    links: Mapping[str, Link],
+    networks: Sequence[str] = BENCHMARK_NETWORKS,
+    *,
+    loads_default_route: bool = False,
 ) -> None:
     """Checks that test traffic on these interfaces cuts nobody off; `links` are all interfaces, by name.
 
@@ -26,14 +30,14 @@ def check_may_transmit(
     its wire with one that does: as a port of the same bridge or bond, or below or beside a VLAN. A default route may be
     written in pieces; see `lossratio.bpf.default_networks`. An interface is also refused if the node would forward the
     test traffic that arrives on it through an interface that is none of these: test traffic does not belong into other
-    networks.
+    networks. With `loads_default_route` the default route is no reason.
 
     Raises:
         AgentError: If an interface is refused.
     """
     names = tuple(names)
     routes = read_routes()
-    reasons = _default_route_links(routes)
+    reasons = {} if loads_default_route else _default_route_links(routes)
     reasons.update(dict.fromkeys(_ssh_links(links), "carries the SSH session"))
     by_index = {link.index: link for link in links.values()}
     for name in names:
@@ -149,14 +153,16 @@ def same_wire(start: int, by_index: Mapping[int, Link]) -> set[int]:
     return reached
 
 
-def links_in_use(names: Sequence[str], networks: Sequence[str] = ()) -> dict[str, Link]:
+def links_in_use(
+    names: Sequence[str], networks: Sequence[str] = (), *, loads_default_route: bool = False
+) -> dict[str, Link]:
     """All links of the node, by name, with these among them: they are up, and test traffic may leave by them.
 
     Raises:
         AgentError: If one is missing or down, or test traffic may not leave by it.
     """
     links = existing_links(names)
-    check_may_transmit(names, links, networks)
+    check_may_transmit(names, links, networks, loads_default_route=loads_default_route)
     for name in names:
         if not links[name].is_up:
             raise AgentError(
@@ -168,15 +174,27 @@ def links_in_use(names: Sequence[str], networks: Sequence[str] = ()) -> dict[str
 
 def usable_links(configuration: Configuration) -> dict[str, Link]:
     """The links of a configuration's ports, by name, with all others of the node."""
-    links = links_in_use(configuration.ports, configuration.networks)
+    # A node forwards nothing that is for itself.
+    networks = () if _has_all_addresses(configuration) else configuration.networks
+    links = links_in_use(configuration.ports, networks, loads_default_route=configuration.loads_default_route)
     for direction in configuration.directions:
-        for port in (direction.transmit, direction.receive):
+        for port in direction.local_ports:
             if direction.mtu > links[port].mtu:
                 raise unsupported(
                     f"Frames of {direction.frames.max_size} bytes do not go through {port}, whose MTU is "
                     f"{links[port].mtu}. Raise it to {direction.mtu}, or use smaller frames."
                 )
     return links
+
+
+def _has_all_addresses(configuration: Configuration) -> bool:
+    """Whether the kernel has all addresses of the traffic at these ports itself, at the right interfaces."""
+    ranges = [(speaker.port, both) for speaker in configuration.speakers for both in speaker.addresses]
+    links = existing_links(configuration.ports)
+    for port, (first, last) in ranges:
+        if first != last or links[port].index not in address_links(first):
+            return False
+    return {port for port, _ in ranges} == set(configuration.ports)
 
 
 class Ports:

@@ -4,6 +4,11 @@ A request is ``{"id": 1, "op": "trial", ...}``. Its reply is ``{"id": 1, "result
 ``{"id": 1, "error": {"kind": "interface_down", "message": "..."}}``. If a request for a trial wants notes, lines
 such as ``{"id": 1, "note": {"sent": 5000, "received": 4990}}`` come before the reply. While traffic flows, the
 controller sends an empty line every second: it is there.
+
+Where another node's agent has the other end of a path, both get the same request. Each says what the other must know in
+lines such as ``{"id": 1, "meet": {"ready": 77, "now": 12.5}}``, and waits for ``{"op": "met", "said": {...}}`` with
+what the other one says at this point, and for ``"at"``: when both begin, by its own clock that cannot be set. A ``met``
+without ``said`` ends the request: the other agent has failed.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ SILENCE_SECONDS = 5.0
 Message = Dict[str, Any]
 Check = Callable[[], None]
 """Raises an exception if the controller is gone; called several times a second while traffic flows."""
+_LINE_SECONDS = 0.1
 RecordT = TypeVar("RecordT")
 _NO_PARTS: Mapping[str, Any] = MappingProxyType({})
 _PLAIN: Mapping[str, Any] = MappingProxyType({"int": int, "float": (int, float), "str": str, "bool": bool})
@@ -104,6 +110,17 @@ class Channel:
                 yield self._lines.popleft()
             else:
                 self._receive(tend())
+
+    def line(self) -> bytes:
+        """Waits for the next line while a request is being fulfilled, and traffic may flow.
+
+        Raises:
+            ControllerGoneError: If the controller is gone, or was silent for too long.
+        """
+        while not self._lines:
+            self._receive(_LINE_SECONDS)
+            self.check()
+        return self._lines.popleft()
 
     def reply(self, message: Message) -> None:
         """Sends one reply.

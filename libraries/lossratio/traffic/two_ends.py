@@ -1,0 +1,308 @@
+"""A TG whose ports are on two nodes: a relay that speaks to the agent on each of them, and answers like one agent.
+
+Each agent gets its own part of a request. The counters of a direction are those of its two ends: what left, from the
+agent that sends it, and what came back, from the one that receives it. Where the agents meet (see
+`lossratio.traffic.agent.core.meeting`), the relay tells each what the other one says.
+"""
+
+import json
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from lossratio.errors import NodeError
+
+START_SECONDS = 0.005
+"""Seconds from the moment when both ends are ready until they begin to send."""
+_BETWEEN = ":"
+"""Between a node's name and its interface's: no interface of Linux has one in its name."""
+_READINGS = 8
+"""Readings of a node's clock, of which the one that took the least time is the best."""
+Message = dict[str, Any]
+
+
+class AgentProcess(Protocol):
+    """What an agent is spoken to by: see `lossratio.nodes.NodeProcess`."""
+
+    def write_line(self, text: str) -> None:
+        """Sends one line."""
+
+    def read_line(self, timeout: float, meanwhile: Callable[[], object] | None = None) -> str:
+        """Waits for one line.
+
+        Args:
+            timeout: Seconds to wait at most.
+            meanwhile: Called about once a second; None: nothing is.
+        """
+
+    def close(self) -> int | None:
+        """Ends the agent."""
+
+
+def port_at(node: str, interface: str) -> str:
+    """The name of an interface where those of two nodes are told apart."""
+    return f"{node}{_BETWEEN}{interface}"
+
+
+class TwoEnds:
+    """The agents on both nodes of a TG, with the face of one agent's process."""
+
+    def __init__(self, processes: Mapping[str, AgentProcess]) -> None:
+        self._processes = dict(processes)
+        self._request: Message = {}
+        self._asked: list[str] = []
+        self._macs: dict[str, str] = {}
+        self._ends: dict[str, tuple[str, str]] = {}
+        self._behind: dict[str, deque[float]] = {
+            node: deque(maxlen=_READINGS) for node in processes
+        }
+
+    def write_line(self, text: str) -> None:
+        """Sends each agent its part of a request; an empty line goes to both.
+
+        Raises:
+            NodeError: If an agent has ended, or its connection is lost.
+        """
+        if not text:
+            for process in self._processes.values():
+                process.write_line(text)
+            return
+
+        self._request = json.loads(text)
+        parts = self._parts(self._request)
+        self._asked = list(parts)
+        for node, part in parts.items():
+            self._processes[node].write_line(json.dumps({**self._request, **part}))
+
+    def read_line(self, timeout: float, meanwhile: Callable[[], object] | None = None) -> str:
+        """Carries what the agents say to each other, and returns the answer that they make together.
+
+        Args:
+            timeout: Seconds that each of their lines may take.
+            meanwhile: Called about once a second; None: nothing is.
+
+        Raises:
+            NodeError: If an agent has ended or does not answer, with its node; or one is out of step.
+        """
+        while True:
+            said = {node: self._next(node, timeout, meanwhile) for node in self._asked}
+            refused = [node for node in said if "error" in said[node]]
+            if refused:
+                return json.dumps(self._refusal(said, refused, timeout, meanwhile))
+            if all("result" in message for message in said.values()):
+                results = {node: message["result"] for node, message in said.items()}
+                return json.dumps({"id": self._request["id"], "result": self._merged(results)})
+            if not all("meet" in message for message in said.values()):
+                raise NodeError(
+                    f"Node {' and '.join(said)}: the agents at both ends are out of step."
+                )
+            self._introduce({node: message["meet"] for node, message in said.items()})
+
+    def close(self) -> int | None:
+        """Ends both agents; returns the exit status of the first that has one."""
+        statuses = [process.close() for process in self._processes.values()]
+        return next((status for status in statuses if status is not None), None)
+
+    def _next(self, node: str, timeout: float, meanwhile: Callable[[], object] | None) -> Message:
+        line = self._processes[node].read_line(timeout, meanwhile)
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict) or message.get("id") != self._request["id"]:
+            raise NodeError(f"Node {node}: instead of an answer, its output held {line[:200]!r}.")
+        if "meet" in message and "now" in message["meet"]:
+            self._behind[node].append(time.monotonic() - message["meet"]["now"])
+        return message
+
+    def _refusal(
+        self,
+        said: Mapping[str, Message],
+        refused: Sequence[str],
+        timeout: float,
+        meanwhile: Callable[[], object] | None,
+    ) -> Message:
+        """The error of the end that cannot go on, by its name; the other end is let go."""
+        for node in said:
+            if "meet" in said[node]:
+                self._processes[node].write_line(json.dumps({"op": "met"}))
+                self._next(node, timeout, meanwhile)
+
+        first = refused[0]
+        error = said[first]["error"]
+        return {**said[first], "error": {**error, "message": f"at {first}: {error['message']}"}}
+
+    def _introduce(self, meetings: Mapping[str, Message]) -> None:
+        """Tells each end what the other one says, and when both begin."""
+        begin = time.monotonic() + START_SECONDS
+        for node in meetings:
+            others = [said for other, said in meetings.items() if other != node]
+            answer: Message = {"op": "met", "said": others[0] if others else {}}
+            if "now" in meetings[node]:
+                answer["at"] = begin - min(self._behind[node])
+            self._processes[node].write_line(json.dumps(answer))
+
+    def _parts(self, request: Message) -> dict[str, Message]:
+        """What is special about the request to each agent that gets it."""
+        nodes = self._processes
+        operation = request["op"]
+        if operation == "configure":
+            tag = secrets.randbits(31)
+            return {
+                node: {**self._configuration(node, request), "first_tag": tag} for node in nodes
+            }
+        if operation == "resolve":
+            questions = {node: self._of_node(node, request["questions"]) for node in nodes}
+            return {node: {"questions": own} for node, own in questions.items() if own}
+        if operation == "probe":
+            return {node: self._probe(node, request) for node in nodes}
+        if operation == "watched_trial":
+            # Neither end sees both counters while traffic flows, so no verdict is early.
+            return {node: {"op": "trial", "notes": False} for node in nodes}
+        if operation == "clock":
+            return {next(iter(nodes)): {}}
+        return {node: {"notes": False} if "notes" in request else {} for node in nodes}
+
+    def _configuration(self, node: str, request: Message) -> Message:
+        whole = request["configuration"]
+        for way in whole["directions"]:
+            self._ends[way["name"]] = (_node_of(way["transmit"]), _node_of(way["receive"]))
+        configuration = {
+            **whole,
+            "ports": [_interface_of(port) for port in whole["ports"] if _node_of(port) == node],
+            "directions": [self._direction(node, way) for way in whole["directions"]],
+            "speakers": self._of_node(node, whole["speakers"]),
+        }
+        return {"configuration": configuration}
+
+    def _direction(self, node: str, way: Message) -> Message:
+        """A direction as an agent has it: with the MAC addresses of the end that it does not see."""
+        own = {
+            end: _interface_of(way[end])
+            for end in ("transmit", "receive")
+            if _node_of(way[end]) == node
+        }
+        missing = [end for end in ("transmit", "receive") if end not in own]
+        return {
+            **way,
+            **own,
+            "elsewhere": missing[0] if missing else "",
+            "source_mac": way["source_mac"] or self._macs[way["transmit"]],
+            "destination_mac": way["destination_mac"] or self._macs[way["receive"]],
+        }
+
+    def _probe(self, node: str, request: Message) -> Message:
+        def own(ports: Sequence[str]) -> list[str]:
+            return [_interface_of(port) for port in ports if _node_of(port) == node]
+
+        sends = [
+            [_interface_of(port), frame]
+            for port, frame in request["sends"]
+            if _node_of(port) == node
+        ]
+        return {
+            "ports": own(request["ports"]),
+            "listen": own(request["listen"]),
+            "sends": sends,
+            "speakers": self._of_node(node, request["speakers"]),
+            "meet": True,
+        }
+
+    def _of_node(self, node: str, parts: Sequence[Message]) -> list[Message]:
+        return [
+            {**part, "port": _interface_of(part["port"])}
+            for part in parts
+            if _node_of(part["port"]) == node
+        ]
+
+    def _merged(self, results: Mapping[str, Message]) -> Message:
+        operation = self._request["op"]
+        if operation == "hello":
+            return self._facts(results)
+        if operation == "configure":
+            return self._generator_facts(results)
+        if operation == "resolve":
+            answers = {node: iter(result["macs"]) for node, result in results.items()}
+            asked = [_node_of(question["port"]) for question in self._request["questions"]]
+            return {"macs": [next(answers[node]) for node in asked]}
+        if operation == "probe":
+            return self._probe_answer(results)
+        if operation == "late":
+            return self._late(results)
+        merged: Message = {}
+        for result in results.values():
+            merged = {**merged, **result}
+        if "directions" in merged:
+            merged["directions"] = [self._counters(name, results) for name in self._ends]
+        if operation == "watched_trial":
+            nothing = dict.fromkeys(self._ends, 0)
+            merged |= {"certain_after": None, "ended": False, "most_missing": nothing}
+        return merged
+
+    def _counters(self, name: str, results: Mapping[str, Message]) -> Message:
+        """The counters of a direction: what left from its one end, and what came back to the other."""
+        source, sink = self._ends[name]
+        sent, received = (
+            next(way for way in results[node]["directions"] if way["name"] == name)
+            for node in (source, sink)
+        )
+        merged = {**sent, **received}
+        if "course" in merged:
+            # By the clock of the first node, as the answer to 'clock' is.
+            first = next(iter(self._processes))
+            shift = min(self._behind[source]) - min(self._behind[first])
+            merged["course"] = {**merged["course"], "began": merged["course"]["began"] + shift}
+        return merged
+
+    def _late(self, results: Mapping[str, Message]) -> Message:
+        """Late frames of each direction: they come to its receiver."""
+        late: Message = {}
+        earlier: Message = {}
+        for name, (_, sink) in self._ends.items():
+            late[name] = results[sink]["late"][name]
+            earlier[name] = results[sink]["earlier"].get(name, [])
+        return {"late": late, "earlier": earlier}
+
+    def _facts(self, results: Mapping[str, Message]) -> Message:
+        for node, facts in results.items():
+            self._macs |= {port_at(node, name): mac for name, mac in facts["interfaces"].items()}
+        first, second = results.values()
+        differing = {
+            name: f"{first[name]}; {second[name]}"
+            for name in ("python", "kernel", "machine", "cpu")
+            if first[name] != second[name]
+        }
+        numpy = first["numpy"] and second["numpy"]
+        cpus = min(first["cpus"], second["cpus"])
+        return {**first, **differing, "numpy": numpy, "cpus": cpus, "interfaces": self._macs}
+
+    def _generator_facts(self, results: Mapping[str, Message]) -> Message:
+        first = next(iter(results.values()))
+        ports = {
+            port_at(node, name): port
+            for node, facts in results.items()
+            for name, port in facts["ports"].items()
+        }
+        is_realtime = all(facts.get("realtime", True) for facts in results.values())
+        return {**first, "realtime": is_realtime, "ports": ports, "nodes": list(results)}
+
+    def _probe_answer(self, results: Mapping[str, Message]) -> Message:
+        def all_of(field: str) -> list[list[Any]]:
+            return [
+                [port_at(node, port), *rest]
+                for node, result in results.items()
+                for port, *rest in result[field]
+            ]
+
+        is_storm = any(result["is_storm"] for result in results.values())
+        return {"arrivals": all_of("arrivals"), "unsent": all_of("unsent"), "is_storm": is_storm}
+
+
+def _node_of(port: str) -> str:
+    return port.partition(_BETWEEN)[0]
+
+
+def _interface_of(port: str) -> str:
+    return port.partition(_BETWEEN)[2]
