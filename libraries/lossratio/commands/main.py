@@ -30,6 +30,7 @@ FRONT = {
     "check": "testbed:check",
     "list": "listing:list_command",
     "run": "run:run",
+    "between": "between:between",
     "report": "report:report",
     "compare": "report:compare",
     "trend": "trend:trend",

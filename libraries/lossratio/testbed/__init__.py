@@ -3,6 +3,7 @@
 from lossratio.testbed.cabling import describe_cabling, probe_cabling
 from lossratio.testbed.candidates import Candidate, candidate, log_in, reserved
 from lossratio.testbed.changes import guilty_of
+from lossratio.testbed.hosts import Host, HostPath, find_host_path
 from lossratio.testbed.inspection import describe_node, inspect_nodes
 from lossratio.testbed.live import check_sut_model, open_testbed
 from lossratio.testbed.loads import (

@@ -1,0 +1,141 @@
+"""The command ``lossratio between``: what two hosts can send to each other, from nothing but their names."""
+
+import sys
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import yaml
+
+from lossratio.commands.parameters import DURATION, FRAME_RATE, OneOf, argument, command, option
+from lossratio.exit_status import ExitStatus
+
+if TYPE_CHECKING:
+    from lossratio.testbed import Host
+
+_PROFILES = {4: "ethip4-udp-hosts", 6: "ethip6-udp-hosts"}
+_TOPOLOGY = "topology.yaml"
+_MIN_LOAD = 100.0
+"""Frames per second from which searches begin: a policer may let few through."""
+
+
+@command()
+def between(
+    client: str = argument("CLIENT"),
+    server: str = argument("SERVER"),
+    *,
+    frame_size: tuple[str, ...] = option(
+        "A frame size in bytes, with FCS; may be given again.", default=("128",)
+    ),
+    goals: str = option(
+        "The goals: quick takes seconds for each size, csit is as in FD.io CSIT.",
+        type=OneOf(["quick", "csit"]),
+        default="quick",
+    ),
+    soak: float | None = option(
+        "Find the critical load (PLRsearch) instead, for so long, e.g. 2min.", type=DURATION
+    ),
+    one_way: bool = option("Send from CLIENT to SERVER only."),
+    max_load: float = option(
+        "The largest load, in frames per second each way.", type=FRAME_RATE, default="100 kfps"
+    ),
+    hold: str = option("How long after a trial frames may still arrive.", default="100 ms"),
+    to: str | None = option("SERVER's address, where it has several.", metavar="ADDRESS"),
+    key_file: Path | None = option("The private key for hosts.", metavar="FILE"),
+    known_hosts: Path | None = option("The file with the keys of hosts.", metavar="FILE"),
+    python: str = option("Python 3.8 or later, with numpy, on hosts.", default="python3"),
+    save: Path | None = option(
+        "Write the topology file here, and measure nothing.", metavar="FILE"
+    ),
+    output: Path | None = option(
+        "Directory for the results; a new one below results, unless given.", metavar="DIR"
+    ),
+) -> None:
+    """Measure the network between CLIENT and SERVER, without a topology file.
+
+    Both are namespaces of this machine (NAME or netns:NAME), its containers (container:NAME), or hosts that are reached
+    by SSH ([USER@]HOST[:PORT]). Their own addresses and routes are used. Each counts what the other one sends. What is
+    between them is left as it is.
+
+    Exit status: 0 measured, 2 bad input, 69 an end or the network failed, 130 the user stopped it.
+    """
+    from lossratio.testbed import Host, find_host_path
+
+    given = {"key_file": key_file, "known_hosts": known_hosts}
+    # The topology file is in another directory.
+    ssh = {name: str(file.resolve()) for name, file in given.items() if file is not None}
+    ends = tuple(Host.named(text, ssh) for text in (client, server))
+    path = find_host_path(*ends, to=to)
+    generator = {"kind": "afpacket", "max_rate": max_load, "python": _python(ends, python)}
+    text = yaml.safe_dump(path.topology(generator), sort_keys=False, width=120)
+    click.echo(f"From {path.client}")
+    click.echo(f"to   {path.server}.")
+    if path.others:
+        click.echo(
+            f"Not measured: {', '.join(path.others)} of {path.server.host.name} (--to ADDRESS)."
+        )
+
+    if save is not None:
+        _save(save, text)
+        return
+    directory = output or _new_directory(f"between-{ends[0].name}-{ends[1].name}")
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / _TOPOLOGY
+    if file.exists():
+        raise click.UsageError(
+            f"{directory} has the results of another run. Name another directory."
+        )
+    file.write_text(text, encoding="utf-8")
+
+    asked: dict[str, Any] = {"min_load": _MIN_LOAD}
+    asked |= {"goals": goals} if soak is None else {"timeout": soak}
+    way = False if one_way else None
+    _measure(file, _PROFILES[path.version], frame_size, way, hold, asked, is_soak=soak is not None)
+    sys.exit(int(ExitStatus.PASSED))
+
+
+def _measure(
+    file: Path,
+    profile: str,
+    sizes: tuple[str, ...],
+    bidirectional: bool | None,
+    hold: str,
+    asked: dict[str, Any],
+    *,
+    is_soak: bool,
+) -> None:
+    from lossratio.measurements.open_testbed import open_testbed
+    from lossratio.report import PAGE, read_run, report_format, write_report
+
+    directory = file.parent
+    options: dict[str, Any] = {"hold": hold}
+    with open_testbed(file, dut="black_box", options=options, results=directory) as testbed:
+        for size in sizes:
+            measure = testbed.critical_load if is_soak else testbed.ndr_pdr
+            click.echo(measure(size, profile, bidirectional=bidirectional, **asked))
+
+    page = report_format(PAGE)
+    target = directory / page.file_name
+    write_report(target, page.write([read_run(directory)]))
+    click.echo(f"The page: {target.resolve()}")
+    click.echo(f"The topology file, to go on with: {file}")
+
+
+def _python(ends: "tuple[Host, ...]", given: str) -> str:
+    """The Python of both ends: this one, where both are on this machine."""
+    if any("host" in end.fields for end in ends):
+        return given
+    return sys.executable
+
+
+def _save(file: Path, text: str) -> None:
+    if file.exists():
+        raise click.UsageError(f"{file} is there already. Name another file, or remove it.")
+    file.write_text(text, encoding="utf-8")
+    click.echo(f"Written: {file}. Next: lossratio check {file}")
+
+
+def _new_directory(name: str) -> Path:
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(path for path in (Path("results") / each for each in names) if not path.exists())

@@ -1,0 +1,282 @@
+"""The path between two hosts that are there: their own addresses, routes and next hops, as their kernels have them."""
+
+import getpass
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_interface
+from types import MappingProxyType
+from typing import Any
+
+from lossratio.errors import NodeError, TopologyError
+from lossratio.nodes import NETNS_DIRECTORY, NO_CREDENTIALS, Credentials, NodeSession
+from lossratio.topology import Interface, Node
+
+_SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$")
+_WAYS = ("netns", "container", "host")
+_DEFAULT = "default"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Host:
+    """An end of a path: a namespace or a container of this machine, or a host that is reached by SSH."""
+
+    name: str
+    """Its name as a node."""
+    fields: Mapping[str, Any]
+    """How it is reached: fields of a node in a topology file."""
+
+    @classmethod
+    def named(cls, text: str, ssh: Mapping[str, Any] = _NOTHING) -> "Host":
+        """The end that a name stands for: ``netns:NAME``, ``container:NAME``, ``[USER@]HOST[:PORT]``, or a bare name.
+
+        A bare name is a namespace if there is one of that name, and otherwise a host. Who is not root needs ``sudo``
+        there.
+
+        Args:
+            text: The name.
+            ssh: Further fields of the node, such as ``key_file``, for hosts.
+
+        Raises:
+            TopologyError: If the name is none.
+        """
+        way, colon, rest = text.partition(":")
+        if not colon or way not in _WAYS:
+            way = "netns" if (NETNS_DIRECTORY / text).exists() else "host"
+            rest = text
+        if not rest:
+            raise TopologyError(f"{text!r} names no {way}; write it like {way}:NAME.")
+        here = getpass.getuser()
+        if way != "host":
+            return cls(_node_name(rest), {way: rest, **_sudo_of(here)})
+
+        match = _SSH.match(rest)
+        if match is None:
+            raise TopologyError(
+                f"{text!r} is no end of a path. Name a namespace (netns:NAME), a container (container:NAME), or a host "
+                "([USER@]HOST[:PORT])."
+            )
+        fields: dict[str, Any] = {"host": match["host"], **ssh, **_sudo_of(match["user"] or here)}
+        if match["port"] is not None:
+            fields["port"] = int(match["port"])
+        if match["user"] is not None:
+            fields["username"] = match["user"]
+        return cls(_node_name(match["host"]), fields)
+
+    def connect(self, credentials: Credentials) -> NodeSession:
+        """Logs in there; see `NodeSession.connect` for errors."""
+        node = Node.model_validate(
+            {"type": "TG", **self.fields, "interfaces": {"any": Interface(name="any")}}
+        )
+        return NodeSession.connect(self.name, node, credentials)
+
+
+@dataclass(frozen=True)
+class HostPort:
+    """An end's interface on the way to the other end."""
+
+    host: Host
+    """The end."""
+    interface: str
+    """Its interface."""
+    address: str
+    """Its address there, with the length of its network's prefix."""
+    gateway: str | None
+    """The next hop towards the other end; None: that is on the same network."""
+    route: str
+    """The network of the route that leads there; ``default``: the default route."""
+
+    def __str__(self) -> str:
+        if self.gateway is None:
+            return f"{self.host.name} ({self.interface}, {self.address})"
+        return f"{self.host.name} ({self.interface}, {self.address}, next hop {self.gateway})"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Fields of the interface in a topology file."""
+        fields: dict[str, Any] = {"name": self.interface, "address": self.address}
+        if self.gateway is not None:
+            fields["gateway"] = self.gateway
+        return fields
+
+
+@dataclass(frozen=True)
+class HostPath:
+    """The path between two hosts."""
+
+    client: HostPort
+    """Its first end, in the west."""
+    server: HostPort
+    """Its second end, in the east."""
+    others: tuple[str, ...]
+    """Further addresses of the server that the client has a way to."""
+
+    @property
+    def version(self) -> int:
+        """The version of IP on it."""
+        return ip_interface(self.client.address).version
+
+    def topology(self, generator: Mapping[str, Any]) -> dict[str, Any]:
+        """A topology file's data, with a generator at both ends, and a black box between them."""
+        west, east = self.client, self.server
+        # Record: the nodes, as a topology file has them.
+        nodes = {
+            west.host.name: {
+                "type": "TG",
+                **west.host.fields,
+                "generator": dict(generator),
+                "interfaces": {"client": {"link": "west", **west.fields}},
+            },
+            "between": {
+                "type": "DUT",
+                "interfaces": {"west": {"link": "west"}, "east": {"link": "east"}},
+            },
+            east.host.name: {
+                "type": "TG",
+                **east.host.fields,
+                "interfaces": {"server": {"link": "east", **east.fields}},
+            },
+        }
+        return {
+            "format": "lossratio-topology/1",
+            "name": f"{west.host.name}-{east.host.name}",
+            "description": f"What is between {west} and {east}.",
+            "addresses": "lab",
+            "nodes": nodes,
+        }
+
+
+def find_host_path(
+    client: Host, server: Host, *, to: str | None = None, credentials: Credentials = NO_CREDENTIALS
+) -> HostPath:
+    """Asks two hosts for their addresses and routes, and finds the path between them. Nothing is changed or sent.
+
+    Args:
+        client: The one end.
+        server: The other end.
+        to: The server's address; None: the first one that both have a way for, IPv4 first, and not along a default
+            route if there is another one.
+        credentials: What to log in with.
+
+    Raises:
+        NodeError: If an end cannot be reached, or has no ``ip`` (iproute2).
+        TopologyError: If there is no path, or both names are of one end.
+    """
+    if client.name == server.name:
+        raise TopologyError(f"Both ends are {client.name}. Name two different ones.")
+    with ExitStack() as opened:
+        near = opened.enter_context(client.connect(credentials))
+        far = opened.enter_context(server.connect(credentials))
+        addresses = list(_addresses(far))
+        targets = [each.split("/")[0] for each in addresses]
+        if to is not None:
+            targets = [each for each in targets if ip_address(each) == ip_address(to)]
+        if not targets:
+            known = ", ".join(addresses) or "none"
+            wanted = "no address" if to is None else f"no address {to}"
+            raise TopologyError(f"{server.name} has {wanted}; it has {known}.")
+        reasons: list[str] = []
+        paths = list(_paths((client, near), (server, far), targets, reasons))
+
+    if not paths:
+        raise TopologyError(
+            f"There is no path between {client.name} and {server.name}: {'; '.join(reasons)}. Give both ends addresses "
+            "and routes to each other."
+        )
+    paths.sort(key=lambda ends: _DEFAULT in (ends[0].route, ends[1].route))
+    (west, east), *rest = paths
+    return HostPath(west, east, tuple(other.address for _, other in rest))
+
+
+def _paths(
+    client: tuple[Host, NodeSession],
+    server: tuple[Host, NodeSession],
+    targets: Sequence[str],
+    reasons: list[str],
+) -> Iterator[tuple[HostPort, HostPort]]:
+    """The paths to addresses of the server, in their order; why there is none to others is added to the reasons."""
+    for target in targets:
+        west = _port(*client, target, None)
+        if isinstance(west, str):
+            reasons.append(west)
+            continue
+        east = _port(*server, west.address.split("/")[0], target)
+        if isinstance(east, str):
+            reasons.append(east)
+            continue
+        yield west, east
+
+
+def _port(host: Host, session: NodeSession, target: str, own: str | None) -> HostPort | str:
+    """The end's port towards an address, from its own address if that is given; or why there is none."""
+    version = ip_address(target).version
+    source = () if own is None else ("from", own)
+    ask = ("ip", f"-{version}", "-j", "route", "get")
+    done = session.run(*ask, target, *source, check=False)
+    if done.exit_status != 0:
+        return f"{host.name} has no route to {target}"
+    route = _only(host.name, done.stdout)
+    interface = str(route.get("dev", ""))
+    if route.get("type") == "local" or interface == "lo":
+        return f"{target} is an address of {host.name} itself"
+    if "via" in route:
+        return f"the next hop of {host.name} to {target} has another version of IP"
+
+    source_address = own or str(route.get("prefsrc", ""))
+    at = dict(_addresses_by_interface(session, version))
+    address = next(
+        (each for each in at.get(interface, ()) if each.split("/")[0] == source_address), None
+    )
+    if address is None:
+        return f"{host.name} goes to {target} through {interface}, which does not have {source_address or 'an address'}"
+    matched = session.run(*ask, "fibmatch", target, check=False).stdout
+    network = str(_only(host.name, matched).get("dst", "")) if matched.strip() else ""
+    return HostPort(host, interface, address, route.get("gateway"), network)
+
+
+def _addresses(session: NodeSession) -> Iterator[str]:
+    """A node's addresses that others reach, IPv4 first."""
+    for version in (4, 6):
+        for _, addresses in _addresses_by_interface(session, version):
+            yield from addresses
+
+
+def _addresses_by_interface(
+    session: NodeSession, version: int
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    said = session.run("ip", f"-{version}", "-j", "address", "show", "scope", "global").stdout
+    for link in _read(session.name, said):
+        addresses = tuple(
+            f"{each['local']}/{each['prefixlen']}"
+            for each in link.get("addr_info", ())
+            if "local" in each
+        )
+        if addresses:
+            yield str(link["ifname"]), addresses
+
+
+def _only(name: str, text: str) -> dict[str, Any]:
+    return _read(name, text)[0]
+
+
+def _read(name: str, text: str) -> list[dict[str, Any]]:
+    try:
+        parts: list[dict[str, Any]] = [part for part in json.loads(text) if part]
+    except ValueError as error:
+        raise NodeError(
+            f"Node {name}: the answer of 'ip' cannot be read: {text[:200]!r}."
+        ) from error
+    return parts
+
+
+def _sudo_of(user: str) -> dict[str, bool]:
+    if user == "root":
+        return {}
+    return {"sudo": True}
+
+
+def _node_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text).lstrip("_.-") or "host"

@@ -1,0 +1,131 @@
+"""`lossratio between CLIENT SERVER`: the path between two hosts is found and measured from their names."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from lossratio.commands.between import between
+from lossratio.errors import TopologyError
+from lossratio.results import RunDirectory
+from lossratio.testbed import Host
+from lossratio.topology import load_topology
+
+needs_root = [pytest.mark.netns, pytest.mark.skipif(os.geteuid() != 0, reason="names of namespaces need root")]
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "between.md").read_text()
+*BUILD, MEASURE = PAGE.split("## Try it")[1].split("```sh\n")[1].split("```")[0].strip().splitlines()
+# What the page builds, and an address of the server that leads nowhere. The client forwards, as many hosts do.
+HOSTS = "\n".join(
+    (
+        "set -e",
+        "mount -t tmpfs tmpfs /run",
+        *BUILD,
+        "ip link add eth9 netns server type veth peer name spare netns router",
+        "ip -n server address add 10.0.9.2/24 dev eth9",
+        "ip netns exec client sysctl -qw net.ipv4.ip_forward=1",
+        'exec "$@"',
+    )
+)
+
+
+def in_lab(tmp_path, *command):
+    return subprocess.run(
+        ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", HOSTS, "sh", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
+def told(tmp_path, *words):
+    return in_lab(tmp_path, sys.executable, "-m", "lossratio", "between", *words)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "fields"),
+    [
+        ("netns:clab-lab-h1", "clab-lab-h1", {"netns": "clab-lab-h1"}),
+        ("container:web", "web", {"container": "web"}),
+        ("root@192.0.2.7", "192.0.2.7", {"host": "192.0.2.7", "username": "root"}),
+        ("bob@h1:2222", "h1", {"host": "h1", "username": "bob", "sudo": True, "port": 2222}),
+        ("host:h1", "h1", {"host": "h1"}),
+    ],
+)
+def test_a_name_is_a_namespace_a_container_or_a_host(text, name, fields, monkeypatch):
+    monkeypatch.setattr("lossratio.testbed.hosts.getpass.getuser", lambda: "root")
+    host = Host.named(text)
+    assert (host.name, dict(host.fields)) == (name, fields)
+
+
+@pytest.mark.parametrize("text", ["netns:", "container:", "host:", "a@b@c", "h1:port"])
+def test_a_name_that_is_none_is_refused(text):
+    with pytest.raises(TopologyError):
+        Host.named(text)
+
+
+def test_one_end_is_no_path():
+    done = CliRunner().invoke(between, ["netns:a", "netns:a"])
+    assert "Both ends are a" in str(done.exception)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """The measurement of the page."""
+    path = tmp_path_factory.mktemp("between")
+    assert MEASURE.startswith("lossratio between client server")
+    done = told(path, *shlex.split(MEASURE)[2:], "--output", "out")
+    assert done.returncode == 0, done.stderr + done.stdout
+    return path, done.stdout
+
+
+@pytest.mark.netns
+@needs_root[1]
+def test_a_policer_between_two_hosts_is_enclosed_from_their_names(measured):
+    path, said = measured
+    assert "From client (eth1, 10.0.1.2/24, next hop 10.0.1.1)" in said
+    assert "to   server (eth1, 10.0.2.2/24, next hop 10.0.2.1)." in said
+    (result,) = RunDirectory(path / "out").results()
+    ndr = result.goals[0]
+    # In a trial of half a second pass a second's half, and a burst of 40: twice that in a second.
+    truth = 2000.0 + 40.0 / ndr.goal.final_trial_duration_s
+    assert ndr.result.relevant_lower_bound.per_interface_fps <= truth * 1.02
+    assert ndr.result.relevant_upper_bound.per_interface_fps >= truth * 0.98
+    assert (path / "out" / "lossratio.html").stat().st_size > 10_000
+
+
+@pytest.mark.netns
+@needs_root[1]
+def test_the_topology_file_that_is_kept_is_in_order(measured):
+    path, _ = measured
+    topology = load_topology(path / "out" / "topology.yaml")
+    assert (topology.tg_names, topology.addresses) == (("client", "server"), "lab")
+
+
+@pytest.mark.netns
+@needs_root[1]
+def test_save_writes_the_file_and_sends_nothing_and_a_host_without_a_way_is_named(tmp_path):
+    done = told(tmp_path, "client", "server", "--save", "lab.yaml")
+    assert done.returncode == 0, done.stderr
+    nodes = yaml.safe_load((tmp_path / "lab.yaml").read_text())["nodes"]
+    assert nodes["server"]["interfaces"]["server"] == {
+        "link": "east",
+        "name": "eth1",
+        "address": "10.0.2.2/24",
+        "gateway": "10.0.2.1",
+    }
+    assert not (tmp_path / "results").exists()
+    again = told(tmp_path, "client", "server", "--save", "lab.yaml")
+    assert again.returncode == 2
+    assert "lab.yaml is there already" in again.stderr
+    away = told(tmp_path, "client", "server", "--to", "10.0.9.2")
+    assert away.returncode == 2
+    assert "There is no path between client and server" in away.stderr
