@@ -34,7 +34,7 @@ class Node(FileModel):
     """Network namespace of this machine, instead of a host: a name in ``/run/netns``, e.g. ``clab-lab1-r1``."""
     container: quantities.NamespaceName | None = None
     """Container of docker or podman on this machine, instead of a host: its network namespace is entered."""
-    port: int = Field(default=22, ge=1, le=65535)
+    port: quantities.TcpPort = 22
     """TCP port of its sshd."""
     username: quantities.UserName | None = None
     """User to log in as; where missing, the user who runs the suite."""
@@ -176,7 +176,7 @@ class Topology(FileModel):
     say, for routers that keep the lab's own addresses."""
     nics: dict[quantities.Label, NicLimits] = Field(default_factory=dict)
     """NIC models of the lab's own, by the name that interfaces give as their model."""
-    mtu: int | None = Field(default=None, ge=68, le=65_535)
+    mtu: quantities.Mtu | None = None
     """MTU of all links of a local testbed, bytes; where missing, 9216."""
     nodes: dict[quantities.FileName, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""

@@ -5,7 +5,7 @@ Names become words of commands and parts of paths on nodes. None begins with ``-
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from lossratio.units import (
     check_unit_of,
@@ -55,6 +55,21 @@ def _frame_rate(value: Any) -> float:
 FrameRate = Annotated[float, BeforeValidator(_frame_rate), WithJsonSchema(_QUANTITY)]
 Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
 Share = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
+
+
+def _no_truth_value(value: Any) -> Any:
+    # To Python, True is 1.
+    if isinstance(value, bool):
+        raise ValueError(
+            f"must be a whole number, not {value}: YAML reads on, off, yes and no as true or false"
+        )
+    return value
+
+
+TcpPort = Annotated[int, Field(ge=1, le=65_535), BeforeValidator(_no_truth_value)]
+"""A TCP port."""
+Mtu = Annotated[int, Field(ge=68, le=65_535), BeforeValidator(_no_truth_value)]
+"""An MTU, in bytes."""
 
 _LONGEST_INTERFACE_NAME = 15
 _NOT_IN_INTERFACE_NAMES = frozenset(b"/: \t\n\v\f\r\xa0")

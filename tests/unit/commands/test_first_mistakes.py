@@ -30,6 +30,8 @@ QUOTE = "put it in quotes"
 # Table: a regular expression in the local topology, what a user wrote in its place, and the words of the answer.
 IN_FILES = {
     "port as a word": (DUT, "type: DUT\n    port: ssh", "DUT1.port: must be a whole number, not 'ssh'"),
+    "port that is yes": (DUT, "type: DUT\n    port: yes", "port: must be a whole number, not True"),
+    "MTU that is on": (NAME, "name: local\nmtu: on\n", "mtu: must be a whole number, not True"),
     "port too large": (DUT, "type: DUT\n    port: 70000", "must be at most 65,535, not 70000"),
     "port with a fraction": (DUT, "type: DUT\n    port: 22.5", "must be a whole number, not 22.5"),
     "host with a port": (DUT, "type: DUT\n    host: 10.0.0.1:22", "write the port into the field 'port'"),
