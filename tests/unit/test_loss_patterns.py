@@ -281,6 +281,7 @@ def test_a_set_stands_out_or_is_none():
     assert (found.least, found.others, found.explained) == (0.9, 0.0, pytest.approx(1.0))
     assert lossy_set([np.linspace(0.0, 0.5, 6)], known) is None
     assert lossy_set([np.full(6, 0.5)], known) is None
+    assert lossy_set([np.array([0.5, np.nextafter(0.5, 1.0)])], np.full(2, 100.0)) is None
 
 
 def test_few_flows_have_a_name_by_chance():

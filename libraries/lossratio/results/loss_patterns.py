@@ -401,7 +401,6 @@ def _of_pauses(own: _OfDirection) -> _Found:
     nothing = _Found(kind, own.name, 1.0)
     chance = 1.0
     paused = []
-    explained = 0.0
     gaps: list[float] = []
     seen = own.seen
     for one in seen:
@@ -409,7 +408,6 @@ def _of_pauses(own: _OfDirection) -> _Found:
         if pauses is None:
             return nothing
         paused += pauses
-        explained += sum(pause.length for pause in pauses) / one.losses.duration_s
         starts = [pause.start for pause in pauses]
         gaps += np.diff(starts).tolist()
 

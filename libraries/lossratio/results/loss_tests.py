@@ -164,8 +164,7 @@ def lossy_set(rows: Sequence[Numbers], known: Numbers) -> LossySet | None:
         return None
 
     split = int(np.argmax(np.diff(order)))
-    limit = (order[split] + order[split + 1]) / 2.0
-    members = (shares > limit) & (known > 0)
+    members = (shares >= order[split + 1]) & (known > 0)
     outside = ~members & (known > 0)
     share = float(np.average(shares[members], weights=known[members]))
     others = float(np.average(shares[outside], weights=known[outside]))

@@ -37,8 +37,8 @@ class FateLog:
         self._stride = 1
 
     def note(self, sent: int) -> None:
-        """Looks at frames that so many were sent behind that none of them is still on its way."""
-        while (self._next + 2) * CHUNK <= sent:
+        """Looks at frames whose places will soon be taken; none of them is still on its way."""
+        while sent - self._next * CHUNK > _RING // 2:
             self._look(sent, CHUNK)
 
     def end(self, sent: int) -> None:
