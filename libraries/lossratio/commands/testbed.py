@@ -239,9 +239,15 @@ def import_command(
         "A node that a namespace with the generator is joined to; given twice for two nodes.",
         metavar="NODE",
     ),
+    ends: tuple[str, ...] = option(
+        "An end system that the path begins or ends at; given twice for both.",
+        "--end",
+        metavar="NODE",
+    ),
     duts: tuple[str, ...] = option(
         "A node that the path goes through; in this order.", "--dut", metavar="NODE"
     ),
+    name: str | None = option("The lab's name, where its file has none.", metavar="NAME"),
     addresses: str = option(
         "Addresses of test traffic: for benchmarking, or the lab's own.",
         type=OneOf(["benchmark", "lab"]),
@@ -252,9 +258,17 @@ def import_command(
     """Write a topology file for the lab in FILE, which another TOOL made."""
     if len(join) > 2:
         raise TopologyError("--join names one node or two: the generator has two ports.")
+    if len(ends) > 2:
+        raise TopologyError("--end names one node or two: a path has two ends.")
 
     text = topologies.import_lab(
-        _READERS[tool](file), file, tg=tg, join=join, duts=duts, lab_addresses=addresses == "lab"
+        _READERS[tool](file, name),
+        file,
+        tg=tg,
+        join=join,
+        ends=ends,
+        duts=duts,
+        lab_addresses=addresses == "lab",
     )
     if output is None:
         click.echo(text, nl=False)

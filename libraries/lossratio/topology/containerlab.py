@@ -7,6 +7,7 @@ containerlab itself accepts is read, also where the schema is stricter.
 import os
 import re
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address, ip_interface
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,15 @@ _JOINED_BY: Mapping[str, str] = {
     **dict.fromkeys(("arista_ceos", "ceos", "sonic-vs", "fdio_vpp"), "eth{}"),
 }
 """Kinds that take another link while they run, with the names of its interface."""
+_IP = r"\bip\s+(?:-\S+\s+)*"
+_ADDRESS = re.compile(
+    _IP
+    + r"a(?:d|dd|ddr|ddress)?\s+(?:add|replace)\s+(?P<address>[\da-fA-F.:]+/\d+)\s+dev\s+(?P<interface>[^\s'\"]+)"
+)
+_GATEWAY = re.compile(
+    _IP + r"r(?:o|oute)?\s+(?:add|replace)\s+\S+\s+via\s+(?P<gateway>[\da-fA-F.:]+)"
+)
+"""Commands of Linux nodes by which labs give them addresses and routes."""
 _NO_CONTAINERS = frozenset({"bridge", "ovs-bridge", "host", "k8s-kind"})
 
 _JUNOS = r"(?:et|xe|ge)-0/0/(?P<port>\d+)$"
@@ -90,6 +100,7 @@ class _Settings(ForeignPart):
     group: str | None = None
     image: str | None = None
     network_mode: str | None = Field(default=None, alias="network-mode")
+    exec: list[Any] | None = None
 
 
 class _Topology(ForeignPart):
@@ -101,7 +112,7 @@ class _Topology(ForeignPart):
 
 
 class _File(ForeignPart):
-    name: str
+    name: str = ""
     prefix: str | None = None
     topology: _Topology
 
@@ -114,10 +125,11 @@ class _Deployed(ForeignPart):
     links: list[dict[str, Any]] | None = None
 
 
-def read_containerlab(path: str | Path) -> Lab:
+def read_containerlab(path: str | Path, name: str | None = None) -> Lab:
     """Reads a lab of containerlab, from a file that containerlab would take; each problem has its line.
 
     It is ``*.clab.yml``, which may name variables of the environment, or ``topology-data.json`` of the deployed lab.
+    `name` is the lab's where the file has none, or another one than it was deployed with.
 
     Raises:
         TopologyError: If the file cannot be read, or describes no lab.
@@ -137,14 +149,18 @@ def read_containerlab(path: str | Path) -> Lab:
         texts.append(text)
         return _VARIABLE.sub(_value, text)
 
+    def problems(file: _File) -> Iterator[Problem]:
+        yield from _problems(file.model_copy(update=given))
+
+    given = {} if name is None else {"name": name}
     try:
-        loaded = load_yaml_file(path, _File, TopologyError, _problems, rewrite=expanded)
+        loaded = load_yaml_file(path, _File, TopologyError, problems, rewrite=expanded)
     except TopologyError as error:
         # Braces may be in a command of a node, too, and do no harm there.
         if any("{{" in text for text in texts):
             raise template from error
         raise
-    return _Reader(loaded).lab()
+    return _Reader(loaded.model_copy(update=given)).lab()
 
 
 def _value(match: re.Match[str]) -> str:
@@ -174,6 +190,9 @@ def _problems(file: _File) -> Iterator[Problem]:
             "containerlab fills it in from git; import clab-LAB/topology-data.json of the deployed lab",
         )
         return
+
+    if not file.name:
+        yield ("name",), "the lab has no name; give the one that it is deployed with: --name NAME"
 
     for field, text in (("name", file.name), ("prefix", file.prefix or "")):
         if "$" in text:
@@ -289,6 +308,7 @@ class _Reader:
             raise ValueError(f"there is no node {node!r}")
 
         name = linux_name(self.kind(node) or "", interface)
+        facts = {**self._facts_of_commands(node, name), **facts}
         if name != interface:
             facts = {**facts, "alias": interface}
         return None, LabEnd(node, name, facts, None if mac_address is None else str(mac_address))
@@ -301,6 +321,28 @@ class _Reader:
         )
         values = (getattr(settings, field) for settings in (node, group, kind, self._defaults))
         return next((str(value) for value in values if value is not None), "")
+
+    def _facts_of_commands(self, node: str, interface: str) -> dict[str, Any]:
+        """Addresses and next hops that a node's own commands give to an interface."""
+        commands = "\n".join(map(str, (self._nodes.get(node) or _Settings()).exec or ()))
+        facts: dict[str, Any] = {}
+        for match in _ADDRESS.finditer(commands):
+            try:
+                own = ip_interface(match["address"])
+            except ValueError:
+                continue
+            if match["interface"] == interface:
+                facts.setdefault(f"ipv{own.version}", match["address"])
+
+        networks = [ip_interface(address).network for address in facts.values()]
+        for match in _GATEWAY.finditer(commands):
+            try:
+                gateway = ip_address(match["gateway"])
+            except ValueError:
+                continue
+            if any(gateway in network for network in networks):
+                facts.setdefault(f"gateway{gateway.version}", match["gateway"])
+        return facts
 
     def _reach(self, name: str) -> dict[str, Any]:
         mode = self._setting(name, "network_mode")

@@ -13,8 +13,18 @@ import yaml
 
 from lossratio.errors import TopologyError
 
-_ROUTERS = re.compile(r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs", re.IGNORECASE)
+_ROUTERS = re.compile(
+    r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs|cumulus|sonic|firewall|(?<![a-z])(gw|fw|nat)(?![a-z])",
+    re.IGNORECASE,
+)
 """Images and names of `linux` nodes that forward traffic, and are no hosts."""
+_HOSTS = re.compile(
+    r"(?<![a-z])(pc|h|host|client|server|srv|vm|tester|tg|traffic|generator|trex|ixia|ost)(?![a-z])|server|client|host",
+    re.IGNORECASE,
+)
+"""Names of `linux` nodes that are hosts also with several links, such as a server with links to two switches."""
+_MOST_SHOWN = 6
+"""Other ways that are shown."""
 LINUX_NAME = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
 """Names that interfaces can have in Linux."""
 _PORTS = 2
@@ -41,8 +51,8 @@ class LabNode:
     """Name of an interface that it takes while it runs, with a place for the number; None: it takes none."""
 
     @property
-    def is_host(self) -> bool:
-        """Whether it is an end system, and can have the generator."""
+    def may_be_host(self) -> bool:
+        """Whether it is a Linux node that can have the generator, and neither its name nor its image is a router's."""
         return (
             self.is_linux and bool(self.reach) and not _ROUTERS.search(f"{self.image} {self.name}")
         )
@@ -87,10 +97,36 @@ class Lab:
             elif other.node == node:
                 yield other, one
 
+    def is_host(self, name: str) -> bool:
+        """Whether a node is an end system: nothing is forwarded there, and it can have an end of the traffic."""
+        links = len([*self.links_of(name)])
+        is_one = links == 1 or _HOSTS.search(name) is not None
+        return self.nodes[name].may_be_host and links > 0 and is_one
+
+    @property
+    def hosts(self) -> list[str]:
+        """Its end systems, in the order of its file."""
+        return [name for name in self.nodes if self.is_host(name)]
+
+    @property
+    def testers(self) -> list[str]:
+        """Nodes that may be a tester with both ports: Linux nodes that no end system hangs on."""
+        hosts = self.hosts
+        testers = []
+        for name, node in self.nodes.items():
+            neighbours = {other.node for _, other in self.links_of(name)}
+            if node.may_be_host and not neighbours.intersection(hosts):
+                testers.append(name)
+        return testers
+
     def way(
         self, first: str, over: Sequence[str], last: str, closed: Collection[str] = ()
     ) -> list[str] | None:
-        """The nodes of the shortest way between two nodes, over others in this order; no node comes twice."""
+        """The nodes of the shortest way between two nodes, over others in this order; no node comes twice.
+
+        It goes through no end system but those that it is asked to go over.
+        """
+        closed = {*closed, *self.hosts} - {first, *over, last}
         stops = [first, *(node for node in over if node not in (first, last)), last]
         nodes = [first]
         for number, (here, there) in enumerate(pairwise(stops)):
@@ -120,12 +156,15 @@ class Lab:
 class _Path:
     """The way of the test traffic through a lab."""
 
-    tg: str | None
-    """The node with the generator; None: a namespace of lossratio's own."""
+    ends: tuple[str, ...]
+    """The node with the generator, or the two nodes that each have an end of it; empty: a namespace of lossratio's
+    own."""
     duts: Sequence[str]
     """The nodes that it goes through, in order."""
     choices: Sequence[str] = ()
     """Other nodes that the generator could be on."""
+    others: Sequence[Sequence[str]] = ()
+    """Ways between other ends, each from end to end."""
 
 
 def import_lab(
@@ -134,6 +173,7 @@ def import_lab(
     *,
     tg: str | None = None,
     join: Sequence[str] = (),
+    ends: Sequence[str] = (),
     duts: Sequence[str] = (),
     lab_addresses: bool = False,
 ) -> str:
@@ -142,21 +182,28 @@ def import_lab(
     Args:
         lab: The lab, as `read_containerlab` and `read_netlab` read it.
         source: The lab's file, for remarks.
-        tg: The node with the generator. None: a host of the lab with two links into it, or else a namespace of
-            lossratio's own.
+        tg: The node with the generator, which has both of its ports. None: two end systems of the lab have one each,
+            or else a host with two links into the lab has both, or else a namespace of lossratio's own.
         join: The nodes that this namespace is joined to: two, or one for both of its ports.
+        ends: The end systems at the path's ends: both, or the first one.
         duts: Nodes that the path goes through, in this order; others may be between them.
         lab_addresses: Whether test traffic has the lab's own addresses, instead of those for benchmarking.
 
     Raises:
         TopologyError: If the lab has no such path.
     """
-    for name in (*([] if tg is None else [tg]), *join, *duts):
+    for name in (*([] if tg is None else [tg]), *join, *ends, *duts):
         if name not in lab.nodes:
             raise TopologyError(
                 f"{source}: the lab {lab.name} has no node {name!r}; it has {', '.join(lab.nodes) or 'none'}."
             )
-    path = _chosen_path(lab, source, tg, join, duts)
+    if sum(map(bool, (tg, join, ends))) > 1:
+        raise TopologyError(
+            "The generator is on a node (--tg), on two end systems (--end), or in a namespace of its own (--join): "
+            "give one of these."
+        )
+
+    path = _chosen_path(lab, source, tg, join, ends, duts)
     text: str = yaml.safe_dump(
         _topology(lab, source, path, lab_addresses), sort_keys=False, width=120
     )
@@ -164,47 +211,93 @@ def import_lab(
 
 
 def _chosen_path(
-    lab: Lab, source: Path, tg: str | None, join: Sequence[str], duts: Sequence[str]
+    lab: Lab,
+    source: Path,
+    tg: str | None,
+    join: Sequence[str],
+    ends: Sequence[str],
+    duts: Sequence[str],
 ) -> _Path:
-    if tg is not None and join:
+    if tg is not None:
+        return _path_round(lab, source, tg, duts)
+    if join:
+        return _path_of_join(lab, source, join, duts)
+
+    ways = _ways(lab, ends, duts)
+    if ways:
+        chosen, *others = ways
+        return _Path((chosen[0], chosen[-1]), chosen[1:-1], others=others)
+    if ends:
         raise TopologyError(
-            "The generator is either on a node (--tg) or in a namespace of its own (--join), not both."
+            f"{source}: there is no way from {ends[0]} to {ends[1] if ends[1:] else 'another end system'}"
+            f"{_through(duts)} over links that frames can take, with a device on it. The lab's end systems are "
+            f"{', '.join(lab.hosts) or 'none'}: --end NODE."
         )
 
-    through = f" through {', '.join(duts)}" if duts else ""
-    if tg is not None:
-        if not lab.nodes[tg].reach:
-            raise TopologyError(
-                f"{source}: {tg} is of kind {lab.nodes[tg].kind}: the generator cannot be on it."
-            )
+    rounds = {}
+    for name in lab.testers:
+        way = None if name in duts else _round(lab, name, duts)
+        if way is not None:
+            rounds[name] = way
 
-        way = _round(lab, tg, duts)
-        if way is None:
-            raise TopologyError(
-                f"{source}: there is no way from {tg} into the lab{through} and back to it by another link. Name "
-                "another node with --tg, or two nodes with --join A --join B."
-            )
-        return _Path(tg, way)
+    if rounds:
+        first, *choices = rounds
+        return _Path((first,), rounds[first], choices)
 
+    join = _joinable_ends(lab, duts)
     if not join:
-        ways = {
-            name: way
-            for name, node in lab.nodes.items()
-            if node.is_host and name not in duts and (way := _round(lab, name, duts)) is not None
-        }
-        if ways:
-            first, *others = ways
-            return _Path(first, ways[first], others)
+        raise TopologyError(
+            f"{source}: the lab {lab.name} has no place for a generator: no two hosts (Linux nodes that are no "
+            "routers) have a way between them, no host has two links into the lab, and no node takes another link "
+            f"while it runs ({', '.join(dict.fromkeys(node.kind for node in lab.nodes.values())) or 'there is none'}). "
+            "Add two nodes of kind linux with a link to the lab each."
+        )
+    return _path_of_join(lab, source, join, duts)
 
-        join = _ends(lab, duts)
-        if not join:
-            raise TopologyError(
-                f"{source}: the lab {lab.name} has no place for a generator: no host (a Linux node that is no router) "
-                "has two links into the lab, and no node takes another link while it runs "
-                f"({', '.join(dict.fromkeys(node.kind for node in lab.nodes.values())) or 'there is none'}). "
-                "Add a node of kind linux with two links to the lab."
-            )
 
+def _through(duts: Sequence[str]) -> str:
+    return f" through {', '.join(duts)}" if duts else ""
+
+
+def _ways(lab: Lab, ends: Sequence[str], duts: Sequence[str]) -> list[list[str]]:
+    """The ways between end systems, each from end to end: those from the first one first, and of these the longest.
+
+    `ends` are those that are asked for: one or two, or none.
+    """
+    hosts = [name for name in lab.hosts if name not in duts]
+    pairs = [*combinations(hosts, 2)]
+    if ends:
+        pairs = [(ends[0], name) for name in ends[1:] or hosts if name != ends[0]]
+
+    ways: list[list[str]] = []
+    for first, last in pairs:
+        way = lab.way(first, duts, last)
+        # Two hosts with nothing between them are no way through a device.
+        if way is not None and len(way) > _PORTS:
+            ways.append(way)
+
+    beginnings = [*dict.fromkeys(way[0] for way in ways)]
+    return sorted(ways, key=lambda way: (beginnings.index(way[0]), -len(way)))
+
+
+def _path_round(lab: Lab, source: Path, tg: str, duts: Sequence[str]) -> _Path:
+    """The way from a node into the lab, and back to it by another link."""
+    if not lab.nodes[tg].reach:
+        raise TopologyError(
+            f"{source}: {tg} is of kind {lab.nodes[tg].kind}: the generator cannot be on it."
+        )
+
+    way = _round(lab, tg, duts)
+    if way is None:
+        raise TopologyError(
+            f"{source}: there is no way from {tg} into the lab{_through(duts)} and back to it by another link. Name "
+            "another node with --tg, two end systems with --end A --end B, or two nodes with --join A --join B."
+        )
+    return _Path((tg,), way)
+
+
+def _path_of_join(lab: Lab, source: Path, join: Sequence[str], duts: Sequence[str]) -> _Path:
+    """The way between two nodes, or through one, that a namespace of lossratio's own is joined to."""
     for name in join:
         if lab.nodes[name].joined_by is None:
             raise TopologyError(
@@ -216,10 +309,10 @@ def _chosen_path(
     way = lab.way(join[0], duts, join[-1])
     if way is None:
         raise TopologyError(
-            f"{source}: there is no way from {join[0]} to {join[-1]}{through} over links that frames can take"
+            f"{source}: there is no way from {join[0]} to {join[-1]}{_through(duts)} over links that frames can take"
             f"{nowhere}. Join two nodes that have one: --join A --join B."
         )
-    return _Path(None, way)
+    return _Path((), way)
 
 
 def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:
@@ -234,10 +327,12 @@ def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:
     return min(ways, key=len, default=None)
 
 
-def _ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
-    """Two nodes with a way between them that a namespace can be joined to: routers before hosts, if there are two."""
-    joinable = [name for name, node in lab.nodes.items() if node.joined_by is not None]
-    joinable.sort(key=lambda name: lab.nodes[name].is_host)
+def _joinable_ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
+    """Two nodes with a way between them that a namespace can be joined to, or one; none of them is an end system."""
+    hosts = lab.hosts
+    joinable = [
+        name for name, node in lab.nodes.items() if node.joined_by is not None and name not in hosts
+    ]
     pairs = (
         pair for pair in combinations(joinable, 2) if lab.way(pair[0], duts, pair[1]) is not None
     )
@@ -247,21 +342,26 @@ def _ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
 def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, list[str]]:
     """The addresses of the generator's port and of the next hop on its link, as far as the lab says them."""
     hops: dict[str, list[str]] = {}
-    for version in ("ipv4", "ipv6"):
+    for version in (4, 6):
         try:
-            here, there = (ip_interface(str(end.facts[version])) for end in (own, other))
+            here = ip_interface(str(own.facts[f"ipv{version}"]))
+            # A node's own routes say it where the other end says nothing.
+            there = other.facts.get(f"ipv{version}", own.facts.get(f"gateway{version}"))
+            gateway = ip_interface(str(there)).ip
         except (KeyError, ValueError):
             continue
-        if there.ip in here.network and there.ip != here.ip:
+        if gateway in here.network and gateway != here.ip:
             hops.setdefault("address", []).append(str(here))
-            hops.setdefault("gateway", []).append(str(there.ip))
+            hops.setdefault("gateway", []).append(str(gateway))
     return hops
 
 
 def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[str, Any]:
     own = f"lossratio-{lab.name}"
-    names = _node_names(path.duts)
-    stops = ["", *path.duts, ""]
+    names = _node_names(path)
+    # The generator's own namespace has no name in the lab.
+    tgs = path.ends or ("",)
+    stops = [tgs[0], *path.duts, tgs[-1]]
     interfaces: dict[str, dict[str, Any]] = {name: {} for name in stops}
 
     def add(link: str, end: LabEnd, other: LabEnd) -> None:
@@ -270,21 +370,26 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
         entry: dict[str, Any] = {**({"name": end.interface} if is_name else {}), "link": link}
         if end.mac_address is not None:
             entry["mac_address"] = end.mac_address
-        if end.node == path.tg:
+        if end.node in path.ends:
             entry |= _next_hops(end, other)
-        if end.facts:
-            entry["other"] = dict(end.facts)
-        interfaces["" if end.node == path.tg else end.node][end.interface] = entry
+        facts = {name: fact for name, fact in end.facts.items() if not name.startswith("gateway")}
+        if facts:
+            entry["other"] = facts
+        key = end.interface
+        if end.node in path.ends and len(path.ends) == _PORTS:
+            # Directions are named after the ports' keys, and both ends may have an eth1.
+            further = len(interfaces[end.node])
+            key = f"{names[end.node]}-{further + 1}" if further else names[end.node]
+        interfaces[end.node][key] = entry
 
-    if path.tg is None:
+    if not path.ends:
         for number, dut in enumerate((path.duts[0], path.duts[-1])):
             own_name = JOINED.format(number)
             name = _free_name(lab, dut, interfaces[dut])
             interfaces[""][own_name] = {"name": own_name, "link": f"join{number}"}
             interfaces[dut][name] = {"name": name, "link": f"join{number}"}
-    nodes = stops if path.tg is None else [path.tg, *path.duts, path.tg]
     taken: list[tuple[LabEnd, LabEnd]] = []
-    for here, there in dict.fromkeys(pairwise(nodes)):
+    for here, there in dict.fromkeys(pairwise(stops)):
         if here == "" or there == "":
             continue
         for link in lab.links_of(here):
@@ -292,15 +397,19 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
                 taken.append(link)
                 add(f"link{len(taken)}", *link)
                 add(f"link{len(taken)}", *link[::-1])
-    if lab_addresses and sum("gateway" in entry for entry in interfaces[""].values()) < _PORTS:
+    of_tgs = [entry for name in dict.fromkeys(tgs) for entry in interfaces[name].values()]
+    if lab_addresses and sum("gateway" in entry for entry in of_tgs) < _PORTS:
         raise TopologyError(
             f"{source}: the lab's own addresses cannot be taken: it does not say the addresses of both links of "
             "the generator. Leave --addresses out, or add 'address' and 'gateway' to the topology file by hand."
         )
 
-    reach = {"netns": own} if path.tg is None else lab.nodes[path.tg].reach
-    generator = {"kind": "afpacket"}
-    known = {"TG": {"type": "TG", **reach, "generator": generator, "interfaces": interfaces[""]}}
+    known: dict[str, Any] = {}
+    for tg in dict.fromkeys(tgs):
+        reach = lab.nodes[tg].reach if tg else {"netns": own}
+        # The first one's generator is that of both.
+        generator = {} if known else {"generator": {"kind": "afpacket"}}
+        known[names[tg]] = {"type": "TG", **reach, **generator, "interfaces": interfaces[tg]}
     for dut in path.duts:
         known[names[dut]] = {
             "type": "DUT",
@@ -329,32 +438,45 @@ def _free_name(lab: Lab, node: str, taken: Collection[str]) -> str:
     )
 
 
-def _node_names(duts: Sequence[str]) -> dict[str, str]:
-    """Names of the nodes in the topology file, which differ from each other and from the TG's."""
-    names: dict[str, str] = {}
-    for dut in duts:
-        name = re.sub(r"[^A-Za-z0-9_.-]", "-", dut).lstrip("_.-") or "node"
-        while name == "TG" or name in names.values():
+def _node_names(path: _Path) -> dict[str, str]:
+    """Names of the nodes in the topology file, which differ from each other; the only TG is called that."""
+    is_alone = len(path.ends) < _PORTS
+    names = {(*path.ends, "")[0]: "TG"} if is_alone else {}
+    for node in path.duts if is_alone else (*path.ends, *path.duts):
+        name = re.sub(r"[^A-Za-z0-9_.-]", "-", node).lstrip("_.-") or "node"
+        while name in names.values():
             name += "_"
-        names[dut] = name
+        names[node] = name
     return names
 
 
 def _remarks(lab: Lab, source: Path, path: _Path) -> Iterator[str]:
     yield f"Made from {source.name} by lossratio lab import: the lab {lab.name} of {lab.tool}."
-    if path.tg is None:
+    if not path.ends:
         ends = " and ".join(dict.fromkeys((path.duts[0], path.duts[-1])))
         yield f"The generator is in a namespace of its own, joined to {ends} by veth: lossratio lab join FILE."
+    elif path.ends[1:]:
+        yield f"The generator is on both ends of the path, {' and '.join(path.ends)}."
     else:
         if path.choices:
             also = f" It could also be on {', '.join(path.choices)}: --tg NODE."
         else:
             also = ""
 
-        yield f"The generator is on {path.tg}.{also}"
-    yield f"The path goes through {', '.join(path.duts)}."
-    others = [name for name in lab.nodes if name != path.tg and name not in path.duts]
+        yield f"The generator is on {path.ends[0]}.{also}"
+    yield f"The path goes through {_crossed(lab, path.duts)}."
+    for way in path.others[:_MOST_SHOWN]:
+        ends = f"--end {way[0]} --end {way[-1]}"
+        yield f"From {way[0]} to {way[-1]} it would go through {_crossed(lab, way[1:-1])}: {ends}."
+    if path.others[_MOST_SHOWN:]:
+        yield f"There are {len(path.others) - _MOST_SHOWN} more ways between end systems: --end A --end B."
+    others = [name for name in lab.nodes if name not in path.ends and name not in path.duts]
     if others:
         yield f"Not on the path: {', '.join(others)}. Choose nodes for the path with --dut NODE."
     for reason in lab.left_out:
         yield f"Left out: {reason}."
+
+
+def _crossed(lab: Lab, duts: Sequence[str]) -> str:
+    """The devices on a way, each with its kind."""
+    return ", ".join(f"{name} ({lab.nodes[name].kind})" for name in duts)

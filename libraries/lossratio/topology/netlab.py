@@ -35,6 +35,7 @@ class _Node(ForeignPart):
     device: str | None = None
     hostname: str | None = None
     box: str | None = None
+    role: str | None = None
     provider: str | None = None
     mgmt: dict[str, Any] = Field(default_factory=dict)
     interfaces: list[_Interface] = Field(default_factory=list)
@@ -61,14 +62,16 @@ class _File(ForeignPart):
 
 
 class _Lab(ForeignPart):
-    name: str
+    name: str = ""
     provider: str | None = None
     nodes: dict[str, _Node]
     links: list[_Link] = Field(default_factory=list)
 
 
-def read_netlab(path: str | Path) -> Lab:
+def read_netlab(path: str | Path, name: str | None = None) -> Lab:
     """Reads a lab of netlab, from the file that ``netlab create -o json=FILE`` wrote; each problem has its line.
+
+    `name` is the lab's where the file has none, or another one than its own.
 
     Raises:
         TopologyError: If the file cannot be read, or describes no lab.
@@ -81,7 +84,13 @@ def read_netlab(path: str | Path) -> Lab:
     short = load_yaml_file(path, _File, TopologyError, _short_form)
     if short.links is None and not short.nodes:
         raise TopologyError(f"{path}: there are no nodes and no links. {_RUN}")
-    return _graph(load_yaml_file(path, _Lab, TopologyError, _problems))
+
+    given = {} if name is None else {"name": name}
+
+    def problems(lab: _Lab) -> Iterator[Problem]:
+        yield from _problems(lab.model_copy(update=given))
+
+    return _graph(load_yaml_file(path, _Lab, TopologyError, problems).model_copy(update=given))
 
 
 def _short_form(file: _File) -> Iterator[Problem]:
@@ -98,6 +107,8 @@ def _short_form(file: _File) -> Iterator[Problem]:
 
 
 def _problems(lab: _Lab) -> Iterator[Problem]:
+    if not lab.name:
+        yield ("name",), "the lab has no name; give the one that it is made with: --name NAME"
     for number, link in enumerate(lab.links):
         for end in link.interfaces:
             if end.node not in lab.nodes:
@@ -139,7 +150,8 @@ def _node(lab: _Lab, name: str, node: _Node) -> LabNode:
     device = node.device or ""
     reach = _reach(lab, node)
     joined_by = _JOINED_BY.get(device) if "netns" in reach else None
-    return LabNode(name, device, reach, device == "linux", node.box or "", joined_by)
+    is_linux = device == "linux" and node.role != "router"
+    return LabNode(name, device, reach, is_linux, node.box or "", joined_by)
 
 
 def _reach(lab: _Lab, node: _Node) -> dict[str, Any]:

@@ -137,7 +137,7 @@ printf 'reservation: null\\n' >> lab.yaml
         timeout=200,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "The path goes through r1, r2." in done.stdout
+    assert "The path goes through r1 (linux), r2 (linux)." in done.stdout
     results = {result.kind: result for result in RunDirectory(tmp_path / "run").results()}
     bound = results["throughput"].goals[0].result.relevant_lower_bound.per_interface_fps
     # A bucket of 40 frames besides 2,000 a second, in trials of half a second; the width is 1 %.
@@ -147,3 +147,74 @@ printf 'reservation: null\\n' >> lab.yaml
     # policer drops a few more, as the traffic takes longer than a trial.
     least, most = map(float, done.stdout.partition("outage ")[2].split())
     assert least / 2 * 0.98 <= loss.lost_time_s <= most / 2 + 0.15
+
+
+OFFICE = """\
+name: office
+topology:
+  defaults: {kind: linux, image: "alpine:3"}
+  nodes:
+    pc1: {exec: ["ip addr add 198.18.0.2/24 dev eth1", "ip route add 198.19.0.0/24 via 198.18.0.1"]}
+    r1: {image: quay.io/frrouting/frr:8.4.4}
+    pc2: {exec: ["ip addr add 198.19.0.2/24 dev eth1", "ip route add 198.18.0.0/24 via 198.19.0.1"]}
+  links:
+    - endpoints: ["pc1:eth1", "r1:eth1"]
+    - endpoints: ["r1:eth2", "pc2:eth1"]
+"""
+CLIENT_ROUTER_SERVER = """set -e
+mount -t tmpfs tmpfs /run
+for node in pc1 r1 pc2; do
+    ip netns add clab-office-$node
+    ip netns exec clab-office-$node sysctl -qw net.ipv6.conf.default.disable_ipv6=1 net.ipv6.conf.all.disable_ipv6=1
+done
+ip link add eth1 netns clab-office-pc1 type veth peer name eth1 netns clab-office-r1
+ip link add eth2 netns clab-office-r1 type veth peer name eth1 netns clab-office-pc2
+for end in pc1/eth1 r1/eth1 r1/eth2 pc2/eth1; do ip -n clab-office-${end%/*} link set ${end#*/} up; done
+ip -n clab-office-pc1 addr add 198.18.0.2/24 dev eth1; ip -n clab-office-pc1 route add 198.19.0.0/24 via 198.18.0.1
+ip -n clab-office-pc2 addr add 198.19.0.2/24 dev eth1; ip -n clab-office-pc2 route add 198.18.0.0/24 via 198.19.0.1
+ip -n clab-office-r1 addr add 198.18.0.1/24 dev eth1; ip -n clab-office-r1 addr add 198.19.0.1/24 dev eth2
+ip netns exec clab-office-r1 sysctl -qw net.ipv4.ip_forward=1
+ip netns exec clab-office-r1 nft -f - <<END
+table ip police { chain forward { type filter hook forward priority 0
+    iifname eth1 limit rate over 2000/second burst 40 packets drop
+    iifname eth2 limit rate over 2000/second burst 40 packets drop
+}
+}
+END
+"$0" -m lossratio lab import containerlab office.clab.yml --addresses lab --output office.yaml
+printf 'reservation: null\\n' >> office.yaml
+"$0" -m lossratio check office.yaml --connect
+"$0" measure.py
+"""
+MEASURE_OFFICE = """
+from pathlib import Path
+from lossratio import RunDirectory, SearchRequest, TestIdentity, TestPlace, goal_from, load_profile, open_testbed
+from lossratio.measurements.throughput import find_conditional_throughput
+
+place = TestPlace(TestIdentity(name="lab", suite="s"), RunDirectory(Path("run")))
+profile = load_profile("ethip4-udp-hosts", frame_size=128)
+request = SearchRequest(goals=[goal_from("QUICK_NDR")], profile=profile, max_load=4000.0)
+with open_testbed("office.yaml", dut="black_box", options={"hold": "50 ms", "rest": "200 ms"}) as testbed:
+    find_conditional_throughput(testbed, request, place)
+"""
+
+
+def test_a_lab_of_client_router_and_server_is_measured_between_its_hosts(tmp_path):
+    (tmp_path / "office.clab.yml").write_text(OFFICE)
+    (tmp_path / "measure.py").write_text(MEASURE_OFFICE)
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", CLIENT_ROUTER_SERVER, sys.executable],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "libraries")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "The generator is on both ends of the path, pc1 and pc2." in done.stdout
+    assert "The path goes through r1 (linux)." in done.stdout
+    (result,) = RunDirectory(tmp_path / "run").results()
+    bound = result.goals[0].result.relevant_lower_bound.per_interface_fps
+    # A bucket of 40 frames besides 2,000 a second, in trials of half a second; the width is 1 %.
+    assert 2078 * 0.98 <= bound <= 2080

@@ -75,6 +75,89 @@ def test_the_path_goes_through_the_duts_that_are_asked_for(lab):
     assert path_of(lab(ROUND, join=["r2"])) == ["r2"]
 
 
+CLIENTS = """\
+name: office
+topology:
+  defaults: {kind: linux, image: "alpine:3"}
+  nodes:
+    pc1: {exec: ["ip addr add 192.0.2.2/30 dev eth1", "ip route add 198.51.100.0/24 via 192.0.2.1"]}
+    r1: {kind: nokia_srlinux}
+    r2: {}
+    pc2:
+      exec: ["ip address add 198.51.100.2/24 dev eth1", "ip -4 route replace default via 198.51.100.1 dev eth1"]
+    server3:
+  links:
+    - endpoints: ["pc1:eth1", "r1:e1-1"]
+    - endpoints: ["r1:e1-2", "r2:eth1"]
+    - endpoints: ["server3:eth1", "r1:e1-3"]
+    - endpoints: ["r2:eth2", "pc2:eth1"]
+    - endpoints: ["server3:eth2", "r2:eth3"]
+"""
+
+
+def test_the_generator_is_on_two_end_systems_and_the_path_is_the_one_between_them(lab):
+    nodes = lab(CLIENTS)["nodes"]
+    assert list(nodes) == ["pc1", "pc2", "r1", "r2"]
+    assert [node["type"] for node in nodes.values()] == ["TG", "TG", "DUT", "DUT"]
+    assert [node.get("generator") for node in nodes.values()] == [{"kind": "afpacket"}, None, None, None]
+    assert (nodes["pc1"]["netns"], nodes["pc2"]["netns"]) == ("clab-office-pc1", "clab-office-pc2")
+    links = [{name: port["link"] for name, port in node["interfaces"].items()} for node in nodes.values()]
+    assert links == [
+        {"pc1": "link1"},
+        {"pc2": "link3"},
+        {"e1-1": "link1", "e1-2": "link2"},
+        {"eth1": "link2", "eth2": "link3"},
+    ]
+
+
+def test_addresses_and_next_hops_come_from_the_commands_of_the_nodes(lab):
+    nodes = lab(CLIENTS, lab_addresses=True)["nodes"]
+    ends = [nodes[name]["interfaces"][name] for name in ("pc1", "pc2")]
+    assert [end["name"] for end in ends] == ["eth1", "eth1"]
+    assert [(end["address"], end["gateway"]) for end in ends] == [
+        (["192.0.2.2/30"], ["192.0.2.1"]),
+        (["198.51.100.2/24"], ["198.51.100.1"]),
+    ]
+    nonsense = CLIENTS.replace("192.0.2.2/30", "1.2.3/99").replace("via 198.51.100.1", "via 1.2")
+    assert "gateway" not in lab(nonsense)["nodes"]["pc1"]["interfaces"]["pc1"]
+
+
+def test_other_ends_can_be_chosen_and_no_path_goes_through_an_end_system(lab):
+    # Over the server it would be as short.
+    closed = CLIENTS.replace('["r1:e1-2", "r2:eth1"]', '["r1:e1-2", "pc1:eth2"]')
+    assert list(lab(CLIENTS, ends=["server3"])["nodes"]) == ["server3", "pc1", "r1"]
+    assert list(lab(CLIENTS, ends=["pc2", "server3"])["nodes"]) == ["pc2", "server3", "r2"]
+    assert list(lab(CLIENTS, ends=["pc2", "server3"], duts=["r1"])["nodes"]) == ["pc2", "server3", "r2", "r1"]
+    assert list(lab(closed)["nodes"]) == ["pc1", "server3", "r1"]
+    with pytest.raises(TopologyError, match=r"no way from pc1 to pc2 over.*end systems are pc1, pc2, server3: --end"):
+        lab(closed, ends=["pc1", "pc2"])
+    with pytest.raises(TopologyError, match="give one of these"):
+        lab(CLIENTS, ends=["pc1"], tg="pc2")
+
+
+def test_it_is_said_what_each_path_crosses(tmp_path):
+    path = tmp_path / "office.clab.yml"
+    path.write_text(CLIENTS)
+    text = import_lab(read_containerlab(path), path)
+    assert "# The generator is on both ends of the path, pc1 and pc2.\n" in text
+    assert "# The path goes through r1 (nokia_srlinux), r2 (linux).\n" in text
+    assert "# From pc1 to server3 it would go through r1 (nokia_srlinux): --end pc1 --end server3.\n" in text
+    assert "# From pc2 to server3 it would go through r2 (linux): --end pc2 --end server3.\n" in text
+
+
+def test_a_lab_without_a_name_takes_one(tmp_path):
+    path = tmp_path / "office.clab.yml"
+    path.write_text(CLIENTS.replace("name: office\n", ""))
+    with pytest.raises(TopologyError, match="the lab has no name; give the one that it is deployed with: --name NAME"):
+        read_containerlab(path)
+    named = read_containerlab(path, "mine")
+    assert (named.name, named.nodes["pc1"].reach) == ("mine", {"netns": "clab-mine-pc1"})
+    (tmp_path / "lab.json").write_text(json.dumps({**NETLAB, "name": ""}))
+    with pytest.raises(TopologyError, match="--name NAME"):
+        read_netlab(tmp_path / "lab.json")
+    assert read_netlab(tmp_path / "lab.json", "mine").name == "mine"
+
+
 LINK = '["tester:eth1", "r1:e1-1"]\n'
 ADDRESSED = ROUND.replace(
     LINK, f'{LINK}      ipv4: [192.0.2.6/30, 192.0.2.5/30]\n      ipv6: ["2001:db8::2/64", "2001:db8::1/64"]\n'
@@ -209,7 +292,7 @@ def test_a_wrong_lab_is_refused_with_the_reason(lab, old, new, reason):
 def test_a_lab_without_a_place_for_a_generator_is_refused(lab):
     machines = ROUND.replace("nokia_srlinux", "juniper_vmx").replace("{kind: linux, ", "{kind: freebsd, ")
     text = machines.replace("e1-", "eth").replace("ethernet-1/2", "eth3")
-    with pytest.raises(TopologyError, match=r"no place for a generator.*Add a node of kind linux with two links"):
+    with pytest.raises(TopologyError, match=r"no place for a generator.*Add two nodes of kind linux"):
         lab(text)
     with pytest.raises(TopologyError, match="r1 is of kind juniper_vmx, which takes no other link while it runs"):
         lab(text, join=["r1"])
@@ -311,7 +394,7 @@ def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
     arguments = ("lab", "import", "containerlab", tmp_path / "round.clab.yml", "--output", tmp_path / "round.yaml")
     status, out, _ = lossratio(*arguments)
     assert status == 0
-    assert "The path goes through r1, r2." in out
+    assert "The path goes through r1 (nokia_srlinux), r2 (nokia_srlinux)." in out
     assert [hop.node_name for hop in load_topology(tmp_path / "round.yaml").path().hops] == ["r1", "r2"]
     (tmp_path / "addressed.clab.yml").write_text(ADDRESSED)
     of_the_lab = ("--addresses", "lab", "--output", tmp_path / "addressed.yaml")
