@@ -376,6 +376,11 @@ class Dut(ABC, Generic[OptionsT_co]):
         """Its table of connections, which is empty before each trial and then filled; None: it keeps none."""
         return None
 
+    @property
+    def translates(self) -> bool:
+        """Whether it translates addresses, so that frames do not come back as they were sent."""
+        return self.connections is not None and self.connections.translates
+
     def check_reconfigure(self, entries: int) -> None:
         """Checks, before anything is measured, that it has this table to change.
 

@@ -372,6 +372,8 @@ class BlackBoxOptions(DutOptions):
     the TG's west port in the topology file, or, without a gateway, the address of the TG's east port."""
     east_mac: MacAddress | None = None
     """MAC address of frames from the east, likewise."""
+    translates: bool = False
+    """Whether it translates addresses on purpose (NAT). All measurements then count frames without comparing them."""
 
     @property
     def filters(self) -> int | None:
@@ -395,6 +397,11 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         super().__init__(session, hop, options)
         self.hooks = HookCaller(hop.label, hop.hooks, session)
         self._counters = DutCounters({}, {}, {})
+
+    @property
+    def translates(self) -> bool:
+        """The option of this name."""
+        return self.options.translates
 
     def check(self) -> None:
         """Checks that its hooks have all that they need.

@@ -219,6 +219,9 @@ class OptionValues(TypedDict, total=False):
     srv6_proxy: Literal['dynamic', 'masquerading', 'static'] | str
     """vpp: How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: `dynamic`
     (End.AD), `masquerading` (End.AM) or `static` (End.AS); with `ip6`. The TG gets them with their outer header."""
+    translates: bool | str
+    """black_box: Whether it translates addresses on purpose (NAT). All measurements then count frames without comparing
+    them."""
     udp_timeout: str
     """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds. Default: the node's setting.
     vpp: Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""

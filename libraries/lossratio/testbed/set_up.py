@@ -311,7 +311,7 @@ class LiveSetUp:
     @property
     def translates(self) -> bool:
         """Whether a DUT changes addresses, so that frames do not come back as they were sent."""
-        return any(dut.connections is not None and dut.connections.translates for dut in self.duts)
+        return any(dut.translates for dut in self.duts)
 
     @property
     def settle_time(self) -> float:

@@ -23,7 +23,8 @@ _WAYS = {
     "that it leaves from ('reverse' has 'headers'), or say what is 'received'.",
     "destination MAC address": "The device must send frames to the address of the port that they come back to: look at "
     "its next hops; or give the profile 'any_mac: true'.",
-    " address": "For a device that translates addresses, measure with 'integrity=off'.",
+    " address": "For a device that translates addresses, measure with 'integrity=off'; a black box has the "
+    "option 'translates'.",
 }
 """How to expect a change, by the end of the name of the field; the first one that fits counts."""
 

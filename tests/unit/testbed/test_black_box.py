@@ -118,3 +118,45 @@ def test_only_a_black_box_needs_no_way_to_its_node(topology):
         DutError, match=r"BOX: a black_box cannot be reset before each trial, unless it has a hook.*rest=2 s"
     ):
         checked_duts(dut_request("black_box", {"reset": "true"}), paths, {})
+
+
+TRANSLATES = """
+table bridge police {
+  chain forward {
+    type filter hook forward priority 0
+    iifname in0 ip saddr set 198.18.200.1
+  }
+}
+"""
+SUITE = """
+*** Settings ***
+Resource          lossratio/resources/performance.resource
+Suite Setup       Set Up Testbed    box.yaml    dut=black_box    {option}
+Suite Teardown    Tear Down Testbed
+
+
+*** Test Cases ***
+MRR And Latency
+    Measure MRR    64B    trials=1    trial_duration=0.2 s    max_load=1 kfps
+    Measure Latency    1 kfps    frame_size=64B    duration=0.5 s
+"""
+
+
+@pytest.mark.netns
+@needs_root
+def test_a_box_that_translates_addresses_is_measured_once_that_is_said(tmp_path, topology):
+    (tmp_path / "plain.robot").write_text(SUITE.format(option=""))
+    (tmp_path / "said.robot").write_text(SUITE.format(option="translates=True"))
+    build, *_ = blocks("sh")
+    (tmp_path / "translates.nft").write_text("flush ruleset" + TRANSLATES)
+    lines = (
+        build,
+        "ip netns exec box nft -f translates.nft",
+        f"{ROBOT} --outputdir plain plain.robot && exit 1 || true",
+        f"{ROBOT} --outputdir said said.robot",
+    )
+    shown = in_the_shell(tmp_path, *lines)
+    assert "a black box has the option 'translates'" in " ".join(shown.split())
+    mrr, latency = RunDirectory(tmp_path / "said").results()
+    assert mrr.mrr.mean.per_interface_fps > 900
+    assert latency.conditions.duts["BOX"]["translates"] is True
