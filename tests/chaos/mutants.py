@@ -340,8 +340,8 @@ MUTATIONS = (
     Mutation(
         "batches are worth as much as single losses",
         "plrsearch/estimate/guard.py",
-        "burst = max(batch, scatter)",
-        "burst = max(1.0, scatter)",
+        "burst = max(batch, chi_squared / freedom)",
+        "burst = max(1.0, chi_squared / freedom)",
         ("plrsearch/test_guard.py::test_quiet_trials_of_a_device_that_loses_frames_in_batches_are_worth_as_much_less",),
     ),
     Mutation(

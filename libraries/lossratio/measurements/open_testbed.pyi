@@ -88,6 +88,7 @@ class OpenTestbed(Testbed):
         load: float | str = ...,
         loss_ratio: float | str = ...,
         trial_duration: float | str = ...,
+        batch: float | str = ...,
         longest: float | str = ...,
         dut: str | None = None,
         options: AnyOptions | None = None,

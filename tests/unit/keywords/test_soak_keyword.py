@@ -26,7 +26,7 @@ At Least
 Wrong Ratio
     Find Critical Load    64B    target_loss_ratio=lots
 Confirmed
-    ${found}    Confirm Critical Load    50 kfps    loss_ratio=1e-5    trial_duration=1 s
+    ${found}    Confirm Critical Load    50 kfps    loss_ratio=1e-5    trial_duration=1 s    batch=1
     Should Be Equal    ${found.statement.verdict}    verified
 No Search Before
     Find Critical Load    1518B    warm_start=True
@@ -65,7 +65,7 @@ def test_an_irregular_result_is_a_warning_and_no_failure(run):
 
 def test_a_load_is_confirmed_and_how_many_frames_that_takes_is_said_before(run):
     assert run.tests["Confirmed"].status == "PASS"
-    assert any("To confirm a loss ratio of 1e-5 at 50.000 kfps takes" in message for message in run.messages)
+    assert any("1e-5 at 50.000 kfps, if frames are lost one by one, takes" in message for message in run.messages)
 
 
 def test_a_wrong_argument_is_refused_before_anything_is_measured(run):
@@ -89,10 +89,10 @@ def test_trials_of_a_confirmation_that_were_not_sent_are_replaced_or_an_error(
         return counters(self, number, intended, sent - sent // 20 * (next(calls) in slow), lost, elapsed)
 
     monkeypatch.setattr(SimulatedMeasurer, "_counters", slowed)
-    tests = "Confirmed\n    Confirm Critical Load    50 kfps    loss_ratio=1e-5    trial_duration=1 s\n"
+    tests = "Confirmed\n    Confirm Critical Load    50 kfps    loss_ratio=1e-5    trial_duration=1 s    batch=1\n"
     run = run_suite(write_suite(tmp_path, tests, ON_THE_MODEL))
     test, result = run.tests["Confirmed"], RunDirectory(run.directory).results()[0]
     assert (test.status, [trial.number for trial in result.trials if trial.set_aside]) == (status, aside)
-    assert len(result.trials) == (16 if status == "PASS" else 4)
-    said = "verified: 0 of 1,500,000" if status == "PASS" else "the generator could not send 5,000 of 100,000 frames"
+    assert len(result.trials) == (25 if status == "PASS" else 4)
+    said = "verified: 0 of 2,400,000" if status == "PASS" else "the generator could not send 5,000 of 100,000 frames"
     assert said in test.message

@@ -1,5 +1,6 @@
 """A confirmation of a critical load says before how many frames it takes, and a verdict from counts alone after."""
 
+import numpy as np
 import pytest
 from measurement_examples import PROFILE, SIMULATED, StallingTestbed, place
 
@@ -14,11 +15,13 @@ from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 
 def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_before(tmp_path):
-    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5)
+    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5, batch=1)
     result = measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
     assert (result.outcome, result.statement.verdict) == (Outcome.MEASURED, "verified")
-    assert len(result.trials) == request.planned_trials == 10
-    assert any("takes 1e+06 frames of each interface: 10 trials, 20 s" in remark for remark in result.remarks)
+    assert len(result.trials) == request.planned_trials == 12
+    assert any(
+        "one by one, takes 1.2e+06 frames of each interface: 12 trials, 24 s" in remark for remark in result.remarks
+    )
     assert "with a certainty of 97.5 %: verified: 0 of" in message(result)
     assert read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name)) == result
 
@@ -32,37 +35,76 @@ def test_a_load_above_the_capacity_is_contradicted_soon(tmp_path):
 
 
 def test_what_takes_too_long_is_refused_before_anything_is_sent(tmp_path):
-    request = ConfirmationRequest(profile=PROFILE, load=1e3, loss_ratio=1e-9)
-    with pytest.raises(SearchError, match=r"7.38e\+09 frames of each interface.*longest is 86400 s"):
+    request = ConfirmationRequest(profile=PROFILE, load=1e3, loss_ratio=1e-9, batch=1)
+    with pytest.raises(SearchError, match=r"1.18e\+10 frames of each interface.*longest is 86400 s"):
         measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
     above = ConfirmationRequest(profile=PROFILE, load=1e9, loss_ratio=1e-3)
     with pytest.raises(SearchError, match="is above the maximum load"):
         measure(Confirmation(), open_testbed(SIMULATED), above, place(tmp_path))
 
 
-def test_two_lost_frames_of_those_that_are_planned_still_verify():
-    request = ConfirmationRequest(profile=PROFILE, load=1e6, loss_ratio=1e-6, trial_duration=0.5)
+def test_five_lost_frames_of_those_that_are_planned_still_verify():
+    request = ConfirmationRequest(profile=PROFILE, load=1e6, loss_ratio=1e-6, trial_duration=0.5, batch=1)
     trials = request.planned_trials
-    lost = [1, 1] + [0] * (trials - 2)
+    lost = [1] * 5 + [0] * (trials - 5)
     results = [
         TrialResult(TrialInput(0.5, 1e6), TrialOutput(count / 5e5, sent_frames=500_000, lost_frames=count))
         for count in lost
     ]
     assert bounds_of(results).most <= 1e-6
-    assert bounds_of(results[:-2]).most > 1e-6 or trials == 10
+    assert bounds_of([*results[:-1], results[0]]).most > 1e-6
+
+
+def lost_in_batches(request, mean, rng):
+    """Trials of a request, that lose so many batches each on average."""
+    frames = round(request.load * request.trial_duration)
+    lost = round(request.batch) * rng.poisson(mean, request.planned_trials)
+    return [
+        TrialResult(
+            TrialInput(request.trial_duration, request.load),
+            TrialOutput(count / frames, sent_frames=frames, lost_frames=int(count)),
+        )
+        for count in lost
+    ]
+
+
+@pytest.mark.parametrize("batch", [1, 32, 256])
+def test_half_the_ratio_is_verified_in_a_third_and_the_double_one_never(batch):
+    request = ConfirmationRequest(profile=PROFILE, load=12e6, loss_ratio=1e-7, batch=batch)
+    rng = np.random.default_rng(batch)
+    batches = request.load * request.trial_duration * request.loss_ratio / batch
+    half = [bounds_of(lost_in_batches(request, 0.5 * batches, rng), batch=batch).most for _ in range(200)]
+    double = [bounds_of(lost_in_batches(request, 2.0 * batches, rng), batch=batch).most for _ in range(200)]
+    assert np.count_nonzero(np.array(half) <= 1e-7) > 70
+    assert np.count_nonzero(np.array(double) <= 1e-7) <= 5
+
+
+def test_the_plan_and_the_headline_say_how_many_frames_are_lost_at_a_time(tmp_path):
+    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-3)
+    result = measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
+    assert result.batch == 32.0
+    assert any("if up to 32 frames are lost at a time, takes" in remark for remark in result.remarks)
+    assert "if up to 32 frames are lost at a time, with a certainty of 97.5 %" in message(result)
+
+
+def test_a_contradicted_load_fails_its_test(tmp_path):
+    request = ConfirmationRequest(profile=PROFILE, load=200e3, loss_ratio=1e-3)
+    result = measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
+    with pytest.raises(AssertionError, match="The load is not confirmed: contradicted: "):
+        Confirmation().demand(result, request.load)
 
 
 def test_a_trial_that_the_generator_could_not_send_is_replaced(tmp_path):
-    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5)
+    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5, batch=1)
     result = measure(Confirmation(), StallingTestbed(3), request, place(tmp_path))
     assert [trial.number for trial in result.trials if not trial.is_evidence] == [3]
     assert "could not send 18,000 of 200,000 frames" in result.trials[2].set_aside
-    assert (len(result.trials), result.statement.trials, result.statement.verdict) == (11, 10, "verified")
+    assert (len(result.trials), result.statement.trials, result.statement.verdict) == (13, 12, "verified")
     assert read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name)) == result
 
 
 def test_a_load_that_the_generator_cannot_send_is_an_error_and_no_verdict(tmp_path):
-    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5)
+    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5, batch=1)
     with pytest.raises(TrafficError, match=r"4 of the last 4 trials were set aside .* could not send"):
         measure(Confirmation(), StallingTestbed(*range(1, 99)), request, place(tmp_path))
     failed = read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name))

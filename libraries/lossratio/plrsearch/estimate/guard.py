@@ -80,9 +80,13 @@ class LossBounds:
     """Lower end of the interval of the loss ratio."""
     most: float
     """Its upper end."""
+    known: float = 1.0
+    """Frames that are known to be lost together: these are no rare bursts."""
 
     @classmethod
-    def of(cls, frames: Array, lost: Array, looks: int = 1, batch: float = 1.0) -> LossBounds:
+    def of(
+        cls, frames: Array, lost: Array, looks: int = 1, batch: float = 1.0, *, known: bool = False
+    ) -> LossBounds:
         """The bounds of trials with these numbers of sent and lost frames; 0 to 1 if there are none.
 
         Args:
@@ -90,6 +94,7 @@ class LossBounds:
             lost: Lost frames of each trial.
             looks: How many lower bounds are looked at: all of them hold at once (Bonferroni).
             batch: Frames that are lost together, at least.
+            known: Whether that is known beforehand: then the scatter of the counts makes it larger only beyond chance.
         """
         total = float(frames.sum())
         all_lost = float(lost.sum())
@@ -97,8 +102,11 @@ class LossBounds:
         burst = max(batch, all_lost)
         if len(frames) > 1 and all_lost:
             expected = frames * (all_lost / total)
-            scatter = float(np.sum((lost - expected) ** 2 / expected)) / (len(frames) - 1.0)
-            burst = max(batch, scatter)
+            freedom = len(frames) - 1.0
+            chi_squared = float(np.sum((lost - expected) ** 2 / expected))
+            burst = max(batch, chi_squared / freedom)
+            if known and scipy.special.chdtrc(freedom, chi_squared / batch) > _TAIL:
+                burst = batch
 
         least, _ = _clopper_pearson(all_lost / burst, total / burst, _TAIL / looks)
         return cls(
@@ -108,7 +116,8 @@ class LossBounds:
             all_lost,
             burst,
             least,
-            _most(len(frames), lossy, total, all_lost, burst),
+            _most(len(frames), lossy, total, all_lost, burst, batch if known else 1.0),
+            batch if known else 1.0,
         )
 
     def largest_burst(self, target: float) -> float | None:
@@ -117,7 +126,9 @@ class LossBounds:
             return None
         counts = self.trials, self.lossy, self.frames, self.lost
         return _turning_point(
-            lambda burst: _most(*counts, burst) > target, self.burst, max(self.frames, 1.0)
+            lambda burst: _most(*counts, burst, self.known) > target,
+            self.burst,
+            max(self.frames, 1.0),
         )[0]
 
     def missing_frames(self, target: float) -> float | None:
@@ -129,7 +140,7 @@ class LossBounds:
 
         def shows(factor: float) -> bool:
             counts = factor * self.trials, factor * self.lossy, factor * sent, factor * self.lost
-            return _most(*counts, self.burst) <= target
+            return _most(*counts, self.burst, self.known) <= target
 
         if shows(1.0):
             return 0.0
@@ -147,10 +158,12 @@ def _turning_point(holds: Callable[[float], bool], low: float, high: float) -> t
     return low, high
 
 
-def _most(trials: float, lossy: float, frames: float, lost: float, burst: float) -> float:
+def _most(
+    trials: float, lossy: float, frames: float, lost: float, burst: float, known: float
+) -> float:
     """Upper bound of the loss ratio; see `LossBounds`."""
     most = _clopper_pearson(lost / burst, frames / burst)[1]
-    if burst <= 1.0 or not 0.0 < lossy < trials:
+    if burst <= known or not 0.0 < lossy < trials:
         return most
     share = float(scipy.special.betaincinv(lossy + 1.0, trials - lossy, 1.0 - 2.0 * _TAIL))
     lost_by_one = lost / float(scipy.special.gammaincinv(lossy, 2.0 * _TAIL))
