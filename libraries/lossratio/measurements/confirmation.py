@@ -177,6 +177,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
             trials = [entry.result for entry in measured.entries]
             statement = confirmed(trials, request, run.conditions)
             reason = None if statement.verdict is Verdict.VERIFIED else str(statement)
+
         stated = measured.stated(max_load, reason, self.why_set_aside)
         return ConfirmationResult(
             **stated,
