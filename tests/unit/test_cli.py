@@ -342,7 +342,7 @@ def test_the_doctor_lists_every_extra_of_users_and_what_a_study_needs(lossratio,
     way_out = "pip install 'robotframework-lossratio[history]' (in a clone: pip install '.[history]')"
     assert f"  no  extra history: pyarrow, duckdb, fsspec not installed: {way_out}" in lines
     (study,) = (line for line in lines if line.startswith("  no  lossratio-study"))
-    assert study.endswith(" -m pip install ./study")
+    assert study.endswith(" -m pip install ./study)")
 
 
 def test_the_doctor_finds_what_is_there(lossratio, monkeypatch, tmp_path):

@@ -115,7 +115,7 @@ def test_settings_that_make_no_sense_are_errors(settings, message):
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 def test_a_value_that_is_no_throughput_is_an_error(value):
-    with pytest.raises(SearchError, match="throughput is a number from 0"):
+    with pytest.raises(SearchError, match="throughput is a number of at least 0"):
         BuildComparison(AbRequest()).record(value)
 
 

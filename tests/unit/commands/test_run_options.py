@@ -80,7 +80,7 @@ def test_a_misspelt_command_of_a_subject_names_the_nearest(lossratio):
 
 
 def test_the_front_is_short():
-    front = ["demo", "init", "check", "list", "run", "report", "compare", "trend"]
+    front = ["demo", "init", "check", "list", "run", "between", "report", "compare", "trend"]
     assert commands.list_commands(None)[: len(front) + len(SUBJECTS)] == [*front, *SUBJECTS]
 
 

@@ -114,9 +114,14 @@ PROFILE = """\
 format: lossratio-traffic-profile/1
 name: mine
 load_share: 1.0
-ipv4: {source: {first: 1, count: 10}, destination: {first: 1, count: 254, order: random}, ttl: 64}
+ipv4: {source: {first: 1}, destination: {first: 1}, ttl: 64}
 dot1q: {id: 10, priority: 3}
-vxlan: {vni: 7, source_port: {first: 49152, count: 16}, inner: {ipv6: {hop_limit: 9}, udp: {}}}
+vxlan:
+  vni: 7
+  source_port: {first: 49152, count: 16}
+  inner:
+    ipv6: {source: {first: 1, count: 10}, destination: {first: 1, count: 254, order: random}, hop_limit: 9}
+    udp: {}
 reverse: {load_share: 0.5, frame_size: mixed, headers: {ipv4: {}, tcp: {source_port: {first: 1, count: 3}}}}
 mixes: {mixed: {300: 3, 1518: 1}}
 seed: 5

@@ -122,7 +122,7 @@ def test_an_unknown_generator_is_refused_with_those_that_there_are(our_generator
     with pytest.raises(
         TopologyError, match=r"afpacket, auto, otg, simulated, trex, warmed_up, xdp\. Did you mean 'warmed_up'\?"
     ):
-        load_topology(topology(tmp_path, "{kind: warmed_down, load: 1}"))
+        load_topology(topology(tmp_path, "{kind: warmd_up, load: 1}"))
 
 
 @pytest.mark.parametrize(
