@@ -82,7 +82,8 @@ def between(
     directory = output or _new_directory(f"between-{ends[0].name}-{ends[1].name}")
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / _TOPOLOGY
-    if file.exists():
+    # A run that measured nothing leaves at most the topology file.
+    if any(path != file for path in directory.iterdir()):
         raise click.UsageError(
             f"{directory} has the results of another run. Name another directory."
         )

@@ -129,3 +129,13 @@ def test_save_writes_the_file_and_sends_nothing_and_a_host_without_a_way_is_name
     away = told(tmp_path, "client", "server", "--to", "10.0.9.2")
     assert away.returncode == 2
     assert "There is no path between client and server" in away.stderr
+
+
+@pytest.mark.netns
+@needs_root[1]
+def test_a_run_that_measured_nothing_can_be_repeated_and_results_are_kept(tmp_path):
+    words = ("client", "server", "--output", "out", "--frame-size", "9")
+    errors = [told(tmp_path, *words).stderr for _ in range(2)]
+    assert all("frame size" in error for error in errors), errors
+    (tmp_path / "out" / "a-result.json").write_text("{}")
+    assert "out has the results of another run" in told(tmp_path, *words).stderr
