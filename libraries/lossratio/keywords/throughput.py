@@ -342,7 +342,7 @@ def latency_after_search(
 
 
 def _show(at_load: latencies.LatencyAtLoad) -> None:
-    say(next(iter(latencies.latency_lines([at_load]))))
+    say(latencies.load_line(at_load))
     for fault in at_load.faults:
         logger.warn(f"Latency at {latencies.name_load(at_load)} is not known: {fault}")
 

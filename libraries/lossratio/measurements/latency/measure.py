@@ -24,8 +24,8 @@ from lossratio.measurements.latency.result import (
     LatencyResult,
     direction_latency,
     latency_contradictions,
-    latency_lines,
     latency_result,
+    load_line,
 )
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
@@ -127,7 +127,7 @@ class LatencyProgress:
 
     def line(self) -> str:
         """The line that the console shows."""
-        return next(iter(latency_lines([self.at_load])))
+        return load_line(self.at_load)
 
 
 class Latency(RequestedKind[LatencyRequest, LatencyResult]):

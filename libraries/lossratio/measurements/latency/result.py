@@ -32,6 +32,10 @@ PURPOSE = "latency"
 LEAST_RECORDED = 0.999
 """Share of the frames received that a generator's own histogram must hold, so that it has the percentiles of all."""
 _DIGITS = 3
+_TITLE = "latency"
+_COLUMNS = ("least", "mean", *(f"{percent:g} %" for percent in PERCENTILES), "most", "jitter")
+_COLUMN = 9
+_INDENT = 2
 _LEAST, _MOST = 1, 60_000_000_000
 
 
@@ -257,26 +261,43 @@ def latency_result(
     )
 
 
-def latency_lines(latency: Iterable[LatencyAtLoad]) -> Iterator[str]:
-    """Latency in words: a line for each load, with a line for each direction below it."""
+def load_line(at_load: LatencyAtLoad) -> str:
+    """A load in words, with what its own trial lost."""
+    if at_load.loss_ratio is None:
+        loss = ""
+    else:
+        loss = f"; its own trial lost {format_ratio(at_load.loss_ratio)}"
+
+    if at_load.unsent_frames:
+        unsent = f" ({at_load.unsent_frames:,} frames unsent)"
+    else:
+        unsent = ""
+
+    late = f" ({at_load.late_frames:,} frames late)" if at_load.late_frames else ""
+    return f"latency at {name_load(at_load)}{loss}{unsent}{late}"
+
+
+def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:
+    """Latency as a table: the names of its columns, then a line for each load, with its directions below it."""
+    directions = [one for at_load in latency for one in at_load.directions]
+    rows = [_columns(one) for one in directions if one.error is None]
+    known = {name for row in rows for name, value in row.items() if value is not None}
+    columns = [name for name in _COLUMNS if name in known]
+    width = max((len(one.direction) for one in directions), default=0)
+
+    if rows:
+        heads = "".join(f"{name:>{_COLUMN}}" for name in columns)
+        yield f"{_TITLE:<{width + _INDENT}}{heads}"
     for at_load in latency:
-        if at_load.loss_ratio is None:
-            loss = ""
-        else:
-            loss = f"; its own trial lost {format_ratio(at_load.loss_ratio)}"
-
-        if at_load.unsent_frames:
-            unsent = f" ({at_load.unsent_frames:,} frames unsent)"
-        else:
-            unsent = ""
-
-        late = f" ({at_load.late_frames:,} frames late)" if at_load.late_frames else ""
-        yield f"latency at {name_load(at_load)}{loss}{unsent}{late}"
+        yield load_line(at_load)
         if at_load.error is not None:
             yield f"  failed: {at_load.error}"
-        yield from (
-            f"  {direction.direction}  {_numbers(direction)}" for direction in at_load.directions
-        )
+        for one in at_load.directions:
+            yield f"  {one.direction:<{width}}{_cells(one, columns)}"
+
+    resolutions = [one.resolution_us for one in directions if one.resolution_us is not None]
+    if resolutions:
+        yield f"The resolution of these latencies is {max(resolutions):g} µs."
 
 
 def latency_points(latency: Iterable[LatencyAtLoad]) -> Iterator[LatencyPoint]:
@@ -313,29 +334,36 @@ def format_microseconds(value: float) -> str:
     return f"{value:.0f} µs"
 
 
-def _numbers(direction: DirectionLatency) -> str:
-    if None in (direction.least_us, direction.mean_us, direction.most_us):
-        return f"not measured: {direction.error}"
-
-    values = {
-        name: getattr(direction, f"{name}_us") for name in ("least", "mean", "most", "jitter")
+def _columns(direction: DirectionLatency) -> dict[str, float | None]:
+    """The columns of a direction's row, microseconds."""
+    percentiles = {f"{name} %": value for name, value in direction.percentiles_us.items()}
+    return {
+        "least": direction.least_us,
+        "mean": direction.mean_us,
+        **percentiles,
+        "most": direction.most_us,
+        "jitter": direction.jitter_us,
     }
-    values |= {f"{name} %:": value for name, value in direction.percentiles_us.items()}
-    values |= {"variation (99.9 % less least)": direction.variation_us}
-    parts = [
-        f"{name} {format_microseconds(value)}"
-        for name, value in values.items()
-        if value is not None
-    ]
+
+
+def _cells(direction: DirectionLatency, columns: Sequence[str]) -> str:
+    """A direction's row; behind it the frames that came back in another order, or more than once."""
+    if direction.error is not None:
+        return f"  not measured: {direction.error}"
+
+    values = _columns(direction)
+    cells = []
+    for name in columns:
+        value = values.get(name)
+        cell = "-" if value is None else format_microseconds(value)
+        cells.append(f"{cell:>{_COLUMN}}")
+
     counts = {
         "out of order": direction.out_of_order_frames,
         "duplicates": direction.duplicate_frames,
     }
-    parts += [f"{count:,} {what}" for what, count in counts.items() if count]
-    if direction.resolution_us is not None:
-        parts.append(f"resolution {direction.resolution_us:g} µs")
-
-    return ", ".join(parts)
+    notes = [f"  {count:,} {what}" for what, count in counts.items() if count]
+    return "".join(cells + notes)
 
 
 def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:
