@@ -3,6 +3,7 @@
 from lossratio.nodes.background import LIVES, BackgroundProgram, before_ordinary
 from lossratio.nodes.credentials import NO_CREDENTIALS, Credentials
 from lossratio.nodes.facts import (
+    INTERFACES_OF_CARD,
     Card,
     Core,
     GatheredFacts,

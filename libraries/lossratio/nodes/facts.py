@@ -46,7 +46,17 @@ exit 0
 
 _SPEED_UNIT = 1e6
 
-_HARDWARE = r"""
+INTERFACES_OF_CARD = r"""
+interfaces_of_card() {
+    for net in "$1"/net/* "$1"/virtio*/net/*; do [ ! -d "$net" ] || echo "$net"; done
+}
+"""
+"""Shell code: ``interfaces_of_card DEVICE`` prints the directories of the Linux interfaces of a PCI device, by the
+device's own directory. Those of a virtio card are below the virtio device that the card carries."""
+
+_HARDWARE = (
+    INTERFACES_OF_CARD
+    + r"""
 report cores lscpu --json --online --extended=CPU,CORE,SOCKET,NODE
 report hugepages grep -sH "" /sys/devices/system/node/node*/hugepages/hugepages-*kB/nr_hugepages
 for address; do
@@ -57,8 +67,7 @@ for address; do
     for file in numa_node vendor device subsystem_device current_link_speed current_link_width; do
         report "$file $address" cat "$device/$file"
     done
-    for net in "$device"/net/*; do
-        [ -d "$net" ] || continue
+    for net in $(interfaces_of_card "$device"); do
         report "speed $address" cat "$net/speed"
         report "carrier $address" cat "$net/carrier"
         report "ethtool $address" ethtool -i "${net##*/}"
@@ -66,6 +75,7 @@ for address; do
 done
 exit 0
 """
+)
 
 
 @dataclass(frozen=True)

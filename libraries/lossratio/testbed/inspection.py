@@ -11,7 +11,14 @@ from pathlib import Path
 
 from lossratio.dut.linux import core_choices, lifelines_among
 from lossratio.errors import NodeError, TopologyError, TrafficError
-from lossratio.nodes import CommandRunner, DutNode, NodeSession, gather_facts, read_hardware
+from lossratio.nodes import (
+    INTERFACES_OF_CARD,
+    CommandRunner,
+    DutNode,
+    NodeSession,
+    gather_facts,
+    read_hardware,
+)
 from lossratio.results import NodeFacts
 from lossratio.testbed.local import reachable
 from lossratio.testbed.tester_cards import card_address, card_problems, takes_cards
@@ -23,10 +30,12 @@ from lossratio.yaml_file import describe_problem
 _SPEED_UNIT = 1e6
 """The kernel reports the speed of a link in Mbit/s."""
 
-_INTERFACES = r"""
+_INTERFACES = (
+    INTERFACES_OF_CARD
+    + r"""
 for port; do
     case $port in
-        *:*:*.*) device=/sys/bus/pci/devices/$port; name=$(ls "$device/net" 2>/dev/null | head -n 1) ;;
+        *:*:*.*) device=/sys/bus/pci/devices/$port; name=$(interfaces_of_card "$device" | head -n 1); name=${name##*/} ;;
         *) name=$port; device=/sys/class/net/$name ;;
     esac
     if [ -e "$device" ]; then
@@ -37,6 +46,7 @@ for port; do
     fi
 done
 """
+)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,15 @@ import pytest
 from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import core_choices
-from lossratio.dut.linux.program_dut import ProgramDut, bind, bound_driver, card_driver, check_hugepages, check_pci
+from lossratio.dut.linux.program_dut import (
+    ProgramDut,
+    bind,
+    bound_driver,
+    card_driver,
+    check_hugepages,
+    check_pci,
+    pci_interfaces,
+)
 from lossratio.dut.vpp.configuration import placement_commands
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
@@ -111,6 +119,33 @@ def test_a_card_that_does_not_go_to_the_driver_is_given_back(tmp_path):
 def test_a_missing_card_or_driver_is_named(node, address, driver, message):
     with pytest.raises(DutError, match=message):
         check_pci(node, address, driver)
+
+
+def as_virtio(root, address):
+    """Makes a card one of virtio: its interface belongs to the virtio device that it carries."""
+    card = root / "bus" / "pci" / "devices" / address
+    carried = card / "virtio2"
+    carried.mkdir()
+    (card / "net").rename(carried / "net")
+    interface = carried / "net" / f"eth{address[-1]}"
+    (interface / "device").symlink_to(carried)
+    (root / "class" / "net").mkdir(parents=True, exist_ok=True)
+    (root / "class" / "net" / interface.name).symlink_to(interface)
+
+
+def test_the_interface_of_a_virtio_card_is_found(tmp_path):
+    node = DutNode(SysfsNode(tmp_path))
+    as_virtio(tmp_path, EAST)
+    assert [pci_interfaces(node, address) for address in (WEST, EAST)] == [["eth0"], ["eth1"]]
+
+
+def test_a_virtio_cards_numa_node_is_that_of_its_pci_device(tmp_path, monkeypatch):
+    of_a_server(monkeypatch)
+    node = SysfsNode(tmp_path)
+    for address in (WEST, EAST):
+        as_virtio(tmp_path, address)
+    dut = create_dut("testpmd", node, hop({"name": "eth0"}, {"name": "eth1"}), {})
+    assert ProgramDut.facts(dut)["cores"]["numa_node"] == 1
 
 
 def test_missing_hugepages_are_said_with_how_to_reserve_them(node):

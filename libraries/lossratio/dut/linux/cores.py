@@ -127,9 +127,11 @@ def cores_of_path(
         else:
             place = f"/sys/bus/pci/devices/{address}"
 
-        file = f"{place}/numa_node"
-        # A virtual interface has no such file. That of a device without a NUMA node holds -1.
-        return max(0, int(node.read_files(file).get(file, "0")))
+        # A virtio card's interface belongs to a virtio device, whose parent has the file. A virtual interface has none.
+        own, of_parent = f"{place}/numa_node", f"{place}/../numa_node"
+        texts = node.read_files(own, of_parent)
+        # The file of a device without a NUMA node holds -1.
+        return max(0, int(texts.get(own, texts.get(of_parent, "0"))))
 
     west, east = map(numa_node_of, hop.ports)
     every = read_cores(node)

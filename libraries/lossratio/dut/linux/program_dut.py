@@ -15,7 +15,7 @@ from lossratio.dut.linux.cores import LSCPU, CoreChoice, cores_of_path, describe
 from lossratio.dut.linux.interfaces import check_interfaces, read_links
 from lossratio.dut.linux.node_dut import NodeDut, boot_id
 from lossratio.errors import DutError, NotMeasuredHereError
-from lossratio.nodes import DutNode
+from lossratio.nodes import INTERFACES_OF_CARD, DutNode
 from lossratio.topology import Port
 
 _DEVICES = "/sys/bus/pci/devices"
@@ -350,10 +350,9 @@ def bound_driver(node: DutNode, address: str) -> str | None:
 
 def pci_interfaces(node: DutNode, address: str) -> Sequence[str]:
     """Names of the Linux interfaces of a card; none if the kernel does not have the card."""
-    names = node.attempt("ls", f"{_DEVICES}/{address}/net")
-    if names.exit_status == 0:
-        return names.stdout.split()
-    return ()
+    ask = f'{INTERFACES_OF_CARD}interfaces_of_card "$1"'
+    paths = node.run("sh", "-c", ask, "interfaces", f"{_DEVICES}/{address}").split()
+    return [path.rpartition("/")[2] for path in paths]
 
 
 def pci_facts(node: DutNode, address: str) -> dict[str, Any]:
