@@ -6,6 +6,7 @@ ROBOT_FILES := $(SUITES) tests/chaos resources
 
 CHAOS := --minutes 10
 MUTANTS :=
+LAB :=
 CHOSEN :=
 FUZZ_SECONDS := 120
 
@@ -17,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Each of those processes would wait with a thread on every core, for matrices that one core multiplies as fast.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test whole all-tests quick compiled no-netns study chaos mutants lint lowest release-check release docs generated pictures environment packages clean
+.PHONY: demo test whole all-tests quick compiled no-netns study chaos mutants lab lint lowest release-check release docs generated pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -57,6 +58,11 @@ chaos: environment packages
 # Small mistakes in a copy of the library: each must make a test fail.
 mutants: environment packages
 	.venv/bin/python tests/chaos/mutants.py $(MUTANTS)
+
+# Virtual machines with PCI cards: what namespaces cannot show. The first run makes their images of Debian's packages.
+lab: environment
+	@-tools/system-packages qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap genext2fs=genext2fs
+	nice -n 10 .venv/bin/python -m pytest $(or $(LAB),tests/virtual_lab)
 
 lint: environment
 	.venv/bin/ruff check .

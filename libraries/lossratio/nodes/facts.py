@@ -58,6 +58,7 @@ _HARDWARE = (
     INTERFACES_OF_CARD
     + r"""
 report cores lscpu --json --online --extended=CPU,CORE,SOCKET,NODE
+report no_iommu cat /sys/module/vfio/parameters/enable_unsafe_noiommu_mode
 report hugepages grep -sH "" /sys/devices/system/node/node*/hugepages/hugepages-*kB/nr_hugepages
 for address; do
     device=/sys/bus/pci/devices/$address
@@ -136,6 +137,8 @@ class Hardware:
     """Hugepages of all sizes, free or not, megabytes by NUMA node."""
     cards: Mapping[str, Card]
     """The cards that were asked for and are there, by PCI address."""
+    needs_no_iommu: bool = False
+    """Whether vfio-pci takes cards without an IOMMU."""
 
 
 def gather_facts(session: CommandRunner) -> GatheredFacts:
@@ -156,6 +159,7 @@ def read_hardware(session: CommandRunner, addresses: Sequence[str] = ()) -> Hard
             for address in addresses
             if f"card {address}" in answers
         },
+        needs_no_iommu=answers.get("no_iommu") == "Y",
     )
 
 

@@ -29,10 +29,12 @@ def card_problems(node: Node, ports: Sequence[Port], hardware: Hardware) -> Iter
             continue
 
         driver = _driver(node, port, card)
-        if driver == "vfio-pci" and card.iommu_group is None:
+        has_iommu = card.iommu_group is not None or hardware.needs_no_iommu
+        if driver == "vfio-pci" and not has_iommu:
             yield (
                 f"port {port.name}: vfio-pci needs an IOMMU, and none is on for {address}: switch it on in the BIOS, "
-                "and boot with intel_iommu=on iommu=pt (AMD: amd_iommu=on); or write 'uio_driver: igb_uio'"
+                "and boot with intel_iommu=on iommu=pt (AMD: amd_iommu=on); or write 'uio_driver: igb_uio'; or, on a "
+                "virtual machine, modprobe vfio enable_unsafe_noiommu_mode=1"
             )
 
         if driver not in _FOR_USER_SPACE:

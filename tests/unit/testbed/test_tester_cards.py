@@ -221,6 +221,17 @@ def test_an_igb_uio_card_needs_no_iommu(tmp_path):
         assert machine.driver(EAST) == "igb_uio"
 
 
+@pytest.mark.parametrize(("mode", "count"), [("Y", 0), ("N", 2)])
+def test_vfio_needs_no_iommu_in_its_mode_without(tmp_path, mode, count):
+    machine = Machine(tmp_path, iommu=False)
+    parameter = tmp_path / "module/vfio/parameters/enable_unsafe_noiommu_mode"
+    parameter.parent.mkdir(parents=True)
+    parameter.write_text(f"{mode}\n")
+    found = problems(machine, trex_node())
+    assert len(found) == count
+    assert all("modprobe vfio enable_unsafe_noiommu_mode=1" in problem for problem in found)
+
+
 def test_cards_that_share_with_the_kernel_stay_there(tmp_path):
     machine = Machine(tmp_path, driver="mlx5_core")
     with taken_cards(machine, trex_node(), PORTS):

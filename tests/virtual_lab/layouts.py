@@ -1,0 +1,41 @@
+"""The laboratories that tests share, and their topology files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from images import Recipe
+from machines import Card, Plan, VirtualLab
+
+VMXNET3, VIRTIO, E1000E = "vmxnet3", "virtio-net-pci", "e1000e"
+
+
+def pair_of_machines(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # noqa: B008 - it is frozen
+    """A TG and a DUT with four cables: two of them between cards of vmxnet3, one of virtio, one of e1000e.
+
+    Args:
+        recipe: What both boot.
+        plan: Further fields of the DUT's plan.
+    """
+    cards = [Card(VMXNET3, "a"), Card(VMXNET3, "b"), Card(VIRTIO, "c"), Card(E1000E, "d")]
+    image = recipe.image()
+    return VirtualLab({"TG": Plan(image, cards), "DUT1": Plan(image, cards, **plan)})
+
+
+def topologies(lab: VirtualLab, generator: str = "afpacket") -> Mapping[str, Path]:
+    """The topology files of `pair_of_machines`: ``vmxnet3``, and ``mixed``: virtio west, e1000e east."""
+    return {"vmxnet3": testbed(lab, "vmxnet3", generator, 0, 1), "mixed": testbed(lab, "mixed", generator, 2, 3)}
+
+
+def testbed(lab: VirtualLab, name: str, generator: str, west: int, east: int, **of_dut: Any) -> Path:
+    """A topology file of TG and DUT1, which are joined by the cables of two cards; with further fields of the DUT.
+
+    The clock of an emulated machine jumps by milliseconds, which the generator makes up for.
+    """
+    ports = {"west": {"card": west, "link": "west"}, "east": {"card": east, "link": "east"}}
+    tg = lab["TG"].node("TG", **ports)
+    tg["generator"] = {"kind": generator, "max_rate": "6 kfps", "catch_up": "50 ms"}
+    nodes = {"TG": tg, "DUT1": {**lab["DUT1"].node("DUT", **ports), **of_dut}}
+    return lab.topology(f"{name}-{generator}", nodes)
