@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from images import Recipe
-from machines import Card, Plan, VirtualLab
+from machines import Card, Machine, Plan, VirtualLab
 
 VMXNET3, VIRTIO, E1000E = "vmxnet3", "virtio-net-pci", "e1000e"
 
@@ -21,7 +21,15 @@ def pair_of_machines(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # n
     """
     cards = [Card(VMXNET3, "a"), Card(VMXNET3, "b"), Card(VIRTIO, "c"), Card(E1000E, "d")]
     image = recipe.image()
-    return VirtualLab({"TG": Plan(image, cards), "DUT1": Plan(image, cards, **plan)})
+    lab = VirtualLab({"TG": Plan(image, cards), "DUT1": Plan(image, cards, **plan)})
+    set_up(lab["TG"])
+    return lab
+
+
+def set_up(machine: Machine) -> None:
+    """Sets the cards of a TG up, which lossratio leaves to the owner of the TG."""
+    for number, _ in enumerate(machine.plan.cards):
+        machine.run("ip", "link", "set", "dev", machine.interface(number), "up")
 
 
 def topologies(lab: VirtualLab, generator: str = "afpacket") -> Mapping[str, Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
 import shlex
 import shutil
 import socket
@@ -23,6 +24,7 @@ from images import CannotBuildError, Image
 QEMU = "qemu-system-x86_64"
 BOOT_SECONDS = 1200.0
 """The longest that a machine may take until it can be logged in to: half a minute on a quiet host."""
+_DIRECTORY = "virtual-lab-"
 FIRST_SLOT = 16
 """The PCI slot of a machine's first card; the others follow."""
 
@@ -197,9 +199,10 @@ class Machine:
         # Other processors are several times slower in software.
         yield from ("-accel", "tcg", "-cpu", "Nehalem", "-smp", str(plan.cpus), "-m", str(plan.megabytes))
         yield from ("-kernel", str(plan.image.kernel), "-initrd", str(plan.image.initrd), "-append")
-        yield " ".join(
-            ("root=/dev/vda rw console=ttyS0 mitigations=off", f"systemd.hostname={self.name.lower()}", plan.parameters)
-        )
+        # A host that is busy makes each step of the boot slow.
+        patience = "systemd.default_timeout_start_sec=1200"
+        name = f"systemd.hostname={self.name.lower()}"
+        yield f"root=/dev/vda rw console=ttyS0 mitigations=off {patience} {name} {plan.parameters}"
         yield from ("-drive", f"file={plan.image.disk},format=raw,if=virtio,snapshot=on")
         yield from ("-serial", f"file:{self._file('console')}")
         yield from ("-qmp", f"unix:{self._file('qmp')},server=on,wait=off")
@@ -267,7 +270,8 @@ class VirtualLab:
         """
         if shutil.which(QEMU) is None:
             raise CannotBuildError(f"{QEMU} is missing (Debian: qemu-system-x86)")
-        self.directory = Path(tempfile.mkdtemp(prefix="virtual-lab-"))
+        remove_remains()
+        self.directory = Path(tempfile.mkdtemp(prefix=f"{_DIRECTORY}{os.getpid()}-"))
         make_key(self.directory / "user.key")
         self.machines = {
             name: Machine(name, plan, self.directory, self._plugs(name, plans)) for name, plan in plans.items()
@@ -339,6 +343,14 @@ class VirtualLab:
 
     def _socket(self, machine: str, number: int) -> Path:
         return self.directory / f"{machine}.plug{number}"
+
+
+def remove_remains() -> None:
+    """Removes the directories of laboratories whose process was killed; their machines have ended with it."""
+    for directory in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY}*"):
+        pid = directory.name.removeprefix(_DIRECTORY).partition("-")[0]
+        if not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def make_key(path: Path) -> None:

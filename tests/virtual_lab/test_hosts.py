@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from layouts import topologies
+from layouts import set_up, topologies
+
+
+@pytest.mark.parametrize(("cards", "west", "east"), [("vmxnet3", *["vmxnet3"] * 2), ("mixed", "virtio_net", "e1000e")])
+def test_a_check_logs_in_and_names_each_driver(lab, lossratio, cards, west, east):
+    said = lossratio("check", topologies(lab)[cards], "--connect")
+    assert "PROBLEM" not in said
+    assert [said.count(f", {driver}, 52:54:") for driver in {west, east}] == [4 // len({west, east})] * len(
+        {west, east}
+    )
 
 
 @pytest.mark.parametrize("cards", ["vmxnet3", "mixed"])
-def test_a_check_logs_in_and_finds_nothing_wrong(lab, lossratio, cards):
+def test_a_probe_finds_each_link_where_it_is(lab, lossratio, cards):
+    set_up(lab["DUT1"])
     said = lossratio("check", topologies(lab)[cards], "--connect", "--probe")
     print(said)

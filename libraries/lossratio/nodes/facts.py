@@ -151,14 +151,13 @@ def gather_facts(session: CommandRunner) -> GatheredFacts:
 def read_hardware(session: CommandRunner, addresses: Sequence[str] = ()) -> Hardware:
     """Asks a node for its hardware, in one command."""
     answers = _answers_of(session, _HARDWARE, *addresses)
+    cards = {
+        address: _card(address, answers) for address in addresses if f"card {address}" in answers
+    }
     return Hardware(
         cores=cores_in(_json(answers.get("cores", ""))),
         hugepages=_hugepages(answers.get("hugepages", "")),
-        cards={
-            address: _card(address, answers)
-            for address in addresses
-            if f"card {address}" in answers
-        },
+        cards=cards,
         needs_no_iommu=answers.get("no_iommu") == "Y",
     )
 

@@ -35,7 +35,7 @@ _INTERFACES = (
     + r"""
 for port; do
     case $port in
-        *:*:*.*) device=/sys/bus/pci/devices/$port; name=$(interfaces_of_card "$device" | head -n 1); name=${name##*/} ;;
+        *:*:*.*) device=/sys/bus/pci/devices/$port; net=$(interfaces_of_card "$device" | head -n 1); name=${net##*/} ;;
         *) name=$port; device=/sys/class/net/$name ;;
     esac
     if [ -e "$device" ]; then

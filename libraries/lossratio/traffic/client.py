@@ -22,6 +22,8 @@ AnswerT = TypeVar("AnswerT")
 
 ANSWER_SECONDS = 30.0
 """Seconds that an answer may take longer than the traffic it is about, unless another time is given."""
+START_SECONDS = 90.0
+"""Seconds that the first answer may take longer than others: a slow node starts Python, and loads numpy."""
 _CLOCK_READINGS = 5
 RESOLVE_SECONDS = 3.0
 """Seconds in which a next hop must answer ARP or neighbour discovery."""
@@ -378,7 +380,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             pulse.stop()
 
     def _hello(self) -> AgentFacts:
-        answer = self._ask("hello", advice=_IF_IT_NEVER_STARTED, protocol=PROTOCOL)
+        answer = self._ask("hello", START_SECONDS, _IF_IT_NEVER_STARTED, protocol=PROTOCOL)
         if answer.get("protocol") != PROTOCOL:
             self.close()
             raise TrafficError(

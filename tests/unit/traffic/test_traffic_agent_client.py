@@ -303,6 +303,14 @@ def test_a_python_that_is_not_there_is_an_error_with_its_name(session):
 
 
 @pytest.mark.netns
+def test_python_may_take_longer_to_start_than_an_answer_takes(session, tmp_path):
+    slow = tmp_path / "slow-python"
+    slow.write_text(f'#!/bin/sh\nsleep 1\nexec {PYTHON} "$@"\n')
+    slow.chmod(0o755)
+    AgentClient.start(session, python=str(slow), patience=0.1).close()
+
+
+@pytest.mark.netns
 def test_the_agent_reports_the_mac_addresses_of_the_ports(agent, bridged):
     assert agent.facts.interfaces["tg0"] == bridged.mac("tg", "tg0")
 
