@@ -51,8 +51,8 @@ def read_input_file(
                 )
             if status.st_size > most_bytes:
                 raise error(
-                    f"Cannot read {shown}: it has more than {most_bytes / _MIB:g} MiB, and no such file needs that. "
-                    "Is it the right file?"
+                    f"Cannot read {shown}: it has more than {most_bytes / _MIB:g} MiB, which is too large for such "
+                    "a file. Is it the right file?"
                 )
             return file.read()
     except (OSError, ValueError) as cause:
@@ -113,12 +113,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {twice[:100]!r} is given twice")
+        raise ValueError(f"the name {twice[:100]!r} appears twice")
     return members
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _opened_at_once(path: str, flags: int) -> int:

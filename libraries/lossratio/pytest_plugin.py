@@ -53,8 +53,8 @@ def lossratio_testbed(pytestconfig: pytest.Config) -> Iterator[OpenTestbed]:
     set_ = pytestconfig.getini(_TOPOLOGY)
     if not (given or set_):
         pytest.fail(
-            "There is no topology file to measure on: give one as --lossratio-topology FILE, or as lossratio_topology "
-            "in the settings of pytest.",
+            "There is no topology file. Name one with --lossratio-topology FILE, or with lossratio_topology in "
+            "pytest's settings.",
             pytrace=False,
         )
 

@@ -50,12 +50,12 @@ class Shipped:
             return ""
         for other in (TOPOLOGIES, SUITES):
             if other is not self and str(name) in other.names():
-                return f" {name} is one of the {other.folder}, and not of the {self.folder}."
+                return f" {name} is one of the {other.folder}, not of the {self.folder}."
 
         names = self.names()
         shown = f" These come with lossratio: {', '.join(names)}."
         if len(names) > _MOST_SHOWN:
-            shown = f" 'lossratio list {self.folder}' shows those that come with lossratio."
+            shown = f" 'lossratio list {self.folder}' lists those that come with lossratio."
         return did_you_mean(str(name), names) or shown
 
 

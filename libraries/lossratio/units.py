@@ -269,7 +269,7 @@ def _with_point(text: object) -> str:
     """How a number with a comma is written, behind a blank; empty if the text has none."""
     if "," not in str(text):
         return ""
-    return " Numbers have a point for fractions, and no comma: 1.5, 100000 or 100_000."
+    return " Write numbers with a point for fractions and without commas: 1.5, 100000 or 100_000."
 
 
 def _rounded(value: float, rounding: str) -> str:

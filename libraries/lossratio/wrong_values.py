@@ -94,7 +94,7 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
     kind = wrong["type"]
     value = wrong["input"]
     if kind == "missing":
-        return "this field is needed, and it is missing"
+        return "this field is required"
     if kind == "extra_forbidden":
         return "unknown field"
     if kind in ("value_error", "assertion_error"):

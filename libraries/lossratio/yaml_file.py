@@ -114,7 +114,7 @@ def _check_format(
     if found.startswith("lossratio-"):
         line = given[0].start_mark.line + 1
         raise error(
-            f"{path}:{line}: format: this file is of the format {shortened(found)!r}, and a file of the format "
+            f"{path}:{line}: format: this file is of the format {shortened(found)!r}, but a file of the format "
             f"{wanted[0]!r} is needed here. Is it the right file?"
         )
 
@@ -124,7 +124,7 @@ def _no_fields(path: Path) -> str:
     kind = kind_of_contents(read_input_file(path, LossRatioError, _MOST_BYTES))
     if kind in ("JSON", "text without a format of lossratio"):
         kind = "a list or a text"
-    return f"this file must hold fields (name: value), and it is {kind}. Is it the right file?"
+    return f"this file must hold fields (name: value), but it is {kind}. Is it the right file?"
 
 
 def _has_more(place: Location, places: Sequence[Location]) -> bool:
@@ -183,7 +183,7 @@ class _BoundedLoader(yaml.SafeLoader):
         if is_alias:
             if anchor in self._unfinished:
                 raise ComposerError(
-                    None, None, f"*{anchor} stands for something that it is in", event.start_mark
+                    None, None, f"*{anchor} refers to something that contains it", event.start_mark
                 )
             self._values += self._values_of.get(str(anchor), 0)
         else:
@@ -213,10 +213,10 @@ class _BoundedLoader(yaml.SafeLoader):
         node = super().compose_scalar_node(anchor)
         bad = Reader.NON_PRINTABLE.search(node.value)
         if bad is not None:
-            what = f"the character U+{ord(bad[0]):04X} does not belong into a text"
+            what = f"the character U+{ord(bad[0]):04X} is not allowed in a text"
             raise ComposerError(None, None, what, node.start_mark)
         if node.tag in _NUMBER_TAGS and len(node.value) > _LONGEST_NUMBER:
-            what = f"a number of more than {_LONGEST_NUMBER} characters; if it is a text, quote it"
+            what = f"a number of more than {_LONGEST_NUMBER} characters. If it is a text, quote it"
             raise ComposerError(None, None, what, node.start_mark)
         return node
 
@@ -226,7 +226,7 @@ class _BoundedLoader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as cause:
             kind = node.tag.rpartition(":")[2]
-            what = f"{shortened(repr(node.value))} is no value of type {shortened(kind)}"
+            what = f"{shortened(repr(node.value))} is not a value of type {shortened(kind)}"
             raise ConstructorError(None, None, what, node.start_mark) from cause
 
 
@@ -296,7 +296,7 @@ def _fields(model: type[BaseModel], location: Location) -> dict[str, str]:
 
 # Table: what a user did, by the beginning of what PyYAML says.
 _IN_PLAIN_WORDS = {
-    r"found character '\t'": "a tab is used for the indentation; use blanks",
+    r"found character '\t'": "the indentation has a tab; use blanks",
     "found character": "a text cannot begin with this character; put the text in quotes",
     "mapping values are not allowed here": "there are two ': ' in one line; put the text with ': ' in quotes",
     "expected <block end>": "the indentation does not fit the lines above; fields of one mapping begin in one column",
@@ -341,7 +341,7 @@ def _duplicates(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Loca
         if key in seen:
             yield (
                 (*location, key),
-                f"the name {shortened(repr(key))} is given twice (first in line {seen[key]})",
+                f"the name {shortened(repr(key))} appears twice (first in line {seen[key]})",
             )
         seen.setdefault(key, mark.start_mark.line + 1)
         yield from _duplicates(value, (*location, key))

@@ -30,7 +30,7 @@ Frame Size That Does Not Parse
     *'6x4' is not a size in bytes; write it like '64B'. Or name a mix of sizes, e.g. IMIX_v4_1.
     ...    Find NDR And PDR    6x4
 Mix Of Sizes That There Is Not
-    *'IMIX_v9' is neither bytes like 64 or '64B', nor a mix of sizes; there are IMIX_v4_1.
+    *'IMIX_v9' is neither a size like 64 or '64B' nor a mix of sizes. The mixes are IMIX_v4_1.
     ...    Find NDR And PDR    IMIX_v9
 Frame Size That Is No Ethernet Frame
     *20 is not within 64 and 9000 bytes.
@@ -45,10 +45,10 @@ Unknown Traffic Profile
     *There is no traffic profile 'ethip5'; among others there are*ethip4-udp*
     ...    Find NDR And PDR    64B    profile=ethip5
 Testbed Set Up Twice
-    *A testbed is set up already in this suite.*
+    *A testbed is already set up in this suite.*
     ...    Set Up Testbed    ${SIMULATED}
 Demand Before A Search
-    *Nothing has been measured yet in this suite.*
+    *Nothing has been measured in this suite yet.*
     ...    Throughput Should Be At Least    1 kpps
 
 

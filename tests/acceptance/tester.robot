@@ -36,7 +36,7 @@ A Search Goes Up To The Limit And Warns Above It
 With A Device In Between There Is No Self-Test
     [Documentation]    What would be found is the device's limit.
     Set Up Testbed    ${LOCAL}    dut=linux_bridge
-    Run Keyword And Expect Error    *between the TG's ports there is DUT1*    Find Tester Limit    64B
+    Run Keyword And Expect Error    *DUT1 is between the TG's ports*    Find Tester Limit    64B
 
 
 *** Keywords ***

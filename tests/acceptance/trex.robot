@@ -158,7 +158,7 @@ A Foreign Server Is Neither Used Nor Stopped
     ${topology}    That Stays Up
     ${foreign}    Start Foreign Server
     Set Up Testbed    ${topology}    dut=linux_bridge
-    Run Keyword And Expect Error    *TCP port 4501 is taken by a program that lossratio did not start*'rpc_port'*
+    Run Keyword And Expect Error    *TCP port 4501 is in use by a program that lossratio did not start*'rpc_port'*
     ...    Measure MRR    64B    max_load=5 kpps    trials=1
     Tear Down Testbed
     ${left}    Servers
@@ -176,7 +176,7 @@ A Server With Fewer Ports Than The Traffic Needs Is One Clear Error
     [Documentation]    It says which ports there are.
     ${topology}    With TRex On Two Links    arguments: [--limit-ports, "2"]
     Set Up Testbed    ${topology}    dut=linux_bridge    links=2
-    Run Keyword And Expect Error    *server has the ports ?0, 1?, and the traffic needs ?0, 1, 2, 3?*
+    Run Keyword And Expect Error    *server has the ports ?0, 1?, but the traffic needs ?0, 1, 2, 3?*
     ...    Measure MRR    64B    max_load=5 kpps    trials=1
 
 Gateways Are Asked Through TRex's Ports
@@ -210,7 +210,7 @@ Links That Are Swapped Are One Error With The Ports
     ${topology}    With Two Bridges
     Swap Ports Of The Tester    tg1    tg3
     Set Up Testbed    ${topology}    links=2
-    Run Keyword And Expect Error    *port0>port1 come out of port3 (tg3), and not of port1 (tg1): links are swapped*
+    Run Keyword And Expect Error    *port0>port1 come out of port3 (tg3) instead of port1 (tg1): links are swapped*
     ...    Measure MRR    64B    max_load=5 kpps    trials=1
 
 Swapped Sides Of A Router Are No Fault Of Its Own
@@ -218,7 +218,7 @@ Swapped Sides Of A Router Are No Fault Of Its Own
     ${topology}    That Stays Up
     Swap Ports Of The Tester    tg0    tg1
     Set Up Testbed    ${topology}    dut=linux_router
-    Run Keyword And Expect Error    *lets none out*Links that are swapped look like this, too*check FILE*--probe*
+    Run Keyword And Expect Error    *lets none out*Swapped links also look like this*check FILE*--probe*
     ...    Measure MRR    64B    profile=ethip4-udp-hosts    max_load=5 kpps    trials=1
 
 

@@ -31,7 +31,7 @@ def test_a_usable_topology_is_described(lossratio, name):
 
 def test_a_lab_is_not_taken_for_checked_where_only_its_file_was(lossratio):
     status, out, _ = lossratio("check", ROOT / "topologies" / "examples" / "lab-3n-afpacket.yaml")
-    assert (status, "No node was looked at: --connect" in out) == (0, True)
+    assert (status, "No node was checked: --connect" in out) == (0, True)
 
 
 TREX_LAB = """\
@@ -62,7 +62,7 @@ VPP = "host: dut1.example\n    vpp: {driver: rdma}"
         ('pci_address: "0000:3b:00.0", mac_', "name: e0, mac_", 9, "TRex needs the port's 'pci_address'"),
         (":00:02", ":00:01", 10, "nodes.TG.interfaces.p1.mac_address: TG.p0 has the same mac_address"),
         ("3b:00.1", "3b:00.0", 10, "nodes.TG.interfaces.p1.pci_address: TG.p0 has the same pci_address"),
-        ("[{threads: [2]}]", "[{threads: [2]}, {threads: [3]}]", 7, "cores: an entry is needed for each pair of ports"),
+        ("[{threads: [2]}]", "[{threads: [2]}, {threads: [3]}]", 7, "cores: each pair of ports needs an entry"),
         (
             '"0000:3b:00.0"',
             "0000:17:00.0",
@@ -70,13 +70,18 @@ VPP = "host: dut1.example\n    vpp: {driver: rdma}"
             "pci_address: write it in quotes: without them YAML reads such an address",
         ),
         ('"02:00:00:00:00:02"', "10:20:30:40:50:20", 10, "mac_address: write it in quotes: without them YAML"),
-        ('"02:00:00:00:00:02"', '"03:00:00:00:00:02"', 10, "mac_address: 03:00:00:00:00:02 is the address of a group"),
-        ("link: a}\n      p1", "link: a, speed: 100}\n      p1", 9, "write it with its unit, as in '25 Gbps'"),
+        ('"02:00:00:00:00:02"', '"03:00:00:00:00:02"', 10, "mac_address: 03:00:00:00:00:02 is a group address"),
+        ("link: a}\n      p1", "link: a, speed: 100}\n      p1", 9, "write the unit, as in '25 Gbps'"),
         ("{kind: trex,", "{kind: trex, pin_cores: true,", 7, "'pin_cores' needs two or more cores"),
         ("{kind: trex,", "{kind: trex, tx_desc: 65536,", 7, "tx_desc"),
         ("{kind: trex,", "{kind: trex, rpc_port: 4500,", 7, "'rpc_port' and 'publisher_port' must differ"),
         ("{kind: trex,", "{kind: trex, self_test: none.yaml,", 7, "none.yaml"),
-        ("host: dut1.example", "host: dut1.example\n    host_key: ssh-rsa none", 14, "host_key: this is no public key"),
+        (
+            "host: dut1.example",
+            "host: dut1.example\n    host_key: ssh-rsa none",
+            14,
+            "host_key: this is not a public key",
+        ),
         ("host: dut1.example", VPP, 14, "VPP's driver rdma is for cards, and DUT1.west and DUT1.east would stay"),
     ],
 )
@@ -97,7 +102,7 @@ def test_a_model_of_nic_that_is_misspelt_is_noted_with_the_one_that_is_meant(los
     for model, note in (
         (
             "Intel-E810-CQ",
-            "NOTE: TG.p1: no limits are known of the NIC model 'Intel-E810-CQ'; give them in 'nics', or ",
+            "NOTE: TG.p1: the limits of the NIC model 'Intel-E810-CQ' are not known. Set them in 'nics', or ",
         ),
         ("Acme", "correct the model.\n"),
         ("intel-e810cq", None),
@@ -261,7 +266,7 @@ def test_a_working_directory_that_is_gone_is_one_sentence(arguments, tmp_path, m
     monkeypatch.setattr(sys, "argv", ["lossratio", *arguments])
     with pytest.raises(SystemExit) as end:
         main()
-    shown = f"Error: The working directory is gone: {gone} (deleted). Change to another one.\n"
+    shown = f"Error: The working directory no longer exists: {gone} (deleted). Change to another one.\n"
     assert (end.value.code, *capsys.readouterr()) == (2, "", shown)
 
 

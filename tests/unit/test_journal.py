@@ -139,11 +139,9 @@ def test_trials_that_nothing_proves_stay_in_the_journal_with_the_reason_and_are_
     assert path.read_bytes().startswith(before)
     assert (_loads(contents.results), contents.unproved) == ([1.0, 4.0], ())
     assert _loads(trial.entry.result for trial in contents.withdrawn) == [2.0, 3.0]
-    assert {trial.reason for trial in contents.withdrawn} == {
-        "the run was cut off before anybody looked whether the devices were still as they were set up"
-    }
+    assert {trial.reason for trial in contents.withdrawn} == {"the run was cut off before the devices were checked"}
     (words,) = withdrawn_in_words(contents)
-    assert words.startswith("2 trials kept and not used: the run was cut off")
+    assert words.startswith("2 trials kept but not used: the run was cut off")
     Journal.withdraw(path, 2, "the generator was starved")
     reasons = [trial.reason[:13] for trial in read_journal(path).withdrawn]
     assert reasons == ["the generator", "the run was c", "the run was c", "the generator"]
@@ -152,7 +150,7 @@ def test_trials_that_nothing_proves_stay_in_the_journal_with_the_reason_and_are_
 def test_more_trials_than_there_are_cannot_be_withdrawn(tmp_path):
     path = tmp_path / "t.jsonl"
     _journal(path, 1.0)
-    with pytest.raises(SearchError, match="A withdrawal is of one trial or more, not of 0"):
+    with pytest.raises(SearchError, match="A withdrawal needs at least one trial, not 0"):
         Journal.withdraw(path, 0, "none")
     with pytest.raises(SearchError, match="has 1 trials that are used; 2 cannot be withdrawn"):
         Journal.withdraw(path, 2, "too many")
@@ -199,7 +197,7 @@ def test_what_could_not_be_read_again_is_not_added(tmp_path):
     path = tmp_path / "t.jsonl"
     _journal(path, 1.0)
     before = path.read_bytes()
-    with pytest.raises(SearchError, match=r"latency after the search cannot be kept: .*NaN"):
+    with pytest.raises(SearchError, match=r"latency after the search cannot be stored: .*NaN"):
         _add(path, math.nan)
     assert path.read_bytes() == before
 
@@ -363,7 +361,7 @@ def test_trials_that_are_not_adopted_stay_in_a_copy(tmp_path):
         (TrialOutput(0.0, sent_frames=100, lost_frames=1), "loss_ratio is 0.0, and the frames counted make 0.01"),
         (TrialOutput(0.0, sent_frames=100.0), "sent_frames: must be a whole number, not 100.0"),
         (TrialOutput(0.0, repeats=np.float64(1.5)), "repeats: must be a whole number, not 1.5"),
-        (TrialOutput(0.0, forwarding_rate=math.nan), "NaN is no number"),
+        (TrialOutput(0.0, forwarding_rate=math.nan), "NaN is not a number"),
         (TrialOutput(0.0, repairs="a new log-in"), "repairs: must be a list"),
     ],
 )
@@ -371,7 +369,9 @@ def test_outputs_that_could_not_be_read_again_are_never_written(tmp_path, output
     path = tmp_path / "t.jsonl"
     _journal(path, 1.0)
     with Journal.open(path, {"max_load": 5}) as journal:
-        with pytest.raises(SearchError, match=rf"answer at 100 frames/s cannot be kept: .*{problem}.* Correct the mea"):
+        with pytest.raises(
+            SearchError, match=rf"answer at 100 frames/s cannot be stored: .*{problem}.* Correct the mea"
+        ):
             journal.append(TrialResult(TrialInput(1.0, 100.0), output))
         journal.append(_result(2.0))
     assert [result.load for result in read_journal(path).results] == [1.0, 2.0]

@@ -27,7 +27,7 @@ def test_a_journal_has_one_writer(tmp_path):
     with Journal.open(path, {}):
         assert is_being_written(path)
         for begin in (Journal.open, Journal.begin):
-            with pytest.raises(SearchError, match="Another process writes the journal"):
+            with pytest.raises(SearchError, match="Another process is writing the journal"):
                 begin(path, {})
     assert not is_being_written(path)
     assert read_journal(path).entries == ()
@@ -82,7 +82,7 @@ def test_a_test_that_another_process_measures_now_is_not_begun(tmp_path):
     directory = RunDirectory(tmp_path)
     with (
         Journal.open(directory.journal_path(TEST.full_name), {}),
-        pytest.raises(SearchError, match=r"Another process measures a suite\.a test into"),
+        pytest.raises(SearchError, match=r"Another process is writing the results of a suite\.a test to"),
     ):
         directory.keep_earlier(TEST.full_name)
     assert directory.journal_path(TEST.full_name).exists()
@@ -91,7 +91,9 @@ def test_a_test_that_another_process_measures_now_is_not_begun(tmp_path):
 def test_a_test_that_another_run_has_claimed_is_not_measured_until_that_run_ends(tmp_path):
     directory = RunDirectory(tmp_path / "run")
     claim = directory.claim(TEST.full_name)
-    with pytest.raises(SearchError, match=r"Another process measures a suite\.a test into .*--outputdir DIR"):
+    with pytest.raises(
+        SearchError, match=r"Another process is writing the results of a suite\.a test to .*--outputdir DIR"
+    ):
         directory.claim(TEST.full_name)
     other = directory.claim("a suite.another test")
     claim.release()
@@ -117,7 +119,7 @@ def test_a_journal_that_another_process_begins_at_the_same_moment_is_kept(tmp_pa
         return lock(path, mode)
 
     monkeypatch.setattr(journal, "_locked", lock_a_moment_later)
-    with pytest.raises(SearchError, match="Another process writes the journal"):
+    with pytest.raises(SearchError, match="Another process is writing the journal"):
         Journal.open(path, {})
     assert read_journal(path).search == {"of": "the other one"}
 

@@ -61,13 +61,13 @@ def test_a_test_passes_or_fails_by_its_throughput_and_an_irregular_one_fails(mea
     _, printed = measured
     assert "3 failed" not in printed
     assert "2 failed, 2 passed, 1 skipped" in printed
-    assert "QUICK_NDR is irregular, so there is no throughput to quote" in printed
+    assert "QUICK_NDR is irregular and has no throughput to quote" in printed
 
 
 def test_a_test_that_needs_more_than_the_testbed_has_is_skipped_with_the_reason(measured):
     directory, _ = measured
     skipped = ElementTree.parse(directory / "junit.xml").find(".//skipped")  # noqa: S314
-    assert "to go through 2 DUTs, and there are 1 (DUT1)" in skipped.get("message")
+    assert "path through 2 DUTs is longer than the topology, which has 1 (DUT1)" in skipped.get("message")
 
 
 def test_the_report_of_a_failed_test_has_its_own_result(measured):
@@ -89,5 +89,5 @@ def test_without_a_topology_a_test_that_measures_says_how_to_name_one(tmp_path):
     # Settings of folders above would be taken otherwise.
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     printed = run(tmp_path).stdout
-    assert "give one as --lossratio-topology FILE" in printed
+    assert "Name one with --lossratio-topology FILE" in printed
     assert "1 passed, 4 errors" in printed

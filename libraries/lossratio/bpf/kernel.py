@@ -384,7 +384,7 @@ def why_impossible() -> str | None:
     if version < LEAST_KERNEL:
         return f"Linux {platform.release()} is too old: live frames of XDP programs need Linux 5.18 or later"
     if platform.machine() not in _SYSCALL_NUMBERS:
-        return f"the BPF programs were compiled for {', '.join(_SYSCALL_NUMBERS)}, and not for {platform.machine()}"
+        return f"the BPF programs were compiled for {', '.join(_SYSCALL_NUMBERS)}, not for {platform.machine()}"
     try:
         os.close(_new_map(_MAP_TYPE_ARRAY, 4, 8, 1, "", "a map"))
     except BpfError as error:

@@ -87,9 +87,7 @@ class Bisection:
             SearchError: If a value is out of range.
         """
         if len(revisions) < 2 or len(set(revisions)) < len(revisions):
-            raise SearchError(
-                "A bisection needs at least two different revisions, each of them once."
-            )
+            raise SearchError("A bisection needs at least two different revisions, each once.")
         if not 0.0 < least_change < 1.0:
             raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
         if not 0.5 <= certainty < 1.0:
@@ -197,7 +195,7 @@ class Bisection:
 
     def _index(self, revision: str) -> int:
         if revision not in self._indices:
-            raise SearchError(f"Revision {revision} is not one of those to search.")
+            raise SearchError(f"Revision {revision} is not one of the revisions to search.")
         return self._indices[revision]
 
     def _posterior(self) -> tuple[list[int], NDArray[np.float64], float]:
@@ -332,7 +330,7 @@ def bisect(
         if len(values) != 1:
             names = ", ".join(values)
             raise BuildError(
-                f"One value is needed, and these were measured: {names}. Choose a test, and --quantity.",
+                f"These values were measured, but a bisection needs one: {names}. Choose a test and a --quantity.",
                 ExitStatus.BAD_INPUT,
             )
 
@@ -374,7 +372,7 @@ def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
     change = "" if result.change is None else f" by {result.change:+.2%}"
     sure = f"probability {result.probability:.1%}, {counted}"
     if result.is_split:
-        return f"Undecided, {counted}: frames that no build lost may be the change."
+        return f"Undecided, {counted}: the change may be due to frames that no build lost."
     if result.verdict is BisectionVerdict.UNDECIDED:
         return f"Undecided at the limit; the most probable revision is {result.candidates[0]} ({sure})."
     if len(result.candidates) > 1:

@@ -67,7 +67,7 @@ class ComparisonResult:
     share: float = 0.0
     """Largest share of the frames of a load that are missing and that neither build lost; 0: there are few of them."""
     measured: float | None = None
-    """The difference as measured, if it is another one than had these frames passed."""
+    """The difference as measured, if it differs from the one if these frames had passed."""
 
 
 @dataclass(frozen=True)
@@ -136,12 +136,12 @@ class BuildComparison:
                 forwards nothing.
         """
         if self.next_build() is None:
-            raise SearchError("The comparison has ended, and takes no further measurement.")
+            raise SearchError("The comparison has ended and accepts no further measurement.")
         if not 0.0 <= value < math.inf:
             raise SearchError(f"A throughput is a number of at least 0, not {value!r}.")
         if value == 0.0 and self.next_build() is Build.A:
             raise SearchError(
-                "Build A forwards nothing: there is no relative difference. Compare with a build that works."
+                "Build A forwards nothing, and there is no relative difference. Compare with a build that works."
             )
         self._values.append(value)
         if self._pairs is not None and len(self._values) % 2 == 0:
@@ -396,7 +396,7 @@ def compare_builds(
         if values.keys() != comparisons.keys():
             missing = ", ".join(sorted(values.keys() ^ comparisons.keys()))
             raise BuildError(
-                f"Measurement {step + 1}, of build {build.value}, has other tests: {missing}.",
+                f"Measurement {step + 1}, of build {build.value}, has different tests: {missing}.",
                 ExitStatus.FAILED,
             )
 
@@ -430,7 +430,7 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
             as_measured = f"; it differs{measured} as measured"
 
         if result.verdict is ComparisonVerdict.UNDECIDED:
-            may_be = ", and may be the difference"
+            may_be = ", and may explain the difference"
         else:
             may_be = ""
 

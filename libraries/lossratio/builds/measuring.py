@@ -112,7 +112,8 @@ class BuildBench(Bench):
         if outcome.status not in (ExitStatus.PASSED, ExitStatus.FAILED, ExitStatus.REGRESSION):
             reason = f"exit status {int(outcome.status)}: {(outcome.error or f'see {directory}').rstrip('.')}"
             raise BuildError(
-                f"The run ended with {reason}. The same command goes on from here.", outcome.status
+                f"The run ended with {reason}. The same command continues from here.",
+                outcome.status,
             )
 
         rates = self._rates(directory)
@@ -150,8 +151,8 @@ class BuildBench(Bench):
         )
         if share:
             raise BuildError(
-                f"{name} says nothing about the build: the generator left {format_ratio(share)} of the frames unsent; "
-                f"see {directory}. Leave its machine alone, or measure at a load that it can send.",
+                f"{name} says nothing about the build: the generator left {format_ratio(share)} of the frames "
+                f"unsent; see {directory}. Stop other work on its machine, or measure at a load that it can send.",
                 ExitStatus.INFRASTRUCTURE,
             )
         if finding.is_too_slow:
@@ -253,15 +254,15 @@ class TrialBench(Bench):
         else:
             rate = format_frame_rate(self._trial.load)
             raise BuildError(
-                f"The generator could not send and receive {rate}, and the build lost nothing of what it got: this "
-                "says nothing of the build. Give a --max-load that the generator can send and receive.",
+                f"The generator could not send and receive {rate}, and the build lost nothing of what it received: "
+                "this says nothing about the build. Set a --max-load that the generator can send and receive.",
                 ExitStatus.INFRASTRUCTURE,
             )
 
         if not (missing.total or self._is_warned):
             self._is_warned = True
             self._warn(
-                f"{name}: the build forwards all of the maximum load; a faster one would not show"
+                f"{name}: the build forwards the whole maximum load; a faster build would look the same"
             )
 
         return results.ends_of_trial(
@@ -392,9 +393,9 @@ class BuildRecord:
 
             if wanted not in (None, device):
                 raise BuildError(
-                    f"{name} has two devices: {whose} {wanted}, and {measurement.build[:12]} was measured on {device}. "
-                    "Only builds of one device can be compared. Keep the options of the device, and let the set-up "
-                    "command exchange the build alone.",
+                    f"{name} has two devices: {whose} {wanted}, and {measurement.build[:12]} was measured on "
+                    f"{device}. Only builds of one device can be compared. Keep the options of the device, and let "
+                    "the set-up command change only the build.",
                     ExitStatus.BAD_INPUT,
                 )
 
@@ -405,22 +406,22 @@ class BuildRecord:
             self.measurements = [BuildMeasurement(**line) for line in lines]
         except (ValueError, TypeError) as error:
             raise JobError(
-                f"{self._path} cannot be read ({error}). Give another --output to begin anew."
+                f"{self._path} cannot be read ({error}). To begin again, use another --output."
             ) from error
 
         if not isinstance(first, dict):
             raise JobError(
-                f"{self._path} is not a record of measurements. Give another --output to begin anew."
+                f"{self._path} is not a record of measurements. To begin again, use another --output."
             )
         if first.get("format") != FORMAT:
             raise JobError(
-                f"{self._path} was begun by another version of lossratio, and cannot be continued. Give another "
-                "--output to begin anew."
+                f"{self._path} was begun by another version of lossratio and cannot be continued. To begin again, "
+                "use another --output."
             )
         if first != header:
             raise JobError(
-                f"{self._path} has another request: it was {first.get('asked')}, and now is {header['asked']}. "
-                f"Give another --output, or repeat the earlier request to continue it."
+                f"{self._path} belongs to another request: it was {first.get('asked')}, and now is "
+                f"{header['asked']}. Use another --output, or repeat the earlier request to continue it."
             )
 
     def _append(self, line: Mapping[str, Any]) -> None:

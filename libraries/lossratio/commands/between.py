@@ -26,30 +26,30 @@ def between(
     server: str = argument("SERVER"),
     *,
     frame_size: tuple[str, ...] = option(
-        "A frame size in bytes, with FCS; may be given again.", default=("128",)
+        "A frame size in bytes, with FCS; you can give this option several times.", default=("128",)
     ),
     goals: str = option(
-        "The goals: quick takes seconds for each size, csit is as in FD.io CSIT.",
+        "The goals: quick takes seconds per size, csit uses the goals of FD.io CSIT.",
         type=OneOf(["quick", "csit"]),
         default="quick",
     ),
     soak: float | None = option(
-        "Find the critical load (PLRsearch) instead, for so long, e.g. 2min.", type=DURATION
+        "Find the critical load (PLRsearch) instead, for this long, e.g. 2min.", type=DURATION
     ),
     one_way: bool = option("Send from CLIENT to SERVER only."),
     max_load: float = option(
         "The largest load, in frames per second each way.", type=FRAME_RATE, default="100 kfps"
     ),
-    hold: str = option("How long after a trial frames may still arrive.", default="100 ms"),
-    to: str | None = option("SERVER's address, where it has several.", metavar="ADDRESS"),
+    hold: str = option("How long frames may still arrive after a trial.", default="100 ms"),
+    to: str | None = option("SERVER's address, if it has several.", metavar="ADDRESS"),
     key_file: Path | None = option("The private key for hosts.", metavar="FILE"),
-    known_hosts: Path | None = option("The file with the keys of hosts.", metavar="FILE"),
-    python: str = option("Python 3.8 or later, with numpy, on hosts.", default="python3"),
-    save: Path | None = option(
-        "Write the topology file here, and measure nothing.", metavar="FILE"
+    known_hosts: Path | None = option(
+        "The known_hosts file with the keys of hosts.", metavar="FILE"
     ),
+    python: str = option("The Python on hosts: 3.8 or later, with numpy.", default="python3"),
+    save: Path | None = option("Write the topology file here without measuring.", metavar="FILE"),
     output: Path | None = option(
-        "Directory for the results; a new one below results, unless given.", metavar="DIR"
+        "Directory for the results. Default: a new one in results.", metavar="DIR"
     ),
 ) -> None:
     """Measure the network between CLIENT and SERVER, without a topology file.
@@ -120,7 +120,7 @@ def _measure(
     target = directory / page.file_name
     write_report(target, page.write([read_run(directory)]))
     click.echo(f"The page: {target.resolve()}")
-    click.echo(f"The topology file, to go on with: {file}")
+    click.echo(f"The topology file for further runs: {file}")
 
 
 def _python(ends: "tuple[Host, ...]", given: str) -> str:
@@ -132,7 +132,7 @@ def _python(ends: "tuple[Host, ...]", given: str) -> str:
 
 def _save(file: Path, text: str) -> None:
     if file.exists():
-        raise click.UsageError(f"{file} is there already. Name another file, or remove it.")
+        raise click.UsageError(f"{file} already exists. Name another file, or remove it.")
     file.write_text(text, encoding="utf-8")
     click.echo(f"Written: {file}. Next: lossratio check {file}")
 

@@ -51,12 +51,12 @@ class _Measured:
     )
     quantity: str | None = option("Only this quantity, e.g. NDR or MRR.")
     least_change: float = option(
-        "Smaller changes do not matter, in per cent.",
+        "Ignore changes smaller than this, in per cent.",
         type=PerCent(min=0.0, max=100.0, min_open=True, max_open=True),
         default=1.0,
     )
     limit: int | None = option(
-        "The most measurements. Default: 40, and 2,000 with --in-place.",
+        "Measure at most this often. Default: 40; with --in-place: 2,000.",
         type=click.IntRange(min=8),
         default=None,
     )
@@ -74,7 +74,7 @@ class _Measured:
     )
     trial_duration: float = option("The duration of its trials.", default="0.1 s", type=DURATION)
     output: Path = option(
-        "Directory for the runs. A comparison that is there is continued.", metavar="DIR"
+        "Directory for the runs. An existing comparison is continued.", metavar="DIR"
     )
 
     @property
@@ -97,7 +97,7 @@ class _Measured:
 
         check_directory(self.output, "--output")
         if bool(self.suites) is (self.in_place is not None):
-            raise click.UsageError("Name suites to measure, or a frame size by --in-place.")
+            raise click.UsageError("Name suites to measure, or a frame size with --in-place.")
 
         if self.in_place is not None:
             wrong = [text for text in self.options if "=" not in text]
@@ -134,10 +134,12 @@ class _Measured:
 @command()
 def ab(
     *,
-    set_up_a: str = option("Sets build A up, e.g. the parent of a patch.", metavar="COMMAND"),
-    set_up_b: str = option("Sets build B up, e.g. the patch.", metavar="COMMAND"),
+    set_up_a: str = option(
+        "Command that sets up build A, e.g. the parent of a patch.", metavar="COMMAND"
+    ),
+    set_up_b: str = option("Command that sets up build B, e.g. the patch.", metavar="COMMAND"),
     certainty: float = option(
-        "How many comparisons of equal builds claim no difference, at least, in per cent.",
+        "The confidence: at least this share of comparisons of equal builds finds no difference, in per cent.",
         type=PerCent(min=50.0, max=100.0, max_open=True),
         default=95.0,
     ),
@@ -166,7 +168,8 @@ def ab(
     def measure(build: str, directory: Path) -> Any:
         if not bench.set_up(commands[build], build):
             raise BuildError(
-                f"The set-up of build {build} says that it cannot be measured.", ExitStatus.FAILED
+                f"The set-up command of build {build} reported that it cannot be measured.",
+                ExitStatus.FAILED,
             )
         return bench.measure(directory)
 
@@ -191,13 +194,13 @@ def ab(
 def bisect(
     *,
     good: str | None = option("A revision without the change.", metavar="REV"),
-    bad: str | None = option("A later one with it.", metavar="REV"),
+    bad: str | None = option("A later revision with the change.", metavar="REV"),
     history: str | None = option(
-        "Take test and revisions from an open alarm of this history, and note the answer there.",
+        "Take the test and revisions from an open alarm of this history, and record the answer there.",
         metavar="HISTORY",
     ),
     device: str = option(
-        "Only an alarm of devices that match, with their options, e.g. 'linux_router, police=*'.",
+        "Only an alarm of matching devices, with their options, e.g. 'linux_router, police=*'.",
         default="*",
         show_default=False,
     ),
@@ -205,7 +208,7 @@ def bisect(
         "The git repository. Default: this one.", metavar="DIR", show_default=False, default=Path()
     ),
     set_up: str = option(
-        "Sets up the revision in $LOSSRATIO_REVISION; exit status 125: it cannot be measured.",
+        "Command that sets up the revision in $LOSSRATIO_REVISION. Exit status 125: it cannot be measured.",
         metavar="COMMAND",
     ),
     measured: _Measured,
@@ -235,7 +238,7 @@ def bisect(
     if history is not None:
         if good or bad:
             raise click.UsageError(
-                "The alarm of --history has the revisions: leave --good and --bad out."
+                "The alarm of --history names the revisions: leave out --good and --bad."
             )
         folder = open_history(history)
         chosen = TrendRequest(
@@ -268,7 +271,7 @@ def bisect(
         click.echo(f"Alarm of {alarm.series}:")
     if good is None or bad is None:
         raise click.UsageError(
-            "Name the revisions by --good and --bad, or a --history whose alarm has them."
+            "Name the revisions with --good and --bad, or a --history with an alarm that names them."
         )
     bench = measured.bench(None if key is None else key.test)
     revisions = builds.revisions_between(good, bad, repository)

@@ -85,14 +85,16 @@ def init(
     """
     name = _ask("Name of the testbed", "lab1", _NAME, "letters, digits, '_', '.' and '-'")
     is_local = trex is None and click.confirm(
-        "Build it from network namespaces of this machine, to try it out?", default=True
+        "Build it from network namespaces on this machine, to try it out?", default=True
     )
     tg = {} if is_local else _reach("the traffic generator", needs_one=True)
     lab = _asked_lab(is_local) if trex is None else _trex_lab(trex)
     if is_local:
         dut = {}
     else:
-        dut = _reach("the device (Enter: it cannot be logged in to, a black box)", needs_one=False)
+        dut = _reach(
+            "the device (Enter: a black box, which lossratio cannot log in to)", needs_one=False
+        )
 
     kinds = [kind for kind in dut_kinds() if kind != CABLE]
     usual = _POLICED if is_local else BLACK_BOX
@@ -162,7 +164,7 @@ def init(
 
 def _asked_lab(is_local: bool) -> _Lab:
     rate = click.prompt(
-        "Most frames per second that the generator sends per port",
+        "The most frames per second that the generator can send per port",
         default="100 kfps",
         type=FRAME_RATE,
     )
@@ -186,7 +188,7 @@ def _trex_lab(file: Path) -> _Lab:
     ]
     if len(used) < 2:
         raise TopologyError(
-            f"{file}: interfaces: TRex needs two ports for a path, and has {len(used)} ('dummy' is none)."
+            f"{file}: interfaces: TRex needs two ports for a path but has {len(used)} ('dummy' does not count)."
         )
 
     generator: dict[str, Any] = {"kind": "trex"}
@@ -225,7 +227,7 @@ def _trex_lab(file: Path) -> _Lab:
     lab.next_hops = (_next_hop(infos[0], infos[1]), _next_hop(infos[1], infos[0]))
     if any(info.default_gw for info in infos):
         lab.remarks.append(
-            f"{file.name} has gateways (default_gw): give them as 'gateway' of the TG's interfaces."
+            f"{file.name} has gateways (default_gw): set them as 'gateway' of the TG's interfaces."
         )
     return lab
 
@@ -275,7 +277,7 @@ def _ask(question: str, usual: str | None, pattern: re.Pattern[str], form: str) 
         answer = str(click.prompt(question, default=usual)).strip()
         if pattern.match(answer):
             return answer
-        click.echo(f"{answer!r} does not do: {form}.", err=True)
+        click.echo(f"{answer!r} is not accepted: enter {form}.", err=True)
 
 
 def _job(name: str) -> dict[str, Any]:
@@ -296,7 +298,7 @@ def _write(texts: Mapping[Path, str]) -> None:
     existing = [str(path) for path in texts if path.exists()]
     if existing:
         raise TopologyError(
-            f"{', '.join(existing)}: there already. Remove it, or choose another name or directory."
+            f"{', '.join(existing)} already there. Remove them, or choose another name or directory."
         )
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -69,7 +69,7 @@ SUBJECTS = {
         },
     ),
     "archive": Subject(
-        "Keep results, show them as a site, and mend or replay their journals.",
+        "Keep results, show them as a site, and repair or replay their journals.",
         {
             "send": "night:send",
             "fetch": "night:fetch",
@@ -247,7 +247,7 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if args[0] in ELSEWHERE and args[0] not in names:
-            ctx.fail(f"The command {args[0]!r} is of {ELSEWHERE[args[0]]}.")
+            ctx.fail(f"The command {args[0]!r} belongs to {ELSEWHERE[args[0]]}.")
         if args[0] in _NEW_NAMES and args[0] not in names:
             new = _NEW_NAMES[args[0]]
             _tell_new_name(args[0], new)
@@ -307,7 +307,7 @@ def commands() -> None:
     except FileNotFoundError as error:
         place = os.readlink("/proc/self/cwd")
         raise click.ClickException(
-            f"The working directory is gone: {place}. Change to another one."
+            f"The working directory no longer exists: {place}. Change to another one."
         ) from error
 
 

@@ -17,7 +17,7 @@ def plan(
     suites: tuple[Path, ...] = argument("[SUITE...]", type=SUITE),
     *,
     topologies: tuple[Path, ...] = option(
-        "A testbed; if you give several, they are identical.", "--topology", metavar="FILE"
+        "A testbed. If you give several, they must be identical.", "--topology", metavar="FILE"
     ),
     job_file: Path | None = option(
         "A job file, instead of suites and topologies.", "--job", metavar="FILE"
@@ -150,9 +150,7 @@ def fetch(
     url: str = ARCHIVE,
     testbed: str = option("The testbed whose runs are fetched."),
     newest: int = option("How many runs at most.", type=click.IntRange(min=1), default=1),
-    may_be_new: bool = option(
-        "If there is no archive yet, as before the first night, fetch nothing. That is no error."
-    ),
+    may_be_new: bool = option("Do not fail if there is no archive yet, as before the first night."),
 ) -> None:
     """Fetch the newest runs of a testbed from the archive into DIR.
 

@@ -50,7 +50,7 @@ def otg_serve(
         )
         if not is_loopback(address):
             click.echo(
-                "Every host that reaches this address can send traffic from these ports, without a password."
+                "Every host that reaches this address can send traffic from these ports without a password."
             )
         server.serve_forever()
 
@@ -70,5 +70,5 @@ def _check_interfaces(interfaces: Iterable[str]) -> None:
     for interface in interfaces:
         if interface not in there:
             raise TopologyError(
-                f"There is no network interface {shown_name(interface)} here; there are {', '.join(there)}."
+                f"There is no network interface {shown_name(interface)} here. The interfaces are {', '.join(there)}."
             )

@@ -28,20 +28,20 @@ class Asked:
     """The settings of an estimate, in place of those of the journal's search; loads in frames per second."""
 
     target_loss_ratio: float | None = option(
-        "Estimate the critical load at this loss ratio, e.g. 1e-7 or 0.1 %. Default: that of the soak test.",
+        "Estimate the critical load at this loss ratio, e.g. 1e-7 or 0.1 %. Default: the soak test's.",
         metavar="RATIO",
         type=RATIO,
     )
     min_load: float | None = option(
-        "Smallest critical load. Default: that of the search.", metavar="RATE", type=FRAME_RATE
+        "Smallest critical load. Default: the search's.", metavar="RATE", type=FRAME_RATE
     )
     max_load: float | None = option(
-        "Largest critical load. Default: that of the search.", metavar="RATE", type=FRAME_RATE
+        "Largest critical load. Default: the search's.", metavar="RATE", type=FRAME_RATE
     )
     likelihood: str | None = option(
-        "Left out: the search's.", type=OneOf(["geometric", "poisson", "varying"])
+        "Default: the search's.", type=OneOf(["geometric", "poisson", "varying"])
     )
-    weighting: str | None = option("Left out: the search's.", type=OneOf(["evidence", "equal"]))
+    weighting: str | None = option("Default: the search's.", type=OneOf(["evidence", "equal"]))
 
 
 @command()
@@ -66,7 +66,7 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
     if contents.unproved:
         rest = len(contents.unproved)
         click.echo(
-            f"Note: its last {rest} trials are left out, as nobody looked at the devices after them",
+            f"Note: its last {rest} trials are left out because the devices were not checked after them",
             err=True,
         )
     if contents.withdrawn:
@@ -85,7 +85,7 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
         options = [name for name, value in vars(asked).items() if value is not None]
         if options and asked.target_loss_ratio is None:
             raise click.UsageError(
-                f"--{options[0].replace('_', '-')} is for a critical load: give --target-loss-ratio, too."
+                f"--{options[0].replace('_', '-')} applies to a critical load: also give --target-loss-ratio."
             )
     if not is_throughput or asked.target_loss_ratio is not None:
         click.echo("\n".join(_describe_estimate(replay_estimate(contents, journal, asked))))
@@ -117,8 +117,8 @@ def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> Criti
     )
     if any(trial.is_early for trial in journal.results):
         raise SearchError(
-            f"The journal {path} has trials with early verdicts, whose loss is not known, so no critical load can be "
-            "estimated from it. Take one that was measured with early_verdict=off."
+            f"The journal {path} has trials with early verdicts. Their loss is not known, and no critical load can "
+            "be estimated from them. Use a journal that was measured with early_verdict=off."
         )
 
     warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
@@ -158,7 +158,7 @@ def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
         yield f"  {function.name:<9} {numbers}  weight {weight:.3g}"
     yield f"  {'combined':<9} {_numbers(result.mean, result.stdev, result.interval(0.95))}"
     if result.verified is not None:
-        yield f"Highest load that is verified without a model: {_rate(result.verified)}."
+        yield f"Highest load verified without a model: {_rate(result.verified)}."
     yield f"Median: {_rate(result.median)}."
     yield f"Without a model: {result.guard}."
     yield from (f"{sentence}." for sentence in result.sentences)
@@ -175,7 +175,7 @@ def _option_or_journal(
         return option
     if not isinstance(search.get(name), (int, float)):
         way_out = f"give it with --{name.removesuffix('_fps').replace('_', '-')}"
-        raise SearchError(f"The journal {path} does not say {name}: {way_out}.")
+        raise SearchError(f"The journal {path} does not name {name}: {way_out}.")
     return float(search[name])
 
 

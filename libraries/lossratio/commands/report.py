@@ -37,7 +37,7 @@ def report(
     text = chosen.write(runs)
     if output is None and len(runs) > 1:
         raise click.UsageError(
-            "A report of several runs belongs to none of their directories. Name the file: --output FILE."
+            "A report on several runs does not belong in the directory of one of them. Name the file: --output FILE."
         )
 
     path = directories[0] / chosen.file_name if output is None else output
@@ -84,7 +84,7 @@ def repair(paths: tuple[Path, ...] = argument("PATH...", required=True)) -> None
                 click.echo(repaired.damage, err=True)
         if repaired is None:
             click.echo(
-                f"{path}: nothing to repair; it has no journal (trials/*.jsonl) and no result (results/*.json)."
+                f"{path}: nothing to repair. It has no journal (trials/*.jsonl) and no result (results/*.json)."
             )
     sys.exit(max(statuses))
 
@@ -95,7 +95,7 @@ def compare(
     after: Path = argument("B"),
     *,
     least_change: float = option(
-        "Smaller changes do not count, in per cent.", type=PerCent(min=0.0), default=1.0
+        "Ignore changes smaller than this, in per cent.", type=PerCent(min=0.0), default=1.0
     ),
     table_format: str = option(
         "Plain text in the order of the tests, or Markdown with the regressions first.",

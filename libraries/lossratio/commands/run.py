@@ -44,13 +44,13 @@ class _RunCommand(click.Command):
             variable = error.option_name.lstrip("-").replace("-", "_").upper()
             if variable in _VARIABLES:
                 raise click.UsageError(
-                    f"{error.option_name} is not an option, but a variable of the suites: --variable {variable}:VALUE",
+                    f"{error.option_name} is not an option but a variable of the suites: --variable {variable}:VALUE",
                     ctx,
                 ) from error
             if error.option_name not in _options_of_robot():
                 raise
             raise click.UsageError(
-                f"{error.option_name} is an option of Robot Framework. Those go behind --: "
+                f"{error.option_name} is an option of Robot Framework. Put Robot's options after --: "
                 f"{ctx.command_path} SUITE... -- {error.option_name} ...",
                 ctx,
             ) from error
@@ -86,7 +86,7 @@ def run(
     *,
     topology: Path | None = option(TESTBED, metavar="FILE|NAME"),
     any_of: tuple[Path, ...] = option(
-        "Several identical testbeds; the first free one is taken.", metavar="FILE..."
+        "Several identical testbeds; the run takes the first free one.", metavar="FILE..."
     ),
     job: Path | None = option("A job file, instead of suites.", metavar="FILE"),
     include: tuple[str, ...] = option(
@@ -94,7 +94,7 @@ def run(
     ),
     exclude: tuple[str, ...] = option("No tests with this tag, or pattern of tags.", metavar="TAG"),
     test: tuple[str, ...] = option(
-        "Only the tests of this name, or pattern of names.", metavar="NAME"
+        "Only tests with this name, or pattern of names.", metavar="NAME"
     ),
     variable: tuple[str, ...] = option(
         "A variable of the suites, e.g. FRAME_SIZE:64B.", metavar="NAME:VALUE"
@@ -103,23 +103,21 @@ def run(
         "Directory for the results. Default: a new one in results.", metavar="DIR"
     ),
     doubts: str | None = option(
-        "What a doubt about a result means: a warning, or that the test fails.",
+        "Whether a doubt about a result is a warning or fails the test.",
         type=OneOf(["warn", "fail"]),
     ),
-    wait: float | None = option(
-        "How long to wait for the testbed at most, e.g. 2h.", type=DURATION
-    ),
-    purpose: str = option("The reason, which other users of the testbed see.", default=""),
+    wait: float | None = option("Wait at most this long for the testbed, e.g. 2h.", type=DURATION),
+    purpose: str = option("The reason, shown to other users of the testbed.", default=""),
     resume: Path | None = option("Continue the run in this directory.", metavar="DIR"),
-    force: bool = option("Continue it even though conditions have changed."),
+    force: bool = option("Continue even if conditions have changed."),
     test_timeout: float | None = option(
-        "How long each test may take, e.g. 1h, without its tear-down.", type=DURATION
+        "Time limit of each test without its teardown, e.g. 1h.", type=DURATION
     ),
     suite_timeout: float | None = option(
-        "How long each suite may take; the rest of its tests fail.", type=DURATION
+        "Time limit of each suite; the rest of its tests fail.", type=DURATION
     ),
     run_timeout: float | None = option(
-        "How long the run may take; then it is stopped cleanly.", type=DURATION
+        "Time limit of the run; then it stops cleanly.", type=DURATION
     ),
     results: str | None = option(
         "The archive to send the run to, e.g. s3://bucket/path or a folder.", metavar="URL"
@@ -156,9 +154,7 @@ def run(
     topologies = (*((topology,) if topology else ()), *any_of)
     if resume is not None:
         if topologies or suites or include or job or robot_options:
-            raise click.UsageError(
-                "A resumed run has the suites and options that it began with: give no others."
-            )
+            raise click.UsageError("A resumed run keeps its suites and options: leave them out.")
         outcome = go_on(resume, force=force, wait=wait or 0.0, limits=limits)
     else:
         if not topologies and job is None:
@@ -205,9 +201,7 @@ def _show_problems(outcome: RunOutcome) -> None:
         click.echo(f"Error: {problem}", err=True)
     if outcome.status is ExitStatus.INTERRUPTED and outcome.directory is not None:
         way_on = shlex.join(["lossratio", "run", "--resume", str(outcome.directory)])
-        click.echo(
-            f"All trials are kept in {outcome.directory}. To go on with it: {way_on}", err=True
-        )
+        click.echo(f"All trials are kept in {outcome.directory}. To continue: {way_on}", err=True)
 
 
 def _is_kept(directory: Path, url: str) -> bool:
@@ -253,7 +247,7 @@ _JOB = _RESOURCES / "demo.yaml"
 _JOB_OF_BUSY_MACHINES = _RESOURCES / "demo-busy.yaml"
 _SENDS = {
     "xdp": "from inside the kernel",
-    "afpacket": "through packet sockets, as the kernel takes no XDP programs here",
+    "afpacket": "through packet sockets, because the kernel accepts no XDP programs here",
 }
 _COULD_NOT = "this machine could not measure it, as shown above."
 _OF_THIS_MACHINE = (ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNAVAILABLE)
@@ -404,7 +398,7 @@ def self_test(
         "The largest load to try, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE
     ),
     record: Path | None = option(
-        "Write the limits to this file; topology files can name it as their generator's 'self_test'."
+        "Write the limits to this file. A topology file can name it as its generator's 'self_test'."
     ),
     output: Path = option("Directory for the results.", default=Path("results/self-test")),
 ) -> None:

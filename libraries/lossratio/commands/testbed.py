@@ -45,9 +45,9 @@ def check(
     file: Path = argument(),
     *,
     chosen: _Paths,
-    connect: bool = option("Log in to each node, and show what it is and what it lacks."),
+    connect: bool = option("Log in to each node, and show its system and what it lacks."),
     probe: bool = option(
-        "With --connect: send some frames from each port, and find faults in cabling."
+        "With --connect: send some frames from each port to find faults in the cabling."
     ),
     profile: str = option("The traffic profile of these frames.", default="ethip4-udp"),
     frame_size: tuple[str, ...] = option(
@@ -56,7 +56,7 @@ def check(
 ) -> None:
     """Check a topology FILE, and draw what it describes."""
     if probe and not connect:
-        raise click.UsageError("--probe sends frames: give --connect, too.")
+        raise click.UsageError("--probe sends frames: also give --connect.")
 
     topology = load_topology(file)
     paths = topology.paths(chosen.links, duts=chosen.duts, nic=chosen.nic)
@@ -72,7 +72,7 @@ def check(
         if probe and topology.testbed != "simulated":
             _probe(topology, chosen, profile, frame_size)
     elif topology.testbed == "lab":
-        click.echo("No node was looked at: --connect logs in on them, and shows what they lack.")
+        click.echo("No node was checked: --connect logs in to the nodes, and shows what they lack.")
 
 
 @command()
@@ -135,7 +135,7 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
         if node.host_key is not None and not is_public_key(node.host_key):
             yield (
                 ("nodes", name, "host_key"),
-                "this is no public key; it must be a line like 'ssh-ed25519 AAAA...'",
+                "this is not a public key. It must be a line like 'ssh-ed25519 AAAA...'",
             )
         if node.sut is not None:
             try:
@@ -152,7 +152,7 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
 def _connect(topology: Topology, chosen: _Paths) -> None:
     """Logs in on every node, and shows what it is, what it lacks, and what would be chosen there for these paths."""
     if topology.testbed == "simulated":
-        click.echo("It is simulated: there is no node to connect to.")
+        click.echo("The testbed is simulated: there is no node to connect to.")
         return
     reports = testbeds.inspect_nodes(topology, **vars(chosen))
     for report in reports:
@@ -197,8 +197,8 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
 
     if isinstance(generator, topologies.TrexGenerator) and generator.home is None:
         lines.append(
-            f"  MISSING: nobody says where TRex is on {topology.tg_name}: the generator has no 'directory', and "
-            f"{topologies.TREX_HOME} is not set here"
+            f"  MISSING: the place of TRex on {topology.tg_name} is not known: the generator has no 'directory', "
+            f"and {topologies.TREX_HOME} is not set here"
         )
 
     return "\n".join((*lines, *_unknown_models(topology, paths)))
@@ -221,8 +221,8 @@ def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterato
                 meant = ""
 
             yield (
-                f"  NOTE: {port}: no limits are known of the NIC model {model!r}; give them in 'nics', or correct the "
-                f"model.{meant}"
+                f"  NOTE: {port}: the limits of the NIC model {model!r} are not known. Set them in 'nics', or correct "
+                f"the model.{meant}"
             )
 
 
@@ -234,22 +234,22 @@ def import_command(
     tool: str = argument(type=OneOf(list(_READERS))),
     file: Path = argument(),
     *,
-    tg: str | None = option("The node of the lab that the generator is on.", metavar="NODE"),
+    tg: str | None = option("The lab node that runs the generator.", metavar="NODE"),
     join: tuple[str, ...] = option(
-        "A node that a namespace with the generator is joined to; given twice for two nodes.",
+        "A node to which a namespace with the generator is joined. Give it twice for two nodes.",
         metavar="NODE",
     ),
     ends: tuple[str, ...] = option(
-        "An end system that the path begins or ends at; given twice for both.",
+        "An end system where the path begins or ends. Give it twice for both.",
         "--end",
         metavar="NODE",
     ),
     duts: tuple[str, ...] = option(
-        "A node that the path goes through; in this order.", "--dut", metavar="NODE"
+        "A node on the path. Give several in the order of the path.", "--dut", metavar="NODE"
     ),
-    name: str | None = option("The lab's name, where its file has none.", metavar="NAME"),
+    name: str | None = option("The lab's name, if its file has none.", metavar="NAME"),
     addresses: str = option(
-        "Addresses of test traffic: for benchmarking, or the lab's own.",
+        "Addresses of test traffic: those reserved for benchmarking, or the lab's own.",
         type=OneOf(["benchmark", "lab"]),
         default="benchmark",
     ),
@@ -257,9 +257,9 @@ def import_command(
 ) -> None:
     """Write a topology file for the lab in FILE, which another TOOL made."""
     if len(join) > 2:
-        raise TopologyError("--join names one node or two: the generator has two ports.")
+        raise TopologyError("--join names one or two nodes: the generator has two ports.")
     if len(ends) > 2:
-        raise TopologyError("--end names one node or two: a path has two ends.")
+        raise TopologyError("--end names one or two nodes: a path has two ends.")
 
     text = topologies.import_lab(
         _READERS[tool](file, name),
@@ -275,7 +275,7 @@ def import_command(
         return
     if output.exists():
         raise TopologyError(
-            f"{output} is there already. Remove it, or name another file with --output."
+            f"{output} already exists. Remove it, or name another file with --output."
         )
 
     output.write_text(text)
@@ -289,8 +289,8 @@ def reserve(
     file: Path = argument(),
     *,
     seconds: float = option("How long, e.g. 2h.", "--for", type=DURATION),
-    wait: float | None = option("How long to wait for it at most, e.g. 2h.", type=DURATION),
-    purpose: str = option("The reason, which other users see.", default=""),
+    wait: float | None = option("Wait at most this long for it, e.g. 2h.", type=DURATION),
+    purpose: str = option("The reason, shown to other users.", default=""),
 ) -> None:
     """Reserve the testbed of a topology FILE for some time, e.g. to work by hand."""
     with ExitStack() as undo:
@@ -307,7 +307,7 @@ def reserve(
 def release(
     file: Path = argument(),
     force: bool = option(
-        "Even if somebody else has reserved it; the programs of that user there are ended."
+        "Release it even if somebody else has reserved it, and end the programs of that user there."
     ),
 ) -> None:
     """End the reservation of the testbed of a topology FILE."""
@@ -353,7 +353,7 @@ def _opened(
     )
     if wanted.claim is None:
         raise TopologyError(
-            f"{file}: there is nothing to reserve: the testbed is simulated, is a local one that is not up, or has "
-            f"'reservation: null'."
+            f"{file}: there is nothing to reserve: the testbed is simulated, it is a local one that is not up, or "
+            "its file has 'reservation: null'."
         )
     return undo.enter_context(testbeds.log_in(wanted)), wanted.claim

@@ -28,22 +28,22 @@ class TrendRules:
     """What a change and an alarm are: fields of `lossratio.history.TrendRequest`."""
 
     fresh: int = option(
-        "A change can raise an alarm if it began among this many newest results.",
+        "A change can raise an alarm if it began among this many of the newest results.",
         type=click.IntRange(min=1),
         default=_USUAL.fresh,
     )
     last: int = option(
-        "How many of the newest results the trend looks at.",
+        "How many of the newest results the trend uses.",
         type=click.IntRange(min=4),
         default=_USUAL.last,
     )
     least_change: float = option(
-        "Smaller changes raise no alarm, in per cent.",
+        "Changes smaller than this raise no alarm, in per cent.",
         type=PerCent(min=0.0),
         default=100 * _USUAL.least_change,
     )
     confirm: int = option(
-        "How many of the three newest results must be worse for an alarm; with 1, one bad night is enough.",
+        "An alarm needs this many worse results among the three newest ones. With 1, one bad night is enough.",
         type=click.IntRange(1, LOOK_AT),
         default=_USUAL.confirm,
     )
@@ -59,7 +59,7 @@ class TrendRules:
 def _opened(history: str, runs: Sequence[Path]) -> histories.History:
     if histories.is_url(history) and runs:
         raise click.UsageError(
-            "--add adds to a folder; runs go to an archive with 'lossratio archive send'."
+            "--add adds to a folder. To send runs to an archive, use 'lossratio archive send'."
         )
     folder = histories.open_history(history)
     for problem in histories.add_runs(folder, runs):
@@ -74,22 +74,22 @@ def trend(
     runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
     testbed: str | None = option("Only this testbed."),
     test: str = option(
-        "Only tests whose full names match, e.g. '*64B*'.", default="*", show_default=False
+        "Only tests with matching full names, e.g. '*64B*'.", default="*", show_default=False
     ),
     quantity: str = option("Only this quantity, e.g. NDR or MRR.", default="*", show_default=False),
     device: str = option(
-        "Only devices that match, with their options, e.g. 'linux_router, police=*'.",
+        "Only matching devices, with their options, e.g. 'linux_router, police=*'.",
         default="*",
         show_default=False,
     ),
     readings: bool = option(
-        "Also follow the latency at each load, and telemetry such as clocks per packet. These raise no alarms."
+        "Also follow the latency at each load and telemetry such as clocks per packet. These raise no alarms."
     ),
     rules: TrendRules,
     alert: Path | None = option("Send the alerts of this YAML file.", metavar="FILE"),
     html: Path | None = option("Write a page with a picture for each test."),
     pages: str | None = option(
-        "Where the pages of runs are, for links. {run} is the name of a run; without it: URL/{run}/lossratio.html.",
+        "Address of the pages of runs, for links. {run} is the name of a run; without it: URL/{run}/lossratio.html.",
         "--runs",
         metavar="URL",
     ),
@@ -138,14 +138,14 @@ def ack(
     why: str = argument(),
     *,
     by: str | None = option(
-        "Who gives the reason. Default: the name of this user.", metavar="NAME"
+        "The author of the reason. Default: the name of this user.", metavar="NAME"
     ),
     keep_open: bool = option(
-        "Only add WHY as a note, e.g. who is looking into it. The alarms stay open."
+        "Only add WHY as a note, e.g. who investigates it. The alarms stay open."
     ),
     testbed: str | None = option("Only alarms of this testbed."),
     test: str = option(
-        "Only alarms of tests whose full names match, e.g. '*64B*'.",
+        "Only alarms of tests with matching full names, e.g. '*64B*'.",
         default="*",
         show_default=False,
     ),
@@ -153,13 +153,13 @@ def ack(
         "Only alarms of this quantity, e.g. NDR or MRR.", default="*", show_default=False
     ),
     device: str = option(
-        "Only alarms of devices that match, with their options, e.g. 'linux_router, police=*'.",
+        "Only alarms of matching devices, with their options, e.g. 'linux_router, police=*'.",
         default="*",
         show_default=False,
     ),
     rules: TrendRules,
     alert: Path | None = option(
-        "Send WHY to the alerts of this YAML file that sent the alarm.", metavar="FILE"
+        "Send WHY to the alerts in this YAML file that sent the alarm.", metavar="FILE"
     ),
 ) -> None:
     """Explain the open alarms of HISTORY with WHY, so that they are closed.
@@ -203,7 +203,7 @@ def site(
     runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
     title: str | None = option("Title of the site. Default: the name of HISTORY."),
     pages: str | None = option(
-        "Where the pages of runs are. {run} is the name of a run; without it: URL/{run}/lossratio.html.",
+        "Address of the pages of runs. {run} is the name of a run; without it: URL/{run}/lossratio.html.",
         "--runs",
         metavar="URL",
         callback=_address,
@@ -222,7 +222,7 @@ def site(
     """
     if output is None and not serve:
         raise click.UsageError(
-            "Give a folder for the site with --output, or look at it with --serve."
+            "Give a folder for the site with --output, or serve it with --serve."
         )
 
     folder = _opened(history, runs)

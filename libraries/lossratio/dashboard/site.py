@@ -153,16 +153,16 @@ def _about(request: SiteRequest, problems: Sequence[str]) -> dict[str, Any]:
 def _check_folder(folder: Path) -> None:
     """Refuses a folder with a page, or with data, that is no site of ours."""
     if folder.exists() and not folder.is_dir():
-        raise ReportError(f"{folder} is a file. Give a folder for the site with --output.")
+        raise ReportError(f"{folder} is a file. Name a folder for the site with --output.")
     page = folder / PAGE
     if page.exists():
         if _MARK not in page.read_text(encoding="utf-8", errors="replace")[:2000]:
             raise ReportError(
-                f"{page} is no page of 'lossratio archive site', and is kept. Give another folder with --output."
+                f"{page} is no page of 'lossratio archive site', and is kept. Name another folder with --output."
             )
     elif (folder / _DATA).exists() and any((folder / _DATA).iterdir()):
         raise ReportError(
-            f"{folder / _DATA} has files of something else. Give another folder with --output."
+            f"{folder / _DATA} has files of another program. Name another folder with --output."
         )
 
 
@@ -245,7 +245,7 @@ def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None
         server = LocalServer((HOST, port), partial(_Handler, directory=str(folder.resolve())))
     except OSError as error:
         raise ReportError(
-            f"Port {port} cannot be had: {error.strerror}. Give another one, or leave --port out."
+            f"Port {port} cannot be used: {error.strerror}. Choose another one, or leave out --port."
         ) from error
     with server:
         announce(f"http://{HOST}:{server.server_address[1]}/")

@@ -260,27 +260,27 @@ const judge = (row, plain, most, leastChange, significance) => {
     row.difference = isWeaker ? most.found : plain.found;
     row.verdict = (row.difference.change < 0) === row.lowerIsBetter ? "progression" : "regression";
     if (isWeaker && row.ends.sides.flat().some(one => one.share)) {
-      row.note = [row.note, `${signed(changes[0])} as measured, ${signed(changes[1])} had these frames passed`].filter(Boolean).join("; ");
+      row.note = [row.note, `${signed(changes[0])} as measured, ${signed(changes[1])} if these frames had passed`].filter(Boolean).join("; ");
     }
   } else if (changes[0] === null && (changes[1] === null || !Number.isFinite(changes[1]))) {
     row.verdict = "no change";
   } else Object.assign(row, { verdict: "not comparable", note: [UNSENT, row.note].filter(Boolean).join("; ") });
 };
 
-const UNSENT = "what the generator did not send, or did not count, may be the difference";
+const UNSENT = "frames that the generator did not send or did not count may explain the difference";
 const signed = ratio => `${ratio < 0 ? "" : "+"}${(100 * ratio).toFixed(2)} %`;
 
 /** The share of missing frames that the SUT did not lose, of each side that has such. */
 const missing = ({ sides }) => sides.flatMap((side, place) => {
   const share = Math.max(0, ...side.map(one => one.share).filter(one => one < 1));
-  return share ? [`${"AB"[place]}: up to ${Number((100 * share).toPrecision(4))} % of the frames of a load were unsent, late or dropped by the generator`] : [];
+  return share ? [`${"AB"[place]}: up to ${Number((100 * share).toPrecision(4))} % of the frames at one load were unsent, late or dropped by the generator`] : [];
 });
 
 const generators = (before, after) => {
   const kinds = [before, after].map(rows => [...new Set(rows.map(row => row.generator).filter(Boolean))].sort());
   if (new Set(kinds.flat()).size < 2) return [];
   const [one, other] = kinds.map(side => side.join(" and ") || "not known");
-  return [`the traffic generators differ (A: ${one}; B: ${other}), which may be the difference`];
+  return [`the traffic generators differ (A: ${one}; B: ${other}), which may explain the difference`];
 };
 
 const caveats = (side, rows) => {

@@ -219,7 +219,7 @@ class ConnectionTable(ABC):
 
             raise DutError(
                 f"{wanted.text}: {self.node_name} forgets a {kind} connection after {timeout:g} s, and one here is "
-                f"idle for up to {wanted.idle_s:.3g} s. Raise {advice}, take fewer flows, or a higher load."
+                f"idle for up to {wanted.idle_s:.3g} s. Raise {advice}, or use fewer flows or a higher load."
             )
 
     @abstractmethod
@@ -407,7 +407,7 @@ class Dut(ABC, Generic[OptionsT_co]):
             DutError: If its kind has no such table, or it refuses them.
         """
         raise DutError(
-            f"{self.hop.node_name}: a {self.kind} has no table to add {entries} entries to. Give a keyword that "
+            f"{self.hop.node_name}: a {self.kind} has no table for {entries} new entries. Give a keyword that "
             "reconfigures the device."
         )
 
@@ -498,8 +498,8 @@ class Cable(LeftAsItIs[CableOptions]):
             DutError: Always; only a path without nodes has this kind.
         """
         raise DutError(
-            f"{self.hop.node_name}: kind {CABLE!r} is a cable, and this path goes through a node. Leave the kind out "
-            f"if the node forwards without being set up, or use a topology with a link from the TG to the TG."
+            f"{self.hop.node_name}: kind {CABLE!r} is a cable, but this path goes through a node. Leave out the "
+            "kind if the node forwards without a set-up, or use a topology with a link from the TG to the TG."
         )
 
     def set_up(self, west_mac: str, east_mac: str) -> None:

@@ -58,7 +58,7 @@ class HookCaller:
         """
         if hook not in Hooks.model_fields:
             raise DutError(
-                f"There is no hook {hook!r}; there are {names_near(hook, Hooks.model_fields)}"
+                f"There is no hook {hook!r}. The hooks are {names_near(hook, Hooks.model_fields)}"
             )
         self._functions[hook] = function
 
@@ -86,7 +86,7 @@ class HookCaller:
             if missing:
                 raise self._error(
                     name,
-                    f"the environment variable {missing[0]} is not set; export it before the run",
+                    f"the environment variable {missing[0]} is not set. Export it before the run",
                 )
             if hook is not None and getattr(hook, "snmp", None) is not None:
                 _load_snmp(self.name)
@@ -122,18 +122,18 @@ class HookCaller:
         if not isinstance(answer, Mapping) or not set(answer) <= set(_COUNTERS) or not answer:
             fields = ", ".join(_COUNTERS)
             raise self._error(
-                "counters", f"the answer is no mapping with some of {fields}: {shown(answer)!r}"
+                "counters", f"the answer is not a mapping with some of {fields}: {shown(answer)!r}"
             )
 
         counts: Counts = {field: {} for field in _COUNTERS}
         for field, values in answer.items():
             if not isinstance(values, Mapping):
-                raise self._error("counters", f"{field!r} is no mapping: {shown(values)!r}")
+                raise self._error("counters", f"{field!r} is not a mapping: {shown(values)!r}")
             for name, value in values.items():
                 count = _count(value)
                 if count is None:
                     raise self._error(
-                        "counters", f"{field} {name} is no number of frames: {shown(value)!r}"
+                        "counters", f"{field} {name} is not a number of frames: {shown(value)!r}"
                     )
                 if field in ("received", "transmitted") and name not in ("west", "east"):
                     raise self._error(
@@ -173,7 +173,7 @@ class HookCaller:
             return self._of_request(name, hook, entries)
         if isinstance(hook, CountersHook | DescribeHook) and hook.snmp is not None:
             return self._of_snmp(name, hook, hook.snmp)
-        raise self._error(name, "there is no way to the device")
+        raise self._error(name, "there is no connection to the device")
 
     def _of_command(self, name: str, hook: Hook, command: tuple[str, ...]) -> str:
         if hook.runs_on == "controller":
@@ -250,7 +250,7 @@ class HookCaller:
         if place.startswith("/"):
             value: Any = _json_in(answer)
             if value is None:
-                raise self._error(name, f"the answer is no JSON: {shown(answer)!r}")
+                raise self._error(name, f"the answer is not JSON: {shown(answer)!r}")
 
             for step in place[1:].split("/"):
                 key = step.replace("~1", "/").replace("~0", "~")
@@ -313,8 +313,7 @@ def _load_snmp(name: str) -> Any:
         from pysnmp.hlapi.v3arch import asyncio as snmp
     except ImportError as error:
         raise DutError(
-            f"{name}: a hook asks by SNMP, and pysnmp is not installed. "
-            f"Install it with {how_to_install('snmp')}."
+            f"{name}: a hook uses SNMP, but pysnmp is not installed. Install it with {how_to_install('snmp')}."
         ) from error
     return snmp
 
@@ -336,7 +335,7 @@ def _json_in(text: str) -> Any:
 
 
 def _count(value: Any) -> int | None:
-    """A number of frames, of 64 bits at most; None: it is none."""
+    """A number of frames, of 64 bits at most; None: it is not one."""
     if isinstance(value, bool):
         return None
     if not isinstance(value, int):
@@ -413,8 +412,8 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         self.hooks.check()
         if self.options.reset and not self.hooks.has("reset"):
             raise DutError(
-                f"{self.hop.node_name}: a {self.kind} cannot be reset before each trial, unless it has a hook 'reset' "
-                "in the topology file. Give it time instead, e.g. rest=2 s."
+                f"{self.hop.node_name}: a {self.kind} cannot be reset before each trial unless it has a hook "
+                "'reset' in the topology file. Let it rest instead, for example rest=2 s."
             )
 
     def describe(self) -> dict[str, Any]:
@@ -447,6 +446,7 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         """
         if not self.has_counters:
             return DutCounters({}, {}, {})
+
         counters = DutCounters(**self.hooks.counters())
         for name in ("received", "transmitted", "dropped"):
             then = getattr(self._counters, name)
@@ -454,8 +454,9 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
             back = next((key for key in then if now.get(key, 0) < then[key]), None)
             if back is not None:
                 raise DutError(
-                    f"{self.hop.label}: the counter {name} {back} of the hook 'counters' went back from {then[back]:,} "
-                    f"to {now.get(back, 0):,}. Somebody cleared it, or it has 32 bits only: read one of 64 bits."
+                    f"{self.hop.label}: the counter {name} {back} of the hook 'counters' went back from "
+                    f"{then[back]:,} to {now.get(back, 0):,}. Another program cleared it, or it has only 32 bits: "
+                    "read a counter of 64 bits."
                 )
         self._counters = counters
         return counters
@@ -478,8 +479,9 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         """
         if not self.hooks.has("reconfigure"):
             raise DutError(
-                f"{self.hop.node_name}: a {self.kind} without a hook 'reconfigure' cannot get {entries} entries, so "
-                "nothing was measured. Add the hook to the topology file, or give a keyword that reconfigures it."
+                f"{self.hop.node_name}: a {self.kind} without a hook 'reconfigure' cannot get {entries} entries. "
+                "Nothing was measured. Add the hook to the topology file, or give a keyword that reconfigures the "
+                "device."
             )
 
     def reconfigure(self, entries: int) -> None:

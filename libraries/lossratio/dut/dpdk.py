@@ -73,9 +73,9 @@ class DpdkDut(ProgramDut[OptionsT_co]):
             mtu = int(links[name]["mtu"])
             if mtu > _LARGEST_XDP_MTU:
                 raise self.node.error(
-                    f"interface {name} has an MTU of {mtu}, and DPDK's AF_XDP takes frames of "
-                    f"one page only: set it to {_LARGEST_XDP_MTU} or less at both ends of the link (of a local "
-                    f"testbed, by the field mtu of the topology file)."
+                    f"interface {name} has an MTU of {mtu}, but DPDK's AF_XDP accepts only frames of one page. Set "
+                    f"the MTU to at most {_LARGEST_XDP_MTU} at both ends of the link (on a local testbed, with the "
+                    "field mtu in the topology file)."
                 )
 
     def facts(self) -> dict[str, Any]:

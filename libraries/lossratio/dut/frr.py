@@ -61,7 +61,7 @@ class FrrOptions(LinuxOptions):
     def _outage_belongs_to_a_withdrawal(self) -> "FrrOptions":
         if self.outage and self.reconfiguration != "withdraw":
             raise ValueError(
-                "outage is the time between withdrawal and announcement; give reconfiguration=withdraw"
+                "outage is the time between withdrawal and announcement; also set reconfiguration=withdraw"
             )
         return self
 
@@ -139,8 +139,8 @@ class FrrRouter(LinuxDut[FrrOptions]):
         )
         if tried.exit_status != 0:
             raise self.node.error(
-                f"FRR's programs run as the user {_USER!r}, and nothing can be run as this user ({reason(tried)}). It "
-                "needs root on the machine itself; the local testbed of an ordinary user cannot have it."
+                f"FRR's programs run as the user {_USER!r}, but nothing can run as this user ({reason(tried)}). FRR "
+                "needs root on the machine itself, and cannot run in an ordinary user's local testbed."
             )
 
     @property

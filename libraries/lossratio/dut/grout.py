@@ -58,7 +58,7 @@ class Grout(ProgramDut[GroutOptions]):
     kind = "grout"
     options_type = GroutOptions
     software = Tool(
-        "bin/grout", "", "-V", "grout", HOME_VARIABLE, "Take grout from its own releases."
+        "bin/grout", "", "-V", "grout", HOME_VARIABLE, "Install grout from its own releases."
     )
 
     def check_kind(self) -> None:
@@ -110,7 +110,7 @@ class Grout(ProgramDut[GroutOptions]):
         """
         table = self.node.json(*self._line(self.running.directory), "-j", "interface", "stats")
         if not isinstance(table, list):
-            raise self.node.error("grout's answer to 'interface stats' is no table.")
+            raise self.node.error("grout's answer to 'interface stats' is not a table.")
 
         rows = {row["interface"]: row for row in table}
         sides = {side: self.node.find("grout's port", side, rows) for side in SIDES}

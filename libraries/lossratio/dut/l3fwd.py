@@ -41,8 +41,8 @@ class L3fwd(DpdkDut[L3fwdOptions]):
     csit_type = "dpdk"
     software = Tool(
         *("dpdk-l3fwd", "", None, "l3fwd of DPDK"),
-        how="It is an example of DPDK (Debian: dpdk-doc and libdpdk-dev), which is built with make; name its path with "
-        "program=PATH, or put it in the path as dpdk-l3fwd. See docs/reference/duts.md.",
+        how="It is an example of DPDK (Debian: dpdk-doc and libdpdk-dev), which is built with make. Set its path "
+        "with program=PATH, or put it into PATH as dpdk-l3fwd. See docs/reference/duts.md.",
     )
     tools = (PYTHON,)
     memory_megabytes = 512
@@ -64,7 +64,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         workers = len(self._choose_cores().workers)
         if queues not in (None, workers) and not self.uses_cards:
             raise self.node.error(
-                f"l3fwd has a queue for each of its {workers} threads on interfaces of the kernel; leave queues out."
+                f"l3fwd has a queue for each of its {workers} threads on interfaces of the kernel. Leave out queues."
             )
 
     def launch(

@@ -96,15 +96,15 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
     def _one_truth(self) -> "RouterOptions":
         if self.rules and self.police is not None:
             raise ValueError(
-                "police and rules do not go together: the slower one would hide the other"
+                "police and rules cannot be combined: the slower one would hide the other"
             )
         if self.rules and self.routes is not None:
             raise ValueError(
-                "rules and routes do not go together: the second stage has a table of its own"
+                "rules and routes cannot be combined: the second stage has its own table"
             )
         if self.rules and self.keeps_connections:
             raise ValueError(
-                "rules and connections do not go together: a frame passes the second stage as a new one"
+                "rules and connections cannot be combined: a frame passes the second stage as a new frame"
             )
         return self
 
@@ -168,9 +168,9 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         for route in read_routes(self.node):
             if route["dst"] == "default" and route.get("protocol") == "ra":
                 raise self.node.error(
-                    f"its IPv6 default route through {route['dev']} comes from router "
-                    f"advertisements, and this kernel drops such routes when IPv6 forwarding is switched on (6.17 and "
-                    f"later need not). Give the node a static default route."
+                    f"its IPv6 default route through {route['dev']} comes from router advertisements, and this "
+                    "kernel drops such routes when IPv6 forwarding is switched on (6.17 and later keep them). Give "
+                    "the node a static default route."
                 )
 
     def configure(self, changes: Changes, west_mac: str, east_mac: str) -> None:

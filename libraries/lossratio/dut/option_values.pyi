@@ -64,8 +64,8 @@ class OptionValues(TypedDict, total=False):
     and only answers pass from the east. When the table is full, `hash` accepts no more connections, and `lru_hash`
     forgets those that were used least recently, some of them sooner than necessary."""
     forwarding: Literal['learning', 'openflow', 'l2xc', 'l2bd', 'l2patch', 'ip4', 'ip6', 'redirect', 'mac', 'filter'] | str
-    """ovs: `openflow` (rules; the default) or `learning` (a switch that learns addresses; the set-up enters those of the
-    neighbours).
+    """ovs: `openflow` (rules; the default) or `learning` (a switch that learns addresses; the set-up enters the
+    neighbours' addresses).
     vpp: `l2xc` (cross-connect; the default), `l2bd` (bridge domain, which learns), `l2patch` (a cross-connect that
     does not look at frames), `ip4` or `ip6`.
     xdp: `redirect` (frames leave by the other interface, unchanged; the default), `mac` (they also get the leaving

@@ -157,7 +157,7 @@ def parse_ports(text: str) -> dict[str, dict[str, dict[str, int]]]:
         name, received, transmitted = match.groups()
         ports[name] = {"rx": parse_fields(received), "tx": parse_fields(transmitted)}
     if not ports:
-        raise DutError(f"Open vSwitch reported no counters of ports, but {text[:200]!r}.")
+        raise DutError(f"Open vSwitch did not report counters of ports but {text[:200]!r}.")
     return ports
 
 
@@ -193,8 +193,8 @@ class OvsOptions(SocketOptions, PolicedOptions):
 
     is_router = False
     forwarding: Literal["learning", "openflow"] = "openflow"
-    """``openflow`` (rules; the default) or ``learning`` (a switch that learns addresses; the set-up enters those of
-    the neighbours)."""
+    """``openflow`` (rules; the default) or ``learning`` (a switch that learns addresses; the set-up enters the
+    neighbours' addresses)."""
     rules: int = Field(default=1, ge=1, le=60_000)
     """Number of OpenFlow rules of each direction. A single rule matches all frames of the direction. If there are more,
     each rule matches one IPv4 destination, beginning with the first host of the other side's network."""
@@ -208,14 +208,14 @@ class OvsOptions(SocketOptions, PolicedOptions):
     @model_validator(mode="after")
     def _rules_are_openflow(self) -> "OvsOptions":
         if self.firewall is None and self.most_connections is not None:
-            raise ValueError("most_connections is a limit of a firewall; give firewall=conntrack")
-        if self.firewall and (self.rules > 1 or self.police or self.forwarding == "learning"):
             raise ValueError(
-                "a firewall has rules of its own: leave out rules, police and forwarding"
+                "most_connections is a limit of a firewall; also set firewall=conntrack"
             )
+        if self.firewall and (self.rules > 1 or self.police or self.forwarding == "learning"):
+            raise ValueError("a firewall has its own rules: leave out rules, police and forwarding")
         if self.forwarding == "learning" and (self.rules > 1 or self.police is not None):
             raise ValueError(
-                "rules and police need OpenFlow; leave them out with forwarding=learning"
+                "rules and police need OpenFlow: leave them out with forwarding=learning"
             )
         return self
 
@@ -317,8 +317,8 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         super().check_kind()
         if _DATAPATH_TAP in read_links(self.node):
             raise self.node.error(
-                f"a userspace Open vSwitch runs there already (interface {_DATAPATH_TAP}), and a "
-                f"node can have only one. Stop it, or use one path through this node."
+                f"a userspace Open vSwitch already runs there (interface {_DATAPATH_TAP}), and a node can have only "
+                "one. Stop it, or use one path through this node."
             )
         if (
             self.node.attempt("ip", "tuntap", "add", "dev", self.stem, "mode", "tap").exit_status

@@ -50,8 +50,8 @@ class Testpmd(DpdkDut[TestpmdOptions]):
         cores = self._choose_cores()
         if cores.of_east and self.options.queues not in (None, len(cores.of_east)):
             raise self.node.error(
-                f"the cards are on two NUMA nodes, so testpmd has a queue of each card for each of "
-                f"the {len(cores.of_east)} threads on the card's node; leave queues out."
+                "the cards are on two NUMA nodes, so testpmd has a queue of each card for each of the "
+                f"{len(cores.of_east)} threads on the card's node. Leave out queues."
             )
 
     def launch(

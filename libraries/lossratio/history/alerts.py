@@ -59,7 +59,7 @@ class Alert(FileModel):
         if count != 1:
             known = SINKS.names()
             ways = f"{', '.join(known[:-1])} and {known[-1]}"
-            raise ValueError(f"an alert is one of {ways}, and this one has {count} of them")
+            raise ValueError(f"an alert has exactly one of {ways}, and this one has {count}")
         return self
 
     def _sinks(self) -> list[Sink]:
@@ -129,8 +129,8 @@ class Alerts:
             return cls(loaded.alerts, memory, _Memory.model_validate(data).sent)
         except ValueError as error:
             raise ReportError(
-                f"{memory} is not a file of sent alerts. Remove it; alerts of changes that "
-                "last are then sent once more."
+                f"{memory} is not a file of sent alerts. Remove it; alerts about lasting changes are then sent "
+                "again."
             ) from error
 
     def send(self, trends: Sequence[Trend]) -> Iterator[str]:
@@ -153,7 +153,7 @@ class Alerts:
             try:
                 alert.sink.send(_message(alert, news), alert.timeout)
             except NotSentError as error:
-                yield f"Alert {alert.name!r} was not sent, and is tried again next time: {error}."
+                yield f"Alert {alert.name!r} was not sent and will be tried again next time: {error}."
                 continue
 
             yield f"Alert {alert.name!r} was sent: {len(news)} {'change' if len(news) == 1 else 'changes'}."
@@ -164,7 +164,7 @@ class Alerts:
                 )
             except StorageError as error:
                 reason = getattr(error.__cause__, "strerror", None) or error
-                yield f"{self.memory} cannot be written ({reason}), so the next night sends this alert once more."
+                yield f"{self.memory} cannot be written ({reason}), and the next night will send this alert again."
 
 
 def alert_subject(trends: Sequence[Trend]) -> str:
@@ -199,7 +199,7 @@ def how_sure(trend: Trend) -> str:
         if missing > 1:
             more = f", and so have {missing} in a row"
         else:
-            more = "; one only, so far"
+            more = "; only one so far"
 
         return f"certain: the newest result has no value{more}"
 

@@ -284,7 +284,7 @@ def trend_text(analysis: Analysis) -> str:
         lines += _lines(analysis.readings)
         lines.append(
             f"{counted(len(analysis.readings), 'reading')} of latency and telemetry, {counted(results, 'number')}: "
-            f"{_verdicts(analysis.readings)}. They explain changes, and are no alarms."
+            f"{_verdicts(analysis.readings)}. They explain changes and raise no alarms."
         )
     return "\n".join(lines)
 
@@ -364,7 +364,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
         yield f"Two bands: {banded} of these series, whose values flip between two levels; real changes move both."
     old = sum(trend.is_old for trend in analysis.trends)
     if old:
-        yield f"Old: {old} of these series, whose tests seem not to run any more; their verdicts are as old."
+        yield f"Old: {old} of these series have not been measured lately; their verdicts are just as old."
     if not analysis.has_verdict:
         yield "No verdict: there are too few results, the generator did not send enough, or the tester changed."
     yield from quick_goals_in(trend.series.key.quantity for trend in analysis.trends)

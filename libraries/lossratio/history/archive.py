@@ -73,7 +73,7 @@ class ObjectStore:
         if not self.is_archive():
             raise ReportError(
                 f"There is no archive at {self} yet: it has neither {RUNS}/ nor {HISTORY}/. Correct the address, or "
-                f"begin an archive there with a first run: lossratio archive send DIR --results {self}"
+                f"create an archive there with a first run: lossratio archive send DIR --results {self}"
             )
 
     def put(self, file: Path, name: str) -> None:
@@ -157,9 +157,9 @@ def check_without_secrets(place: str) -> None:
     if _AZURE.match(place) or not (_SECRETS.search(written) or _MISTYPED.match(written)):
         return
     raise ReportError(
-        "The address of an archive has no user, no password and no query (?...): they are secrets, and others see "
-        "them. Put credentials where the store's own tools read them, e.g. in AWS_PROFILE or, for any kind of store, "
-        "in variables of fsspec such as FSSPEC_SFTP_USERNAME."
+        "The address of an archive must not have a user, a password or a query (?...): others would see these "
+        "secrets. Put credentials where the store's own tools read them, for example in AWS_PROFILE or, for any "
+        "kind of store, in fsspec variables such as FSSPEC_SFTP_USERNAME."
     )
 
 
@@ -250,7 +250,7 @@ class Outbox:
             StorageError: If the outbox cannot be written, e.g. because the disk is full.
         """
         run = read_run(directory)
-        way_out = f"Make room, and send the run with: lossratio archive send {directory} --results {self.store}"
+        way_out = f"Free some space, and send the run with: lossratio archive send {directory} --results {self.store}"
         with storing(f"write the outbox {self.path}", way_out):
             History(self.path / HISTORY).add(entries_of(run))
             self._add_directory(run)
@@ -278,7 +278,7 @@ class Outbox:
             self.store.require_archive()
         if self.store.is_archive():
             return None
-        return f"There was no archive at {self.store} before: it begins with these files."
+        return f"There was no archive at {self.store}: it was created with these files."
 
     def send(self) -> int:
         """Sends the files that wait, and counts them. Each file leaves the outbox when the archive has it.
@@ -347,7 +347,9 @@ def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) 
         StorageError: If the disk does not take the runs.
     """
     names = store.names(f"{RUNS}/testbed={quote(testbed, safe=' ')}/date=*/*.tar.gz")
-    with storing(f"unpack runs to {directory}", "Make room there, or name another directory."):
+    with storing(
+        f"unpack runs to {directory}", "Free some space there, or name another directory."
+    ):
         return [_fetched(store, name, directory) for name in names[-count:]]
 
 
@@ -373,7 +375,7 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
         runs = [*unpacked.iterdir()]
         if len(runs) != 1 or not runs[0].is_dir():
             raise ArchiveError(
-                f"{store}: {name} is damaged: it does not hold the directory of one run."
+                f"{store}: {name} is damaged: it does not contain the directory of one run."
             )
         runs[0].rename(run)
 

@@ -203,9 +203,9 @@ def _uncertain(tests: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
     if uncertain:
         test, devices = uncertain[-1]
         yield (
-            f"{results_counted(len(uncertain))} of earlier versions, which did not say the options of devices, may be "
-            "of several devices, so they are in none of their series: those of "
-            f"{test} may be of {' or of '.join(sorted(devices))}."
+            f"{results_counted(len(uncertain))} of earlier versions, which did not record the options of devices, "
+            f"may belong to several devices. They are in no series: those of {test} may belong to "
+            f"{' or of '.join(sorted(devices))}."
         )
 
 

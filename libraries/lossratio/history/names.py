@@ -92,7 +92,7 @@ def _last(same: dict[str, str], test: str) -> str:
 def _ambiguous(several: dict[str, list[str]]) -> Iterable[str]:
     for test, fits in list(several.items())[:1]:
         yield (
-            f"{len(several)} names of tests from earlier versions may mean several tests now, so their results are "
-            f"series of their own: {test} may be {' or '.join(fits)}. To join them, write into annotations.yaml: "
-            f"same: [[{test}, {fits[0]}]]"
+            f"{len(several)} names of tests from earlier versions may mean several tests now. Their results are "
+            f"separate series: {test} may be {' or '.join(fits)}. To join them, write into annotations.yaml: same: "
+            f"[[{test}, {fits[0]}]]"
         )

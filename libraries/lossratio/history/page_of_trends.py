@@ -32,9 +32,7 @@ _STEP = "#D55E00"
 _KNOWN = "#777777"
 _BOUNDS = "#8FBBD9"
 _MEASURED = drawing.Mark("measured", "measured", "circle", "#0072B2")
-_DOUBTFUL = drawing.Mark(
-    "doubtful", "irregular, or doubts about it", "square", "#0072B2", is_filled=False
-)
+_DOUBTFUL = drawing.Mark("doubtful", "irregular or doubtful", "square", "#0072B2", is_filled=False)
 _MISSING = drawing.Mark("missing", "no value", "cross", "#B3261E", is_filled=False)
 _MOST_HINTS = 300
 """A picture of more results has no hint for each of them."""

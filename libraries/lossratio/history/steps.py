@@ -188,7 +188,7 @@ _TWO_LEVELS = np.log(20.0)
 _THRESHOLDS = 12
 """Number of the widest gaps between values that are tried as the border between bands."""
 _SMALLEST = 1e-3
-"""Smaller values, relative to the largest one, count as this: the logarithm of zero is no number."""
+"""Smaller values, relative to the largest one, count as this: the logarithm of zero is not a number."""
 
 
 @dataclass(frozen=True)

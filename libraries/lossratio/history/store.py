@@ -75,9 +75,9 @@ class History:
         paths = sorted(self.path.glob("testbed=*/date=*/*.parquet"))
         if not paths:
             raise ReportError(
-                f"{self.path} is not a history: it has no files like testbed=lab/date=2026-08-01/….parquet, and there "
-                f"is no archive there yet. Correct the path, or make it a history with a first run: "
-                f"lossratio trend {self.path} --add DIR"
+                f"{self.path} is not a history: it has no files like testbed=lab/date=2026-08-01/….parquet, and "
+                "there is no archive there yet. Correct the path, or create a history with a first run: lossratio "
+                f"trend {self.path} --add DIR"
             )
 
         whole, problems = _with_schema(paths)
@@ -91,7 +91,7 @@ class History:
             table, unusable = _query(whole, testbed, readings=readings)
 
         problems += [
-            f"{file} is left out: it has a row without a name or a time, or with a number that no measurement gives."
+            f"{file} is left out: it has a row without a name or a time, or with an impossible number."
             for file in unusable
         ]
         measured = required("pyarrow.compute").not_equal(table.column("quantity"), NOTHING_MEASURED)
@@ -121,7 +121,8 @@ class History:
             arrow.Table.from_pylist(rows, schema=_schema()), data, compression="zstd"
         )
         way_out = (
-            "Make room, and add the run again; entries that are in the history already count once."
+            "Free some space, and add the run again. Entries that are already in the history are not "
+            "counted twice."
         )
 
         with storing(f"add to the history {self.path}", way_out):
@@ -169,8 +170,8 @@ def _with_schema(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
         ]
         if missing or other:
             problems.append(
-                f"{file} is left out: it is of a newer version of lossratio, or no part of a history. Its columns "
-                f"{', '.join((*missing, *other))} are missing or of another type."
+                f"{file} is left out: it was written by a newer version of lossratio, or is not part of a history. "
+                f"Its columns {', '.join((*missing, *other))} are missing or of another type."
             )
         else:
             readable.append(file)

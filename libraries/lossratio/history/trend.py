@@ -462,9 +462,7 @@ def details_of(trend: Trend) -> Iterator[str]:
         unit = trend.series.unit
         size = f"{100 * change.ratio:+.2f} %"
         if change.measured_ratio is not None and any(trend.shares):
-            size = (
-                f"{100 * change.measured_ratio:+.2f} % as measured, {size} had these frames passed"
-            )
+            size = f"{100 * change.measured_ratio:+.2f} % as measured, {size} if these frames had passed"
         yield (
             f"{unit.format(change.before)} to {unit.format(change.after)} ({size}) "
             f"since {change.began:%Y-%m-%d %H:%M} UTC"
@@ -477,7 +475,10 @@ def details_of(trend: Trend) -> Iterator[str]:
     if trend.bands is not None:
         yield trend.bands.describe(trend.series.unit)
     if trend.verdict is TrendVerdict.NOT_OFFERED:
-        yield "what the generator did not send, or did not count, may be the reason, so this says nothing about the SUT"
+        yield (
+            "frames that the generator did not send or did not count may be the reason, and this says nothing about "
+            "the SUT"
+        )
 
     for share, when in zip(trend.shares, ("before the change", "lately"), strict=True):
         words = share_in_words([share])
@@ -503,11 +504,11 @@ def details_of(trend: Trend) -> Iterator[str]:
         yield f"begins anew: {trend.begins}; left out: {results_counted(trend.left_out)} before that"
     elif trend.left_out:
         yield (
-            f"{trend.left_out} earlier results are left out: they are of other traffic, another path, another goal or "
+            f"{trend.left_out} earlier results are left out: they used other traffic, another path, another goal or "
             "another generator"
         )
     if trend.series.is_aggregate:
-        yield "its rates are aggregates, as an earlier version measured it"
+        yield "its rates are aggregates because an earlier version measured them"
 
 
 _WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)

@@ -44,9 +44,9 @@ def describe_nothing_measured(tests: Iterable[NothingMeasured]) -> Iterator[str]
 
 def left_out_of(run: Run) -> Iterator[str]:
     """Messages about the tests of a run that have no entries."""
-    yield from (f"{run.path}: {test.name} was cut off, and is not added." for test in run.cut_off)
+    yield from (f"{run.path}: {test.name} was cut off and is not added." for test in run.cut_off)
     yield from (f"{run.path}: not added: {skipped.in_words}" for skipped in run.skipped)
     added = {test.test for test in nothing_measured(run)}
     for test in run.unmeasured:
         if test.name not in added:
-            yield f"{run.path}: {test.name} measured nothing, and is not added: its testbed or its time is not known."
+            yield f"{run.path}: {test.name} measured nothing and is not added: its testbed or its time is not known."

@@ -94,7 +94,7 @@ def to_truth_value(value: str | bool | int | None) -> bool | None:
         return True
     if text in _NO:
         return False
-    raise ValueError(f"{value!r} is neither yes nor no; write True or False.")
+    raise ValueError(f"{value!r} is neither yes nor no. Write True or False.")
 
 
 def to_share(value: str | int | float) -> Share:
@@ -118,7 +118,7 @@ def to_test_result(value: object) -> TestResult:
     if isinstance(value, TestResult):
         return value
     raise ValueError(
-        f"{value!r} is not a result; give what a keyword returned: ${{ndr}} =    Find NDR And PDR    64B."
+        f"{value!r} is not a result. Give what a keyword returned: ${{ndr}} =    Find NDR And PDR    64B."
     )
 
 
@@ -163,7 +163,7 @@ def to_frame_sizes(value: str | Sequence[str | int]) -> FrameSizes:
         if value.lstrip().startswith(("[", "(")):
             sizes = ast.literal_eval(value.strip())
     if not sizes:
-        raise ValueError("There is no frame size. Write e.g. 64B,1518B.")
+        raise ValueError("The frame size is missing. Write for example 64B,1518B.")
     return FrameSizes(
         to_frame_size(size.strip() if isinstance(size, str) else size) for size in sizes
     )

@@ -98,7 +98,7 @@ class DeviceKeywords(Keywords):
         boxes = self._black_boxes(node)
         if len(boxes) > 1:
             raise DutError(
-                f"There are {len(boxes)} black boxes on the path; say which one is meant, e.g. node=BOX."
+                f"There are {len(boxes)} black boxes on the path. Name one, for example node=BOX."
             )
 
         caller = boxes[0].hooks
@@ -109,7 +109,7 @@ class DeviceKeywords(Keywords):
             "describe": caller.describe,
         }
         if hook not in calls:
-            raise DutError(f"There is no hook {hook!r}; there are {names_near(hook, calls)}")
+            raise DutError(f"There is no hook {hook!r}. The hooks are {names_near(hook, calls)}")
         return calls[hook]()
 
     def _black_boxes(self, node: str | None) -> list[BlackBox]:
@@ -183,7 +183,7 @@ def telemetry_after_search(
     search = session.last_search
     if search is None:
         raise SearchError(
-            "No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first."
+            "There was no search since this testbed was set up. First call a keyword such as 'Find NDR And PDR'."
         )
     name, load = search.result.relevant_load(goal)
     searched = search.request

@@ -68,7 +68,7 @@ class LossRatio(
     | ``memory_rest``   | Time without traffic before one more short trial of a search, above its bounds. It shows whether the SUT remembers a loss: if the SUT passes it, more such trials follow, also right after a loss, and the result may have the doubt *memory of the device*. ``0 s``: no such trial. Default: 15 s at the end of a search that takes at least four times as long, once per run and device (for a black box, in each search), unless trials after a long time without loss show the same. With ``hints``, the first trial of a search asks this, or whether the SUT passes less after a rest, in turns. |
     | ``early_verdict`` | ``on``: a trial of a search ends as soon as it is certain to lose more than every goal allows, and counts as a full trial. This is faster, but no goal then complies with RFC 2544 unconditionally. ``off``: trials take their whole duration. Default: what the file of goals says, otherwise ``off``. |
     | ``end_at_coin`` | ``True``: the search gives up a goal if, over a range of loads wider than the goal's width, trials pass and fail by chance. The result is that zone ("a coin from 515 to 570 kfps") instead of bounds, and is irregular because RFC 9971 has no such end. Default: ``False``. |
-    | ``must_find``     | Whether the test fails if no load meets a goal, so that there is no number. ``False``: the result is irregular, and the test passes. Default: ``True``. |
+    | ``must_find``     | Whether the test fails if no load meets a goal, so that there is not a number. ``False``: the result is irregular, and the test passes. Default: ``True``. |
     | ``resume``        | Directory of an earlier run. If the same measurement of the same test was interrupted there, it continues, and nothing is measured twice. |
 
     Loads and rates are per transmitting interface. Results also give the aggregate, with the factor between the two.
@@ -126,7 +126,7 @@ class LossRatio(
 
         if not paths:
             raise ReportError(
-                "Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first."
+                "Nothing has been measured in this suite yet. First call a keyword such as 'Find NDR And PDR'."
             )
         for path in paths:
             say(f"lossratio: {path}")

@@ -71,7 +71,7 @@ def live_view(testbed: Testbed) -> Iterator[Show]:
         directory = BuiltIn().get_variable_value("${OUTPUT DIR}")
         command = resuming_command(sys.argv, Path(directory)) if error.exit else None
         if command is not None:
-            say(f"\nTo go on with it: {command}")
+            say(f"\nTo continue: {command}")
         raise
 
 

@@ -108,7 +108,7 @@ class Session:
         except ValueError:
             known = names_near(str(said), [policy.value for policy in Doubts])
             raise SearchError(
-                f"There is no policy for doubts {said!r}; there are {known}"
+                f"There is no policy for doubts {said!r}. The policies are {known}"
             ) from None
 
     def ready_testbed(self) -> Testbed:
@@ -119,7 +119,7 @@ class Session:
         """
         if self.testbed is None:
             raise LossRatioError(
-                "No testbed is set up. Call the keyword 'Set Up Testbed' first, e.g. as Suite Setup."
+                "No testbed is set up. First call the keyword 'Set Up Testbed', for example as Suite Setup."
             )
         return self.testbed
 
@@ -132,7 +132,7 @@ class Session:
         """
         if self._last_result is None:
             raise SearchError(
-                "Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first."
+                "Nothing has been measured in this suite yet. First call a keyword such as 'Find NDR And PDR'."
             )
         return self._last_result
 
@@ -291,9 +291,9 @@ def _require_one_of_a_name(source: str, suite: str, test: str) -> None:
         )
         if any(re.fullmatch(name, test) for name in names):
             raise SearchError(
-                f"{source} and {other} both have the test {suite}.{test}, and would be one series: numbers that order "
-                "files, and capitals, are no part of a name. Rename a file, or give one a name of its own: "
-                "[Metadata]    Id    NAME."
+                f"{source} and {other} both have the test {suite}.{test}. They would share a series: names ignore "
+                "leading numbers of files and capitals. Rename a file, or give one its own name: [Metadata]    Id   "
+                " NAME."
             )
 
 
@@ -330,8 +330,8 @@ class Claims:
             self._sessions[identity] = session
         if self._sessions[identity] is not session:
             raise SearchError(
-                f"This run has measured the test {identity} already, in another suite: both would write the same "
-                "files. Run the suite once, or give one of the suites a name of its own: [Metadata]    Id    NAME."
+                f"This run already measured the test {identity} in another suite: both would write the same files. "
+                "Run the suite once, or give one of the suites its own name: [Metadata]    Id    NAME."
             )
 
     def close(self) -> None:

@@ -52,7 +52,8 @@ class TestbedKeywords(Keywords):
         _ = self.session.goals, self.session.doubts
         if self.session.reservation is not None:
             raise LossRatioError(
-                "A testbed is reserved already in this suite. Call the keyword 'Release Testbed' before another one."
+                "A testbed is already reserved in this suite. Call the keyword 'Release Testbed' before you reserve "
+                "another one."
             )
         wanted = candidate(topology, load_topology(topology), purpose=purpose)
         with ExitStack() as undo:
@@ -112,7 +113,8 @@ class TestbedKeywords(Keywords):
         _ = self.session.goals, self.session.doubts
         if self.session.testbed is not None:
             raise LossRatioError(
-                "A testbed is set up already in this suite. Call the keyword 'Tear Down Testbed' before another set-up."
+                "A testbed is already set up in this suite. Call the keyword 'Tear Down Testbed' before another "
+                "set-up."
             )
 
         self.session.testbed = open_testbed(
@@ -126,9 +128,9 @@ class TestbedKeywords(Keywords):
         )
         if any(not dut.is_managed for dut in self.session.testbed.duts):
             say(
-                "Each measurement begins with a look for memory of the black box. It takes some "
-                f"{MEMORY_SECONDS:g} s, up to three times as long if there is one, and sees {MEMORY_REST:g} s "
-                "of memory at most."
+                "Each measurement first tests whether the black box remembers trials. This takes about "
+                f"{MEMORY_SECONDS:g} s, and up to three times as long if it does. It can find a memory of at most "
+                f"{MEMORY_REST:g} s."
             )
 
         tags = threads_and_cores(self.session.testbed.duts)

@@ -95,7 +95,7 @@ class TesterKeywords(Keywords):
         self.session.traffic = None
         if traffic is None:
             raise TrafficError(
-                "No traffic flows that could be stopped. Call the keyword 'Start Traffic' first."
+                "There is no traffic to stop. Call the keyword 'Start Traffic' first."
             )
         stopped = traffic.stop(late_wait.total_seconds())
         logger.info(describe_stopped(stopped))

@@ -323,8 +323,8 @@ def latency_after_search(
     search = session.last_search
     if search is None or search.test_name != session.test_name:
         raise SearchError(
-            "No search in this test and on this testbed has found loads to measure latency at. Call e.g. "
-            "'Find NDR And PDR' first, or name the loads: 'Measure Latency    10 kpps    frame_size=64B'."
+            "No search in this test on this testbed has found loads at which to measure latency. First call a "
+            "keyword such as 'Find NDR And PDR', or name the loads: 'Measure Latency    10 kpps    frame_size=64B'."
         )
 
     points = latencies.points_of(search.result, goal=goal, shares=shares)
@@ -351,7 +351,7 @@ def _check(measured_at: Sequence[latencies.LatencyAtLoad], repeats: int) -> None
     """Requires a latency, and shows the average of the repeats at each load (RFC 2544, section 26.2)."""
     if not any(load.is_measured for load in measured_at):
         raise TrafficError(
-            f"No latency could be measured at any load. {'; '.join(measured_at[0].faults)}"
+            f"Latency could not be measured at any load. {'; '.join(measured_at[0].faults)}"
         )
     for load, trials in groupby(measured_at if repeats > 1 else (), key=latencies.name_load):
         means = [

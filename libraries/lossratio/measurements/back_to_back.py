@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
 
 NO_BUFFER_FILLS = (
-    "the throughput is the rate of the bursts, so no buffer fills (RFC 9004, section 6.1)"
+    "no buffer fills because the bursts are sent at the throughput (RFC 9004, section 6.1)"
 )
 """The reason of a result without bursts."""
 SAME = 1e-9
@@ -192,9 +192,9 @@ def back_to_back_values(
 def _spoilt_bursts(trial: TrialResult) -> str:
     missing = missing_frames(trial.output) or MissingFrames()
     return (
-        f"{MOST_UNKNOWN} bursts in a row show nothing about the SUT: the generator left frames out, or dropped them as "
-        f"they came back, {missing.by_tester:,} of the last burst. Leave its machine alone, or lower the rate "
-        "(max_load)."
+        f"{MOST_UNKNOWN} bursts in a row say nothing about the SUT: the generator did not send frames or dropped "
+        f"them when they came back, {missing.by_tester:,} of the last burst. Stop other work on its machine, or "
+        "lower the rate (max_load)."
     )
 
 
@@ -353,7 +353,7 @@ class BackToBack(
                 "for a value"
             )
         if found.least_frames == 0:
-            return "not even of the shortest burst did all frames come back in time"
+            return "even the shortest burst did not come back complete in time"
         return None
 
 
@@ -399,8 +399,8 @@ class BackToBackView(View[BackToBackResult]):
         """A rate that is not known."""
         if result.back_to_back is not None and result.kept_rate is None:
             yield (
-                "the generator does not report at which rate each burst left: in software mode TRex sends the frames "
-                "of its first milliseconds at once, and the longest burst is that much too short"
+                "the generator does not report the rate of each burst. In software mode, TRex sends the frames of "
+                "its first milliseconds at once, which makes the longest burst that much too short"
             )
 
     def values(self, result: BackToBackResult) -> Mapping[str, Any]:

@@ -82,8 +82,8 @@ class ConfirmationRequest(Request):
         trials = max(_LEAST_TRIALS, math.ceil(frames / (self.load * self.trial_duration)))
         if trials * self.trial_duration > self.longest:
             raise SearchError(
-                f"{self.plan(trials)}, and longest is {self.longest:g} s: ask for a larger loss ratio, a "
-                "smaller batch, or a longer time."
+                f"{self.plan(trials)}, but longest is {self.longest:g} s. Choose a larger loss ratio, a smaller "
+                "batch or a longer time."
             )
         return trials
 
@@ -283,6 +283,6 @@ class ConfirmationView(View[ConfirmationResult]):
         yield Picture(
             "Loss ratio at the load",
             plot.svg(_WIDTH, _HEIGHT, f"Loss ratio at one load, {result.test.name}."),
-            "Each trial is shown with the 95 % interval of its own count. The band is the interval of all trials "
-            "together, and the dashed line is the loss ratio that was asked for.",
+            "Each trial has the 95 % interval of its own count. The band is the interval of all trials together, "
+            "and the dashed line is the target loss ratio.",
         )

@@ -136,9 +136,9 @@ def capacity_values(searches: Sequence[CapacityFound]) -> CapacityValues:
 def _not_opened(trial: TrialResult) -> str:
     missing = missing_frames(trial.output) or MissingFrames()
     return (
-        f"The generator could not open {missing.by_tester:,} of {trial.load * trial.duration:,.0f} connections, or "
-        f"answer over them, at {trial.load:,.0f} per second. Leave its machine alone, or open them at a lower rate "
-        "(max_load)."
+        f"The generator could not open {missing.by_tester:,} of {trial.load * trial.duration:,.0f} connections at "
+        f"{trial.load:,.0f} per second, or answer over them. Stop other work on its machine, or open them at a "
+        "lower rate (max_load)."
     )
 
 
@@ -186,7 +186,7 @@ class ConnectionCapacity(
     follows = True
     keyword = "Find Connection Table Capacity"
     method = "connection_capacity"
-    title = "Searching for the capacity of the table of connections"
+    title = "Searching for the capacity of the connection table"
     algorithm = "capacity of the table of connections"
 
     def prepare(self, testbed: Testbed, request: CapacityRequest, place: TestPlace) -> None:
@@ -226,9 +226,9 @@ class ConnectionCapacity(
     def irregular(self, result: ConnectionCapacityResult, found: CapacityValues) -> str | None:
         """The capacity is beyond what was tried."""
         if found.is_at_limit:
-            return "no connection was lost, so there may be room for more: raise most, or take more flows"
+            return "no connection was lost, and the table may have room for more: raise most, or take more flows"
         if not found.median_connections:
-            return "even the fewest connections were lost: open them at a lower rate (max_load)"
+            return "connections were lost even at the smallest number: open them at a lower rate (max_load)"
         return None
 
 

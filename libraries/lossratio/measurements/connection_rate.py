@@ -70,8 +70,8 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
         super().check(testbed)
         if self.established and self.profile.is_tcp and self.closing is None:
             raise SearchError(
-                "Connections of TCP that are established are opened again by each trial, so they must end in the one "
-                "before: give closing=fin or closing=rst."
+                "Each trial opens the same TCP connections again, and these must end in the trial before: set "
+                "closing=fin or closing=rst."
             )
 
     @property

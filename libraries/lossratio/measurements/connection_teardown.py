@@ -110,14 +110,15 @@ class TeardownMeasurer:
         # Where the device has all of them, nothing else matters: its answers may be lost or late.
         if opened != wanted and missing is not None and missing.by_tester:
             raise TesterError(
-                f"Of {wanted:,} connections {missing.by_tester:,} were not opened, or not counted, by the generator, "
-                "so nothing can be said about their tear-down. Leave its machine alone, or open them at a lower rate "
-                "(max_load)."
+                f"Of {wanted:,} connections {missing.by_tester:,} were not opened or not counted by the generator, "
+                "and their tear-down cannot be measured. Stop other work on its machine, or open them at a lower "
+                "rate (max_load)."
             )
         if opened != wanted:
             raise DutError(
-                f"{self._name} has {opened:,} of {wanted:,} connections, and {output.lost_frames or 0:,} were lost, so "
-                "nothing can be said about their tear-down. Open fewer (connections), or at a lower rate (max_load)."
+                f"{self._name} has {opened:,} of {wanted:,} connections, and {output.lost_frames or 0:,} were lost, "
+                "and their tear-down cannot be measured. Open fewer (connections), or open them at a lower rate "
+                "(max_load)."
             )
 
         seconds = self._table.forget()
@@ -151,8 +152,8 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         )
         if len(tables_of(testbed)) != 1:
             raise SearchError(
-                "The tear-down rate is that of one device whose table lossratio can empty, such as a linux_router with "
-                f"nat or firewall. {testbed.request.topology.name} has another number of these on its path."
+                "The tear-down rate belongs to one device whose table lossratio can empty, such as a linux_router "
+                f"with nat or firewall. {testbed.request.topology.name} has none of these on its path, or several."
             )
 
     def controller(self, request: TeardownRequest, loads: LoadRange) -> PlannedTrials:
@@ -215,8 +216,8 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
         if times and max(times) > UNSTEADY * min(times):
             yield Doubt(
                 DoubtKind.UNSTEADY,
-                f"the device took {format_milliseconds(min(times))} to {format_milliseconds(max(times))} for the same "
-                f"{result.settings.connections:,} connections. Delete more of them at once (connections), and look for "
+                f"the device took {format_milliseconds(min(times))} to {format_milliseconds(max(times))} for the "
+                f"same {result.settings.connections:,} connections. Delete more at once (connections), and look for "
                 "other work on the device",
             )
 

@@ -140,12 +140,13 @@ class OpeningRequest(Request):
         """
         if self.closing and not self.profile.is_tcp:
             raise SearchError(
-                f"closing={self.closing} is of TCP. Take profile=ethip4-tcp-connections, or leave it out."
+                f"closing={self.closing} applies to TCP only. Use profile=ethip4-tcp-connections, or leave closing "
+                "out."
             )
         if self.profile.bidirectional:
             raise SearchError(
-                f"Connections are opened one way, and {self.profile.name} sends both ways. Take "
-                "profile=ethip4-udp-connections, or bidirectional=False."
+                f"Connections are opened in one direction, but {self.profile.name} sends in both. Use "
+                "profile=ethip4-udp-connections or bidirectional=False."
             )
 
         duts = testbed.duts
@@ -156,8 +157,8 @@ class OpeningRequest(Request):
         ):
             names = ", ".join(dict.fromkeys(f"{dut.hop.node_name} ({dut.kind})" for dut in duts))
             raise SearchError(
-                f"No device on the path keeps connections, as far as is known: {names}. Give it state (a linux_router: "
-                "nat or firewall), or a way to forget (a black_box: a reset). To measure the tester's own limit, say "
+                f"No device on the path is known to keep connections: {names}. Give it state (a linux_router: nat "
+                "or firewall) or a way to forget (a black_box: a reset). To measure the tester's own limit, set "
                 "stateless=True."
             )
 
@@ -179,7 +180,9 @@ class OpeningRequest(Request):
         with self.ready(testbed) as ready:
             opened = _received(ready.measurer, _LOOKED_AT, rate, "opened")
             if not opened:
-                return (f"whether {names} forgets connections is not known: none was established",)
+                return (
+                    f"it is not known whether {names} forgets connections: none was established",
+                )
             try:
                 again = _received(ready.measurer, opened, rate, "again")
                 unasked = _received(ready.measurer, opened, rate, "unasked") if again else 0
@@ -190,13 +193,13 @@ class OpeningRequest(Request):
 
         if again and not unasked:
             raise DutError(
-                f"{names} does not forget: it was reset, and an answer came back over {again:,} of {opened:,} "
-                "connections that were opened before. The next trial would not begin as the one before did. Have the "
-                "hook 'reset' delete all connections."
+                f"{names} does not forget connections: after a reset, answers still came back over {again:,} of "
+                f"{opened:,} earlier connections. Trials would depend on the trials before them. Make the hook "
+                "'reset' delete all connections."
             )
         if again:
             return (
-                f"whether {names} forgets connections is not known: it lets answers in that nobody asked for",
+                f"it is not known whether {names} forgets connections: it accepts unsolicited answers",
             )
         return (
             f"{names} forgets: after a reset no answer came back over any of {opened:,} connections",
@@ -272,8 +275,8 @@ def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None
     """
     if connections > profile.flows:
         raise SearchError(
-            f"The addresses and ports of {profile.name} make {profile.flows:,} connections, and {connections:,} would "
-            f"be opened in one trial. {way_out}, or take a profile with more flows, such as ethip4-udp-connections."
+            f"The addresses and ports of {profile.name} make {profile.flows:,} connections, but one trial would "
+            f"open {connections:,}. {way_out}, or take a profile with more flows, such as ethip4-udp-connections."
         )
 
 
@@ -304,7 +307,7 @@ def lines_of_losses(result: TestResult) -> Iterator[str]:
     ]
     besides = {
         "answered from other addresses": sum(way.misdelivered_frames for way in ways),
-        "late, and not lost": sum(trial.late_frames or 0 for trial in whole),
+        "late, not lost": sum(trial.late_frames or 0 for trial in whole),
         "frames that came twice": sum(way.duplicated_frames for way in ways),
     }
     ends += [f"{count:,} {what}" for what, count in besides.items() if count]
@@ -438,13 +441,12 @@ def _table_error(first: TrialResult, asked: Sequence[TrialResult], way_out: str)
         (
             False,
             False,
-        ): "loses connections because of their number, and before all of its table is full: it has "
-        "buckets, shards or blocks of ports",
+        ): "loses connections because of their number before its whole table is full: it has buckets, shards or "
+        "blocks of ports",
         (
             False,
             True,
-        ): "forgets connections because of their number, and before all of its table is full: it has "
-        "buckets or shards",
+        ): "forgets connections because of their number before its whole table is full: it has buckets or shards",
     }[is_even, forgets]
 
     at_slow = f"{_established(slow):,.0f} were established at {slow.load:,.0f} connections/s"
@@ -453,8 +455,8 @@ def _table_error(first: TrialResult, asked: Sequence[TrialResult], way_out: str)
     of_few = f"of {_opened(few):,.0f} {_lost(few):,.0f}"
 
     return DutError(
-        f"The device {what}. So these trials show a table, and no rate: of {_opened(slow):,.0f} connections "
-        f"{at_slow} and {at_fast}; {of_nearly}, and {of_few}. Raise the table's limit, look for entries of others in "
+        f"The device {what}. These trials show a table instead of a rate: of {_opened(slow):,.0f} connections "
+        f"{at_slow} and {at_fast}; {of_nearly}, and {of_few}. Raise the table's limit, look for foreign entries in "
         f"it, or {way_out}. `Find Connection Table Capacity` measures its size."
     )
 
@@ -492,9 +494,9 @@ class OpeningMeasurer:
         for name, timeout in self._timeouts.items():
             if seconds >= timeout:
                 raise SearchError(
-                    f"To open {trial.load * trial.duration:,.0f} connections and answer over them takes "
-                    f"{seconds:.3g} s, and {name} forgets one after {timeout:g} s. Raise its time-out (udp_timeout), "
-                    "open them faster (max_load), or try fewer (most)."
+                    f"Opening {trial.load * trial.duration:,.0f} connections and answering over them takes "
+                    f"{seconds:.3g} s, but {name} forgets a connection after {timeout:g} s. Raise its time-out "
+                    "(udp_timeout), open them faster (max_load), or try fewer (most)."
                 )
 
         exchange = trial.exchange or self._exchange
@@ -506,9 +508,9 @@ class OpeningMeasurer:
                 count = table.count()
                 if count < established:
                     raise DutError(
-                        f"{name} has {count:,} entries after {established:,} connections were established through it: "
-                        "it forwards without state. Look for rules that exempt this traffic (notrack), or measure it "
-                        "as a device without state, with stateless=True."
+                        f"{name} has {count:,} entries after {established:,} connections were established through "
+                        "it: it forwards without state. Look for rules that exempt this traffic (notrack), or "
+                        "measure it as a stateless device (stateless=True)."
                     )
 
             self._unseen = {}

@@ -206,5 +206,5 @@ class FrameLossView(View[FrameLossResult]):
         yield Picture(
             "Frame loss rate",
             plot.svg(_WIDTH, _HEIGHT, f"Frame loss rate over load, {result.test.name}."),
-            "RFC 2544, section 26.3: trials go down from the maximum load until two in a row lose nothing.",
+            "RFC 2544, section 26.3: the load goes down from the maximum until two trials in a row lose nothing.",
         )

@@ -59,7 +59,9 @@ def warm_up_like(
 
     if duration is None:
         if profile is not None:
-            raise SearchError(f"How long is the warm-up with {profile}? Say e.g. warm_up=5 s.")
+            raise SearchError(
+                f"How long is the warm-up with {profile}? Set it, for example warm_up=5 s."
+            )
         return None
     if profile is not None:
         traffic = load_profile(
@@ -74,9 +76,9 @@ def run_warm_up(testbed: Testbed, request: Request, warm_up: WarmUp, load: float
         output = ready.measurer.measure(TrialInput(warm_up.duration, load))
     missing = format_ratio(output.loss_ratio)
     return (
-        f"before the first trial there was a warm-up of {warm_up.duration:g} s at {format_frame_rate(load)} per "
-        f"interface with the traffic profile {warm_up.profile.name}; {missing} of its frames did not "
-        "come back, which counts for nothing"
+        f"a warm-up of {warm_up.duration:g} s came before the first trial, at {format_frame_rate(load)} per "
+        f"interface with the traffic profile {warm_up.profile.name}; {missing} of its frames did not come back, "
+        "which does not count"
     )
 
 
@@ -137,32 +139,32 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
         if most_gain > least_change:
             missing = max(trial.most - trial.least for trial in (*after_rest, *right_after))
             return (
-                f"whether the device remembers trials is not known: {trials} up to {missing:,} {what} were unsent, "
-                "late or dropped by the generator",
+                f"it is not known whether the device remembers trials: {trials} up to {missing:,} {what} were "
+                "unsent, late or dropped by the generator",
             )
 
         if _slowest(right_after) - _fastest(after_rest) > least_change:
             return (
-                f"whether the device remembers trials is not known: {seen}; it may be slow to begin",
+                f"it is not known whether the device remembers trials: {seen}; it may be slow to begin",
             )
         return (
-            f"the device does not seem to remember trials: {seen}; a memory of more than {MEMORY_REST:g} s is not "
-            f"seen, nor one that so few {what} do not fill",
+            f"the device does not seem to remember trials: {seen}. This cannot show a memory of more than "
+            f"{MEMORY_REST:g} s, or one that so few {what} do not fill",
         )
 
     # The control: a device that has changed for good is no faster after a rest.
     again = _fastest(forwarded(MEMORY_REST, first=0))
     if again < (1.0 - MEMORY_SHARE) * rested:
         return (
-            f"whether the device remembers trials is not known: {seen}, but {again:,} after {MEMORY_REST:g} s of rest "
-            f"again; it has changed meanwhile, or remembers for more than {MEMORY_REST:g} s",
+            f"it is not known whether the device remembers trials: {seen}, but {again:,} after {MEMORY_REST:g} s of "
+            f"rest again; it has changed since, or remembers for more than {MEMORY_REST:g} s",
         )
 
     rest = max(usual, 0.5)
     while rest < MEMORY_REST and _fastest(forwarded(rest)) < (1.0 - MEMORY_SHARE) * rested:
         rest *= 2.0
     return (
-        f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s serves (rest=)",
+        f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s helps (rest=)",
     )
 
 

@@ -39,9 +39,7 @@ RecordT = TypeVar("RecordT", bound=Record)
 UNPROVED = "not proved, as nobody knows whether the DUT was still as it was set up: trials "
 """Beginning of the remark that names the trials which no run continues."""
 
-STARVED = (
-    "the generator was starved, and the search has counted frames as lost that were never sent"
-)
+STARVED = "the generator was starved, and the search counted frames as lost that were never sent"
 """Why trials are withdrawn after a search that the generator has led astray."""
 
 
@@ -313,7 +311,9 @@ class _Attempt:
         proved, unproved = len(contents.entries), len(contents.unproved)
         remarks = self._remarks
         if unproved:
-            again = f"{UNPROVED}{proved + 1} to {proved + unproved}; a run that is resumed measures them anew"
+            again = (
+                f"{UNPROVED}{proved + 1} to {proved + unproved}; a resumed run measures them again"
+            )
             remarks = (*remarks, again)
 
         return TestRun(
@@ -386,8 +386,8 @@ def _journal(
             changes = ", ".join(_new_versions(result.conditions, conditions))
             if changes:
                 raise SearchError(
-                    f"The run in {run} cannot be continued: {changes}. It has results of the earlier version. "
-                    f"Put that back, begin a new run, or insist on it: lossratio run --resume {run} --force."
+                    f"The run in {run} cannot be continued: {changes}. Its results belong to the earlier state. "
+                    f"Restore that, begin a new run, or continue anyway: lossratio run --resume {run} --force."
                 )
 
     path = place.directory.journal_path(place.test.full_name)
@@ -399,7 +399,7 @@ def _journal(
     elif earlier.resolve() != path.resolve():
         # Opened in its own place, so that an error names the file that the user knows.
         trials.Journal.open(earlier, search).close()
-        with storing(f"copy the journal {earlier} to {path}", "Nothing was measured since."):
+        with storing(f"copy the journal {earlier} to {path}", "Nothing has been measured since."):
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(earlier, path)
 

@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 MRR_TRIAL_DURATION = 1.0
 """Seconds of each trial of FD.io CSIT."""
-NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more than this"
+NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more"
 """The remark on a maximum receive rate that the SUT did not limit."""
 
 
 class MrrRequest(measurements.Request):
     """Measures the maximum receive rate, which is what comes back at maximum load, and returns the result.
 
-    Each trial gives one value: the frames forwarded over the time really spent. The result has all values, their mean
+    Each trial gives one value: the frames forwarded over the actual time. The result has all values, their mean
     and their standard deviation. Frames that the generator could not send are reported, and do not count as lost.
 
     | `Measure MRR`    frame_size=64B    profile=ethip4-udp
@@ -109,7 +109,7 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
     loads = sorted({trial.load for trial in trials})
     if len(loads) != 1:
         raise SearchError(
-            f"A maximum receive rate needs trials, all at one load; these have the loads {loads}."
+            f"A maximum receive rate needs trials at one load; these have the loads {loads}."
         )
 
     values = []
@@ -162,11 +162,9 @@ def not_lost_of_them(result: TestResult) -> str:
     missing = missing_in(result.trials)
     words = ""
     if missing.late:
-        words += f"; {missing.late:,} of them were only late, and not lost"
+        words += f"; {missing.late:,} of them were only late, not lost"
     if missing.generator_drops:
-        words += (
-            f"; {missing.generator_drops:,} of them were dropped by the generator, and not lost"
-        )
+        words += f"; {missing.generator_drops:,} of them were dropped by the generator, not lost"
     return words
 
 
@@ -225,7 +223,7 @@ class MrrView(View[MrrResult]):
             return
 
         trials = f"{trials_counted(len(result.mrr.values))} at maximum load, {load_per_interface(result.max_load)}"
-        yield f"MRR ({trials}): frames forwarded over the time really spent"
+        yield f"MRR ({trials}): frames forwarded over the actual time"
         yield value_line("mean", result.mrr.mean)
         yield value_line("standard deviation", result.mrr.stdev)
         values = " ".join(
@@ -274,7 +272,7 @@ class MrrView(View[MrrResult]):
                 yield Doubt(
                     DoubtKind.MRR_BELOW_PDR,
                     f"{format_frame_rate(mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
-                    f"less than the {name} of {format_frame_rate(throughput)}",
+                    f"which is less than the {name} of {format_frame_rate(throughput)}",
                 )
                 return
 
@@ -288,7 +286,7 @@ class MrrView(View[MrrResult]):
             trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials
         ):
             raise measurements.CsitExportError(
-                f"CSIT's MRR has trials of {MRR_TRIAL_DURATION:g} s, and {result.test.full_name} others."
+                f"CSIT's MRR has trials of {MRR_TRIAL_DURATION:g} s, unlike {result.test.full_name}."
             )
         mrr = result.mrr
 

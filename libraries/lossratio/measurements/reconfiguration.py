@@ -129,7 +129,7 @@ class Reconfiguration(measurements.RequestedKind[ReconfigurationRequest, Reconfi
 def _ours(testbed: Testbed) -> Sequence[Dut[DutOptions]]:
     if not testbed.duts:
         raise DutError(
-            "There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up."
+            "There is no DUT that lossratio can reconfigure: name its kind when you set up the testbed."
         )
     return testbed.duts
 
@@ -177,7 +177,7 @@ def measure_reconfiguration_loss(
     irregular = [
         goal.result.reason for goal in goal_search.goals if goal.result and not goal.result.regular
     ]
-    found = (f"the load was found by a search that is irregular: {reason}" for reason in irregular)
+    found = (f"the load comes from an irregular search: {reason}" for reason in irregular)
     about_search = (*goal_search.remarks, *found)
     span = measurements.Span()
 
@@ -186,7 +186,7 @@ def measure_reconfiguration_loss(
         if stopped is not None and stopped.unsent:
             share = format_ratio(stopped.unsent / (stopped.sent + stopped.unsent))
             remarks.append(
-                f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); so many "
+                f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); as many "
                 "more could have been lost"
             )
 
@@ -197,8 +197,8 @@ def measure_reconfiguration_loss(
 
         if dropped:
             remarks.append(
-                f"the generator dropped {dropped:,} frames that came back; they are not among those lost, and so many "
-                "more could have been lost"
+                f"the generator dropped {dropped:,} frames that came back; the lost frames do not include them, and "
+                "as many more could have been lost"
             )
 
         run = TestRun(
@@ -224,8 +224,8 @@ def measure_reconfiguration_loss(
         if stopped.unsent > FALTERING * (stopped.sent + stopped.unsent):
             raise TrafficError(
                 f"The generator sent {stopped.sent:,} frames during the reconfiguration and could not send "
-                f"{stopped.unsent:,}. What the DUTs would have lost of these is not known. Look for other work on its "
-                "node."
+                f"{stopped.unsent:,}. It is not known how many of these the DUTs would have lost. Look for other "
+                "work on the generator's node."
             )
     except BaseException as error:
         # An interrupt, too, leaves a result file with the error.
@@ -243,8 +243,8 @@ def _found_load(searched: ThroughputResult) -> float:
         if missing.by_tester <= missing.lost_by_sut + missing.late:
             raise
         raise TesterError(
-            f"{error} Of {missing.total:,} missing frames {missing.by_tester:,} were not sent, or were dropped by the "
-            "generator: that is no evidence about the SUT. Look for other work on the TG."
+            f"{error} Of {missing.total:,} missing frames {missing.by_tester:,} were not sent or were dropped by "
+            "the generator, and are no evidence about the SUT. Look for other work on the TG."
         ) from error
     return load
 
@@ -259,7 +259,7 @@ class ReconfigurationView(View[ReconfigurationResult]):
         lost = result.loss
         if lost is None:
             return
-        yield f"reconfiguration: {lost.lost_frames:,} frames lost, all that is sent in {lost.lost_time_s:.6g} s"
+        yield f"reconfiguration: {lost.lost_frames:,} frames lost, as many as are sent in {lost.lost_time_s:.6g} s"
         yield value_line("load", lost.load)
 
     def csit(self, result: ReconfigurationResult) -> dict[str, Any]:

@@ -232,19 +232,19 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
         dropped = sum(time.generator_drop_frames for time in found.times)
         if dropped:
             return (
-                f"the generator itself dropped {dropped:,} frames that came back, so nobody knows when the SUT "
-                "recovered. Leave the generator's machine alone, or measure at a lower load"
+                f"the generator itself dropped {dropped:,} frames that came back, and the time of recovery is not "
+                "known. Stop other work on the generator's machine, or measure at a lower load"
             )
         unfinished = [time for time in found.times if time.recovery_s is None]
         late = sum(time.late_frames for time in unfinished)
         if late:
             return (
-                f"{late:,} frames were only late, and not lost, so nobody knows when the SUT recovered. A longer wait "
+                f"{late:,} frames were only late, not lost, so nobody knows when the SUT recovered. A longer wait "
                 "for frames in flight would count them as received"
             )
         if unfinished:
             return (
-                f"it did not recover within the limit: frames were lost in the last {QUIET_RATIO:.0%} of "
+                f"it did not recover within the limit: it lost frames in the last {QUIET_RATIO:.0%} of "
                 f"{result.settings.limit_s:g} s after the change. Raise limit to see when it recovers"
             )
         if any(time.overload_lost_frames == 0 for time in found.times):

@@ -111,16 +111,16 @@ class Request(Record):
         profile = values.get("profile")
         if isinstance(profile, str | PathLike):
             raise SearchError(
-                f"profile: {str(profile)!r} names a traffic profile; a request needs the profile itself: "
-                f"profile=load_profile({str(profile)!r}, frame_size='64B')."
+                f"profile: {str(profile)!r} is the name of a traffic profile, but a request needs the profile "
+                f"itself: profile=load_profile({str(profile)!r}, frame_size='64B')."
             )
         for name in () if cls.connects else ("max_load", "min_load"):
             load = values.get(name)
             is_text = isinstance(load, str) and counts_connections(load)
             if is_text or getattr(load, "counts_connections", False):
                 raise SearchError(
-                    f"{name} is in connections per second, and this measurement sends frames; write frames per second, "
-                    "e.g. '10 kpps'."
+                    f"{name} is in connections per second, but this measurement sends frames. Use frames per "
+                    "second, for example '10 kpps'."
                 )
 
     @property
@@ -222,9 +222,9 @@ class AfterThroughput(Request):
         """
         if self.throughput is None:
             raise SearchError(
-                "The throughput of this traffic is not known, and this measurement needs it (RFC 2544, section 26). "
-                "Find it before in the same suite, e.g. with 'Find Conditional Throughput    RFC2544', or give it, "
-                "e.g. throughput=1 Mpps."
+                "This measurement needs the throughput of this traffic (RFC 2544, section 26), which is not known. "
+                "Find it earlier in the same suite, for example with 'Find Conditional Throughput    RFC2544', or "
+                "set it, for example throughput=1 Mpps."
             )
         return self.throughput
 

@@ -289,14 +289,14 @@ class ResettingMeasurer:
                 (silence.duration for line in timelines for silence in line.silences), default=0.0
             )
             if quiet:
-                kept = f", or kept frames in the {format_milliseconds(quiet)} without any"
+                kept = f", or buffered frames during a gap of {format_milliseconds(quiet)}"
             else:
                 kept = ""
 
             raise TrafficError(
-                f"No frame was lost after the reset ({self._request.reset_name}): it did nothing, or the device "
-                f"forwarded through it{kept}. Look whether the reset reaches the device. If it forwards through "
-                "resets, say hitless=True: then the result is 'no loss'."
+                f"No frame was lost after the reset ({self._request.reset_name}): it had no effect, or the device "
+                f"kept forwarding{kept}. Check that the reset reaches the device. If the device forwards during "
+                "resets, set hitless=True: then the result is 'no loss'."
             )
 
         # The traffic flowed as long as it flowed: no direction was to send until the last one ended.
@@ -336,7 +336,7 @@ def reset_of(
         SearchError: If there are both.
     """
     if command is not None and keyword is not None:
-        raise SearchError("A reset is a command or a keyword; give one of them.")
+        raise SearchError("A reset is either a command or a keyword. Give one of them.")
     if command is not None:
         return {"reset": command_reset(command), "reset_name": f"command: {command}"}
     if keyword is not None:
@@ -388,8 +388,8 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
             return ResettingMeasurer(source, request.reset, request)
         if not testbed.duts and model is None:
             raise DutError(
-                "There is no DUT of ours to reset: say which kind it is when the testbed is set up, or give a command "
-                "or a keyword that resets the device."
+                "There is no DUT that lossratio can reset: name its kind when you set up the testbed, or give a "
+                "command or a keyword that resets the device."
             )
         if not getattr(source, "minds_resets", True):
             # A model without an outage is known to forward through resets.
@@ -430,7 +430,10 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
         if found.average_s is not None:
             return None
         limit = result.settings.limit_s
-        return f"it did not come back within the limit of {limit:g} s after the reset. Raise limit to see when it does"
+        return (
+            f"it did not come back within the limit of {limit:g} s after the reset. Raise limit to see when it "
+            "comes back"
+        )
 
 
 measure_reset = partial(measurements.measure, Reset())
@@ -474,8 +477,8 @@ class ResetView(View[ResetResult]):
         if beside > LEAST_BESIDE * lost and beside > 0:
             yield Doubt(
                 DoubtKind.LOSS_BESIDE_RESET,
-                f"{beside:,} frames were lost before the resets or outside of their outages, which lost {lost:,}: "
-                "the load is above what the DUT forwards, or a reset is more than one outage",
+                f"{beside:,} frames were lost before the resets or outside their outages, which lost {lost:,}: the "
+                "load is above what the DUT forwards, or a reset causes several outages",
             )
 
     def values(self, result: ResetResult) -> Mapping[str, Any]:

@@ -80,8 +80,9 @@ def find_tester_limit(
     bound, _ = result.goals[0].bounds
     if bound is None:
         raise TrafficError(
-            f"The tester sends and receives all frames at no load, from {result.min_load.per_interface_fps:,.0f} fps "
-            "on. Look for other work on its node, and for faults of the cable."
+            "The tester did not send and receive all frames at any load, from "
+            f"{result.min_load.per_interface_fps:,.0f} fps on. Look for other work on its node, and for faults of "
+            "the cable."
         )
 
     scale = 10.0 ** (math.floor(math.log10(bound.per_interface_fps)) - _DIGITS + 1)
@@ -108,11 +109,11 @@ def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
     """
     if topology.testbed == "simulated":
         raise TopologyError(
-            f"{file}: a simulated tester needs no test: its limit is the 'max_rate' there."
+            f"{file}: a simulated tester needs no self-test. Its limit is 'max_rate' in this file."
         )
     if path.hops:
         names = ", ".join(hop.node_name for hop in path.hops)
         raise TopologyError(
-            f"{file}: between the TG's ports there is {names}, and what is found would be its limit. "
-            "For a self-test, the link of both ports must be the same, as in the topology local-cable."
+            f"{file}: {names} is between the TG's ports, and the test would find its limit. For a self-test, both "
+            "ports must share one link, as in the topology local-cable."
         )

@@ -333,8 +333,8 @@ def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryT
                 break
         else:
             raise TrafficError(
-                f"The trial had to be measured again in each of {_ATTEMPTS} attempts, so that the DUTs' counters have "
-                "frames in them that were thrown away. Look for other work on the generator's node."
+                f"The trial was repeated in each of {_ATTEMPTS} attempts, and the DUTs' counters include frames of "
+                "discarded trials. Look for other work on the generator's node."
             )
 
         output = ready.with_late_frames(output)

@@ -39,9 +39,9 @@ class OnTrustedTrials:
             set_aside = [reason for reason in reasons if reason is not None]
             if len(reasons) >= _LEAST_WATCHED and 2 * len(set_aside) > len(reasons):
                 raise TesterError(
-                    f"{len(set_aside)} of the last {len(reasons)} trials were set aside (the last of them because "
-                    f"{set_aside[-1]}): there is too little evidence about the SUT. Look for other work on the TG, or "
-                    "lower the load."
+                    f"{len(set_aside)} of the last {len(reasons)} trials were set aside (the last one because "
+                    f"{set_aside[-1]}), which leaves too little evidence about the SUT. Look for other work on the "
+                    "TG, or lower the load."
                 )
 
         return check

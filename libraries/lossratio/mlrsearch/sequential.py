@@ -10,7 +10,7 @@ indifference. Between them, either verdict is right.
 The evidence for a verdict is a likelihood ratio (A. Wald, Sequential Analysis, 1947), or, where there is no zone of
 indifference, its mean over all probabilities on the verdict's side (a mixture; A. Ramdas et al., Game-theoretic
 statistics and safe anytime-valid inference, 2023). Either one is an e-process: on a load of the other side, it ever
-reaches 1 / x with a probability of x at most (Ville's inequality), whenever somebody looks.
+reaches 1 / x with a probability of x at most (Ville's inequality), no matter when the test is read.
 
 The error is promised for the search as a whole, over all loads that it tests. They share it by their order, so that all
 shares add up to the error. A load is either good or bad, so it can be wrong in one way only, and both bounds are in the

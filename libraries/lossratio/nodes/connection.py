@@ -114,7 +114,7 @@ def _own_name(node_name: str) -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError) as cause:
         raise NodeError(
-            f"Node {node_name}: the user who runs this has no name on this machine; give the node a 'username'."
+            f"Node {node_name}: your user has no name on this machine. Set the node's 'username'."
         ) from cause
 
 
@@ -157,11 +157,11 @@ def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.soc
             f"{where}: connection refused. Does sshd run there, and is this its port?"
         ) from cause
     except (socket.gaierror, UnicodeError) as cause:
-        reason = getattr(cause, "strerror", None) or "it is no host name"
+        reason = getattr(cause, "strerror", None) or "it is not a host name"
         raise NodeError(f"{where}: the host name cannot be resolved: {reason}.") from cause
     except TimeoutError as cause:
         raise NodeError(
-            f"{where}: no connection within {timeout:g} s. Is the node up, and the way to it?"
+            f"{where}: no connection within {timeout:g} s. Is the node up, and the network to it?"
         ) from cause
     except OSError as cause:
         raise NodeError(f"{where}: cannot connect: {cause.strerror}.") from cause
@@ -177,9 +177,9 @@ def _explain(cause: Exception, node: Node, expired: bool) -> str:
         return f"the log-in was not finished within {node.connect_timeout:g} s."
     if isinstance(cause, paramiko.BadHostKeyException):
         return (
-            f"its host key has CHANGED: expected {cause.expected_key.get_name()} {cause.expected_key.fingerprint}, got "
-            f"{cause.key.get_name()} {cause.key.fingerprint}. Somebody may be in the middle; if the node was really "
-            f"installed anew, replace its key in the topology file or in known_hosts."
+            f"its host key has CHANGED: expected {cause.expected_key.get_name()} {cause.expected_key.fingerprint}, "
+            f"got {cause.key.get_name()} {cause.key.fingerprint}. Somebody may intercept the connection. If the "
+            "node was reinstalled, replace its key in the topology file or in known_hosts."
         )
     if isinstance(cause, paramiko.AuthenticationException):
         if node.key_file:
@@ -189,7 +189,7 @@ def _explain(cause: Exception, node: Node, expired: bool) -> str:
 
         return f"log-in refused ({tried}). Is the user right, and the key in its authorized_keys?"
     if "no acceptable host key" in str(cause):
-        return "it has no host key of a type that is known for it; replace the known key by one that it has."
+        return "it has no host key of the type that is known for it. Replace the known key with one that it has."
     if "No authentication methods" in str(cause):
         return "nothing to log in with: no key_file, no agent, no key in ~/.ssh, no LOSSRATIO_PASSWORD."
 
@@ -205,7 +205,7 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
         key = parsed_key(f"{identity} {node.host_key}")
         if key is None:
             raise NodeError(
-                f"{where}: its host_key is not a public key; it must be a line like 'ssh-ed25519 AAAA...'."
+                f"{where}: its host_key is not a public key. It must be a line like 'ssh-ed25519 AAAA...'."
             )
         keys.add(identity, key.get_name(), key)
         return

@@ -275,7 +275,7 @@ def open_namespace(name: str, node: Node) -> Client:
 
     if done.returncode != 0:
         raise NodeError(
-            f"Node {name}: {' '.join(done.stderr.split()).rstrip('.')}. A namespace is entered as root: run this as "
-            "root, or allow 'sudo -n' and write 'sudo: true'."
+            f"Node {name}: {' '.join(done.stderr.split()).rstrip('.')}. Only root can enter a namespace: run this "
+            "as root, or allow 'sudo -n' and set 'sudo: true'."
         )
     return Client(enter)

@@ -126,7 +126,7 @@ class DutNode:
         if name not in reported:
             there = ", ".join(sorted(map(str, reported))) or "none"
             raise self.error(
-                f"{what} {name} is gone; there are: {there}. Tear the DUT down and set it up again."
+                f"{what} {name} no longer exists. There are: {there}. Tear the DUT down and set it up again."
             )
         return reported[name]
 

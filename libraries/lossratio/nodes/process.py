@@ -198,7 +198,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
             searched = len(self._buffer)
             if searched > _LONGEST_LINE:
                 raise NodeError(
-                    f"Node {self.node_name}: {shown(self.command)} writes no lines, only {searched} bytes."
+                    f"Node {self.node_name}: {shown(self.command)} wrote {searched} bytes without a line end."
                 )
 
             chunk = self._receive(deadline, meanwhile)

@@ -245,8 +245,8 @@ class NodeSession(AbstractContextManager["NodeSession"]):
 
         if exit_status < 0 and expired.is_set():
             raise NodeError(
-                f"Node {self.name}: {shown(command)} did not end within {timeout:g} s and was abandoned; "
-                f"it may still run there{process.quoted_tail(stderr.data().decode(errors='replace'))}"
+                f"Node {self.name}: {shown(command)} did not end within {timeout:g} s and was abandoned. It may "
+                f"still be running there{process.quoted_tail(stderr.data().decode(errors='replace'))}"
             )
         if exit_status < 0 and lost:
             raise NodeError(self._lost(command))

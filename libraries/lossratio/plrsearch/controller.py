@@ -108,7 +108,7 @@ class PLRsearch:
             )
         if precision is not None and not 0.0 < precision < 1.0:
             raise SearchError(
-                f"A precision is a share of the load, between 0 and 1, not {precision!r}."
+                f"A precision is a share of the load between 0 and 1, not {precision!r}."
             )
         if initial_duration is not None and not 0.0 < initial_duration < math.inf:
             raise SearchError(

@@ -188,8 +188,8 @@ class CsitIntegration:
             )
         except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
             raise SearchError(
-                f"CSIT's formulas have no value for these {len(self._rows)} trials ({error}): its own code ends "
-                "with an error here. Other ways of selection have no such error."
+                f"CSIT's formulas have no value for these {len(self._rows)} trials ({error}): its own code also "
+                "ends with an error here. The other selections do not."
             ) from error
 
         mean = (stretch + erf) / 2.0

@@ -270,8 +270,8 @@ def compare(
     if len(testbeds) != 1:
         named = ", ".join(sorted(testbeds))
         raise ReportError(
-            f"Only results of one testbed can be compared, as equal testbeds differ; these are of: {named}. "
-            f"Give runs of one testbed."
+            "Only results from one testbed can be compared, because even identical testbeds "
+            f"differ. These come from: {named}. Name runs from one testbed."
         )
 
     names = _names_now(result.test for run in runs for result in run.results)
@@ -296,7 +296,7 @@ def compare(
         compared.append(_compared(key, old.get(key, []), new.get(key, []), (not_in_a, not_in_b)))
 
     if all(one.note in (_NOT_IN_A, _NOT_IN_B) for one in compared):
-        raise ReportError("The runs have no test in common, so there is nothing to compare.")
+        raise ReportError("There is nothing to compare: the runs have no test in common.")
     return Comparison(
         testbeds.pop(), tuple(_judged(compared, least_change)), tuple(_problems(runs))
     )
@@ -419,7 +419,10 @@ def _compared(
     if len(set.union(*generators)) > 1:
         kinds = [" and ".join(sorted(map(str, side))) or "not known" for side in generators]
         notes = [
-            f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may be the difference",
+            (
+                f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may explain the "
+                "difference"
+            ),
             *notes,
         ]
 
@@ -540,7 +543,9 @@ def _verdict(
         verdict = Verdict.UNCHANGED
     else:
         verdict = Verdict.NOT_COMPARABLE
-        notes.insert(0, "what the generator did not send, or did not count, may be the difference")
+        notes.insert(
+            0, "frames that the generator did not send or did not count may explain the difference"
+        )
         if most is not None and abs(most.change) < abs(plain.change):
             # No verdict stands on either; the smaller one promises the least.
             weaker = most
@@ -551,7 +556,10 @@ def _verdict(
 
 
 def _both_changes(plain: Difference, most: Difference) -> str:
-    return f"{100 * plain.change:+.2f} % as measured, {100 * most.change:+.2f} % had these frames passed"
+    return (
+        f"{100 * plain.change:+.2f} % as measured, {100 * most.change:+.2f} % if these frames had "
+        "passed"
+    )
 
 
 def _sample(findings: Sequence[results.Finding]) -> Sample:
@@ -620,7 +628,7 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
         if difference.test is not None:
             p_value = f"{compared.p_value:.2g} ({difference.test})"
             if compared.before.mean:
-                ends = "none: no spread was seen"
+                ends = "none: the values do not vary"
     if interval is not None:
         ends = " to ".join(f"{100 * end:+.2f}" for end in interval)
 
@@ -661,11 +669,15 @@ def summary_of(comparison: Comparison) -> Iterator[str]:
         for verdict in Verdict
     }
     summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+
     yield (
         f"Testbed {comparison.testbed}: {summary}. "
         "Rates are per interface; p is adjusted for the number of comparisons."
     )
     if not comparison.has_verdict:
-        yield "No verdict: repeat the runs, at least twice on both sides, or three times on one."
+        yield (
+            "No verdict yet: repeat the runs at least twice on both sides, or three times on one "
+            "side."
+        )
     yield from results.quick_goals_in(compared.quantity for compared in comparison.quantities)
     yield from (f"Missing: {problem}" for problem in comparison.problems)

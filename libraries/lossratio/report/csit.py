@@ -108,7 +108,8 @@ def csit_names(result: TestResult) -> CsitNames:
     parts = _TEST.fullmatch(test.name.lower().replace(" ", "_"))
     if parts is None:
         raise CsitNameError(
-            f"The test {test.name!r} has no name like CSIT's, e.g. '64B-1c-ethip4-ip4base-ndrpdr'."
+            f"The test {test.name!r} is not named as in CSIT, for example "
+            "'64B-1c-ethip4-ip4base-ndrpdr'."
         )
     if parts["type"] not in TEST_TYPES:
         raise CsitNameError(
@@ -146,7 +147,7 @@ def csit_names(result: TestResult) -> CsitNames:
         code = suite["code"] + suite["nic"]
         if body != parts["body"] and not body.endswith(f"-{parts['body']}"):
             raise CsitNameError(
-                f"The test {test.name!r} does not have the name of its suite {folders[-1]!r} in it."
+                f"The test {test.name!r} does not contain the name of its suite {folders[-1]!r}."
             )
         if suite["type"] != parts["type"]:
             raise CsitNameError(
@@ -211,8 +212,8 @@ def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
             )
 
     raise CsitNameError(
-        f"{test.full_name} does not say what NIC its DUT has, and CSIT's names begin with it. Add model: and speed: to "
-        "the DUT's interfaces in the topology."
+        f"{test.full_name} does not name the NIC of its DUT, and CSIT's names begin with it. Add "
+        "model: and speed: to the DUT's interfaces in the topology file."
     )
 
 
@@ -250,7 +251,8 @@ def csit_export(result: TestResult) -> CsitExport:
     view = view_of(result)
     if view.csit_type not in (None, names.test_type):
         raise CsitExportError(
-            f"{result.test.full_name} is called {names.test_type}, and its result is {view.csit_type}."
+            f"{result.test.full_name} is named {names.test_type}, but its result is "
+            f"{view.csit_type}."
         )
 
     generator = result.conditions.generator
@@ -259,13 +261,13 @@ def csit_export(result: TestResult) -> CsitExport:
     version = generator.get("version", result.conditions.controller.lossratio_version)
     if not (kind and version):
         raise CsitExportError(
-            f"{result.test.full_name} does not say what kind and version its generator was."
+            f"{result.test.full_name} does not name the kind and version of its generator."
         )
 
     dut_kind = _dut_kind(result)
     dut_version = next((version for _, version in dut_versions(result)), None)
     if dut_version is None:
-        raise CsitExportError(f"{result.test.full_name} does not say what version its DUT had.")
+        raise CsitExportError(f"{result.test.full_name} does not name the version of its DUT.")
 
     # A node on this machine appears with its name.
     hosts = {
@@ -316,8 +318,8 @@ def write_csit(
     """
     if job is not None and not _JOB.fullmatch(job):
         raise CsitNameError(
-            f"The job {job!r} has no name like CSIT's, e.g. 'csit-vpp-perf-ndrpdr-daily-master-x-2n-lab': "
-            "its dashboards read no other."
+            f"The job {job!r} is not named as in CSIT, for example "
+            "'csit-vpp-perf-ndrpdr-daily-master-x-2n-lab': its dashboards read no other names."
         )
 
     paths = []
@@ -327,8 +329,8 @@ def write_csit(
         path = folder / name / str(build) / export.names.path
         if path in paths:
             raise CsitExportError(
-                f"Two results have CSIT's name {export.names.test_id}, and would be one file: {path}. Export the runs, "
-                "or the suites, into builds or jobs of their own."
+                f"Two results have CSIT's name {export.names.test_id}, and would overwrite each "
+                f"other: {path}. Export these runs or suites to separate builds or jobs."
             )
 
         jobs.setdefault(name, []).append(export.case)
@@ -371,7 +373,7 @@ def _dut_kind(result: TestResult) -> str:
         (str(dut.get("csit_type", dut["kind"])) for dut in duts.values() if dut.get("kind")), ""
     )
     if not kind:
-        raise CsitExportError(f"{result.test.full_name} does not say what kind its DUT was.")
+        raise CsitExportError(f"{result.test.full_name} does not name the kind of its DUT.")
     return kind
 
 

@@ -31,7 +31,9 @@ def write_report(path: Path, text: str) -> None:
     Raises:
         StorageError: If it cannot be written, e.g. because the disk is full.
     """
-    with storing(f"write the report {path}", "Make room, and write it with: lossratio report"):
+    with storing(
+        f"write the report {path}", "Free some space, and write it with: lossratio report"
+    ):
         write_whole(path, text.encode("utf-8", "replace"))
 
 

@@ -34,9 +34,9 @@ def losses_pictures(result: TestResult) -> Iterator[Picture]:
 
     trial, way, losses = min(located, key=lambda one: (one[0].loss_ratio, -one[1].lost))
     about = (
-        f"Trial {trial.number} at {format_frame_rate(trial.load_per_interface_fps)} per interface, of those with "
-        f"losses the one that lost least ({format_ratio(trial.loss_ratio)}); {way.name}. Rows are flows in the order "
-        "in which they follow one another; with a single flow there is one row."
+        f"Trial {trial.number} at {format_frame_rate(trial.load_per_interface_fps)} per interface "
+        f"lost the least of all trials with losses ({format_ratio(trial.loss_ratio)}); "
+        f"{way.name}. Each row is a flow, in the order in which flows are sent."
     )
     yield Picture(TITLE, _drawn(losses), about)
 

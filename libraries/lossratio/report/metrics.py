@@ -26,15 +26,15 @@ _COUNTERS = {
     "details": "Further counters of the DUT.",
 }
 _MEASURED = "1: measured; 0: irregular or failed."
-_TEST_FAILED = "1: the test failed, also where its values were measured; 0: it did not."
+_TEST_FAILED = "1: the test failed, even if its values were measured; 0: it did not."
 _SKIPS = {
     True: (
         "lossratio_not_measured_here",
-        "1: the test was not measured here, as the testbed is too small for it.",
+        "1: the test was not measured here because the testbed is too small for it.",
     ),
     False: (
         "lossratio_skipped",
-        "1: the test was skipped, though the testbed is not too small for it.",
+        "1: the test was skipped although the testbed is not too small for it.",
     ),
 }
 """Name and meaning of the metric of skipped tests, by whether the testbed is too small for them."""
@@ -81,7 +81,7 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
                     )
 
             for statistic in dut.get("statistics", ()):
-                about = f"What a DUT reports about the trial's traffic, in {statistic['unit']}."
+                about = f"The DUT's counter during the trial, in {statistic['unit']}."
                 of_node = statistic.get("labels")
                 csit = _CSIT_NAMES.get(statistic["name"]) if of_node else None
                 if csit is None:
@@ -107,7 +107,7 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
             lost = dut["unaccounted_frames"]
             yield Sample(
                 "dut_unaccounted_frames",
-                "Frames lost at no named place.",
+                "Frames lost without a named place.",
                 lost,
                 result.ended,
                 labels,
@@ -150,7 +150,7 @@ _LOADS = (
     (
         "cpus",
         ("cpu",),
-        "Frames that the kernel took in on a CPU.",
+        "Frames that the kernel received on a CPU.",
         "softirq",
         "Share of a CPU's time in soft interrupts.",
     ),
@@ -168,7 +168,10 @@ def samples_of(run: Run) -> Iterator[Sample]:
             value = aggregate_of(getattr(finding, name))
             statistic = name.replace("deviation", "standard_deviation")
             if value is not None and finding.outcome is Outcome.MEASURED:
-                about = f"Measured values with their bounds, in {unit.replace('_', ' ')}; rates are aggregates."
+                about = (
+                    f"Measured values and their bounds, in {unit.replace('_', ' ')}; rates are "
+                    "aggregates."
+                )
                 yield Sample(
                     f"lossratio_result_{unit}",
                     about,
@@ -189,7 +192,7 @@ def samples_of(run: Run) -> Iterator[Sample]:
         )
         failed_test = float(run.failure_of(result) is not None)
         yield Sample("lossratio_test_failed", _TEST_FAILED, failed_test, result.ended, labels)
-        about = "Duration of a measurement, with latency and telemetry after a search."
+        about = "Duration of a measurement, including latency and telemetry after a search."
         yield Sample("lossratio_test_seconds", about, result.took_s, result.ended, labels)
         ended = result.ended.timestamp()
         yield Sample(

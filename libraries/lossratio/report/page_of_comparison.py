@@ -33,11 +33,7 @@ _SPREAD = 0.16
 _MARKS = {
     False: drawing.Mark("measured", "measured", "circle", drawing.series_colour(2)),
     True: drawing.Mark(
-        "doubtful",
-        "irregular, or doubts about it",
-        "square",
-        drawing.series_colour(1),
-        is_filled=False,
+        "doubtful", "irregular or doubtful", "square", drawing.series_colour(1), is_filled=False
     ),
 }
 _KINDS = {

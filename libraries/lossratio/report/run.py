@@ -157,7 +157,7 @@ def read_run(path: Path) -> Run:
     parts = _parts_of(path)
     if not parts:
         raise ReportError(
-            f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it."
+            f"{path} is not the directory of a run: it has no directory 'results' or 'trials'."
         )
     if parts == [path]:
         return _read(path)
@@ -219,7 +219,7 @@ def _read(path: Path) -> Run:
             if contents.unproved:
                 rest = len(contents.unproved)
                 bounds += (
-                    f"{rest} further trials do not count: nobody looked at the devices after them",
+                    f"{rest} further trials do not count: the devices were not checked after them",
                 )
 
             bounds += tuple(withdrawn_in_words(contents))
@@ -240,8 +240,8 @@ def _read(path: Path) -> Run:
     failed = [test for test in all_failed if stems.isdisjoint(result_stems(test.name))]
     skipped = _skipped_in(path, stems)
     if not (results or cut_off or failed or skipped):
-        reasons = " ".join(problems) or "There are no results and no journals in it."
-        raise ReportError(f"There is nothing to report in {path}. {reasons}")
+        reasons = " ".join(problems) or "It has no results and no journals."
+        raise ReportError(f"Nothing to report in {path}. {reasons}")
 
     results.sort(key=_in_order)
     return Run(
@@ -299,7 +299,7 @@ def runs_in(path: Path) -> list[Path]:
 
     if not runs:
         raise ReportError(
-            f"{path} is not the directory of a run, nor a folder of such: there is no directory 'results' or 'trials' "
-            f"in it, or one level below."
+            f"{path} is neither the directory of a run nor a folder of such directories: there is "
+            "no directory 'results' or 'trials' in it or one level below."
         )
     return runs

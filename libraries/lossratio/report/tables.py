@@ -196,7 +196,7 @@ class FindingRow:
         alone = [f"the tester alone: {self.tester}"] if self.tester else []
         return [
             *caveats,
-            *(["with early verdicts: not comparable with whole trials"] if early else []),
+            *(["with early verdicts: not comparable with full-length trials"] if early else []),
             *alone,
         ]
 
@@ -597,8 +597,9 @@ def _markdown_lines(run: Run) -> Iterator[str]:
     testbeds = [result.conditions.testbed for result in run.results]
     simulated = sorted({testbed.in_words for testbed in testbeds if testbed.is_simulated})
     yield (
-        "Loads and rates are per transmitting interface; the bounds of a rate are offered loads. The aggregate is a "
-        "rate times its factor; its bandwidth is on the wire (layer 1)."
+        "Loads and rates are per transmitting interface, and the bounds of a rate are offered "
+        "loads. The aggregate is the rate times its factor; its bandwidth is on the wire (layer "
+        "1)."
         + terms_in_words(run.results)
         + methods_in_words(run.results)
         + "".join(f" Testbed {name}." for name in simulated)

@@ -42,17 +42,20 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
     if reasons:
         yield (
-            f"Set aside, and no evidence about the SUT: {len(reasons)} of the trials (the last of them because "
-            f"{reasons[-1]})."
+            f"{len(reasons)} of the trials were set aside, and are no evidence about the SUT (the "
+            f"last one because {reasons[-1]})."
         )
 
     stalled = any(trial.lateness_s > STALL for trial in result.trials)
     if stalled and short:
-        yield "With less other work on its machine, or a larger catch_up in its topology file, it would send more."
+        yield (
+            "It would send more if its machine had less other work, or with a larger catch_up in "
+            "its topology file."
+        )
     yield from fault_lines(result)
     yield from (f"Note: {note}" for note in notes)
     if result.conditions.testbed.is_simulated:
-        yield "Simulated: no frame was sent, and the numbers are those of a model."
+        yield "Simulated: no frame was sent, and the numbers come from a model."
 
 
 def provenance_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
@@ -67,17 +70,17 @@ def provenance_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]
     if stalled:
         yield (
-            f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} of the trials. "
-            "To make up for that, it then sent faster than the load."
+            f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} "
+            "of the trials. It then sent faster than the load to catch up."
         )
 
     yield from integrity_lines(result)
     repeats = sum(trial.repeats for trial in result.trials)
     if repeats:
         because = "because the generator faltered or miscounted, or the testbed changed"
-        yield f"Attempts that were measured again, {because}: {repeats}."
+        yield f"Attempts measured again {because}: {repeats}."
 
     repairs = sum(len(trial.repairs) for trial in result.trials)
     if repairs:
-        yield f"Attempts to repair the infrastructure, before trials were measured again: {repairs}."
+        yield f"Attempts to repair the infrastructure before a trial was measured again: {repairs}."
     yield from (f"Note: {note}" for note in notes)

@@ -24,8 +24,8 @@ _RFC2544_RECOVERY = 5.0
 _RECOVERY = "wait for the DUT to restabilise"
 
 EXPECTED_FRAMES = (
-    "per direction max(sent, ceil((duration - tolerance) x load)); frames that the generator could not send are in the "
-    "loss ratio, and are told apart from lost ones by the counters"
+    "per direction max(sent, ceil((duration - tolerance) x load)); frames that the generator could not send are in "
+    "the loss ratio, and are told apart from lost ones by the counters"
 )
 """The frames that lossratio's own measurers expect: the formula of `lossratio.trials.counters`."""
 

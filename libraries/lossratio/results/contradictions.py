@@ -42,7 +42,10 @@ def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         zip(result.trials, trials, strict=True), start=1
     ):
         if trial.number != number:
-            yield f"trials: number {trial.number} is in place {number}; some are missing, doubled or swapped"
+            yield (
+                f"trials: number {trial.number} is in place {number}; some are missing, repeated "
+                "or out of order"
+            )
             return
 
         for problem in contradictions(trial_result.output):

@@ -130,9 +130,10 @@ def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
         loads = "1 load" if len(groups) == 1 else f"{len(groups)} loads"
         return Doubt(
             DoubtKind.SPELLS,
-            f"trials at {loads} forward about as much as the trial before at that load, as at "
-            f"{format_frame_rate(group[0].load_per_interface_fps)} per interface: the SUT has spells that outlast "
-            "trials, so the result depends on when a load was asked",
+            f"at {loads}, trials forward about as much as the previous trial at the same load, "
+            f"for example at {format_frame_rate(group[0].load_per_interface_fps)} per interface: "
+            "the SUT has spells that outlast trials, and the result depends on when each load was "
+            "measured",
         )
 
     group = max(groups, key=lambda group: math.copysign(1.0, trend) * _trend(_scores(group))[0])
@@ -142,8 +143,8 @@ def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
 
     return Doubt(
         DoubtKind.DRIFT,
-        f"of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface the last third "
-        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first",
+        f"the last third of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface "
+        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third",
     )
 
 
@@ -179,8 +180,9 @@ def _two_bands(trials: Sequence[Trial]) -> Doubt | None:
         ):
             return Doubt(
                 DoubtKind.TWO_BANDS,
-                f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, {len(low)} trials forward "
-                f"{format_frame_rate(low[-1])} at most, and {len(high)} trials {format_frame_rate(high[0])} at least",
+                f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, "
+                f"{len(low)} trials forward at most {format_frame_rate(low[-1])}, and {len(high)} "
+                f"trials at least {format_frame_rate(high[0])}",
             )
 
     return None
@@ -209,9 +211,9 @@ def only_late(counts: Sequence[int], missing: int, which: str) -> Doubt | None:
     affected = f"{trials_counted(sum(count > 0 for count in counts))}{which}"
     return Doubt(
         DoubtKind.LATE_FRAMES,
-        f"{late:,} of the {missing:,} missing frames were only late: of {affected} they came back after the wait for "
-        "frames in flight, and count as lost; they were held on their way, and not lost. After a longer wait they "
-        "would count as received",
+        f"{late:,} of the {missing:,} missing frames were only late: in {affected}, they came "
+        "back after the wait for frames in flight. They count as lost although the SUT did not "
+        "lose them. With a longer wait they would count as received",
     )
 
 
@@ -221,21 +223,23 @@ def doubts_about_frames(trials: Sequence[Trial]) -> Iterator[Doubt]:
         (
             DoubtKind.FOREIGN_FRAMES,
             (sum(map(foreign_frames_of, trial.directions)) for trial in trials),
-            "in {trials} the generator's ports received {frames} frames that belong to no trial: of other senders, "
-            "with a foreign payload, or copies of earlier frames; they take capacity, and hide the loss of as many "
-            "where the generator counts all frames of a port",
+            "in {trials}, the generator's ports received {frames} frames that belong to no trial: "
+            "they come from other senders, have a foreign payload, or are copies of earlier "
+            "frames. They use capacity, and if the generator counts all frames of a port, they "
+            "hide the loss of as many frames",
         ),
         (
             DoubtKind.FULL_RINGS,
             (sum(way.refused_frames for way in trial.directions) for trial in trials),
-            "the generator's port, or the ring of 256 frames of a veth link behind it, had no room for {frames} frames "
-            "in {trials}; they never reached the SUT, and count as unsent; it may forward more",
+            "the generator's port, or the ring of 256 frames of a veth link behind it, had no "
+            "room for {frames} frames in {trials}. They never reached the SUT and count as "
+            "unsent; the SUT may forward more",
         ),
         (
             DoubtKind.GENERATOR_DROPS,
             (trial.missing.generator_drops for trial in trials),
-            "{frames} frames in {trials} came back and were dropped inside the generator: the SUT did not lose them, "
-            "and may forward more",
+            "the generator dropped {frames} frames that came back in {trials}: the SUT did not "
+            "lose them, and may forward more",
         ),
     ):
         some = [count for count in counts if count]
@@ -258,9 +262,9 @@ def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt
         return None
     return Doubt(
         DoubtKind.GENERATOR_STALLS,
-        f"in {trials_counted(len(stalls))} the generator was stalled for up to {max(stalls) * 1e3:.3g} ms, and no "
-        "more frames were lost beyond what is allowed than it then sent too fast, to catch up; the SUT may forward "
-        "more at a constant load",
+        f"in {trials_counted(len(stalls))} the generator was stalled for up to "
+        f"{max(stalls) * 1e3:.3g} ms, and then sent too fast to catch up. That burst alone "
+        "explains the loss that is not allowed; the SUT may forward more at a constant load",
     )
 
 
@@ -278,9 +282,12 @@ def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
 
     number, first = standing[0]
     affected = len({number for number, _ in standing})
-    statement = f"{affected} trials stand although the testbed changed around them, the first of them trial {number}"
+    statement = (
+        f"{affected} trials count although the testbed changed around them, beginning with trial "
+        f"{number}"
+    )
     if affected == 1:
-        statement = f"trial {number} stands although the testbed changed around it"
+        statement = f"trial {number} counts although the testbed changed around it"
 
     return Doubt(DoubtKind.TESTBED_CHANGED, f"{statement}: {first.change}")
 
@@ -470,9 +477,10 @@ def unsent_frames(offered: Iterable[Offered], what: str = "the trials") -> Doubt
         return None
     return Doubt(
         DoubtKind.UNSENT,
-        f"of {what} at {format_frame_rate(load)} per interface the generator left {format_ratio(share)} of the frames "
-        "unsent, so this load was not offered, and the SUT may forward more; leave the generator's machine alone, or "
-        "measure at a load that it can send",
+        f"the generator left {format_ratio(share)} of the frames unsent in {what} at "
+        f"{format_frame_rate(load)} per interface. This load was not offered, and the SUT may "
+        "forward more. Stop other work on the generator's machine, or measure at a load that it "
+        "can send",
     )
 
 

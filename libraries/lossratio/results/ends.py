@@ -148,7 +148,10 @@ def share_in_words(shares: Iterable[float]) -> str:
     """
     share = max((share for share in shares if share < 1.0), default=0.0)
     if share:
-        return f"{format_ratio(share)} of the frames of a load were unsent, late or dropped by the generator"
+        return (
+            f"{format_ratio(share)} of the frames at one load were unsent, late or dropped by the "
+            "generator"
+        )
     return ""
 
 

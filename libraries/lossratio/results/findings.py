@@ -199,11 +199,12 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[doubt
     seen = integrity_of(result)
     if seen is not None and seen.faults:
         examined = f"{seen.examined:,}" if seen.is_sample else "all"
-        text = f"of {seen.arrived:,} frames that came back, {examined} of them examined: {faults_with_sizes(seen)}"
+        text = f"of {seen.arrived:,} frames that came back, {examined} were examined: {faults_with_sizes(seen)}"
         if seen.before_trials:
             text = (
-                f"of {examined} frames examined before the first trial: {faults_with_sizes(seen)}; in trials frames "
-                "are counted only, and so many copies may make up for lost ones"
+                f"of {examined} frames examined before the first trial: "
+                f"{faults_with_sizes(seen)}. Trials only count frames, so as many copies may hide "
+                "lost ones"
             )
 
         changes = changes_in_words(changed_fields_in(result)).removesuffix(".")

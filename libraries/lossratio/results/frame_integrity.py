@@ -119,7 +119,7 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
     facts = result.conditions.generator.get("integrity")
     left_out = facts.get("not_checked") if isinstance(facts, dict) else None
     if isinstance(left_out, list) and left_out:
-        yield f"Not checked of frames that came back: {', '.join(map(str, left_out))}."
+        yield f"Not checked in frames that came back: {', '.join(map(str, left_out))}."
 
 
 def _examined(result: TestResult, integrity: FrameIntegrity) -> Iterator[str]:
@@ -130,13 +130,15 @@ def _examined(result: TestResult, integrity: FrameIntegrity) -> Iterator[str]:
             if integrity.before_trials
             else f"of {integrity.arrived:,} that came back"
         )
-        found = "Each of them came back once, and as it was sent"
+        found = "Each came back once and unchanged"
         if integrity.faults:
-            effect = "in trials they may make up for lost frames"
+            effect = "in trials they may hide lost frames"
             effect = effect if integrity.before_trials else "none of these count as received"
             found = f"{faults_with_sizes(integrity)}: {effect}"
         elif integrity.is_sample:
-            found += f": fewer than {format_ratio(integrity.most(0))} of all did not"
+            found += (
+                f"; the share of all frames with a fault is below {format_ratio(integrity.most(0))}"
+            )
 
         changes = seen_in_words(changed_fields_in(result))
         yield f"Frames examined: {integrity.examined:,} {among}. {found}. {changes}".rstrip()

@@ -151,9 +151,7 @@ class Kind(ABC, Generic[ResultT]):
             if trial.set_aside != made or trial.is_evidence != (
                 made is None and trial.number > warm_ups
             ):
-                wrong = (
-                    f"is_evidence or set_aside is wrong, as the warm-up is {warm_ups} trials long"
-                )
+                wrong = f"is_evidence or set_aside is wrong: the warm-up has {warm_ups} trials"
                 yield f"trials: {wrong}: those of trial {trial.number}, whose counters make {made!r}"
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:

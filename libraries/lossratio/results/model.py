@@ -143,7 +143,8 @@ class TestResult(Record):
         shown_by = type(self).shown_by
         if shown_by is None:
             raise ReportError(
-                f"A {type(self).__name__} cannot be shown: no kind of measurement has results of this class."
+                f"Cannot show a {type(self).__name__}: no kind of measurement has results of this "
+                "class."
             )
         return shown_by()
 
@@ -175,7 +176,7 @@ class TestResult(Record):
         if title not in pictures:
             known = ", ".join(pictures) or "none"
             raise ReportError(
-                f"{self.test.full_name} has no picture {title or 'at all'!r}; there are: {known}."
+                f"{self.test.full_name} has no picture {title or 'at all'!r}. Its pictures: {known}."
             )
         return pictures[title]
 
@@ -212,7 +213,7 @@ class TestResult(Record):
     @model_validator(mode="after")
     def _a_failure_has_an_error(self) -> TestResult:
         if (self.outcome is Outcome.FAILED) != (self.error is not None):
-            raise ValueError("a failed measurement has an error, and no other has one")
+            raise ValueError("a measurement has an error if and only if it failed")
         if self.ended < self.started:
             raise ValueError("a test cannot end before it starts")
         return self

@@ -41,20 +41,20 @@ from lossratio.trials import (
 from lossratio.units import counted
 
 REPAIRED = (
-    "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "
-    "what was found follows from them; what it says about the testbed, its times, tags and errors could not be checked"
+    "the file of this result was damaged and repaired. Trials, goals, loads and traffic come from its journal, and "
+    "the values follow from them. Its statements about the testbed, times, tags and errors could not be checked"
 )
 """The remark on a repaired result."""
 
 COMPLETED = (
-    "the run was cut off before this result was written for the last time; latency and telemetry are those of its "
-    "journal, as far as they were measured"
+    "the run was cut off before this result was written for the last time. Latency and telemetry "
+    "come from its journal, as far as they were measured"
 )
 """The remark on a result to which its journal added something."""
 
 REBUILT = (
-    "the run was cut off before this result was written, and it was made from its journal: it ends with its "
-    "last trial"
+    "the run was cut off before this result was written. It was made from its journal, and ends "
+    "with the last trial there"
 )
 """The remark on a result that was made from its journal alone."""
 
@@ -85,7 +85,7 @@ def repair(path: Path) -> Iterator[Repair]:
         StorageError: If the good part cannot be written; the original stays unchanged then.
     """
     for file in _files(path):
-        with storing(f"repair {file}", "It is as it was; make room, and repair it again."):
+        with storing(f"repair {file}", "It is unchanged. Free some space, and repair it again."):
             yield _repair_journal(file) if file.suffix == ".jsonl" else _repair_result(file)
 
 
@@ -132,14 +132,15 @@ def _files(path: Path) -> list[Path]:
     elif path.suffix in (".jsonl", ".json") and path.is_file():
         return [path]
     raise ReportError(
-        f"{path} is no journal (trials/*.jsonl), no result (results/*.json), and no directory of a run with such files."
+        f"{path} is neither a journal (trials/*.jsonl), nor a result (results/*.json), nor the "
+        "directory of a run with such files."
     )
 
 
 def _repair_journal(path: Path) -> Repair:
     if not has_header(path):
         return Repair(
-            path, None, "it was cut off in its header, and has no trials; its test begins anew"
+            path, None, "it was cut off in its header and has no trials. Its test begins again"
         )
 
     try:
@@ -151,13 +152,15 @@ def _repair_journal(path: Path) -> Repair:
         return Repair(
             path,
             str(error),
-            f"nothing of it can be used; it is {kept.name} now, and its test begins anew",
+            f"nothing in it can be used. It was renamed to {kept.name}, and its test begins again",
         )
 
     number = len(contents.entries)
     rest = f"; nothing proves the {len(contents.unproved)} after them" if contents.unproved else ""
     if damage is None:
-        return Repair(path, None, f"{number} trials are good{rest}{_write_missing(path, contents)}")
+        return Repair(
+            path, None, f"{number} trials are valid{rest}{_write_missing(path, contents)}"
+        )
 
     data = path.read_bytes()
     lost = data.count(b"\n", contents.intact_bytes) or 1
@@ -187,7 +190,7 @@ def _write_missing(path: Path, contents: JournalContents) -> str:
     write_whole(
         file, encode_result(result.model_copy(update={"remarks": (*result.remarks, REBUILT)}))
     )
-    return f"; the search is finished, and its missing result {file.name} is made from them"
+    return f"; the search is finished, and its missing result {file.name} was made from them"
 
 
 def _repair_result(path: Path) -> Repair:
@@ -206,7 +209,10 @@ def _repair_result(path: Path) -> Repair:
         again = (
             "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
         )
-        done = f"it does not follow from its journal; it is {kept.name} now, and its test goes on from its journal by:"
+        done = (
+            f"it does not follow from its journal. It was renamed to {kept.name}. To continue its "
+            "test from the journal:"
+        )
         return Repair(path, damage, f"{done} {again}")
 
     kept = _keep(path)
@@ -214,7 +220,7 @@ def _repair_result(path: Path) -> Repair:
     return Repair(
         path,
         damage,
-        f"its numbers follow from its journal, and are kept; the original is {kept.name}",
+        f"its numbers follow from its journal and were kept; the original is {kept.name}",
     )
 
 
@@ -238,7 +244,10 @@ def _complete(path: Path, result: TestResult) -> str:
     kept = _keep(path)
     whole = whole.model_copy(update={"remarks": (*result.remarks, COMPLETED)})
     write_whole(path, encode_result(whole))
-    return f"it is good, and has now what its journal has from after the search; the original is {kept.name}"
+    return (
+        "it is valid. What its journal has from after the search was added; the original is "
+        f"{kept.name}"
+    )
 
 
 def _journal_of(path: Path) -> Path:

@@ -101,7 +101,10 @@ class RunDirectory:
         """
         name = result.test.full_name
         path = self.result_path(name)
-        way_out = f"Its trials are in the journal, {self.journal_path(name)}; make room, and resume the run."
+        way_out = (
+            f"Its trials are in the journal {self.journal_path(name)}. Free some space, and "
+            "resume the run."
+        )
         with storing(f"write the result of {name} to {path}", way_out):
             path.parent.mkdir(parents=True, exist_ok=True)
             data = encode_result(result)
@@ -139,8 +142,8 @@ class RunDirectory:
 
     def _measured_elsewhere(self, test_name: str) -> SearchError:
         return SearchError(
-            f"Another process measures {test_name} into {self.path} now. Give each run a directory of its own: "
-            "--outputdir DIR."
+            f"Another process is writing the results of {test_name} to {self.path}. Give each run "
+            "its own directory: --outputdir DIR."
         )
 
     def keep_earlier(self, test_name: str) -> None:
@@ -166,7 +169,7 @@ class RunDirectory:
         """
         if not (self.path / "results").is_dir():
             raise ReportError(
-                f"{self.path} is not the directory of a run: there is no directory 'results' in it."
+                f"{self.path} is not the directory of a run: it has no directory 'results'."
             )
         results = (read_result(path) for path in sorted((self.path / "results").glob("*.json")))
         return tuple(sorted(results, key=lambda result: (result.started, result.test.full_name)))
@@ -360,7 +363,7 @@ def _check_format(path: Path, text: bytes) -> None:
         with contextlib.suppress(DigestError):
             take_digest(text.replace(file_format.encode(), FORMAT.encode(), 1).removesuffix(b"\n"))
             raise _damaged(
-                path, f"its 'format' is {file_format!r}, and its digest belongs to {FORMAT!r}"
+                path, f"its 'format' is {file_format!r}, but its digest belongs to {FORMAT!r}"
             )
 
     family = FORMAT.rpartition("/")[0] + "/"
@@ -373,15 +376,15 @@ def _check_format(path: Path, text: bytes) -> None:
         if int(file_format.removeprefix(family)) < int(FORMAT.removeprefix(family)):
             way_out = f"Convert it: 'tools/convert-results {path}' in the sources of lossratio."
         raise ReportError(
-            f"{path} has the format {file_format!r}, and this version of lossratio reads {FORMAT!r}. {way_out}"
+            f"{path} has the format {file_format!r}, but this version of lossratio reads {FORMAT!r}. {way_out}"
         )
 
     if (path.parent.parent / "trials" / f"{path.stem}.jsonl").exists():
-        raise _damaged(path, f"its 'format' is {file_format!r}, and it has a journal")
+        raise _damaged(path, f"its 'format' is {file_format!r}, although it has a journal")
     raise ReportError(f"{path} is not a result: its 'format' is {file_format!r}, not {FORMAT!r}.")
 
 
 def _damaged(path: Path, problem: str) -> DamagedResultError:
     return DamagedResultError(
-        f"{path} is damaged: {problem}. 'lossratio archive repair {path}' saves what is good."
+        f"{path} is damaged: {problem}. 'lossratio archive repair {path}' saves what is valid."
     )

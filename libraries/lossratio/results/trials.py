@@ -150,7 +150,7 @@ def missing_in(trials: Iterable[Trial]) -> MissingFrames:
 def withdrawn_in_words(journal: JournalContents) -> Iterator[str]:
     """How many trials of a journal are kept and not used, for each reason."""
     for reason, count in Counter(trial.reason for trial in journal.withdrawn).items():
-        yield f"{trials_counted(count)} kept and not used: {reason}"
+        yield f"{trials_counted(count)} kept but not used: {reason}"
 
 
 def with_late_frames_of_earlier_version(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:

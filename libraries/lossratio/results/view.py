@@ -101,7 +101,7 @@ class Finding:
                 wanted = "a lossratio.records.Rate" if is_rate else "a finite number from 0"
                 raise ReportError(
                     f"The kind of measurement {self.result.kind!r} is broken: {self.quantity!r} is in {unit.name}, "
-                    f"so a value must be {wanted}, and one is {value!r}. Its view (`unit`), or the field (`Shown`), "
+                    f"which needs {wanted} as a value, not {value!r}. Its view (`unit`) or the field (`Shown`) "
                     "names the unit."
                 )
         return replace(self, unit=unit)
@@ -400,7 +400,7 @@ class View(Generic[ResultT]):
             ReportError: If the result would mean something else there, or lacks a required field.
         """
         raise ReportError(
-            f"{result.test.full_name} is of kind {result.kind!r}, which CSIT does not have."
+            f"{result.test.full_name} is of kind {result.kind!r}, which does not exist in CSIT."
         )
 
 
@@ -427,8 +427,8 @@ def quick_goals_in(quantities: Iterable[str]) -> Iterator[str]:
     names = sorted({name.partition(" ")[0] for name in quantities if name.startswith(_QUICK)})
     if names:
         yield (
-            f"Quick goals: {', '.join(names)}. Their searches have a tenth of the evidence. Measure with the goals "
-            "csit before you rely on a verdict."
+            f"Quick goals: {', '.join(names)}. Their searches collect a tenth of the evidence. "
+            "Measure with the goals csit before you rely on a verdict."
         )
 
 

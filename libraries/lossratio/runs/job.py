@@ -126,7 +126,7 @@ class Job:
             ):
                 return testbed
         near = names_near(str(name_or_file), [testbed.topology.name for testbed in self.testbeds])
-        raise JobError(f"{self.path}: the job has no testbed {name_or_file}; it has {near}")
+        raise JobError(f"{self.path}: the job has no testbed {name_or_file}. It has {near}")
 
     def cable_of(self, testbed: Testbed, demand: TesterDemand) -> Path:
         """The topology file with the cable for the self-test of a testbed's tester."""
@@ -173,7 +173,7 @@ def load_job(path: str | Path) -> Job:
     unknown = sorted({name for tests in file.tests for name in tests.testbeds} - set(names))
     if unknown:
         raise JobError(
-            f"{path}: tests are for {', '.join(unknown)}, and the job's testbeds are {', '.join(names)}."
+            f"{path}: tests are for {', '.join(unknown)}, but the job's testbeds are {', '.join(names)}."
         )
     return job
 
@@ -418,7 +418,7 @@ def assignments_of(request: RunRequest) -> list[Assignment]:
         ]
 
     if request.suites:
-        raise JobError("The job has its own suites: name no others.")
+        raise JobError("The job names its own suites: leave out other suites.")
 
     job = load_job(request.job)
     testbeds = [job.testbed(file) for file in request.topologies] or list(job.testbeds)

@@ -264,7 +264,7 @@ def describe_plan(plan: Plan) -> str:
 
     forecast = sum(not test.is_known for share in plan.shares for test in share.tests)
     if forecast:
-        note = f" {forecast} of the tests were never measured before; their time is a forecast."
+        note = f" {forecast} of the tests were never measured; their time is a forecast."
     else:
         note = ""
 

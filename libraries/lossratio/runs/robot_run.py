@@ -138,7 +138,7 @@ class RunRequest:
     wait: float = 0.0
     """Seconds to wait for a testbed at most."""
     purpose: str = ""
-    """The reason, which other users of the testbed see."""
+    """The reason, shown to other users of the testbed."""
     job: Path | None = None
     """The job file with the tests for the testbed; None: there is no job."""
     limits: Limits = NO_LIMITS
@@ -161,7 +161,7 @@ class RunRequest:
             )
         except Information as error:
             raise RobotOptionsError(
-                "--help and --version run nothing; ask robot itself for them."
+                "Use robot itself for --help and --version: they do not run anything."
             ) from error
         except DataError as error:
             raise RobotOptionsError(
@@ -247,8 +247,8 @@ def run_robot(
 
     if robot.failure is not None:
         raise StorageError(
-            f"Robot Framework cannot write {directory / files.unwritten}: {robot.failure.strerror}. "
-            f"All trials are kept; make room, and continue with: lossratio run --resume {directory}"
+            f"Robot Framework cannot write {directory / files.unwritten}: {robot.failure.strerror}. All trials are "
+            f"kept. Free some space, and continue with: lossratio run --resume {directory}"
         ) from robot.failure
 
     page = _write_page(directory, is_shown=options.get("console") != "none")
@@ -268,7 +268,7 @@ def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
         print(f"The run has no report. {error}", file=sys.stderr)
     except KeyboardInterrupt:
         print(
-            f"The run has no report, as it was stopped. To write it: lossratio report {directory}",
+            f"The run was stopped before its report was written. To write it: lossratio report {directory}",
             file=sys.stderr,
         )
 

@@ -56,7 +56,7 @@ from lossratio.version import __version__
 from lossratio.wrong_values import in_words
 
 _RESULTS = Path("results")
-_MAKE_ROOM = "Nothing that was measured is lost; make room, and repeat the command."
+_MAKE_ROOM = "Nothing that was measured is lost. Free some space, and repeat the command."
 _SOURCES = (".robot", ".resource", ".yaml", ".yml", ".py")
 
 
@@ -294,7 +294,7 @@ def resume(
         limits: The time that its parts may take.
     """
     record = read_record(directory)
-    repair = f"Save the good part, and then resume the run: lossratio archive repair {directory}"
+    repair = f"Save the valid part, and then resume the run: lossratio archive repair {directory}"
     _refuse(directory, "files of it are damaged", damages_in(directory), repair)
     original = record.request()
     (assignment,) = assignments_of(original)
@@ -418,13 +418,13 @@ def _kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
             with suppress(FileNotFoundError), open(file, "r+b") as of_killed_run:
                 fcntl.lockf(of_killed_run, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if not os.fstat(of_killed_run.fileno()).st_nlink:
-                    raise BlockingIOError("another run was sooner")
+                    raise BlockingIOError("another run was faster")
                 file.unlink()
             fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, FileExistsError) as error:
-            way_out = "Wait until it has ended, or choose another directory: --output DIR"
-            raise JobError(f"Another run writes to {directory}. {way_out}") from error
+            way_out = "Wait until it ends, or choose another directory: --output DIR"
+            raise JobError(f"Another run is writing to {directory}. {way_out}") from error
 
     try:
         with storing(f"write to {directory}", _MAKE_ROOM):
@@ -552,7 +552,7 @@ def _write_result(result: Result, directory: Path, options: Mapping[str, Any]) -
     whole = directory / "merged.xml"
     files = {"log": "log.html", "report": "report.html", "xunit": "NONE"}
     chosen = {name: options.get(name, default) for name, default in files.items()}
-    way_out = f"Make room, and continue with: lossratio run --resume {directory}"
+    way_out = f"Free some space, and continue with: lossratio run --resume {directory}"
     try:
         with storing(f"write output.xml, log.html and report.html in {directory}", way_out):
             result.save(whole)

@@ -241,8 +241,8 @@ class SimulatedMeasurer:
     def _measure_in_time(self, trial: TrialInput) -> TrialOutput:
         if trial.frames is not None and trial.load > self._max_rate:
             raise trials.BurstRateError(
-                f"The simulated generator sends {self._max_rate:.10g} frames/s, so it cannot send a burst of "
-                f"{trial.frames} frames at {trial.load:.10g} frames/s. Measure at its rate at most.",
+                f"The simulated generator sends {self._max_rate:.10g} frames/s, and cannot send a burst of "
+                f"{trial.frames} frames at {trial.load:.10g} frames/s. Measure at most at this rate.",
                 self._max_rate,
             )
         courses = self.courses()

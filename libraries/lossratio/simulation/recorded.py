@@ -118,7 +118,8 @@ def _record(files: tuple[Path, ...]) -> dict[float, Sequence]:
         for number, (load, frames, lost) in enumerate(_trials(file), 1):
             if not (0.0 < load < math.inf and frames > 0 and 0 <= lost <= frames):
                 raise SearchError(
-                    f"{file}, trial {number}: {lost} of {frames} frames lost at {load} frames/s is no trial."
+                    f"{file}, trial {number}: {lost} of {frames} frames lost at {load} frames/s is not a possible "
+                    "trial."
                 )
             trials.setdefault(load, []).append((max(NOTHING, lost), frames))
         if not trials:

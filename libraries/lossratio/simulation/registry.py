@@ -58,7 +58,7 @@ def sut_from(data: Mapping[str, Any]) -> Sut:
         )
         end = "" if faults.endswith("?") else "."
         raise ValueError(
-            f"The SUT model {name!r} does not take this: {faults}{end} Its fields are {_list(known)}."
+            f"The SUT model {name!r} does not accept this: {faults}{end} Its fields are {_list(known)}."
         ) from error
 
     return sut

@@ -99,8 +99,7 @@ def probe_cabling(
         tg_name = topology.tg_name
         if topology.end_name != tg_name:
             raise TopologyError(
-                "The cabling is probed between two ports of one TG, and this path ends at "
-                f"{topology.end_name}."
+                f"The probe of the cabling needs two ports of one TG, but this path ends at {topology.end_name}."
             )
 
         tester = topology.nodes[tg_name]
@@ -110,7 +109,7 @@ def probe_cabling(
             and not traffic.load_generator(generator.kind).has_single_frames
         ):
             raise TopologyError(
-                f"{tg_name}: the cabling is probed with ports that the kernel has, and does not have those of this "
+                f"{tg_name}: the probe of the cabling needs ports that belong to the kernel, unlike those of this "
                 "generator. Probe with 'generator: {kind: afpacket}' on the same ports."
             )
 
@@ -171,7 +170,7 @@ def _ends(
         for port, peer, (neighbour, wrong) in sides:
             if str(port) not in macs:
                 raise TopologyError(
-                    f"{port}: there is no such interface; lossratio check FILE --connect names those."
+                    f"{port}: there is no such interface. To list the interfaces: lossratio check FILE --connect"
                 )
             name, mac = interfaces[str(port)], macs[str(port)]
             ends.append(_End(port, name, str(peer), path, neighbour, wrong, mac, len(ends)))
@@ -297,14 +296,14 @@ class _Probe:
         for interface, length, reason in dict.fromkeys(answer.unsent):
             self.unsent.add((names[interface], length + FCS_BYTES))
             self.problems.append(
-                f"{names[interface]}: {interface} does not send frames of {length + FCS_BYTES} bytes ({reason}): its "
-                "MTU, or that at the other end of its link, is too small for the sizes asked."
+                f"{names[interface]}: {interface} does not send frames of {length + FCS_BYTES} bytes ({reason}): "
+                "its MTU, or the MTU at the other end of its link, is too small for the requested sizes."
             )
 
         if answer.is_storm:
             self.problems.append(
-                "A loop: more frames come back than anybody could count. Look for a second way between the ports, and "
-                "switch a port of it off."
+                "A loop: too many frames come back to count them. Look for a second path between the ports, and "
+                "switch off one of its ports."
             )
 
 
@@ -365,8 +364,8 @@ class _Cabling:
             examples.setdefault(name, what)
 
         foreign = (
-            f"{name}: foreign traffic: {count} frames of somebody else, such as {examples[name]}. They take capacity "
-            "of the device; find out who sends them."
+            f"{name}: foreign traffic: {count} frames from other senders, such as {examples[name]}. They use "
+            "capacity of the device: find their sender."
             for name, count in totals.items()
         )
         return CablingReport(tuple(works), (*self._notes, *chatter), (*self._problems, *foreign))
@@ -440,17 +439,17 @@ class _Cabling:
 
         if arrived[end.name]:
             self._problems.append(
-                f"{end.name}: a loop: frames that it sends come back to it, on the same port."
+                f"{end.name}: a loop: frames that it sends come back to the same port."
             )
         if copies >= _MOST_COPIES:
             self._problems.append(
-                f"{end.name}: a loop: each frame that it sends comes out {copies} times. Look for a second way."
+                f"{end.name}: a loop: each frame that it sends comes out {copies} times. Look for a second path."
             )
 
         if arrived[end.peer]:
             if others:
                 self._problems.append(
-                    f"{end.name}: frames to {end.peer} come out of {', '.join(others)} as well: a hub, or a switch "
+                    f"{end.name}: frames to {end.peer} also come out of {', '.join(others)}: a hub, or a switch "
                     "that does not learn. The ports of different paths must not share a segment."
                 )
 
@@ -475,8 +474,8 @@ class _Cabling:
         if counted.get(here, _FRAMES) >= _FRAMES or counted.get(there, 0) < _FRAMES:
             return False
         self._problems.append(
-            f"{end.name}: swapped links: what it sends arrives at {there}, and not at {here}. Change the cables, or "
-            "the links in the topology file."
+            f"{end.name}: swapped links: its frames arrive at {there} instead of {here}. Swap the cables, or the "
+            "links in the topology file."
         )
         return True
 
@@ -488,17 +487,17 @@ class _Cabling:
 
         if here in counted and counted[here] < _FRAMES:
             self._problems.append(
-                f"{end.name}: it sends, and nothing arrives at {here}. Look at the link between them."
+                f"{end.name}: it sends, but nothing arrives at {here}. Look at the link between them."
             )
         elif here in counted and not back:
             self._notes.append(
-                f"{end.name} > {end.peer}: the frames arrive at {here}, and do not come out. A DUT that a suite sets "
-                "up forwards nothing before; any other one drops them."
+                f"{end.name} > {end.peer}: the frames arrive at {here} but do not come out. If a suite sets up this "
+                "DUT, it does not forward yet; any other DUT drops them."
             )
         elif back:
             self._problems.append(
-                f"{end.name} > {end.peer}: a one-way path: nothing comes out, and the other direction works. Look at "
-                "filters, routes and addresses of the device for this direction."
+                f"{end.name} > {end.peer}: a one-way path: nothing comes out, but the other direction works. Look "
+                "at filters, routes and addresses of the device for this direction."
             )
         else:
             self._problems.append(
@@ -521,8 +520,9 @@ class _Cabling:
 
             largest = max(self._largest[end.name])
             self._problems.append(
-                f"{end.name} > {end.peer}: frames of {size} bytes do not come out, and frames of {largest} bytes do: "
-                f"an MTU on the way is too small for the sizes asked. Raise it to {size - FCS_BYTES - 14} or more."
+                f"{end.name} > {end.peer}: frames of {size} bytes do not come out, but frames of {largest} bytes "
+                "do: an MTU on the path is too small for the requested sizes. Raise it to at least "
+                f"{size - FCS_BYTES - 14}."
             )
 
     def _check_tags(self, configuration: Configuration) -> None:
@@ -543,9 +543,8 @@ class _Cabling:
                     else f"frames are sent {_in_vlans(own)} and come out {_in_vlans(vlans)}"
                 )
                 self._problems.append(
-                    f"{end.name} > {end.peer}: {what}, and the profile expects them "
-                    f"{_in_vlans(wanted)} there. Look at the mode of the ports (trunk or access), or at the profile's "
-                    "tags."
+                    f"{end.name} > {end.peer}: {what}, but the profile expects them {_in_vlans(wanted)} there. Look "
+                    "at the mode of the ports (trunk or access), or at the profile's tags."
                 )
 
     def _check_fields(self) -> None:

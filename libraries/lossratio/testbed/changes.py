@@ -43,10 +43,10 @@ class Rule:
 
 
 _BOOTED = "{node} was rebooted"
-_GONE = "interface {name} of {node} is gone"
+_GONE = "interface {name} of {node} no longer exists"
 _DOWN = "interface {name} of {node} was set down"
 _MTU = "the MTU of interface {name} of {node} was {before}, and is {after}"
-_DEAD = "{node} does not answer any more, and its link {name} is lost"
+_DEAD = "{node} no longer answers, and its link {name} is down"
 _SPEED = "the link {name} had {before} Mbit/s, and has {after}"
 _CARRIER = "the link {name} is lost, while both its ends are set up"
 _FLAPPED = "the link {name} was lost for a while"
@@ -60,14 +60,14 @@ _WAITED = (
     "the thread {before} of the DUT's program on {node} waited for a CPU for {after} of the time"
 )
 _CLOCK = "the time of day of {node} was set by {after} s"
-_SET_UP = "Set it up (ip link set dev {name} up), and find out who set it down."
-_SET_BACK = "Set it back (ip link set dev {name} mtu {before}), and find out who changed it."
+_SET_UP = "Set it up again (ip link set dev {name} up), and find out what set it down."
+_SET_BACK = "Restore it (ip link set dev {name} mtu {before}), and find out what changed it."
 _FIND = "Look at the drivers and at the log of {node}."
 _CONSOLE = "Look at its console, and at its power."
 _CABLE = "Look at the cable, the transceivers, and the logs of both ends."
-_LESS_WORK = "Leave this machine alone while it measures, or measure at lower loads."
-_ALONE = "Leave {node} alone while it measures."
-_HOST = "Give {node} CPUs of its own on its host."
+_LESS_WORK = "Do not use this machine while it measures, or measure at lower loads."
+_ALONE = "Do not use {node} while it measures."
+_HOST = "Reserve CPUs for {node} on its host."
 
 # Table: what is done about each change.
 RULES = (

@@ -40,8 +40,8 @@ class Connections:
         for name, table in tables.items():
             if table.is_one_way and len({each.transmit < each.receive for each in opening}) > 1:
                 raise TrafficError(
-                    f"{name} lets its west side alone open connections, as a NAT does, so frames from its other side "
-                    "would have to be answers. Send one way only, with bidirectional=False."
+                    f"{name} lets only its west side open connections, as a NAT does, and frames from the east "
+                    "would have to be answers. Send in one direction only (bidirectional=False)."
                 )
             if to_nat and table.known_ports != self._connections:
                 if table.known_ports is None:
@@ -121,8 +121,8 @@ class Connections:
             left = table.count()
             if left:
                 raise DutError(
-                    f"{name} does not forget: {left:,} connections are left in its table after it was emptied. The "
-                    "next trial would not begin as the one before did. Look for other traffic on its interfaces."
+                    f"{name} does not forget connections: {left:,} are left in its table after it was emptied. "
+                    "Trials would depend on the trials before them. Look for other traffic on its interfaces."
                 )
 
     def _count(self) -> None:
@@ -137,9 +137,8 @@ class Connections:
                 raise DutError(
                     f"{name} has {count:,} of {self._connections:,} connections after they were established at "
                     f"{self._rate:,.0f} per second, so {difference:,} are {what} "
-                    f"({counters or 'no counter says why'}). "
-                    "No trial was measured. Its table may be full, or its firewall may refuse connections: take fewer "
-                    "flows, or raise its limits."
+                    f"({counters or 'no counter says why'}). No trial was measured. Its table may be full, or its "
+                    "firewall may refuse connections: use fewer flows, or raise its limits."
                 )
 
 

@@ -211,8 +211,8 @@ class _Shell:
             answer = _node_print(line, self._asked, read_controller().running)
         except (IndexError, ValueError) as error:
             raise NodeError(
-                f"Node {self._session.name}: instead of its fingerprint it wrote {line[:200]!r}. Does a log-in script "
-                "write to the standard output there?"
+                f"Node {self._session.name}: it wrote {line[:200]!r} instead of its fingerprint. Does a log-in "
+                "script write to standard output there?"
             ) from error
 
         self._is_answered = True
@@ -233,7 +233,7 @@ class _Shell:
 
     def _read(self) -> str:
         if self._process is None:
-            raise NodeError(f"Node {self._session.name}: nobody has asked for its fingerprint.")
+            raise NodeError(f"Node {self._session.name}: its fingerprint was not requested.")
         return self._process.read_line(ANSWER_SECONDS)
 
 

@@ -56,8 +56,8 @@ class Host:
         match = _SSH.match(rest)
         if match is None:
             raise TopologyError(
-                f"{text!r} is no end of a path. Name a namespace (netns:NAME), a container (container:NAME), or a host "
-                "([USER@]HOST[:PORT])."
+                f"{text!r} is not an end of a path. Name a namespace (netns:NAME), a container (container:NAME), or "
+                "a host ([USER@]HOST[:PORT])."
             )
         fields: dict[str, Any] = {"host": match["host"], **ssh, **_sudo_of(match["user"] or here)}
         if match["port"] is not None:
@@ -166,7 +166,7 @@ def find_host_path(
         TopologyError: If there is no path, or both names are of one end.
     """
     if client.name == server.name:
-        raise TopologyError(f"Both ends are {client.name}. Name two different ones.")
+        raise TopologyError(f"Both ends are {client.name}. Name two different ends.")
     with ExitStack() as opened:
         near = opened.enter_context(client.connect(credentials))
         far = opened.enter_context(server.connect(credentials))

@@ -182,7 +182,7 @@ def check_link_speeds(ports: Sequence[PortState]) -> None:
         real = end.state.speed
         if end.state.driver and stated is not None and real is not None and real != stated:
             raise TopologyError(
-                f"{end.port}: the link of {known_as(end.port.interface)} has {format_bit_rate(real)}, and the "
+                f"{end.port}: the link of {known_as(end.port.interface)} has {format_bit_rate(real)}, but the "
                 f"topology file says {format_bit_rate(stated)}. Look at the cable, the transceivers and "
                 "autonegotiation; or correct the 'speed' in the file."
             )
@@ -318,12 +318,12 @@ def check_shell(session: CommandRunner) -> None:
         return
     if _PROBE in said.stdout:
         raise NodeError(
-            f"Node {session.name}: its log-in shell prints {said.stdout.replace(_PROBE, '')[:60]!r} with each command. "
-            "Let the user's start-up files, such as .bashrc, print in interactive shells only."
+            f"Node {session.name}: its log-in shell prints {said.stdout.replace(_PROBE, '')[:60]!r} with each "
+            "command. Let the user's start-up files, such as .bashrc, print only in interactive shells."
         )
     raise NodeError(
         f"Node {session.name}: its log-in shell does not understand the quotes of a POSIX shell: "
-        f"{said.stderr.strip()[:100] or 'it printed something else'!r}. Give the user another one: chsh -s /bin/sh"
+        f"{said.stderr.strip()[:100] or 'it printed something else'!r}. Give the user another shell: chsh -s /bin/sh"
     )
 
 
@@ -339,8 +339,8 @@ def _missing_interfaces(
             interface.mac_address.lower(),
         ):
             yield (
-                f"port {port}: {known_as(interface)} has the MAC address {state.mac_address}, "
-                f"and not {interface.mac_address}; correct it in the topology file"
+                f"port {port}: {known_as(interface)} has the MAC address {state.mac_address}, not "
+                f"{interface.mac_address}; correct it in the topology file"
             )
         elif (
             interface.speed is not None
@@ -348,14 +348,14 @@ def _missing_interfaces(
             and state.speed < interface.speed
         ):
             yield (
-                f"port {port}: the link of {known_as(interface)} has {format_bit_rate(state.speed)}, "
-                f"and not {format_bit_rate(interface.speed)}"
+                f"port {port}: the link of {known_as(interface)} has {format_bit_rate(state.speed)}, not "
+                f"{format_bit_rate(interface.speed)}"
             )
 
 
 def _missing_tools(session: NodeSession, node: Node, facts: NodeFacts) -> Iterator[str]:
     if not node.has_tester and session.run("id", "-u").stdout.strip() != "0":
-        yield "commands do not run as root; log in as root, or allow 'sudo -n' and write 'sudo: true'"
+        yield "commands do not run as root; log in as root, or allow 'sudo -n' and set 'sudo: true'"
     if node.type == "DUT":
         for tool, package in _PACKAGES.items():
             if getattr(facts.tools, tool) is None:

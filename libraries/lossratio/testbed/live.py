@@ -108,7 +108,7 @@ class LiveTestbed(Testbed):
         """
         if self._is_in_use:
             raise TrafficError(
-                "Traffic flows on this testbed. Stop it before the next measurement."
+                "Traffic is running on this testbed. Stop it before the next measurement."
             )
 
         self._restore()
@@ -460,7 +460,7 @@ def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -
             faults = [fault for fault in faults_in(reader.read(), way) if fault.rule.guilty == "TG"]
         if not faults:
             raise
-        raise TesterError(f"{error_of(faults)} This error showed it: {error}") from error
+        raise TesterError(f"{error_of(faults)} This error shows it: {error}") from error
 
 
 def _generator(topology: Topology) -> RealGenerator:

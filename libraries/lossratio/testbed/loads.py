@@ -58,7 +58,8 @@ class TesterLimit(FileModel):
 
         if record.generator != generator:
             raise TopologyError(
-                f"{file} is about the generator {record.generator}, and this one is {generator}. Name another file."
+                f"{file} belongs to the generator {record.generator}, but this one is {generator}. Name another "
+                "file."
             )
         others = [other for other in record.limits if other.key != self.key]
         data = record.model_copy(update={"limits": (*others, self)}).model_dump(mode="json")
@@ -104,8 +105,8 @@ def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None
     record = read_record(file)
     if record.generator != generator.kind:
         raise TopologyError(
-            f"{topology_file}: the generator is {generator.kind}, and its self_test, {file}, is about "
-            f"{record.generator}. Test this one: lossratio lab self-test."
+            f"{topology_file}: the generator is {generator.kind}, but its self_test, {file}, belongs to "
+            f"{record.generator}. Test this generator: lossratio lab self-test."
         )
     return record
 
@@ -280,7 +281,7 @@ def load_range(
         origin, highest = limits[0].origin, limits[0].load
     else:
         raise SearchError(
-            "The maximum load is not known. Give max_load= to the measurement; or write into the topology file the "
+            "The maximum load is not known. Set max_load= in the measurement, or add to the topology file the "
             "max_rate of the TG's generator, or the speed or the NIC model of interfaces."
         )
 

@@ -104,9 +104,9 @@ def check_can_ask(tester: Node, asked: Sequence[tuple[Port, Question]]) -> None:
     for port, question in asked:
         if takes_cards(tester) and (port.interface.name is None or tester.uio_driver is not None):
             raise TopologyError(
-                f"{port}: nobody can ask its gateway {question.target} for its MAC address, as the generator has taken "
-                "the card from the kernel. Give the gateway's MAC address to the DUT, with 'dut=black_box' and "
-                "'west_mac' or 'east_mac'; or let lossratio set the DUT up."
+                f"{port}: the MAC address of its gateway {question.target} cannot be found out because the "
+                "generator has taken the card from the kernel. Set the gateway's MAC address with 'dut=black_box' "
+                "and 'west_mac' or 'east_mac', or let lossratio set up the DUT."
             )
 
 
@@ -169,8 +169,8 @@ def _check_route(
         if set(ways) != {leaving}:
             raise TopologyError(
                 f"{session.name} would send test traffic to {target} out of {', '.join(ways) or 'nothing'}, by its "
-                f"route to {network}, and the path leaves through {leaving}. Nothing was sent. Correct the route, or "
-                "the links in the topology file."
+                f"route to {network}, but the path leaves through {leaving}. Nothing was sent. Correct the route, "
+                "or the links in the topology file."
             )
 
 
@@ -211,7 +211,7 @@ def answers_elsewhere(others: Sequence[str], right: AbstractSet[str]) -> str:
     """
     there = f"and answers on {' and '.join(others)}"
     if right.isdisjoint(others):
-        return f"{there}: the cables seem to be swapped, or the ports in the topology file. Swap either."
+        return f"{there}: the cables, or the ports in the topology file, seem to be swapped. Swap one of them."
     # Linux, for one, answers for all of its addresses on any interface.
     return (
         f"{there}, as the gateway of that port does: a device may answer for all of its addresses on any port. Look "
@@ -240,8 +240,8 @@ def _one_of(
         )
     if len(answers) > 1:
         raise DeadPathError(
-            f"{gateway} answers {how}{vlan} from several MAC addresses: {', '.join(answers)}. Several devices have the "
-            "address, or answer for it, so nobody knows where traffic would go. Make only one of them answer."
+            f"{gateway} answers {how}{vlan} from several MAC addresses: {', '.join(answers)}. Several devices have "
+            "the address or answer for it, and it is not known where traffic would go. Make only one of them answer."
         )
 
     return answers[0]

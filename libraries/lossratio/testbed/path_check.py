@@ -92,7 +92,7 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
         if changed:
             # Frames with other tags are not recognized as frames of the trial.
             raise IntegrityError(
-                f"Frames did not come back as they were sent, in the check of the path. {_in_words(changed)}"
+                f"The path check found frames that came back changed. {_in_words(changed)}"
             ) from error
 
         losses = _locate(traffic, links, nodes)
@@ -110,8 +110,7 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
 
 
 _MAY_BE_SWAPPED = (
-    "Links that are swapped look like this, too: 'lossratio check FILE --connect --probe' names "
-    "their ports."
+    "Swapped links also look like this: 'lossratio check FILE --connect --probe' names their ports."
 )
 
 
@@ -343,7 +342,7 @@ class _Trail:
             return self.lost_unseen(f"nothing arrives at {end}")
         return _Loss(
             "wire",
-            f"{self.last} sends {self.sent:,} frames on, and nothing arrives at {end}; look at the link between them.",
+            f"{self.last} sends {self.sent:,} frames on, but nothing arrives at {end}; look at the link between them.",
         )
 
     def lost_unseen(self, seen: str) -> _Loss:

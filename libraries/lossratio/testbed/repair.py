@@ -117,7 +117,7 @@ class Watch:
             return changes
         for name in self._way.tg_names:
             if name not in self._last.nodes:
-                raise NodeError(f"Node {name} does not answer any more.")
+                raise NodeError(f"Node {name} no longer answers.")
         outages = [change for change in changes if change.is_of_a_reset]
         silent = self._first is not None and self._first.nodes.keys() != self._last.nodes.keys()
         self._is_dut_away = silent or any(
@@ -198,7 +198,7 @@ class Watch:
             return error, ()
 
         blamed = error_of(changes)
-        return type(blamed)(f"{blamed} This error showed it: {error}"), changes
+        return type(blamed)(f"{blamed} This error shows it: {error}"), changes
 
     @contextmanager
     def blaming(self) -> Iterator[None]:
@@ -378,7 +378,7 @@ class RepairingMeasurer:
 
         last = "" if cause is fault else f" The last error: {fault}"
         raise kind(
-            f"{cause} Attempts to repair this, without success: {len(repairs)}.{last}"
+            f"{cause} Unsuccessful attempts to repair this: {len(repairs)}.{last}"
         ) from fault
 
 

@@ -85,9 +85,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
             TrafficError: If the traffic was stopped before, or its counters are not valid.
         """
         if not self._flows:
-            raise TrafficError(
-                "This traffic has been stopped before. Start it again to count anew."
-            )
+            raise TrafficError("This traffic was already stopped. Start it again for new counts.")
 
         stopped = self._end(late_wait)
         if self._integrity is Integrity.FAIL:

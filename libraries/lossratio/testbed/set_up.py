@@ -75,16 +75,17 @@ def checked_duts(
         return ((),) * len(paths)
     if has_lab_addresses and not load_kind(request.kind).lab_addresses:
         raise DutError(
-            f"The topology file says 'addresses: lab', and a {request.kind} is set up for the benchmarking addresses. "
-            f"Measure devices with the lab's own addresses as they are, with dut={BLACK_BOX}; or leave 'addresses' out."
+            f"The topology file says 'addresses: lab', but a {request.kind} is set up with the benchmarking "
+            f"addresses. To measure a device that is already set up with the lab's addresses, use dut={BLACK_BOX}; "
+            "or leave out 'addresses'."
         )
 
     options = request.options.model_dump()
     missing = sorted({hop.node_name for path in paths for hop in path.hops} - sessions.keys())
     if missing and load_kind(request.kind).is_managed:
         raise DutError(
-            f"{', '.join(missing)}: a {request.kind} is set up by commands, and the topology file does not say how to "
-            f"reach the node. Add 'host', 'netns' or 'container'; or measure it as it is, with dut={BLACK_BOX}."
+            f"{', '.join(missing)}: a {request.kind} is set up by commands, but the topology file does not say how "
+            f"to reach the node. Add 'host', 'netns' or 'container', or measure it as it is with dut={BLACK_BOX}."
         )
 
     duts = tuple(
@@ -100,8 +101,8 @@ def checked_duts(
         # Programs would share cores, and so halve each other's throughput.
         if isinstance(dut, ProgramDut):
             raise DutError(
-                f"{dut.hop.node_name}: a {dut.kind} for each of {len(duts)} parallel links would forward on the same "
-                "cores, and measure how they share them. Take one link, or a DUT in the kernel."
+                f"{dut.hop.node_name}: a {dut.kind} for each of {len(duts)} parallel links would forward on the "
+                "same cores, and the result would show how they share them. Use one link, or a DUT in the kernel."
             )
 
     for path in duts:
@@ -196,7 +197,7 @@ def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
         except NodeError as error:
             # A lost connection is no fault of the DUT.
             raise NodeError(
-                f"{dut.hop.node_name} cannot be put back to its earlier state: {error}"
+                f"{dut.hop.node_name} could not be restored to its earlier state: {error}"
             ) from error
         dut.tear_down()
 

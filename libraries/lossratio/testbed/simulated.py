@@ -101,8 +101,8 @@ class SimulatedSource:
         """
         if not watch:
             raise TrafficError(
-                "On a simulated testbed no time passes between trials, so traffic cannot flow between them. "
-                "Use a local testbed."
+                "On a simulated testbed no time passes between trials, and traffic cannot run between them. Use a "
+                "local testbed."
             )
         self._running = load, self._measurer.courses()
 
@@ -143,8 +143,8 @@ class SimulatedTestbed(Testbed):
             )
         if request.links > 1:
             raise NotMeasuredHereError(
-                f"{request.file}: a simulated testbed has one link, and {request.links} parallel ones are asked for. "
-                "Use a local testbed, such as the topology local-2links."
+                f"{request.file}: a simulated testbed has one link, but {request.links} parallel links were "
+                "requested. Use a local testbed, such as the topology local-2links."
             )
 
         self.generator: SimulatedGenerator = generator
@@ -259,8 +259,8 @@ class SimulatedTestbed(Testbed):
         if (model := next((own for own in models if own is not None), None)) is not None:
             return model
         raise TopologyError(
-            f"{self.request.file}: no DUT has a model of the SUT, and this suite's kind of DUT has no known truth. "
-            f"Add 'sut: {{model: sharp_knee, capacity: 150 kfps}}' to a DUT."
+            f"{self.request.file}: no DUT has a model of the SUT, and this suite's kind of DUT has no known limit. "
+            "Add 'sut: {model: sharp_knee, capacity: 150 kfps}' to a DUT."
         )
 
 

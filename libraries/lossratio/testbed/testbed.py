@@ -62,7 +62,7 @@ def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | No
         return DutRequest(kind, parse_options(kind, options))
     if options:
         raise DutError(
-            f"The options {', '.join(options)} belong to a kind of DUT. Name the kind, e.g. linux_bridge."
+            f"The options {', '.join(options)} belong to a kind of DUT. Name the kind, for example linux_bridge."
         )
     return None
 

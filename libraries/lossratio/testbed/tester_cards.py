@@ -33,15 +33,15 @@ def card_problems(node: Node, ports: Sequence[Port], hardware: Hardware) -> Iter
         if driver == "vfio-pci" and not has_iommu:
             yield (
                 f"port {port.name}: vfio-pci needs an IOMMU, and none is on for {address}: switch it on in the BIOS, "
-                "and boot with intel_iommu=on iommu=pt (AMD: amd_iommu=on); or write 'uio_driver: igb_uio'; or, on a "
+                "and boot with intel_iommu=on iommu=pt (AMD: amd_iommu=on); or set 'uio_driver: igb_uio'; or, on a "
                 "virtual machine, modprobe vfio enable_unsafe_noiommu_mode=1"
             )
 
         if driver not in _FOR_USER_SPACE:
             yield (
-                f"port {port.name}: {address} has the driver {driver or 'of nobody'}, and the generator needs it bound "
-                f"to one for user space: write 'uio_driver: vfio-pci' for the node, which binds it for each run and "
-                "gives it back; or bind it"
+                f"port {port.name}: {address} has the driver {driver or 'none'}, but the generator needs a driver "
+                "for user space. Set 'uio_driver: vfio-pci' for the node: each run then binds the card and restores "
+                "it. Or bind it yourself"
             )
 
 
@@ -100,7 +100,7 @@ def _reserve(changes: Changes, tester: DutNode, hardware: Hardware, megabytes: i
         there = int(tester.read_files(path).get(path, "0"))
         if there < wanted:
             raise TesterError(
-                f"{tester.name}: {megabytes} MB of hugepages were asked for on NUMA node {number}, and the kernel "
+                f"{tester.name}: {megabytes} MB of hugepages were requested on NUMA node {number}, but the kernel "
                 f"found room for {there - int(before)} of {wanted - int(before)} more pages of 2 MB. Reserve them "
                 "at boot (hugepages=...), or ask for fewer."
             )

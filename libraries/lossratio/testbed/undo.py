@@ -211,9 +211,7 @@ class LastWill(Will):
         except NodeError as error:
             # The change that follows raises the node's error.
             self._process = None
-            _LOG.info(
-                "%s would stay as it is set up if this process died: %s", self.session.name, error
-            )
+            _LOG.info("%s would keep its set-up if this process died: %s", self.session.name, error)
 
     def _start(self) -> None:
         variables = (
@@ -249,6 +247,6 @@ def execute_last_wills(session: NodeSession) -> None:
     done = session.run("sh", "-c", _EXECUTE)
     if done.stdout.strip():
         _LOG.warning(
-            "%s was put back to how it was before a controller set it up that has ended since.",
+            "%s was restored to its state before the set-up by a controller that has ended since.",
             session.name,
         )

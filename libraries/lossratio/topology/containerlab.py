@@ -136,7 +136,7 @@ def read_containerlab(path: str | Path, name: str | None = None) -> Lab:
     """
     path = Path(path)
     template = TopologyError(
-        f"{path}: this is a template of a lab, which containerlab fills in. Deploy the lab, and import its "
+        f"{path}: this is a template that containerlab fills in. Deploy the lab, and import its "
         "clab-LAB/topology-data.json."
     )
     if path.suffix == ".gotmpl":
@@ -192,13 +192,13 @@ def _problems(file: _File) -> Iterator[Problem]:
         return
 
     if not file.name:
-        yield ("name",), "the lab has no name; give the one that it is deployed with: --name NAME"
+        yield ("name",), "the lab has no name. Give the name it is deployed with: --name NAME"
 
     for field, text in (("name", file.name), ("prefix", file.prefix or "")):
         if "$" in text:
             yield (
                 (field,),
-                f"{text!r} has a variable that is not set in the environment; set it as for the lab",
+                f"{text!r} has a variable that is not set in the environment. Set it as for the lab",
             )
 
     reader = _Reader(file)
@@ -290,7 +290,9 @@ class _Reader:
         if isinstance(endpoint, str):
             node, colon, interface = endpoint.partition(":")
             if not colon or not interface:
-                raise ValueError(f"{endpoint!r} is no end of a link; it must be like 'node:eth1'")
+                raise ValueError(
+                    f"{endpoint!r} is not an end of a link; it must be like 'node:eth1'"
+                )
             if is_brief and node.lower() in ("host", "mgmt-net", "macvlan"):
                 return node.lower(), LabEnd(node, interface)
             mac_address = None
@@ -386,7 +388,7 @@ def linux_name(kind: str, interface: str) -> str:
             number = int(match["port"]) - offset + 1
             if number < 1:
                 raise ValueError(
-                    f"{interface!r} is no interface for traffic on a node of kind {kind}"
+                    f"{interface!r} is not an interface for traffic on a node of kind {kind}"
                 )
             return f"eth{number}"
 
@@ -407,7 +409,7 @@ def linux_name(kind: str, interface: str) -> str:
         return f"eth{4 * int(match['slot']) + int(match['port'])}"
     if not LINUX_NAME.match(interface):
         raise ValueError(
-            f"{interface!r} is no interface of a node of kind {kind or 'unknown'}, and no name in Linux"
+            f"{interface!r} is neither an interface of a node of kind {kind or 'unknown'} nor a name in Linux"
         )
 
     return interface

@@ -55,8 +55,7 @@ def _node_type_problems(topology: Topology) -> Iterator[Problem]:
     if len(generators) not in (1, 2):
         yield (
             ("nodes",),
-            "there must be one node of type TG, or one at each end of the path, and there are "
-            f"{len(generators)}",
+            f"there must be one node of type TG, or one at each end of the path, not {len(generators)}",
         )
     for name in generators[1:]:
         if topology.nodes[name].generator is not None:
@@ -72,7 +71,7 @@ def _node_type_problems(topology: Topology) -> Iterator[Problem]:
         if reflectors[1:] or kind != "xdp":
             yield (
                 ("nodes", name),
-                "a path ends at one reflector, and only 'kind: xdp' sends and receives on one port",
+                "a path can end at one reflector only, and only 'kind: xdp' sends and receives on one port",
             )
 
 
@@ -82,8 +81,8 @@ def _two_ends_problems(
     if not generator.has_two_nodes:
         yield (
             ("nodes", first, "generator"),
-            f"{generator.kind!r} sends and receives on one node, and there are two nodes of type TG. Use "
-            "'kind: afpacket', which counts at one end what the other end sends, or give one TG both ports",
+            f"{generator.kind!r} sends and receives on one node, but there are two nodes of type TG. Use 'kind: "
+            "afpacket', which counts at one end what the other end sends, or give both ports to one TG",
         )
     if topology.testbed != "lab":
         yield ("testbed",), f"two nodes of type TG do not go with 'testbed: {topology.testbed}'"
@@ -91,11 +90,11 @@ def _two_ends_problems(
     if len(set(names)) < len(names):
         yield (
             ("nodes", topology.tg_names[1], "interfaces"),
-            "an interface of the other TG has the same key; directions are named after both, so give them different "
-            "keys (the 'name' of each may be the same)",
+            "an interface of the other TG has the same key. Directions are named after both keys, and these must "
+            "differ (the 'name' may be the same)",
         )
     if any(node.type == "reflector" for node in topology.nodes.values()):
-        yield ("nodes",), "a path ends at a reflector or at a second TG, and not at both"
+        yield ("nodes",), "a path ends at a reflector or at a second TG, not at both"
 
 
 def _link_problems(topology: Topology) -> Iterator[Problem]:
@@ -104,7 +103,7 @@ def _link_problems(topology: Topology) -> Iterator[Problem]:
             ends = ", ".join(str(port) for port in ports)
             last = ports[-1]
             where = ("nodes", last.node_name, "interfaces", last.name, "link")
-            yield where, f"link {link!r} must have two ends, and has {len(ports)}: {ends}"
+            yield where, f"link {link!r} must have two ends, but has {len(ports)}: {ends}"
 
 
 def _node_problems(topology: Topology, name: str, node: Node) -> Iterator[Problem]:
@@ -131,7 +130,7 @@ def _node_problems(topology: Topology, name: str, node: Node) -> Iterator[Proble
     if len(ways) > 1:
         yield (
             (*where, ways[1]),
-            f"{' and '.join(ways)} contradict each other; a node is reached in one way",
+            f"{' and '.join(ways)} contradict each other: a node is reached in one way",
         )
 
     for hook, settings in (
@@ -150,12 +149,15 @@ def _node_problems(topology: Topology, name: str, node: Node) -> Iterator[Proble
         ):
             yield (
                 (*where, "hooks", hook, "command"),
-                "no way to the node is given; add 'host', 'netns' or 'container', or say 'runs_on: controller'",
+                (
+                    "the file does not say how to reach the node: add 'host', 'netns' or 'container', or set 'runs_on: "
+                    "controller'"
+                ),
             )
 
     for way in ways if testbed != "lab" else ():
         if way != "host":
-            yield (*where, way), f"does not go with 'testbed: {testbed}'; leave that out"
+            yield (*where, way), f"does not go with 'testbed: {testbed}': leave it out"
 
 
 def _interface_problems(testbed: str, name: str, node: Node) -> Iterator[Problem]:
@@ -165,7 +167,7 @@ def _interface_problems(testbed: str, name: str, node: Node) -> Iterator[Problem
         if interface.name in names:
             yield (
                 (*where, "name"),
-                f"another interface of {name} has the name {interface.name!r} as well",
+                f"another interface of {name} is also named {interface.name!r}",
             )
 
         if interface.name is not None:
@@ -184,7 +186,7 @@ def _interface_problems(testbed: str, name: str, node: Node) -> Iterator[Problem
             if getattr(interface, field):
                 yield (
                     (*where, field),
-                    "only the TG's interfaces have it: the generator speaks for them",
+                    "only the TG's interfaces have it: the generator answers for them",
                 )
 
 
@@ -196,7 +198,7 @@ def _address_problems(topology: Topology) -> Iterator[Problem]:
             if interface.network and not is_lab:
                 yield (
                     (*where, "network"),
-                    "test traffic leaves 198.18.0.0/15 and 2001:2::/48 only where the file says 'addresses: lab'",
+                    "test traffic stays in 198.18.0.0/15 and 2001:2::/48 unless the file has 'addresses: lab'",
                 )
 
             if (
@@ -207,7 +209,7 @@ def _address_problems(topology: Topology) -> Iterator[Problem]:
             ):
                 yield (
                     where,
-                    "the file has 'addresses: lab', and this port has neither 'address' nor 'network'",
+                    "the file has 'addresses: lab', but this port has neither 'address' nor 'network'",
                 )
 
 
@@ -227,7 +229,7 @@ def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
     secrets = sorted(set(_secrets_in(data)))
     if secrets:
         logging.getLogger(__name__).warning(
-            "%s: %s ignored; secrets do not belong in a file. Use a key, or the environment variable "
+            "%s: %s ignored: secrets do not belong in a file. Use a key, or the environment variable "
             "LOSSRATIO_PASSWORD.",
             path,
             f"{', '.join(secrets)} {'is' if len(secrets) == 1 else 'are'}",

@@ -157,7 +157,7 @@ class AutoGenerator(XdpGenerator):
     def _has_no_other(cls, card_stamps: Literal[True] | None) -> Literal[True] | None:
         if card_stamps:
             raise ValueError(
-                "the embedded generator has no stamps of cards, so this needs 'kind: xdp'"
+                "the embedded generator cannot use time stamps of cards; this needs 'kind: xdp'"
             )
         return card_stamps
 
@@ -249,7 +249,7 @@ class TrexGenerator(RealGenerator):
     start_timeout: Duration = 60.0
     """Seconds that it may take to start."""
     late_end: Duration | None = None
-    """Seconds after a trial's end within which TRex must have ended its traffic by itself. One that needs longer has
+    """Seconds after a trial's end within which TRex must end its traffic. One that needs longer has
     sent too slowly: what it did not send by then is unsent. Where missing, 30 ms in software mode, where it sends in
     batches, and 1 ms with cards."""
 
@@ -295,13 +295,13 @@ class TrexGenerator(RealGenerator):
                 needed = " and ".join(missing)
                 yield (
                     ("interfaces", name),
-                    f"TRex needs the port's {needed}, as it does not say 'software: true'",
+                    f"TRex needs the port's {needed} unless it has 'software: true'",
                 )
 
         if self.cores and len(self.cores) != pairs:
             yield (
                 ("generator", "cores"),
-                f"an entry is needed for each pair of ports: there are {len(self.cores)}, and {pairs} pairs",
+                f"each pair of ports needs an entry: there are {len(self.cores)} entries for {pairs} pairs",
             )
 
     @model_validator(mode="after")
@@ -320,24 +320,27 @@ class TrexGenerator(RealGenerator):
         if len({len(pair.threads) for pair in self.cores}) > 1:
             yield "each pair of ports needs the same number of 'threads'"
         if self.cores and chooses:
-            yield "'cores' names CPUs, and 'cores_per_pair' or 'hyper_threads' choose them: give one of both"
+            yield "'cores' names CPUs, and 'cores_per_pair' or 'hyper_threads' choose them: set one or the other"
         if self.low_end and self.wishes_for_cores:
-            yield f"with 'low_end' TRex uses one CPU, and no {self.wishes_for_cores[0]}: leave one of them out"
+            yield f"with 'low_end' TRex uses one CPU and ignores {self.wishes_for_cores[0]}: leave one of them out"
         if self.pin_cores and (self.low_end or (single and not self.hyper_threads)):
             yield "'pin_cores' needs two or more cores for each pair of ports: TRex refuses to send with one"
         if not self.software and CORES_ARGUMENT in self.arguments:
-            yield f"the number of cores is 'cores_per_pair' (or 'cores'), and no {CORES_ARGUMENT} in 'arguments'"
+            yield (
+                f"set the number of cores with 'cores_per_pair' (or 'cores'), not with {CORES_ARGUMENT} in "
+                "'arguments'"
+            )
 
         if self.software and chooses:
             yield (
-                "in software mode TRex has one core of its own choice, or 'cores': leave 'cores_per_pair' and "
-                "'hyper_threads' out"
+                "in software mode TRex uses one core that it chooses itself, or 'cores': leave out 'cores_per_pair' "
+                "and 'hyper_threads'"
             )
 
         if self.software and self.hugepages is not None:
             yield "in software mode TRex needs no 'hugepages'"
         if self.mbuf_factor is not None and "--mbuf-factor" in self.arguments:
-            yield "'mbuf_factor' is in 'arguments', too: give it once"
+            yield "'mbuf_factor' is also in 'arguments': set it once"
         if self.rpc_port == self.publisher_port:
             yield "'rpc_port' and 'publisher_port' must differ"
         if len({*threads, *others}) < len(threads) + len(others):

@@ -88,11 +88,11 @@ class Hook(FileModel):
         count = sum(getattr(self, name) is not None for name in possible)
         if count != 1:
             raise ValueError(
-                f"a hook is one of {', '.join(possible)}, and this one has {count} of them"
+                f"a hook has exactly one of {', '.join(possible)}, and this one has {count}"
             )
         if self.url is not None and _SECRET_IN_URL.match(self.url):
             raise ValueError(
-                "a password does not belong in a file; use headers: {Authorization: $NAME}"
+                "a password does not belong in a file. Use headers: {Authorization: $NAME}"
             )
         return self
 

@@ -199,8 +199,8 @@ def import_lab(
             )
     if sum(map(bool, (tg, join, ends))) > 1:
         raise TopologyError(
-            "The generator is on a node (--tg), on two end systems (--end), or in a namespace of its own (--join): "
-            "give one of these."
+            "The generator is on a node (--tg), on two end systems (--end), or in its own namespace (--join): give "
+            "one of these."
         )
 
     path = _chosen_path(lab, source, tg, join, ends, duts)
@@ -229,9 +229,9 @@ def _chosen_path(
         return _Path((chosen[0], chosen[-1]), chosen[1:-1], others=others)
     if ends:
         raise TopologyError(
-            f"{source}: there is no way from {ends[0]} to {ends[1] if ends[1:] else 'another end system'}"
-            f"{_through(duts)} over links that frames can take, with a device on it. The lab's end systems are "
-            f"{', '.join(lab.hosts) or 'none'}: --end NODE."
+            f"{source}: there is no path from {ends[0]} to "
+            f"{ends[1] if ends[1:] else 'another end system'}{_through(duts)} over usable links with a device in "
+            f"between. The lab's end systems are {', '.join(lab.hosts) or 'none'}: --end NODE."
         )
 
     rounds = {}
@@ -247,10 +247,11 @@ def _chosen_path(
     join = _joinable_ends(lab, duts)
     if not join:
         raise TopologyError(
-            f"{source}: the lab {lab.name} has no place for a generator: no two hosts (Linux nodes that are no "
-            "routers) have a way between them, no host has two links into the lab, and no node takes another link "
-            f"while it runs ({', '.join(dict.fromkeys(node.kind for node in lab.nodes.values())) or 'there is none'}). "
-            "Add two nodes of kind linux with a link to the lab each."
+            f"{source}: the lab {lab.name} has no place for a generator: no two hosts (Linux nodes that are not "
+            "routers) have a path between them, no host has two links into the lab, and no node accepts another "
+            "link while it runs "
+            f"({', '.join(dict.fromkeys(node.kind for node in lab.nodes.values())) or 'there is none'}). Add two "
+            "nodes of kind linux, each with a link to the lab."
         )
     return _path_of_join(lab, source, join, duts)
 
@@ -290,7 +291,7 @@ def _path_round(lab: Lab, source: Path, tg: str, duts: Sequence[str]) -> _Path:
     way = _round(lab, tg, duts)
     if way is None:
         raise TopologyError(
-            f"{source}: there is no way from {tg} into the lab{_through(duts)} and back to it by another link. Name "
+            f"{source}: there is no path from {tg} into the lab{_through(duts)} and back over another link. Name "
             "another node with --tg, two end systems with --end A --end B, or two nodes with --join A --join B."
         )
     return _Path((tg,), way)
@@ -301,16 +302,16 @@ def _path_of_join(lab: Lab, source: Path, join: Sequence[str], duts: Sequence[st
     for name in join:
         if lab.nodes[name].joined_by is None:
             raise TopologyError(
-                f"{source}: {name} is of kind {lab.nodes[name].kind}, which takes no other link while it runs. Join "
-                "another node, or add a node of kind linux with two links to the lab."
+                f"{source}: {name} is of kind {lab.nodes[name].kind}, which accepts no other link while it runs. "
+                "Join another node, or add a node of kind linux with two links to the lab."
             )
 
     nowhere = "" if lab.links else ", and no link joins two nodes"
     way = lab.way(join[0], duts, join[-1])
     if way is None:
         raise TopologyError(
-            f"{source}: there is no way from {join[0]} to {join[-1]}{_through(duts)} over links that frames can take"
-            f"{nowhere}. Join two nodes that have one: --join A --join B."
+            f"{source}: there is no path from {join[0]} to {join[-1]}{_through(duts)} over usable links{nowhere}. "
+            "Join two connected nodes: --join A --join B."
         )
     return _Path((), way)
 
@@ -400,8 +401,8 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
     of_tgs = [entry for name in dict.fromkeys(tgs) for entry in interfaces[name].values()]
     if lab_addresses and sum("gateway" in entry for entry in of_tgs) < _PORTS:
         raise TopologyError(
-            f"{source}: the lab's own addresses cannot be taken: it does not say the addresses of both links of "
-            "the generator. Leave --addresses out, or add 'address' and 'gateway' to the topology file by hand."
+            f"{source}: the lab's own addresses cannot be used: it does not give the addresses of both links of the "
+            "generator. Leave out --addresses, or add 'address' and 'gateway' to the topology file by hand."
         )
 
     known: dict[str, Any] = {}
@@ -454,7 +455,7 @@ def _remarks(lab: Lab, source: Path, path: _Path) -> Iterator[str]:
     yield f"Made from {source.name} by lossratio lab import: the lab {lab.name} of {lab.tool}."
     if not path.ends:
         ends = " and ".join(dict.fromkeys((path.duts[0], path.duts[-1])))
-        yield f"The generator is in a namespace of its own, joined to {ends} by veth: lossratio lab join FILE."
+        yield f"The generator is in its own namespace, joined to {ends} by veth: lossratio lab join FILE."
     elif path.ends[1:]:
         yield f"The generator is on both ends of the path, {' and '.join(path.ends)}."
     else:
@@ -469,7 +470,7 @@ def _remarks(lab: Lab, source: Path, path: _Path) -> Iterator[str]:
         ends = f"--end {way[0]} --end {way[-1]}"
         yield f"From {way[0]} to {way[-1]} it would go through {_crossed(lab, way[1:-1])}: {ends}."
     if path.others[_MOST_SHOWN:]:
-        yield f"There are {len(path.others) - _MOST_SHOWN} more ways between end systems: --end A --end B."
+        yield f"There are {len(path.others) - _MOST_SHOWN} more paths between end systems: --end A --end B."
     others = [name for name in lab.nodes if name not in path.ends and name not in path.duts]
     if others:
         yield f"Not on the path: {', '.join(others)}. Choose nodes for the path with --dut NODE."

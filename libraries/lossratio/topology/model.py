@@ -245,18 +245,18 @@ class Topology(FileModel):
         """
         if count < 1:
             raise TopologyError(
-                f"Topology {self.name}: {count} parallel links are asked for; take 1 or more."
+                f"Topology {self.name}: {count} parallel links were requested. Use 1 or more."
             )
 
         names = self.dut_names
         if duts is not None and duts < 0:
             raise TopologyError(
-                f"Topology {self.name}: a path through {duts} DUTs is asked for; take 0 or more."
+                f"Topology {self.name}: a path through {duts} DUTs was requested. Use 0 or more."
             )
         if duts is not None and duts > len(names):
             raise NotMeasuredHereError(
-                f"Topology {self.name}: the path is longer than the topology: it is asked to go through {duts} DUTs, "
-                f"and there are {len(names)} ({', '.join(names) or 'none'})."
+                f"Topology {self.name}: the requested path through {duts} DUTs is longer than the topology, which "
+                f"has {len(names)} ({', '.join(names) or 'none'})."
             )
 
         if nic is not None:
@@ -312,8 +312,9 @@ class Topology(FileModel):
         missing = sorted(set(versions) - known)
         if missing:
             raise TopologyError(
-                f"Topology {self.name}: the traffic has IPv{missing[0]}, the file has 'addresses: lab', and {port} has "
-                f"no IPv{missing[0]} address. Give the port an 'address' (or a 'network'), or take another profile."
+                f"Topology {self.name}: the traffic has IPv{missing[0]}, the file has 'addresses: lab', but {port} "
+                f"has no IPv{missing[0]} address. Give the port an 'address' (or a 'network'), or use another "
+                "profile."
             )
         return interface.side(unused)
 

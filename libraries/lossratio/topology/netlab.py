@@ -20,9 +20,7 @@ _JOINED_BY: Mapping[str, str] = {
 }
 """Devices whose ports have names of Linux. Containers take another link while they run, by this name."""
 _RUN = "Run: netlab create -o json=lab.json, and import that file."
-_WAY_OUT = (
-    "this is netlab's short form, which only netlab resolves. Run: netlab create -o json=lab.json"
-)
+_WAY_OUT = "this is netlab's short form, which only netlab can resolve. Run: netlab create -o json=lab.json"
 
 
 class _Interface(ForeignPart):
@@ -79,7 +77,7 @@ def read_netlab(path: str | Path, name: str | None = None) -> Lab:
     path = Path(path)
     if path.suffix == ".pickle":
         raise TopologyError(
-            f"{path}: a snapshot of Python objects is not read, as it may run code. {_RUN}"
+            f"{path}: lossratio does not read pickled Python objects because they can run code. {_RUN}"
         )
     short = load_yaml_file(path, _File, TopologyError, _short_form)
     if short.links is None and not short.nodes:
@@ -108,7 +106,7 @@ def _short_form(file: _File) -> Iterator[Problem]:
 
 def _problems(lab: _Lab) -> Iterator[Problem]:
     if not lab.name:
-        yield ("name",), "the lab has no name; give the one that it is made with: --name NAME"
+        yield ("name",), "the lab has no name. Give the name it is created with: --name NAME"
     for number, link in enumerate(lab.links):
         for end in link.interfaces:
             if end.node not in lab.nodes:
@@ -134,7 +132,7 @@ def _graph(lab: _Lab) -> Lab:
         if len(ends) < 2:
             shown = ", ".join(f"{end.node}:{end.interface}" for end in ends) or "none"
             left_out.append(
-                f"link {link.linkindex} ({link.type or 'stub'}) with the end {shown}: it goes nowhere"
+                f"link {link.linkindex} ({link.type or 'stub'}) with the end {shown}: it has no other end"
             )
         elif len(ends) == 2:
             links.append((ends[0], ends[1]))

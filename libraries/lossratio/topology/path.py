@@ -84,7 +84,7 @@ class Interface(FileModel):
         ):
             versions = [value.version for value in values]
             if len(set(versions)) < len(versions):
-                raise ValueError(f"{name}: give one of each version of IP at most")
+                raise ValueError(f"{name}: give at most one address per IP version")
 
         for own in (*(interface.ip for interface in self.address), *self.gateway):
             if own.is_multicast or own.is_loopback or own.is_unspecified:
@@ -99,14 +99,14 @@ class Interface(FileModel):
                 )
             if hop == asker.ip or (hop not in asker.network and not hop.is_link_local):
                 raise ValueError(
-                    f"gateway {hop} is not another address in {asker.network}, the network of {asker}"
+                    f"gateway {hop} must be another address in {asker.network}, the network of {asker}"
                 )
 
         for routed in self.network:
             if routed.prefixlen < _SHORTEST_PREFIX[routed.version]:
                 raise ValueError(
-                    f"network {routed} is as large as a default route, and test traffic never goes towards one; take "
-                    f"a network of the lab, /{_SHORTEST_PREFIX[routed.version]} or smaller"
+                    f"network {routed} is as large as a default route, and test traffic never follows one. Use a "
+                    f"network of the lab, /{_SHORTEST_PREFIX[routed.version]} or smaller"
                 )
             if routed.is_multicast or routed.is_loopback or routed.is_link_local:
                 raise ValueError(f"network {routed} is not routed")
@@ -225,7 +225,7 @@ def find_paths(
             link = _first_link(free, here, there, is_usable)
             if link is None:
                 if count > 1:
-                    few = f"{count} parallel links are asked for, and there are {len(paths)}: "
+                    few = f"{count} parallel links were requested, but there are {len(paths)}: "
                 else:
                     few = ""
 
@@ -259,6 +259,6 @@ def _why_not(links: Mapping[str, Sequence[Port]], here: str, there: str, nic: st
         known = ", ".join(sorted(model for model in models if model)) or "none"
         text += f" on a NIC of model {nic!r} (models on them: {known})"
     return (
-        f"{text}. The traffic goes from the TG through every DUT and back (or to the reflector), "
-        f"so each two neighbours need a link of their own."
+        f"{text}. The traffic goes from the TG through every DUT and back (or to the reflector). Each pair of "
+        "neighbours needs its own link."
     )

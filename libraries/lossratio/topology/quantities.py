@@ -35,9 +35,7 @@ _LEAST_SPEED = 1e6
 
 def _with_unit(rate: float) -> float:
     if rate < _LEAST_SPEED:
-        raise ValueError(
-            f"{rate:g} bit/s is too slow for a link: write it with its unit, as in '25 Gbps'"
-        )
+        raise ValueError(f"{rate:g} bit/s is too slow for a link: write the unit, as in '25 Gbps'")
     return rate
 
 
@@ -83,8 +81,8 @@ def _checked_interface_name(name: str) -> str:
     ) <= _LONGEST_INTERFACE_NAME and not _NOT_IN_INTERFACE_NAMES.intersection(encoded)
     if not is_valid or name in (".", "..") or name.startswith("-"):
         raise ValueError(
-            f"{name[:100]!r} cannot be the name of an interface: Linux takes 1 to {_LONGEST_INTERFACE_NAME} bytes "
-            "without '/', ':' and white space, and it must not begin with '-'"
+            f"{name[:100]!r} cannot be the name of an interface: it must have 1 to {_LONGEST_INTERFACE_NAME} bytes, "
+            "must not contain '/', ':' or white space, and must not begin with '-'"
         )
     return name
 
@@ -174,7 +172,7 @@ def _as_text(value: Any) -> Any:
 def _of_one_device(address: str) -> str:
     first = int(address[:2], 16)
     if first & 1 or not int(address.replace(":", ""), 16):
-        raise ValueError(f"{address} is the address of a group, or empty; no interface has it")
+        raise ValueError(f"{address} is a group address or empty, which no interface can have")
     return address
 
 

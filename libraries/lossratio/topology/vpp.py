@@ -36,7 +36,7 @@ def _checked_line(line: str) -> str:
         if depth < 0 or not letter.isprintable():
             break
     if depth or not line.strip() or not line.isprintable():
-        raise ValueError(f"{line!r} is not a line of a section: each '{{' in it needs its '}}'")
+        raise ValueError(f"{line!r} is not a line of a section: each '{{' needs a '}}'")
     return line.strip()
 
 
@@ -79,6 +79,6 @@ class VppStart(FileModel):
                 word = line.split()[0]
                 if word in _OURS.get(section, ()):
                     raise ValueError(
-                        f"lossratio sets {word!r} in the section {section!r} itself; leave the line out"
+                        f"lossratio sets {word!r} in the section {section!r} itself: leave out this line"
                     )
         return self

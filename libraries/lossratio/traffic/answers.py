@@ -118,7 +118,7 @@ def read_watched(answer: Mapping[str, Any], names: Sequence[str]) -> WatchedTria
         certain_after = float(answer["certain_after"])
 
     if answer["ended"] and certain_after is None:
-        raise ValueError("it ended early for no reason")
+        raise ValueError("it ended early without a reason")
     missing = {name: _count(answer["most_missing"][name]) for name in names}
     return WatchedTrial(read_counters(answer, names), certain_after, bool(answer["ended"]), missing)
 

@@ -29,7 +29,7 @@ RESOLVE_SECONDS = 3.0
 """Seconds in which a next hop must answer ARP or neighbour discovery."""
 LIFE_SECONDS = 1.0
 """Seconds between signs of life of the controller while traffic flows."""
-_AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
+_AFTER_THE_END = "It stops all traffic when it ends. The next measurement restarts it."
 _IF_IT_NEVER_STARTED = (
     "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
 )
@@ -384,8 +384,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         if answer.get("protocol") != PROTOCOL:
             self.close()
             raise TrafficError(
-                f"Node {self.node_name}: the traffic agent speaks protocol {answer.get('protocol')!r}, and this "
-                f"lossratio protocol {PROTOCOL}. Use the same version of lossratio everywhere."
+                f"Node {self.node_name}: the traffic agent speaks protocol {answer.get('protocol')!r}, but this "
+                f"lossratio speaks protocol {PROTOCOL}. Use the same version of lossratio everywhere."
             )
         names = [field.name for field in fields(AgentFacts)]
         return self._read(
@@ -397,7 +397,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     ) -> Mapping[str, Any]:
         if not self._is_open:
             raise TrafficError(
-                f"Node {self.node_name}: the traffic agent has ended; the next measurement starts it anew."
+                f"Node {self.node_name}: the traffic agent has ended. The next measurement restarts it."
             )
 
         self._last_id += 1
@@ -448,8 +448,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def _garbled(self, line: str, reason: str = "") -> TrafficError:
         self.close()
         return TrafficError(
-            f"Node {self.node_name}: instead of an answer, the traffic agent's output held {line[:200]!r}{reason}. "
-            "Something else on the node writes there (a log-in script?), or the agent is not ours; it was stopped."
+            f"Node {self.node_name}: the traffic agent's output was {line[:200]!r} instead of an answer{reason}. "
+            "Another program on the node writes there (a log-in script?), or this is not lossratio's agent. It was "
+            "stopped."
         )
 
 

@@ -316,16 +316,16 @@ class _Frame(FrameHeaders):
             first, last = address_span(addresses, side, version)
             if int(last) > int(network[-1]):
                 raise TrafficError(
-                    f"There is no address {addresses.last} in {network}, this path's part of the networks of "
-                    "test traffic. Use a traffic profile with fewer addresses, more ports (ethip4-udp-hosts), or IPv6."
+                    f"There is no address {addresses.last} in {network}, the network of this path. Use a traffic "
+                    "profile with fewer addresses, more ports (ethip4-udp-hosts), or IPv6."
                 )
 
             for taken in side.taken:
                 if taken.version == version and int(first) <= int(taken) <= int(last):
                     raise TrafficError(
-                        f"Traffic from {first} to {last} would have the address {taken}, which is the gateway's or a "
-                        "broadcast. Give the port another 'address', or a 'network' behind it; or use a traffic "
-                        "profile with fewer addresses, such as ethip4-udp-hosts."
+                        f"Traffic from {first} to {last} would have the address {taken}, which belongs to the "
+                        "gateway or is a broadcast address. Give the port another 'address', or a 'network' behind "
+                        "it; or use a traffic profile with fewer addresses, such as ethip4-udp-hosts."
                     )
 
             spans.append((first, int(first), int(last)))
@@ -458,8 +458,8 @@ def _directions(
     if pair.is_reflected:
         if profile.says_what_is_received:
             raise TrafficError(
-                f"The traffic profile {profile.name} says what is 'received', and a reflector sends frames back as it "
-                "gets them. Leave 'received' out, or measure between two ports."
+                f"The traffic profile {profile.name} has 'received', but a reflector sends frames back unchanged. "
+                "Leave out 'received', or measure between two ports."
             )
         ways = [(pair.west, west, pair.west, east, sum(growth))]
     for direction, (source, source_side, sink, sink_side, grown) in zip(
@@ -559,7 +559,7 @@ def questions_of_ports(
             if len(known) > _MOST_NEIGHBOURS:
                 raise TopologyError(
                     f"{port}: its gateway {gateway} would have to know {len(known)} addresses of traffic by ARP or "
-                    f"neighbour discovery, and a generator with cards reminds it of {_MOST_NEIGHBOURS} at most. Give "
+                    f"neighbour discovery, but a generator with cards can announce at most {_MOST_NEIGHBOURS}. Give "
                     "the port a 'network' that the gateway routes to its address, or take a profile with fewer "
                     "addresses."
                 )

@@ -34,7 +34,7 @@ def _ends(frames: FramesSpec) -> tuple[Bytes, Bytes]:
     # The outer headers of a tunnel may be rewritten as a whole, other frames' headers only in part.
     if frames.rewritable[0] != (0, 2 * len(_MAC)):
         raise TrafficError(
-            "Frames in tunnels make no connections that can be counted. Take another traffic profile."
+            "Connections of frames in tunnels cannot be counted. Use another traffic profile."
         )
 
     start, end = frames.addresses[0]

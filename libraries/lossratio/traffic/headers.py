@@ -208,7 +208,7 @@ class InnerHeaders(FileModel):
         """The IP header."""
         ip = self.ipv4 or self.ipv6
         if ip is None:
-            raise ValueError("these headers are not of IP")
+            raise ValueError("these headers are not IP headers")
         return ip
 
     @property

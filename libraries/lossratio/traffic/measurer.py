@@ -144,7 +144,8 @@ class TrafficMeasurer:
             )
         except trials.NegativeLossError as error:
             raise trials.NegativeLossError(
-                f"{error} So did {self._repeats} earlier attempts, or the generator faltered."
+                f"{error} {self._repeats} earlier attempts failed in the same way, or because the generator "
+                "faltered."
             ) from error
 
     def latency(self, load: float, duration: float) -> trials.LatencyOutput:
@@ -266,8 +267,8 @@ class TrafficMeasurer:
                 rate = min(timeline.rate or 0.0 for timeline in slow)
                 raise trials.BurstRateError(
                     f"The generator cannot send a burst of {trial.frames} frames at {trial.load:.10g} frames/s: in "
-                    f"direction {', '.join(timeline.name for timeline in slow)} it kept {rate:.10g} frames/s. Measure "
-                    "at a lower rate, which it can keep, and state that this is not the maximum rate of the link.",
+                    f"direction {', '.join(timeline.name for timeline in slow)} it reached {rate:.10g} frames/s. "
+                    "Measure at a lower rate that it can send, and state that this is not the link's maximum rate.",
                     rate,
                 )
 
@@ -412,12 +413,12 @@ def check_path(
     }
     if not alive.intersection(direction.name for direction in dead):
         raise DeadPathError(
-            f"Node {agent.node_name}: the path is a black hole; nothing comes through in direction {sent}. "
-            "Check the links' ends in the topology, and that the DUT is set up to forward."
+            f"Node {agent.node_name}: the path is a black hole: nothing arrives in direction {sent}. Check the ends "
+            "of the links in the topology file, and that the DUT is set up to forward."
         )
     raise DeadPathError(
-        f"Node {agent.node_name}: the path works one way only; nothing comes through in direction {sent}. "
-        "Check the DUT's forwarding (addresses, routes, MAC addresses) in that direction."
+        f"Node {agent.node_name}: the path works in one direction only: nothing arrives in direction {sent}. Check "
+        "the DUT's forwarding (addresses, routes, MAC addresses) in that direction."
     )
 
 
@@ -456,11 +457,11 @@ def _slowly_alive(
     late = sum(direction.late_frames for direction in now if direction.name in lost)
     held = ""
     if late:
-        held = f" {late:,} frames came back too late: measure a device that holds frames with the option 'hold'."
+        held = f" {late:,} frames came back too late. For a device that holds frames, use the option 'hold'."
 
     return (
-        f"Node {agent.node_name}: the path let nothing through at first in direction {seen}. A device may begin "
-        f"slowly, lose nearly all frames, or drop some flows; it is measured.{held}"
+        f"Node {agent.node_name}: at first the path let nothing through in direction {seen}. The device may start "
+        f"slowly, lose nearly all frames, or drop some flows; it is measured nevertheless.{held}"
     )
 
 
@@ -479,9 +480,9 @@ def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
         )
         raise LatePathError(
             f"Node {agent.node_name}: frames come back too late in direction {counts}: none within "
-            f"{agent.settle_time:g} s after the traffic, and these within {waited:g} s more. A device on the "
-            "path holds them for so long, e.g. in a queue or a delay line. Take that away, or, if it is to be, measure "
-            "it as a black box with the option 'hold'."
+            f"{agent.settle_time:g} s after the traffic, and these within {waited:g} s more. A device on the path "
+            "holds them this long, for example in a queue or a delay line. Remove the delay or, if it is intended, "
+            "measure the device as a black box with the option 'hold'."
         )
 
 

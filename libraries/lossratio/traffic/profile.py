@@ -107,7 +107,7 @@ class ProfileFile(Headers):
         for name in mixes:
             if name.casefold() in RESERVED_NAMES or not name[:1].isalpha():
                 raise ValueError(
-                    f"{name!r} cannot be the name of a mix: it is taken, or does not begin with a letter"
+                    f"{name!r} cannot be the name of a mix: it is in use, or does not begin with a letter"
                 )
         return mixes
 
@@ -415,8 +415,8 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
         names = profile_names()
         near = get_close_matches(name_or_path, names, n=6, cutoff=0.3) or names
         raise ProfileError(
-            f"There is no traffic profile {name_or_path!r}; among others there are {', '.join(near)}. "
-            f"A file of your own is given by its path.{did_you_mean(name_or_path, names)}"
+            f"There is no traffic profile {name_or_path!r}; among others there are {', '.join(near)}. To use your "
+            f"own file, give its path.{did_you_mean(name_or_path, names)}"
         )
 
     with as_file(files("lossratio").joinpath(_PROFILES).joinpath(f"{name_or_path}.yaml")) as path:
@@ -433,14 +433,14 @@ def parse_frame_size(frame_size: int | str) -> int | str:
     ``IMIX`` is short for ``IMIX_v4_1``.
 
     Raises:
-        ValueError: If it begins like a number, and is no number of bytes; or if it looks like an argument of its own,
+        ValueError: If it begins like a number but is not a number of bytes, or if it looks like an argument of its own,
             as Robot Framework hands over a named argument that a keyword does not have.
     """
     text = str(frame_size).strip()
     if "," in text:
         raise ValueError(
-            f"{text!r} are several frame sizes, and this measures one at a time: write a test for each, or use "
-            "'Run RFC 2544', which takes frame_sizes."
+            f"{text!r} are several frame sizes, but this keyword measures one at a time. Write a test for each, or "
+            "use 'Run RFC 2544', which takes frame_sizes."
         )
     name, is_named, _ = text.partition("=")
     if is_named and name.isidentifier():
@@ -472,7 +472,7 @@ def weights_of(
             raise ValueError(f"mix {frame_size}: it needs sizes, each with a weight of 1 or more")
         if len(weights) > MOST_SIZES:
             raise ValueError(
-                f"mix {frame_size}: it has {len(weights)} sizes, and may have {MOST_SIZES} at most"
+                f"mix {frame_size}: it has {len(weights)} sizes but may have at most {MOST_SIZES}"
             )
 
         pattern = sum(weights.values()) // gcd(*weights.values())
@@ -484,7 +484,7 @@ def weights_of(
     if frame_size not in IMIX:
         known = ", ".join(sorted({*IMIX, *mixes}))
         raise ValueError(
-            f"{frame_size!r} is neither bytes like 64 or '64B', nor a mix of sizes; there are {known}"
+            f"{frame_size!r} is neither a size like 64 or '64B' nor a mix of sizes. The mixes are {known}"
         )
     if not has_ipv6:
         return IMIX[frame_size]

@@ -66,18 +66,18 @@ def check_received(sent: Headers, received: Headers) -> None:
     has_other_macs = None not in (sent_macs, received_macs) and sent_macs != received_macs
     if steps[0] != steps[1] or has_other_macs:
         raise ValueError(
-            "received: its ranges must have the same 'count' and 'order' as those of the frames that are sent, as "
-            "each frame is compared with that of its own flow"
+            "received: its ranges must have the same 'count' and 'order' as the frames that are sent, because each "
+            "frame is compared with its own flow"
         )
     if received.tunnel is None or sent.tunnel is not None:
         return
 
     if isinstance(received.tunnel, Geneve):
-        raise ValueError("received: it can have 'vxlan', and not 'geneve'")
+        raise ValueError("received: it can have 'vxlan' but not 'geneve'")
     if any(each.count > 1 for each in (received.ip.source, received.ip.destination)):
         raise ValueError(
-            "received: a tunnel has one address at each end; where frames are sent from several ends of tunnels, "
-            "give 'received' with one"
+            "received: a tunnel has one address at each end. If frames are sent from several tunnel ends, set "
+            "'received' with one of them"
         )
 
 

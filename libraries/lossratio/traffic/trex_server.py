@@ -100,9 +100,9 @@ def installation_problem(session: NodeSession, directory: str, *, software: bool
     ways_out = {
         "no directory": f"there is no TRex: no directory {directory!r}. Unpack TRex there, or correct the generator's "
         "'directory' in the topology file (or TREX_HOME).",
-        "no program": f"{directory!r} holds no TRex: there is no {PROGRAM} in it. The generator's 'directory' in the "
-        "topology file (or TREX_HOME) is the one with the server's program in it.",
-        "no hugepages": "TRex needs hugepages for its cards, and there are none. Reserve some (sysctl -w "
+        "no program": f"{directory!r} has no TRex: there is no {PROGRAM} in it. Set the generator's 'directory' in "
+        "the topology file (or TREX_HOME) to the directory with the server's program.",
+        "no hugepages": "TRex needs hugepages for its cards, but there are none. Reserve some (sysctl -w "
         "vm.nr_hugepages=1024), or set 'software: true' for the generator.",
     }
     return ways_out.get(problem)
@@ -132,13 +132,13 @@ class TrexServer:
             return
         if server.pid is not None:
             raise TrafficError(
-                f"{self._where}: a TRex server with another configuration runs there (process {server.pid}). Stop it "
-                f"(kill -INT {server.pid}), or give this one a 'prefix', 'rpc_port' and 'publisher_port' of its own."
+                f"{self._where}: a TRex server with another configuration runs there (process {server.pid}). Stop "
+                f"it (kill -INT {server.pid}), or give this one another 'prefix', 'rpc_port' and 'publisher_port'."
             )
         if server.is_taken:
             raise TrafficError(
-                f"{self._where}: TCP port {self._settings.rpc_port} is taken by a program that lossratio did not "
-                "start, maybe somebody's TRex server. Stop it, or give the generator another 'rpc_port' and "
+                f"{self._where}: TCP port {self._settings.rpc_port} is in use by a program that lossratio did not "
+                "start, possibly another TRex server. Stop it, or give the generator another 'rpc_port' and "
                 "'publisher_port'."
             )
 
@@ -163,7 +163,7 @@ class TrexServer:
             # If the node was lost, the question to it raises the same error.
             if self.is_running():
                 raise TrafficError(
-                    f"{self._where}: the TRex server does not end. Look at it there ({self._plan.state}/pid)."
+                    f"{self._where}: the TRex server does not end. Look at it on the node ({self._plan.state}/pid)."
                 ) from None
         self.is_ours = False
 

@@ -112,7 +112,7 @@ class TwoEnds:
         except ValueError:
             message = None
         if not isinstance(message, dict) or message.get("id") != self._request["id"]:
-            raise NodeError(f"Node {node}: instead of an answer, its output held {line[:200]!r}.")
+            raise NodeError(f"Node {node}: its output was {line[:200]!r} instead of an answer.")
         if "meet" in message and "now" in message["meet"]:
             self._behind[node].append(time.monotonic() - message["meet"]["now"])
         return message

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 LOOK_AT_DUT = (
-    "Look at the DUT; if it changes frames on purpose, have the traffic profile expect that, or measure with "
+    "Look at the DUT. If it changes frames on purpose, declare the change in the traffic profile, or measure with "
     "'integrity=off'."
 )
 """What to do where frames came back changed, and nobody knows how."""

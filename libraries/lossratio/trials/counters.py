@@ -52,7 +52,7 @@ class OneWayLatency(Observed):
 
     def __post_init__(self) -> None:
         if (self.error is None) != (None not in (self.least_us, self.mean_us, self.most_us)):
-            raise ValueError("a direction has its latencies, or an error that says why not")
+            raise ValueError("a direction has either latencies or an error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ def output_from_counters(
         )
     if not directions:
         raise CountersError(
-            "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
+            "The trial has no loss ratio because it has no counters. Transmit on at least one port."
         )
 
     is_early = decided_after is not None
@@ -168,8 +168,8 @@ def output_from_counters(
         )
         raise NegativeLossError(
             f"More frames were received than sent at {trial.load:.10g} frames/s for {trial.duration:.6g} s "
-            f"({in_words}). Look for foreign or duplicated frames on these links, and for a device that holds frames "
-            "of one trial until the next one."
+            f"({in_words}). Look for foreign or duplicated frames on these links, and for a device that holds "
+            "frames until the next trial."
         )
 
     return TrialOutput(
@@ -278,15 +278,15 @@ def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCoun
         _FEW_FRAMES, MOST_EXCESS * direction.intended_frames
     ):
         raise CountersError(
-            f"The generator was to send {direction.intended_frames} frames in direction {direction.name}, and sent "
+            f"The generator was to send {direction.intended_frames} frames in direction {direction.name} but sent "
             f"{direction.sent_frames}: the load was higher than intended. Look for other traffic on this port."
         )
 
     expected = max(direction.sent_frames, least_expected)
     if expected == 0:
         raise CountersError(
-            f"No frames were expected in direction {direction.name}, so it has no loss ratio. "
-            f"Make the trial longer or its load higher."
+            f"Direction {direction.name} has no loss ratio because no frames were expected. Make the trial longer "
+            "or the load higher."
         )
     return replace(direction, unsent_frames=expected - direction.sent_frames)
 
@@ -396,7 +396,7 @@ def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None
             {direction.name: direction.changed_fields for direction in directions}
         )
         seen = f"{'; '.join(faulty)}. {changes or LOOK_AT_DUT}"
-        text = f"Frames did not come back as they were sent, {where}: {seen}"
+        text = f"Frames came back changed, {where}: {seen}"
         raise IntegrityError(text, names_fields=bool(changes))
 
 

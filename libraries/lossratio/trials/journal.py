@@ -39,9 +39,7 @@ from lossratio.trials.late import Late, LateFrames, late_frames_of_earlier_versi
 from lossratio.trials.trial import TrialInput, TrialResult
 
 _LOG = logging.getLogger(__name__)
-_UNPROVED = (
-    "the run was cut off before anybody looked whether the devices were still as they were set up"
-)
+_UNPROVED = "the run was cut off before the devices were checked"
 _NAME = journal_lines.FORMAT.partition("/")[0].encode()
 
 
@@ -123,7 +121,8 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         header, digest = journal_lines.read_header(first)
     except journal_lines.UnknownFormatError as error:
         raise UnknownJournalError(
-            f"{path}, line 1: {error}. If it is of another version, use that; otherwise it does not belong here."
+            f"{path}, line 1: {error}. If it belongs to another version of lossratio, use that version; otherwise "
+            "it does not belong here."
         ) from error
     except ValueError as error:
         raise _damage(path, 1, error) from error
@@ -279,7 +278,7 @@ class Journal(AbstractContextManager["Journal"]):
         if contents.search != wanted:
             raise SearchError(
                 f"The journal {path} belongs to another search: {', '.join(_differences(contents.search, wanted))}. "
-                f"Give the same inputs to continue it, or another file to start anew."
+                "To continue it, use the same inputs. To start a new search, use another file."
             )
         return cls._at_end(path, contents)
 
@@ -371,7 +370,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _at_end(cls, path: Path, contents: JournalContents) -> "Journal":
         if contents.unproved:
             _LOG.warning(
-                "The last %d trials of %s are kept, and not used: %s.",
+                "The last %d trials of %s are kept but not used: %s.",
                 len(contents.unproved),
                 path,
                 _UNPROVED,
@@ -444,7 +443,7 @@ class Journal(AbstractContextManager["Journal"]):
             journal_lines.read_line(line, self._digest)
         except (ValueError, TypeError) as error:
             raise SearchError(
-                f"{what} cannot be kept: {error}. Correct the measurer; the trials before are in the journal."
+                f"{what} cannot be stored: {error}. Correct the measurer; earlier trials are in the journal."
             ) from error
         self._write(line, digest)
 
@@ -456,7 +455,7 @@ class Journal(AbstractContextManager["Journal"]):
         self.close()
 
     def _write(self, line: bytes, digest: str) -> None:
-        way_out = "The trials until then are in it; make room, and resume the run."
+        way_out = "It has the earlier trials. Free some space, and resume the run."
         with storing(f"write to the journal {self.path}", way_out):
             line += b"\n"
             while line:
@@ -554,12 +553,12 @@ def _locked(path: Path, mode: Literal["ab", "r+b"]) -> FileIO:
 
 def _written_elsewhere(path: Path) -> SearchError:
     return SearchError(
-        f"Another process writes the journal {path} now. Give each run a directory of its own: --outputdir DIR."
+        f"Another process is writing the journal {path}. Give each run its own directory: --outputdir DIR."
     )
 
 
 def _opening(path: Path) -> AbstractContextManager[None]:
-    way_out = "Nothing is measured that could not be kept; make room for it, or choose another output directory."
+    way_out = "lossratio does not measure what it cannot store. Free some space, or choose another output directory."
     return storing(f"open the journal {path}", way_out)
 
 
@@ -567,7 +566,7 @@ def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
     if number > 1:
         saved = "saves the trials before that line"
     else:
-        saved = "sets it aside, so that its test begins anew"
+        saved = "sets it aside, and its test begins again"
 
     return SearchError(
         f"{path}, line {number}: {problem}. The journal is damaged there; 'lossratio archive repair {path}' {saved}."

@@ -60,7 +60,7 @@ class Withdrawal(Observed):
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise SearchError(f"A withdrawal is of one trial or more, not of {self.trials}.")
+            raise SearchError(f"A withdrawal needs at least one trial, not {self.trials}.")
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Exchange:
             )
         if self.closing not in (None, "fin", "rst"):
             raise SearchError(
-                f"Connections end by fin, by rst or not at all (None), and not by {self.closing!r}."
+                f"Connections end by fin, by rst or not at all (None), not by {self.closing!r}."
             )
 
         if type(self.established) is not bool or type(self.is_complete) is not bool:
@@ -159,7 +159,7 @@ class TrialInput(Observed):
             SearchError: If one of them is not positive.
         """
         if frames < 1:
-            raise SearchError(f"A burst has one frame or more, not {frames}.")
+            raise SearchError(f"A burst needs at least one frame, not {frames}.")
         return cls(frames / load if load > 0 else math.nan, load, frames=frames)
 
     @classmethod
@@ -170,7 +170,7 @@ class TrialInput(Observed):
             SearchError: If there are none.
         """
         if not steps:
-            raise SearchError("A schedule has one step or more.")
+            raise SearchError("A schedule needs at least one step.")
         duration = sum(step.duration for step in steps)
         return cls(
             duration, sum(step.duration * step.load for step in steps) / duration, steps=steps
@@ -248,13 +248,13 @@ class DirectionCounters(Observed):
     name: str
     """The direction, e.g. ``port0>port1``."""
     intended_frames: Frames
-    """Frames that the load and the duration ask for, also where the trial ended early. Where the generator was slow and
-    took longer, the frames that the load asks for in that time."""
+    """The frames that belong to the load and the duration, even if the trial ended early. If a slow generator took
+    longer, the frames that belong to the load in that time."""
     sent_frames: Frames
     """Frames that left the generator."""
     received_frames: Frames
     """Frames of this trial that came back to the generator in time and intact, each counted once (RFC 2544, section
-    10): none of the duplicated, corrupted, wrong_length and misdelivered ones is among them."""
+    10). Duplicated, corrupted, wrong_length and misdelivered frames are not included."""
     unsent_frames: Frames = 0
     """Intended frames that the generator could not send in time; they are no evidence about the SUT. Those that were
     due only after an early end are not among them."""
@@ -263,13 +263,13 @@ class DirectionCounters(Observed):
     generator_drop_frames: Frames = 0
     """Frames that came back and that the generator itself dropped; they are no evidence about the SUT."""
     late_frames: Frames = 0
-    """Frames of the traffic before (the trial before, or an earlier attempt at this one) that came back after the wait
-    for frames in flight: none of this trial. A trial has its own late frames beside its directions."""
+    """Frames of the previous traffic (the previous trial, or an earlier attempt at this one) that came back after the
+    wait for frames in flight. They do not belong to this trial, whose own late frames are beside its directions."""
     earlier_late_frames: tuple[Frames, ...] = ()
-    """The same for the traffic before that, for the one before it, and so on, as far as the generator counts them."""
+    """The same for each earlier traffic, newest first, as far back as the generator counts."""
     foreign_frames: Frames | None = None
-    """Frames that came out of the testbed and are none of the trial, nor missing in an earlier one: of other senders,
-    with a foreign payload, or further copies of earlier frames; None: the generator cannot distinguish them."""
+    """Frames that came out of the testbed and belong to no trial: they come from other senders, have a foreign
+    payload, or are further copies of earlier frames. None: the generator cannot distinguish them."""
     load_ratio: float = 1.0
     """The direction's share of the load, at most 1."""
     elapsed_s: Seconds | None = None
@@ -277,8 +277,8 @@ class DirectionCounters(Observed):
     lateness_s: Seconds | None = None
     """The longest delay of the sender because its machine stalled; None: the generator does not report it."""
     stretch_s: Seconds | None = None
-    """Time by which the traffic may have been longer than the duration without unsent frames, as the generator does not
-    report begin and end of the traffic; None: the generator reports them."""
+    """Time by which the traffic may have been longer than the duration without unsent frames, because the generator
+    does not report its begin and end. None: the generator reports them."""
     examined_frames: Frames | None = None
     """Frames that came back and were examined byte by byte. If only a part was examined, the counts below are estimates
     for all frames that came back. None: no frames were examined."""
@@ -317,12 +317,12 @@ class DirectionCounters(Observed):
     unanswered_frames: Frames | None = None
     """Those of the lost frames that arrived, and whose answer did not come back; None: frames are not answered."""
     left_frames: tuple[Frames, ...] = ()
-    """Connections of which no frame was missing, after each pass over all of them: the first frames, their answers, and
-    so on; empty: frames open no connections, or the generator does not say it."""
+    """Connections without a missing frame, after each pass over all of them: the first frames, their answers, and so
+    on. Empty: frames open no connections, or the generator does not report this."""
     streams: tuple[StreamCounters, ...] = ()
     """Counters of its streams; empty: the generator does not count them."""
     losses: Losses | None = None
-    """Where its lost frames sit; None: no frame was lost, or nobody knows which ones."""
+    """Where its lost frames sit. None: no frame was lost, or it is not known which ones."""
 
     @property
     def lost(self) -> int:
@@ -427,8 +427,8 @@ class TrialOutput(Observed):
 
         if self.sent_frames == 0 and self.loss_ratio == 0.0:
             raise SearchError(
-                "A trial that sent no frame has no loss ratio, so 0 is wrong. "
-                "Raise the minimum load or the trial duration, so that each trial sends at least one frame."
+                "A trial that sent no frame has no loss ratio, not even 0. Raise the minimum load or the trial "
+                "duration so that each trial sends at least one frame."
             )
 
 

@@ -167,7 +167,7 @@ WITH_SECRETS = [
 def test_an_address_with_secrets_is_refused_and_not_shown(url, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(commands, [word.replace("URL", url) for word in line])
-    assert str(result.exception).startswith("The address of an archive has no user, no password and no query")
+    assert str(result.exception).startswith("The address of an archive must not have a user, a password or a query")
     shown = f"{result.output}{result.exception!r}"
     assert not [word for word in ("AKIA", "wJalr", "7MD") if word in shown]
     assert list(tmp_path.iterdir()) == []
@@ -218,7 +218,7 @@ def test_the_first_run_that_is_sent_begins_an_archive_and_says_so(run, tmp_path,
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     archive = tmp_path / "archive"
     first, second = (CliRunner().invoke(send, [str(run), "--results", str(archive)]).output for _ in range(2))
-    said = f"There was no archive at {archive} before: it begins with these files."
+    said = f"There was no archive at {archive}: it was created with these files."
     assert first.splitlines() == [f"Sent 2 files to {archive}.", said]
     assert second.splitlines() == [f"Sent 2 files to {archive}."]
 
@@ -286,7 +286,7 @@ def without_members(packed):
     [
         (lambda packed: b"not a tar file", "could not be opened"),
         (lambda packed: packed[:-200], "Compressed file ended"),
-        (without_members, "it does not hold the directory of one run"),
+        (without_members, "it does not contain the directory of one run"),
     ],
 )
 def test_a_damaged_run_in_the_archive_is_an_error_that_names_it(run, outbox, store, tmp_path, damage, why):
@@ -304,7 +304,7 @@ def test_a_full_disk_is_no_damage_of_the_archive(run, outbox, store, tmp_path, m
     outbox.add(run)
     outbox.send()
     monkeypatch.setattr(tarfile.TarFile, "makefile", no_space_left)
-    with pytest.raises(StorageError, match=r"Cannot unpack runs to .*before: No space left on device. Make room"):
+    with pytest.raises(StorageError, match=r"Cannot unpack runs to .*before: No space left on device. Free some space"):
         fetch_newest(store, "simulated", 1, tmp_path / "before")
     assert list((tmp_path / "before").iterdir()) == []
 

@@ -90,5 +90,5 @@ def test_a_test_that_was_measured_since_is_listed_no_more_and_no_failure_is_in_i
 def test_a_test_whose_testbed_nobody_knows_is_named_and_not_added(failed, tmp_path):
     (failed / "run.json").unlink()
     done = invoke(send, failed, "--results", tmp_path / "archive")
-    assert f"{failed}: Suite.64B-mrr measured nothing, and is not added" in done.stderr
+    assert f"{failed}: Suite.64B-mrr measured nothing and is not added" in done.stderr
     assert ObjectStore(str(tmp_path / "archive")).names("history/**") == []

@@ -39,7 +39,7 @@ def test_the_testbed_stays_and_a_build_is_set_up_once_for_its_trials_in_a_row(ab
 def test_there_are_suites_or_trials(ab, tmp_path, more):
     done = ab(write_lab(tmp_path), "true", "true", *more)
     assert done.status == 2
-    assert "Name suites to measure, or a frame size by --in-place" in done.err
+    assert "Name suites to measure, or a frame size with --in-place" in done.err
 
 
 def test_an_option_without_a_value_is_a_mistake(ab, tmp_path):
@@ -53,7 +53,7 @@ def test_what_the_generator_cannot_send_says_nothing_about_a_build(tmp_path):
     topology.write_text(text)
     bench = TrialBench(InPlace(topology, "64B", "ethip4-udp", None, {}, 800e3, 0.1), print)
     bench.set_up("true", "A")
-    with pytest.raises(BuildError, match=r"could not send and receive 800\.00 kfps.*Give a --max-load"):
+    with pytest.raises(BuildError, match=r"could not send and receive 800\.00 kfps.*Set a --max-load"):
         bench.measure(tmp_path)
     bench.close()
 
@@ -69,7 +69,7 @@ def test_frames_that_the_generator_dropped_say_nothing_about_a_build(tmp_path):
         return output_from_counters(trial, ways, elapsed=output.elapsed)
 
     bench._ready = replace(bench._ready, measurer=SimpleNamespace(measure=drop))
-    with pytest.raises(BuildError, match="the build lost nothing of what it got"):
+    with pytest.raises(BuildError, match="the build lost nothing of what it received"):
         bench.measure(tmp_path)
     bench.close()
 

@@ -72,5 +72,5 @@ def test_a_record_of_another_version_is_not_continued_because_its_rates_were_agg
     assert BuildRecord(tmp_path, {"tests": ["x"]}).measurements == []
     file = tmp_path / "measurements.jsonl"
     file.write_text(file.read_text().replace(FORMAT, "lossratio-builds/1"))
-    with pytest.raises(JobError, match="another version of lossratio, and cannot be continued"):
+    with pytest.raises(JobError, match="another version of lossratio and cannot be continued"):
         BuildRecord(tmp_path, {"tests": ["x"]})

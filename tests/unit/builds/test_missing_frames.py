@@ -45,7 +45,7 @@ def compared(tmp_path, a, b, **more):
 def test_a_build_is_not_slower_because_the_generator_sent_less(tmp_path, more):
     result, text, comment = compared(tmp_path, GOOD, STARVED, **more)
     assert result.verdict is ComparisonVerdict.UNDECIDED
-    assert "Up to 58 % of the frames of a load were unsent, late or dropped by the generator" in text
+    assert "Up to 58 % of the frames at one load were unsent, late or dropped by the generator" in text
     assert "Up to 58 % of the frames" in comment
 
 
@@ -55,7 +55,7 @@ def test_a_slower_build_behind_a_starved_generator_is_slower_by_the_smaller_diff
     assert result.verdict is ComparisonVerdict.SLOWER
     assert result.difference == pytest.approx(-0.1, abs=0.005)
     assert "B is slower than A by -10.0" in text or "B is slower than A by -9.9" in text
-    assert "Up to 30 % of the frames of a load were unsent" in text
+    assert "Up to 30 % of the frames at one load were unsent" in text
     assert "; it differs by -40.0" in text or "; it differs by -39.9" in text
 
 
@@ -96,7 +96,7 @@ def test_a_bisection_finds_what_both_ends_show(tmp_path, changed, verdict):
         lambda line: None,
     )
     assert result.verdict is verdict
-    assert f"Up to {100 * changed[2]:.4g} % of the frames of a load were unsent" in describe_bisection(result, str)
+    assert f"Up to {100 * changed[2]:.4g} % of the frames at one load were unsent" in describe_bisection(result, str)
     if verdict is BisectionVerdict.FOUND:
         assert result.candidates == ("r8",)
         assert result.change == pytest.approx(-0.1, abs=0.005)
@@ -138,11 +138,13 @@ def test_no_answer_stands_where_both_ends_differ_in_the_sign_of_the_change(tmp_p
     )
     assert result.verdict is BisectionVerdict.UNDECIDED
     words = describe_bisection(result, str)
-    assert words.startswith(f"Undecided, after {result.measurements} measurements: frames that no build lost may be")
-    assert "Up to 38 % of the frames of a load were unsent" in words
+    assert words.startswith(
+        f"Undecided, after {result.measurements} measurements: the change may be due to frames that no build lost"
+    )
+    assert "Up to 38 % of the frames at one load were unsent" in words
     compared_, text, _ = compared(tmp_path / "ab", GOOD, OPPOSITE)
     assert compared_.verdict is ComparisonVerdict.UNDECIDED
-    assert "or dropped by the generator, and may be the difference" in text
+    assert "or dropped by the generator, and may explain the difference" in text
 
 
 @pytest.mark.parametrize(
@@ -166,5 +168,5 @@ def test_the_smaller_difference_is_printed_whichever_side_is_starved(tmp_path, a
 def test_the_share_is_named_where_the_missing_frames_cannot_change_the_value(tmp_path):
     # Frames that could not be sent are the cost of a device on the same CPUs.
     _, text, comment = compared(tmp_path, GOOD, (0.8e6, 0.8e6, 0.2))
-    assert "Up to 20 % of the frames of a load were unsent" in text
+    assert "Up to 20 % of the frames at one load were unsent" in text
     assert "Up to 20 % of the frames" in comment

@@ -98,7 +98,7 @@ def test_input_that_makes_no_sense_is_an_error(revisions, options, message):
 
 def test_wrong_measurements_are_errors():
     search = Bisection(names(3))
-    with pytest.raises(SearchError, match="Revision r9 is not one of those"):
+    with pytest.raises(SearchError, match="Revision r9 is not one of the revisions"):
         search.record("r9", 1.0)
     with pytest.raises(SearchError, match="throughput is a number"):
         search.record("r1", math.nan)

@@ -109,7 +109,7 @@ def test_a_command_of_the_laboratory_says_what_to_install(lossratio, monkeypatch
     assert "study" not in lossratio("--help").out
     done = lossratio("study", "--systems")
     assert (done.status, done.out) == (2, "")
-    assert "The command 'study' is of lossratio-study, which is not installed: " in done.err
+    assert "The command 'study' belongs to lossratio-study, which is not installed: " in done.err
     assert "pip install ./study" in done.err
 
 

@@ -125,7 +125,7 @@ def test_save_writes_the_file_and_sends_nothing_and_a_host_without_a_way_is_name
     assert not (tmp_path / "results").exists()
     again = told(tmp_path, "client", "server", "--save", "lab.yaml")
     assert again.returncode == 2
-    assert "lab.yaml is there already" in again.stderr
+    assert "lab.yaml already exists" in again.stderr
     away = told(tmp_path, "client", "server", "--to", "10.0.9.2")
     assert away.returncode == 2
     assert "There is no path between client and server" in away.stderr

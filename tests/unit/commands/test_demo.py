@@ -80,7 +80,7 @@ def test_a_demo_that_is_stopped_shows_what_is_kept_and_how_to_go_on(lossratio, m
     stopped = RunOutcome(ExitStatus.INTERRUPTED, Path("results/my demo"))
     monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
     monkeypatch.setattr("lossratio.runs.run", lambda request: stopped)
-    shown = "All trials are kept in results/my demo. To go on with it: lossratio run --resume 'results/my demo'\n"
+    shown = "All trials are kept in results/my demo. To continue: lossratio run --resume 'results/my demo'\n"
     assert lossratio("demo") == (ExitStatus.INTERRUPTED, "", shown)
 
 
@@ -108,7 +108,10 @@ def test_a_full_disk_stays_a_failure_of_the_infrastructure(lossratio, monkeypatc
     ("kind", "shown"),
     [
         ("xdp", "The generator alone, from inside the kernel: 2,650,000 fps over a cable."),
-        ("afpacket", "through packet sockets, as the kernel takes no XDP programs here: 2,650,000 fps over a cable."),
+        (
+            "afpacket",
+            "through packet sockets, because the kernel accepts no XDP programs here: 2,650,000 fps over a cable.",
+        ),
         (None, "The generator alone could not be measured: too busy"),
     ],
 )

@@ -30,7 +30,7 @@ IN_FILES = {
     "no YAML": (r"nodes:", "nodes: [", "not YAML"),
     "two fields in one": (r"name: local", "name: local: x", "not YAML"),
     "a tab": (r"\ndescription", "\n\tdescription", "not YAML"),
-    "wrong format": (r"topology/1", "topology/7", "and a file of the format 'lossratio-topology/1' is needed here"),
+    "wrong format": (r"topology/1", "topology/7", "but a file of the format 'lossratio-topology/1' is needed here"),
     "misspelt field": (r"nodes:", "nods:", "nods: unknown field. Did you mean 'nodes'?"),
     "misspelt field of a node": (
         r"generator: \{",
@@ -43,14 +43,14 @@ IN_FILES = {
     "misspelt type of a node": (r"type: DUT", "type: DTU", "not 'DTU'. Did you mean 'DUT'?"),
     "unit that is none": (r"200 kfps", "200 kilos", "'200 kilos' is not a frame rate; write it like '10 kpps'"),
     "time that is none": (r"5 ms", "5 parsecs", "nodes.TG.generator.catch_up: "),
-    "no TG": (r"type: TG", "type: DUT", "one at each end of the path, and there are 0"),
+    "no TG": (r"type: TG", "type: DUT", "one at each end of the path, not 0"),
     "two TGs": (r"type: DUT", "type: TG", "two nodes of type TG do not go with 'testbed: local'"),
     "no generator": (r"    generator: .*\n", "", "a TG without a generator; add e.g."),
-    "link with one end": (r"name: dut1, link: link1", "name: dut1, link: link9", "must have two ends, and has 1"),
-    "link with three ends": (r"name: dut1, link: link1", "name: dut1, link: link0", "must have two ends, and has 3"),
+    "link with one end": (r"name: dut1, link: link1", "name: dut1, link: link9", "must have two ends, but has 1"),
+    "link with three ends": (r"name: dut1, link: link1", "name: dut1, link: link0", "must have two ends, but has 3"),
     "swapped links": (r"name: tg1, link: link1", "name: tg1, link: link0", "must have two ends"),
-    "same interface twice": (r"name: tg0", "name: tg1", "another interface of TG has the name 'tg1' as well"),
-    "name too long for Linux": (r"name: tg0", "name: interface-of-the-tg", "Linux takes 1 to 15 bytes"),
+    "same interface twice": (r"name: tg0", "name: tg1", "another interface of TG is also named 'tg1'"),
+    "name too long for Linux": (r"name: tg0", "name: interface-of-the-tg", "must have 1 to 15 bytes"),
     "no name of an interface": (r"name: tg0, ", "", "an interface of a local testbed needs a 'name'"),
     "MAC address that is none": (
         r"name: tg0",
@@ -58,7 +58,7 @@ IN_FILES = {
         "mac_address: must be a MAC address with colons",
     ),
     "password in the file": (r"type: DUT", "type: DUT\n    password: x", "a password, which does not belong in a file"),
-    "field given twice": (r"type: DUT", "type: DUT\n    type: DUT", "the name 'type' is given twice"),
+    "field given twice": (r"type: DUT", "type: DUT\n    type: DUT", "the name 'type' appears twice"),
     "model of a SUT on a real device": (r"type: DUT", "type: DUT\n    sut: {model: knee}", "only goes with"),
 }
 
@@ -130,28 +130,28 @@ def test_a_misspelt_field_of_goals_is_answered_with_the_right_one(tmp_path):
 IN_COMMANDS = {
     "no such topology": (("check", "nope.yaml"), "Cannot read nope.yaml: No such file or directory."),
     "directory for a file": (("check", "."), "Cannot read .: Is a directory."),
-    "longer path than there is": (("check", LOCAL, "--duts", "3"), "there are 1 (DUT1)"),
+    "longer path than there is": (("check", LOCAL, "--duts", "3"), "which has 1 (DUT1)"),
     "NIC that is not there": (("check", LOCAL, "--nic", "Intel-X710"), "models on them: none"),
-    "more links than there are": (("check", LOCAL, "--links", "2"), "2 parallel links are asked for, and there are 1"),
+    "more links than there are": (("check", LOCAL, "--links", "2"), "2 parallel links were requested, but there are 1"),
     "no testbed": (("run", "a.robot"), "Name the testbed: --topology FILE"),
     "no suite": (ON_SIMULATED, "Name the suites to run, or --job FILE."),
     "option of Robot Framework that is none": ((*ON_SIMULATED, "a.robot", "--", "--nonsense"), "--nonsense not recog"),
     "time to wait that is none": ((*ON_SIMULATED, "--wait", "soon", "a.robot"), "Invalid value for '--wait'"),
     "no such job": (("run", "--job", "nope.yaml"), "Cannot read nope.yaml"),
     "no such run to resume": (("run", "--resume", "nope"), "Only runs that 'lossratio run' began can be resumed."),
-    "suites of a resumed run": (("run", "--resume", ".", "a.robot"), "give no others"),
+    "suites of a resumed run": (("run", "--resume", ".", "a.robot"), "leave them out"),
     "no run to report": (("report", "nope"), "nope is not the directory of a run"),
-    "no run to compare": (("compare", "a", "b"), "a is not the directory of a run"),
+    "no run to compare": (("compare", "a", "b"), "a is neither the directory of a run"),
     "no history": (("trend", "nope"), "nope is not a history"),
     "no journal": (("archive", "replay", "nope.jsonl"), "Cannot read the journal nope.jsonl"),
-    "nothing to repair": (("archive", "repair", "nope"), "nope is no journal"),
+    "nothing to repair": (("archive", "repair", "nope"), "nope is neither a journal"),
     "no archive": (("archive", "fetch", "out"), "Missing option '--results'"),
     "no archive to fetch from": (
         ("archive", "fetch", "out", "--results", "nope", "--testbed", "a"),
         "no archive at nope yet",
     ),
     "no archive and nothing to begin one": (("archive", "send", "--results", "nope"), "no archive at nope yet"),
-    "self-test through a device": (("self-test", LOCAL), "between the TG's ports there is DUT1"),
+    "self-test through a device": (("self-test", LOCAL), "DUT1 is between the TG's ports"),
     "local testbed of a simulated one": (("lab", "up", SIMULATED), "Topology simulated is not a local testbed"),
     "no such command": (("mesure",), "No such command 'mesure'"),
     "misspelt command": (("repot", "a"), "No such command 'repot'. Did you mean 'report'?"),
@@ -191,7 +191,7 @@ def test_a_shell_completes_commands_and_options():
 
 
 IN_SUITES = {
-    "no set-up": ("Find NDR And PDR    64B", "No testbed is set up. Call the keyword 'Set Up Testbed' first"),
+    "no set-up": ("Find NDR And PDR    64B", "No testbed is set up. First call the keyword 'Set Up Testbed'"),
     "misspelt kind of DUT": ("Set Up Testbed    {}    dut=linux_brige", "Did you mean 'linux_bridge'?"),
     "misspelt option": ("Set Up Testbed    {}    dut=linux_bridge    polise=1 kfps", "Did you mean 'police'?"),
     "option without a kind": ("Set Up Testbed    {}    police=1 kfps", "The options police belong to a kind of DUT"),
@@ -201,9 +201,9 @@ IN_SUITES = {
     ),
     "more DUTs than there are": (
         "Set Up Testbed    {}    duts=5",
-        "asked to go through 5 DUTs, and there are 1 (DUT1)",
+        "the requested path through 5 DUTs is longer than the topology, which has 1 (DUT1)",
     ),
-    "no link": ("Set Up Testbed    {}    links=0", "0 parallel links are asked for; take 1 or more"),
+    "no link": ("Set Up Testbed    {}    links=0", "0 parallel links were requested. Use 1 or more"),
     "no such file": ("Set Up Testbed    simulated.yml", "Cannot read simulated.yml: No such file or directory."),
     "no trial": ("Measure MRR    64B    trials=0", "trials must be at least 1, not 0. Number of trials."),
     "number of trials that is none": (
@@ -242,12 +242,12 @@ IN_SUITES = {
     ),
     "size for a load": ("Measure Latency    64B", "'64B' is not a frame rate"),
     "demand of nothing": ("Throughput Should Be At Least    fast", "'fast' is not a frame rate"),
-    "telemetry of no search": ("Collect Telemetry", "No search has been made since this testbed was set up."),
+    "telemetry of no search": ("Collect Telemetry", "There was no search since this testbed was set up."),
     "keyword that is not there": (
         "Measure Reconfiguration Loss    64B    keyword=No Such Keyword",
         "No keyword with name 'No Such Keyword' found.",
     ),
-    "nothing to reconfigure": ("Reconfigure DUTs", "There is no DUT of ours to reconfigure"),
+    "nothing to reconfigure": ("Reconfigure DUTs", "There is no DUT that lossratio can reconfigure"),
 }
 
 
@@ -304,7 +304,7 @@ def test_a_directory_that_cannot_be_written_is_named_before_anything_is_measured
     command = ["unshare", "--mount", "sh", "-c", lines, sys.executable, MEASURE, str(SIMULATED)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "StorageError: Cannot open the journal out/trials/" in done.stderr
-    assert "Read-only file system. Nothing is measured that could not be kept" in done.stderr
+    assert "Read-only file system. lossratio does not measure what it cannot store" in done.stderr
 
 
 @pytest.mark.long
@@ -338,14 +338,14 @@ LIVE = {
         swap_links,
         "",
         "",
-        r"DUT1 receives [\d,]+ frames and lets none out.* Check the links' ends in the topology",
+        r"DUT1 receives [\d,]+ frames and lets none out.* Check the ends of the links in the topology file",
     ),
     "firewall": (None, FIREWALL, "nft delete table inet fw", r"DUT1 receives [\d,]+ frames and lets none out"),
     "interface down": (
         None,
         "ip link set tg0 down",
         "ip link set tg0 up",
-        r"interface tg0 of TG was set down. Set it up \(ip",
+        r"interface tg0 of TG was set down. Set it up again \(ip",
     ),
     "MTU of the TG": (
         None,

@@ -76,7 +76,7 @@ def test_other_likelihoods_and_weightings_are_taken_when_asked_for(searched):
 def test_a_search_for_something_else_needs_a_target(tmp_path):
     search = {"algorithm": "MLRsearch", "min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD, "settings": {}}
     path = write_journal(tmp_path / "j.jsonl", search, [lossy(80e3, 5_000), lossy(70e3, 0)])
-    with pytest.raises(SearchError, match="does not say target_loss_ratio: give it with --target-loss-ratio"):
+    with pytest.raises(SearchError, match="does not name target_loss_ratio: give it with --target-loss-ratio"):
         estimate_of(path)
     assert 70e3 < estimate_of(path, target_loss_ratio=1e-3).mean < 80e3
 
@@ -228,12 +228,12 @@ def test_the_critical_load_comes_on_top_where_it_is_asked_for(lossratio, through
     out = lossratio("archive", "replay", path, "--target-loss-ratio", "1e-3").out
     assert out.index("conditional throughput") < out.index("Critical load (loss ratio 0.001")
     refused = lossratio("archive", "replay", path, "--max-load", "80 kfps")
-    assert (refused.status, "give --target-loss-ratio, too" in refused.err) == (2, True)
+    assert (refused.status, "also give --target-loss-ratio" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"goals": "NDR"}, "what its goals are"), ({"max_load_fps": "fast"}, "does not say max_load_fps")],
+    [({"goals": "NDR"}, "what its goals are"), ({"max_load_fps": "fast"}, "does not name max_load_fps")],
 )
 def test_a_header_that_makes_no_sense_is_an_error(lossratio, throughput, tmp_path, change, message):
     search = {**read_journal(throughput[0]).search, **change}
@@ -253,7 +253,7 @@ def test_early_verdicts_are_replayed_and_no_critical_load_is_estimated_from_them
     assert any(trial.is_early for trial in read_journal(path).results)
     again = replayed(read_journal(path)).result()
     assert (dict(again), again.finished, again.elapsed) == (dict(found), True, found.elapsed)
-    with pytest.raises(SearchError, match=r"early verdicts, whose loss is not known.*early_verdict=off"):
+    with pytest.raises(SearchError, match=r"early verdicts. Their loss is not known.*early_verdict=off"):
         estimate_of(path, target_loss_ratio=1e-5)
 
 

@@ -54,7 +54,7 @@ def test_verbose_is_a_variable_for_the_keywords(lossratio, suite, tmp_path):
 def test_an_option_of_robot_framework_is_told_to_go_behind_the_dashes(lossratio, suite):
     refused = lossratio("run", "--topology", "simulated", suite, "--loglevel", "DEBUG")
     assert refused.status == 2
-    assert "--loglevel is an option of Robot Framework. Those go behind --" in refused.err
+    assert "--loglevel is an option of Robot Framework. Put Robot's options after --" in refused.err
     misspelt = lossratio("run", "--topology", "simulated", suite, "--inclde", "x")
     assert "--include" in misspelt.err
 

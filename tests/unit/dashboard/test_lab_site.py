@@ -179,7 +179,7 @@ def test_damaged_and_newer_files_are_named_and_the_rest_is_shown(history, tmp_pa
     answer = CliRunner().invoke(command, [str(history.path), "--output", str(tmp_path / "site")])
     assert answer.exit_code == 0, answer.output
     assert f"Not read: {first} is damaged" in answer.output
-    assert "newer.parquet is left out: it is of a newer version" in answer.output
+    assert "newer.parquet is left out: it was written by a newer version" in answer.output
     assert "15 results in 2 series" in answer.output
     assert len(slice_of(tmp_path / "site", "index")["problems"]) == 2
 
@@ -227,7 +227,7 @@ def test_a_folder_with_something_else_is_kept(history, tmp_path, name):
     own = tmp_path / "site" / name
     own.parent.mkdir(parents=True)
     own.write_text("mine")
-    with pytest.raises(ReportError, match="Give another folder with --output"):
+    with pytest.raises(ReportError, match="Name another folder with --output"):
         write_site(history, tmp_path / "site", SiteRequest("lab"))
     assert own.read_text() == "mine"
 
@@ -235,7 +235,7 @@ def test_a_folder_with_something_else_is_kept(history, tmp_path, name):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["h"], "--output, or look at it with --serve"),
+        (["h"], "--output, or serve it with --serve"),
         (["h", "--output", "o", "--runs", "javascript:alert(1)"], "begins with http://"),
         (["s3://bucket/a", "--add", "run", "--output", "o"], "lossratio archive send"),
         (["h", "--output", "o", "--port", "70000"], "70000"),
@@ -251,7 +251,7 @@ def test_a_port_that_is_taken_is_one_line(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(ReportError, match=r"cannot be had: .* Give another one, or leave --port out"):
+        with pytest.raises(ReportError, match=r"cannot be used: .* Choose another one, or leave out --port"):
             serve_site(tmp_path, taken.getsockname()[1], print)
 
 

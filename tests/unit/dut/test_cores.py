@@ -42,7 +42,7 @@ def test_where_there_are_just_enough_the_main_thread_shares_the_systems_core():
 
 def test_more_cores_than_there_are_on_that_node_are_refused():
     with pytest.raises(
-        NotMeasuredHereError, match=r"DUT1: 4 physical cores are asked for on NUMA node 0.* there are 3\."
+        NotMeasuredHereError, match=r"DUT1: 4 physical cores were requested on NUMA node 0.* only 3 remain"
     ):
         choose_cores(CORES, 4, 0, where="DUT1")
 
@@ -65,8 +65,8 @@ def test_a_single_core_polls_both_cards():
 @pytest.mark.parametrize(
     ("count", "message"),
     [
-        (3, r"DUT1: 3 physical cores .* west card is on NUMA node 1 and the east one on 0, .* 1, or an even number"),
-        (8, r"west card is on NUMA node 1 .* 4 physical cores are asked for on NUMA node 0, .* there are 3\."),
+        (3, r"DUT1: 3 physical cores .* west card is on NUMA node 1 and the east one on 0, .* 1 or an even number"),
+        (8, r"west card is on NUMA node 1 .* 4 physical cores were requested on NUMA node 0, .* only 3 remain"),
     ],
 )
 def test_cores_that_cannot_be_halved_are_refused_with_the_node(count, message):

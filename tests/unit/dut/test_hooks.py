@@ -70,21 +70,21 @@ def test_counters_are_found_by_json_pointers_and_regular_expressions():
 @pytest.mark.parametrize(
     ("hook", "session", "problem"),
     [
-        ({}, Session("{oops"), "no mapping with some of received, transmitted, dropped, details: 'None'"),
-        ({}, Session('{"rx": 1}'), "the answer is no mapping with some of"),
-        ({}, Session('{"received": 1}'), "'received' is no mapping: '1'"),
-        ({}, Session('{"received": {"west": -1}}'), "received west is no number of frames: '-1'"),
-        ({}, Session('{"received": {"west": true}}'), "received west is no number of frames: 'True'"),
+        ({}, Session("{oops"), "not a mapping with some of received, transmitted, dropped, details: 'None'"),
+        ({}, Session('{"rx": 1}'), "the answer is not a mapping with some of"),
+        ({}, Session('{"received": 1}'), "'received' is not a mapping: '1'"),
+        ({}, Session('{"received": {"west": -1}}'), "received west is not a number of frames: '-1'"),
+        ({}, Session('{"received": {"west": true}}'), "received west is not a number of frames: 'True'"),
         ({}, Session('{"received": {"left": 1}}'), "by side, west and east, and not by 'left'"),
-        ({}, Session("[" * 100_000 + "]" * 100_000), "no mapping with some of"),
-        ({}, Session(f'{{"received": {{"west": {"9" * 5000}}}}}'), "no mapping with some of"),
-        ({}, Session(f'{{"received": {{"west": "{"9" * 5000}"}}}}'), "received west is no number of frames: '999"),
-        ({}, Session(f'{{"received": {{"west": {2**64}}}}}'), "received west is no number of frames: '184467"),
-        ({"received": {"west": r"(\d+)"}}, Session("9" * 5000), "received west is no number of frames: '999"),
-        ({"received": {"west": "/a"}}, Session('{"a": 1e999}'), "the answer is no JSON"),
-        ({"received": {"west": "/a"}}, Session("text"), "the answer is no JSON: 'text'"),
+        ({}, Session("[" * 100_000 + "]" * 100_000), "not a mapping with some of"),
+        ({}, Session(f'{{"received": {{"west": {"9" * 5000}}}}}'), "not a mapping with some of"),
+        ({}, Session(f'{{"received": {{"west": "{"9" * 5000}"}}}}'), "received west is not a number of frames: '999"),
+        ({}, Session(f'{{"received": {{"west": {2**64}}}}}'), "received west is not a number of frames: '184467"),
+        ({"received": {"west": r"(\d+)"}}, Session("9" * 5000), "received west is not a number of frames: '999"),
+        ({"received": {"west": "/a"}}, Session('{"a": 1e999}'), "the answer is not JSON"),
+        ({"received": {"west": "/a"}}, Session("text"), "the answer is not JSON: 'text'"),
         ({"received": {"west": "/a/b"}}, Session('{"a": {"c": 1}}'), "there is no /a/b in the answer"),
-        ({"received": {"west": "in: (.*)$"}}, Session("in: many"), "received west is no number of frames: 'many'"),
+        ({"received": {"west": "in: (.*)$"}}, Session("in: many"), "received west is not a number of frames: 'many'"),
         ({"received": {"west": r"in: (\d+)"}}, Session("out"), r"nothing matches 'in: \(\\\\d\+\)' in the answer"),
         ({}, Session("", 3, "no\nsuch port"), "show it ended with exit status 3: 'no such port'"),
         ({}, Session(NodeError("Node BOX: show it did not end within 10 s")), "did not end within 10 s"),
@@ -146,12 +146,12 @@ def test_hooks_reset_describe_and_reconfigure():
 
 
 def test_an_impossible_reconfiguration_is_refused_before_the_search():
-    with pytest.raises(DutError, match=r"a black_box without a hook 'reconfigure' .* so nothing was measured"):
+    with pytest.raises(DutError, match=r"a black_box without a hook 'reconfigure' .* Nothing was measured"):
         box({}).check_reconfigure(1000)
 
 
 def test_a_reset_before_each_trial_needs_a_hook():
-    with pytest.raises(DutError, match=r"cannot be reset before each trial, unless it has a hook 'reset'"):
+    with pytest.raises(DutError, match=r"cannot be reset before each trial unless it has a hook 'reset'"):
         box({}, reset=True).check()
     box({"reset": {"command": "clear"}}, reset=True).check()
 
@@ -167,7 +167,9 @@ def test_keywords_go_before_hooks_of_the_file():
         pass
     assert resets == [1]
     assert observation.counted.unaccounted == 0
-    with pytest.raises(DutError, match="There is no hook 'restart'; there are reset, counters, reconfigure, describe"):
+    with pytest.raises(
+        DutError, match=r"There is no hook 'restart'\. The hooks are reset, counters, reconfigure, describe"
+    ):
         device.hooks.use("restart", print)
 
 
@@ -219,7 +221,7 @@ def test_hooks_are_http_requests(appliance, monkeypatch):
         device.reconfigure(3)
     with pytest.raises(NodeError, match=r"BOX: the hook 'reset' failed: GET http://127\.0\.0\.1:9/: .*refused"):
         device.reset()
-    with pytest.raises(DutError, match="BOX: the hook 'counters' failed: the answer is no mapping"):
+    with pytest.raises(DutError, match="BOX: the hook 'counters' failed: the answer is not a mapping"):
         device.read_counters()
     monkeypatch.delenv("BOX_TOKEN")
     with pytest.raises(DutError, match="the hook 'describe' failed: the environment variable BOX_TOKEN is not set"):
@@ -302,11 +304,11 @@ nodes:
 @pytest.mark.parametrize(
     ("hooks", "problem"),
     [
-        ("{reset: {}}", "a hook is one of command, url, and this one has 0 of them"),
-        ("{reset: {command: x, url: 'http://a'}}", "a hook is one of command, url, and this one has 2 of them"),
+        ("{reset: {}}", "a hook has exactly one of command, url, and this one has 0"),
+        ("{reset: {command: x, url: 'http://a'}}", "a hook has exactly one of command, url, and this one has 2"),
         (
             "{reset: {command: x}}",
-            "no way to the node is given; add 'host', 'netns' or 'container', or say 'runs_on: contr",
+            "does not say how to reach the node: add 'host', 'netns' or 'container', or set 'runs_on: contr",
         ),
         ("{reset: {url: 'http://admin:x@box/'}}", "a password does not belong in a file"),
         ("{reset: {url: 'ftp://box/'}}", "must be an address of HTTP"),

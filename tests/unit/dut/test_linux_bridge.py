@@ -113,7 +113,7 @@ def test_setting_up_again_changes_nothing(dut_lab, set_up):
     after = dut_lab.snapshot()
     bridge.set_up(*dut_lab.macs)
     assert dut_lab.snapshot() == after
-    with pytest.raises(DutError, match="tear it down first"):
+    with pytest.raises(DutError, match="Tear it down first"):
         bridge.set_up(*dut_lab.macs[::-1])
 
 
@@ -209,7 +209,7 @@ def test_of_the_kernel_s_command_line_only_what_matters_is_described(dut_lab):
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
-        (("ip", "link", "set", "dev", "dut1", "down"), "interface dut1 is gone, or was set down"),
+        (("ip", "link", "set", "dev", "dut1", "down"), "interface dut1 no longer exists, or was set down"),
         (("ip", "link", "set", "dev", "dut1", "nomaster"), "interface dut1 is not in lr-dut0 any more"),
         (("ip", "link", "delete", "dev", "lr-dut0"), "interface lr-dut0 is gone"),
         (("nft", "flush", "ruleset"), "the nftables table bridge lossratio-dut0 is gone"),
@@ -259,7 +259,7 @@ def test_settings_that_cannot_be_restored_are_named_and_the_rest_is_restored(dut
         (("ip", "link", "delete", "dev", "dut1"), "DUT1 has no interface 'dut1'; it has dut0, lo, lr-dut0"),
         (
             ("nft", "flush", "ruleset"),
-            r"DUT1: the counter policed_west_east is gone; there are: none\. Tear the DUT down",
+            r"DUT1: the counter policed_west_east no longer exists. There are: none\. Tear the DUT down",
         ),
     ],
 )
@@ -275,7 +275,7 @@ def test_a_node_that_was_rebooted_is_reported_as_such(dut_lab, set_up):
     dut_lab.shell.boot_id = "another boot"
     with pytest.raises(DutError, match="DUT1 was rebooted"):
         bridge.verify()
-    with pytest.raises(DutError, match="rebooted since its linux_bridge was set up; nothing is left to undo"):
+    with pytest.raises(DutError, match=r"rebooted since its linux_bridge was set up\. Nothing is left to undo"):
         bridge.tear_down()
     bridge.tear_down()
 

@@ -119,7 +119,7 @@ def test_reconfiguration_adds_routes_that_go_with_the_rest(dut_lab, set_up):
     router.reconfigure(501)
     assert count_host_routes(router.node) == {"dut0": 251, "dut1": 250}
     assert_routes_both_ways(dut_lab, router, version=4)
-    with pytest.raises(DutError, match="add fewer routes"):
+    with pytest.raises(DutError, match="Add fewer routes"):
         router.reconfigure(200_000)
     router.tear_down()
     assert dut_lab.snapshot() == before

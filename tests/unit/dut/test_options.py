@@ -67,7 +67,7 @@ def test_options_survive_being_written_down(kind, options):
         ("linux_bridge", {"police": "fast"}, "police: 'fast' is not a frame rate; write it like '10 kpps'"),
         ("linux_bridge", {"police": "0.5 fps"}, "police: '0.5 fps' is not a rate that the kernel can police"),
         ("linux_bridge", {"police": "2 Gfps"}, "police: '2 Gfps' is not a rate that the kernel can police"),
-        ("linux_bridge", {"burst": 100}, "burst is the size of a policer's bucket; give police, too"),
+        ("linux_bridge", {"burst": 100}, "burst is the size of a policer's bucket; also set police"),
         ("linux_bridge", {"police": 1000, "burst": 0}, "burst: .*at least 1"),
         ("linux_bridge", {"rps_cpus": "2-1"}, "rps_cpus: '2-1' are not CPU numbers"),
         ("linux_bridge", {"rps_cpus": "all", "police": -1}, "police: .*; rps_cpus: "),
@@ -78,10 +78,14 @@ def test_options_survive_being_written_down(kind, options):
         ("xdp", {"faults": "drop,drop", "every": 9}, "faults and every go together: different faults"),
         ("xdp", {"faults": "explode", "every": 9}, "faults.0: "),
         ("xdp", {"faults": "drop", "every": 3}, "every: "),
-        ("xdp", {"object": "a.o", "faults": "drop", "every": 9}, "faults: options of lossratio's own programs"),
-        ("xdp", {"map": "way_out"}, "map is one of an object or a pinned program"),
+        (
+            "xdp",
+            {"object": "a.o", "faults": "drop", "every": 9},
+            "faults: these options belong to lossratio's own programs",
+        ),
+        ("xdp", {"map": "way_out"}, "map belongs to an object or a pinned program"),
         ("linux_router", {"rules": -1}, "rules: "),
-        ("linux_router", {"rules": 10, "police": 1000}, "police and rules do not go together"),
+        ("linux_router", {"rules": 10, "police": 1000}, "police and rules cannot be combined"),
     ],
 )
 def test_options_that_cannot_be_are_refused_by_name(kind, options, message):

@@ -114,7 +114,7 @@ def test_a_switch_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_
 @needs_ovs
 def test_a_second_userspace_switch_on_the_node_is_refused(dut_lab):
     dut_lab.on_dut("ip", "tuntap", "add", "dev", "ovs-netdev", "mode", "tap")
-    with pytest.raises(DutError, match="a userspace Open vSwitch runs there already"):
+    with pytest.raises(DutError, match="a userspace Open vSwitch already runs there"):
         dut_lab.create("ovs").check()
 
 

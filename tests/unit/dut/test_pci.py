@@ -301,7 +301,7 @@ def test_testpmds_threads_take_turns_between_the_cards(tmp_path, monkeypatch):
     assert "0@4,1@5,2@1,3@6,4@2" in started
     assert {"--nb-cores=4", "--rxq=2", "--txq=2"} <= set(started)
     other = on_two_numa_nodes(tmp_path / "other", "testpmd", cores=4, queues=4)
-    with pytest.raises(DutError, match=r"a queue of each card for each of the 2 threads .* leave queues out"):
+    with pytest.raises(DutError, match=r"a queue of each card for each of the 2 threads .* Leave out queues"):
         other.check_kind()
 
 
@@ -320,5 +320,5 @@ def test_what_programs_would_get_is_said_before_a_measurement(tmp_path, monkeypa
     single = tuple(Core((number,), 1) for number in range(5))
     monkeypatch.setattr("lossratio.dut.linux.cores.read_cores", lambda _: single)
     refused = list(core_choices(dut.node, dut.hop))[1]
-    assert refused.startswith("cores=2: DUT1: 2 physical cores are asked for. The west card is on NUMA node 1 and the")
-    assert "on NUMA node 0, and besides the operating system's there are 0" in refused
+    assert refused.startswith("cores=2: DUT1: 2 physical cores were requested. The west card is on NUMA node 1 and the")
+    assert "on NUMA node 0, but only 0 remain" in refused

@@ -34,10 +34,10 @@ def test_frames_pass_sockets_of_xdp_and_the_program_of_these_goes_when_testpmd_w
     dut = set_up(sockets="af_xdp")
     dut_lab.assert_accounted_for(dut)
     assert all("xdp" in dut_lab.links()[name] for name in ("dut0", "dut1"))
-    with pytest.raises(DutError, match=r"interface dut0 has an XDP program already \(\d+\), and AF_XDP needs"):
+    with pytest.raises(DutError, match=r"interface dut0 already has an XDP program \(\d+\), but AF_XDP needs"):
         detach_afterwards(Changes(dut.node), dut.node, ["dut0"])
     with pytest.raises(
-        DutError, match="sockets=af_xdp is for interfaces of the kernel, and the topology file has cards"
+        DutError, match="sockets=af_xdp needs interfaces of the kernel, but the topology file has cards"
     ):
         detach_afterwards(Changes(dut.node), dut.node, [])
     dut_lab.kill(*dut.daemons)
@@ -47,7 +47,9 @@ def test_frames_pass_sockets_of_xdp_and_the_program_of_these_goes_when_testpmd_w
 
 def test_an_mtu_that_is_too_large_for_af_xdp_is_refused_with_the_way_out(dut_lab, set_up):
     dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "mtu", "9216")
-    with pytest.raises(DutError, match=r"dut1 has an MTU of 9216, .* set it to 3400 or less at both ends .* field mtu"):
+    with pytest.raises(
+        DutError, match=r"dut1 has an MTU of 9216, .* Set the MTU to at most 3400 at both ends .* field mtu"
+    ):
         set_up(sockets="af_xdp")
 
 

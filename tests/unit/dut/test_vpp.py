@@ -142,7 +142,7 @@ def test_hugepages_are_for_buffers_and_for_heaps_in_hugepages():
     ("fields", "message"),
     [
         ({"startup": {"cpu": "workers 4"}}, "lossratio sets 'workers' in the section 'cpu' itself"),
-        ({"startup": {"dpdk": "dev default { devargs x=1"}}, "each '{' in it needs its '}'"),
+        ({"startup": {"dpdk": "dev default { devargs x=1"}}, "each '{' needs a '}'"),
         ({"startup": {"unix": "a\nb"}}, "is not a line of a section"),
         ({"main_heap_size": "lots"}, "main_heap_size"),
     ],
@@ -176,7 +176,7 @@ def test_reconfiguration_adds_entries(dut_lab, set_up, forwarding, line):
 
 
 def test_a_cross_connect_has_nothing_to_reconfigure(set_up):
-    with pytest.raises(DutError, match="has no table to add 5 entries to"):
+    with pytest.raises(DutError, match="has no table for 5 new entries"):
         set_up().reconfigure(5)
 
 
@@ -405,7 +405,7 @@ def test_where_it_is_installed_may_come_from_the_environment(monkeypatch):
         ({"routes": "10"}, "routes go with forwarding=ip4 or ip6"),
         ({"vxlan": "true", "forwarding": "ip4"}, "vxlan goes with forwarding=l2bd or l2xc"),
         ({"macs": "10"}, "macs go with forwarding=l2bd"),
-        ({"acl_stateful": "true"}, "give acl, too"),
+        ({"acl_stateful": "true"}, "also set acl"),
         ({"burst": "10"}, "burst is the size of a policer's bucket"),
         ({"police": "100 bps"}, "whole kbit/s"),
     ],

@@ -213,7 +213,7 @@ def test_programs_that_poll_never_share_cpus_with_another_dut_of_the_machine(net
 
 
 def test_a_test_of_a_longer_chain_is_not_measured_here_before_anything_is_touched(dut_lab):
-    with pytest.raises(NotMeasuredHereError, match=r"ipsec needs a path through 2 DUTs, and this one goes through 1\."):
+    with pytest.raises(NotMeasuredHereError, match=r"ipsec needs a path through 2 DUTs, but this one goes through 1\."):
         dut_lab.create("vpp", home=str(STAND_IN), forwarding="ip4", ipsec=1).check()
 
 
@@ -229,9 +229,9 @@ def test_a_chain_that_is_too_long_is_an_error_of_the_suite(netns_lab):
         ({"ipsec": 40_000}, "at most 32,000"),
         ({"wireguard": 9000}, "at most 8,192"),
         ({"geneve": 1025}, "at most 1,024"),
-        ({"ipsec": 1, "ipsec_algorithms": "aes256cbc"}, "is none of CSIT's names of algorithms"),
+        ({"ipsec": 1, "ipsec_algorithms": "aes256cbc"}, "is not one of CSIT's names of algorithms"),
         ({"ipsec_udp": True}, "ipsec_udp goes with ipsec, the number of tunnels"),
-        ({"ipsec": 1, "ipsec_async": True}, "ask for cores=2"),
+        ({"ipsec": 1, "ipsec_async": True}, "set cores=2"),
         ({"ipsec_async": True, "cores": 2, "queues": 1}, "ipsec_async goes with ipsec, the number of tunnels"),
         ({"ipsec": 1, "wireguard": 1}, "leave one out"),
     ],

@@ -96,11 +96,11 @@ def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"nat_addresses": 2}, "give nat=nat44-ed"),
+        ({"nat_addresses": 2}, "also set nat=nat44-ed"),
         ({"det44_hosts": 1000}, "powers of two"),
         ({"det44_hosts": 2, "nat": "nat44-ed"}, "one NAT"),
-        ({"sfdp_sessions": 2}, "give sfdp=ip4 or sfdp=l4ip4"),
-        ({"sfdp": "ip4", "nat": "nat44-ed"}, "sfdp is no NAT"),
+        ({"sfdp_sessions": 2}, "set sfdp=ip4 or sfdp=l4ip4"),
+        ({"sfdp": "ip4", "nat": "nat44-ed"}, "sfdp is not a NAT"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, problem):

@@ -136,7 +136,7 @@ def test_a_program_of_somebody_else_is_named_and_stays(dut_lab, set_up, write_ob
     theirs = ("object", str(write_object()), "section", "xdp")
     dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "xdpgeneric", *theirs)
     there = programs(dut_lab)
-    with pytest.raises(DutError, match=rf"interface dut1 has an XDP program already: {there['dut1']} .forward."):
+    with pytest.raises(DutError, match=rf"interface dut1 already has an XDP program: {there['dut1']} .forward."):
         set_up()
     assert programs(dut_lab) == there
     dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "xdpgeneric", "off")
@@ -149,7 +149,7 @@ def test_frames_pass_a_users_object_and_one_that_was_detached_does_not_verify(du
     facts = device.facts()
     assert {program["name"] for program in facts["programs"].values()} == {"forward"}
     assert len(facts["object_sha256"]) == 64
-    with pytest.raises(DutError, match="a xdp has no table to add 3 entries to"):
+    with pytest.raises(DutError, match="a xdp has no table for 3 new entries"):
         device.reconfigure(3)
     dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "xdpgeneric", "off")
     with pytest.raises(DutError, match=r"the XDP program of interface dut1 was .*, and is none"):
@@ -170,7 +170,7 @@ def test_a_users_program_that_no_driver_takes_for_the_mtu_is_behind_it_and_the_f
     for namespace, names in (("tg", ("tg0", "tg1")), ("dut", ("dut0", "dut1"))):
         for name in names:
             native.lab.run(namespace, "ip", "link", "set", "dev", name, "mtu", "9216")
-    with pytest.raises(DutError, match=r"MTU is too large .*Or give attach=generic"):
+    with pytest.raises(DutError, match=r"MTU is too large .*Or set attach=generic"):
         set_up(object=write_object(), attach="native")
     device = set_up(object=write_object())
     facts = device.facts()
@@ -194,7 +194,7 @@ def test_an_object_that_cannot_be_loaded_is_one_error_and_nothing_is_changed(dut
     (tmp_path / "source.c").write_text("int main;")
     for options, message in (
         ({"object": tmp_path / "missing.o"}, r"The BPF object .*missing.o cannot be read: No such file"),
-        ({"object": tmp_path / "source.c"}, r"source.c is no BPF object: compile it with clang"),
+        ({"object": tmp_path / "source.c"}, r"source.c is not a BPF object. Compile it with clang"),
         ({"object": write_object(), "section": "tc"}, r"ip link set dev dut0 .* failed"),
         ({"pinned": "/sys/fs/bpf/nothing"}, r"ip link set dev dut0 .* pinned /sys/fs/bpf/nothing failed"),
     ):
@@ -296,7 +296,7 @@ def test_a_reconfiguration_updates_the_table_of_a_filter_and_traffic_goes_on(dut
     (table,) = (table for table in map(Table.open, program_info(program).maps) if table.name == "lossratio_drop")
     assert len(table.entries(1000)) == 700
     device.tear_down()
-    with pytest.raises(DutError, match="a xdp has no table to add 3 entries to"):
+    with pytest.raises(DutError, match="a xdp has no table for 3 new entries"):
         set_up().reconfigure(3)
 
 

@@ -217,7 +217,8 @@ def test_the_command_reports_readings_after_values_and_its_exit_status_is_that_o
     assert changed.startswith("changed: ")
     assert "clocks per packet, DUT1 ip4-lookup, on simulated: 100 cycles to 150 cycles (+50.00 %)" in changed
     assert readings == (
-        "4 readings of latency and telemetry, 36 numbers: 1 changed, 3 steady. They explain changes, and are no alarms."
+        "4 readings of latency and telemetry, 36 numbers: 1 changed, 3 steady. They explain changes and raise no "
+        "alarms."
     )
     written = json.loads(file.read_text())
     assert {each["unit"] for each in written["readings"]} == {"cycles", "packets", "µs"}

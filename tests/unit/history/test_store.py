@@ -75,7 +75,7 @@ def test_a_file_of_a_newer_version_is_named_and_the_rest_is_read(tmp_path):
     stored = history.read()
     assert stored.table.column("value").to_pylist() == [1e6]
     (problem,) = stored.problems
-    assert "newer.parquet is left out: it is of a newer version" in problem
+    assert "newer.parquet is left out: it was written by a newer version" in problem
     assert "columns value are" in problem
 
 

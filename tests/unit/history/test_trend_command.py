@@ -195,4 +195,4 @@ def test_a_trend_of_quick_goals_says_so(tmp_path):
     assert "Quick goals" not in CliRunner().invoke(trend, [history]).output
     History(tmp_path / "history").add([entry(day, value, quantity="QUICK_PDR") for day, value in enumerate(STEADY)])
     shown = CliRunner().invoke(trend, [history]).output
-    assert "Quick goals: QUICK_PDR. Their searches have a tenth of the evidence." in shown
+    assert "Quick goals: QUICK_PDR. Their searches collect a tenth of the evidence." in shown

@@ -25,7 +25,7 @@ def test_a_reservation_lasts_from_one_set_up_to_the_next(topology, tmp_path):
     tests = """
 Reserved Once
     Reserve Testbed    ${TOPOLOGY}    wait=5 s    purpose=the night
-    Run Keyword And Expect Error    LossRatioError: A testbed is reserved already*    Reserve Testbed    ${TOPOLOGY}
+    Run Keyword And Expect Error    LossRatioError: A testbed is already reserved*    Reserve Testbed    ${TOPOLOGY}
     Set Up Testbed    ${TOPOLOGY}
     Tear Down Testbed
     ${token}    Evaluate    os.environ.pop('LOSSRATIO_RESERVATION')    modules=os

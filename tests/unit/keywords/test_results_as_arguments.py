@@ -38,7 +38,7 @@ def test_a_check_is_of_the_result_that_it_is_given(run):
 
 def test_what_is_no_result_is_refused_with_the_way_to_get_one(run):
     message = run.tests["No Result"].message
-    assert "'NDR' is not a result; give what a keyword returned: ${ndr} =" in message
+    assert "'NDR' is not a result. Give what a keyword returned: ${ndr} =" in message
     assert "has no conditional throughput" in run.tests["Result Of Something Else"].message
 
 

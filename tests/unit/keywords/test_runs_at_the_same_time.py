@@ -47,7 +47,7 @@ def test_a_later_run_is_refused_while_the_first_one_runs(suite, tmp_path):
     later = run_suite(suite)
     message = later.tests["First"].message
     held.release()
-    assert "Another process measures Suite.First into" in message
+    assert "Another process is writing the results of Suite.First to" in message
     assert "--outputdir DIR" in message
     assert later.tests["Second"].passed
     assert results_in(tmp_path) == ["Suite.First", "Suite.Second"]

@@ -121,7 +121,7 @@ def test_outside_of_any_project_the_folder_distinguishes_files_of_one_name(proje
 def test_one_suite_twice_in_a_run_is_refused_before_its_first_trial(project):
     assert called(project, "--outputdir", "twice", FILES[2], FILES[2]) == 2
     failed = [test for test in ExecutionResult(project / "twice" / "output.xml").suite.all_tests if test.failed]
-    assert "has measured the test Ip6.64B-1c-ip4-mrr already, in another suite" in failed[0].message
+    assert "already measured the test Ip6.64B-1c-ip4-mrr in another suite" in failed[0].message
     assert len(names(project / "twice")) == 2
 
 

@@ -28,8 +28,8 @@ Another Device
     Find Conditional Throughput    {"loss_ratio": 0, "duration_sum": 1, "width": "20 %"}    frame_size=64B
     Tear Down Testbed
     Set Up Testbed    ${TOPOLOGY}
-    Run Keyword And Expect Error    SearchError: No search has been made since*    Collect Telemetry
-    Run Keyword And Expect Error    SearchError: No search in this test and on this testbed*    Measure Latency
+    Run Keyword And Expect Error    SearchError: There was no search since*    Collect Telemetry
+    Run Keyword And Expect Error    SearchError: No search in this test on this testbed*    Measure Latency
 """
     run = run_suite(write_suite(tmp_path, tests))
     assert run.tests["Another Device"].passed, run.tests["Another Device"].message
@@ -43,7 +43,7 @@ Still There
     Measure MRR    64B    trials=1
 """
     run = run_suite(write_suite(tmp_path, tests))
-    assert "set up already" in run.tests["Again"].message
+    assert "already set up" in run.tests["Again"].message
     assert run.tests["Still There"].passed
 
 

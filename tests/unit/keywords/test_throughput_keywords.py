@@ -141,7 +141,7 @@ Other Formats
 
 def test_there_is_no_report_of_nothing(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Write Report\n"))
-    assert "Nothing has been measured yet" in run.tests["A Test"].message
+    assert "Nothing has been measured in this suite yet" in run.tests["A Test"].message
 
 
 def test_a_page_that_cannot_be_written_fails_no_test(tmp_path, capfd):
@@ -222,7 +222,7 @@ One Goal
     assert [test.name for test in run.tests.values() if not test.passed] == ["Too Slow", "One Goal"]
     for name in ("Too Slow", "One Goal"):
         assert "QUICK_NDR, irregular: " in run.tests[name].message
-        assert "e.g. min_load=900 fps" in run.tests[name].message
+        assert "for example min_load=900 fps" in run.tests[name].message
         assert "must_find=False" in run.tests[name].message
     results = {result.test.name: result for result in RunDirectory(run.directory).results()}
     assert len(results) == 4
@@ -256,7 +256,7 @@ def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
         ("Find NDR And PDR    64B    max_load=5 kpps    min_load=6 kpps", r"minimum load .* is above the maximum"),
         (
             "Find NDR And PDR    big",
-            r"frame size big: 'big' is neither bytes .* nor a mix of sizes; there are IMIX_v4_1",
+            r"frame size big: 'big' is neither a size .* nor a mix of sizes\. The mixes are IMIX_v4_1",
         ),
         ("Find NDR And PDR    20B", r"20 is not within 64 and 9000 bytes"),
         ("Find NDR And PDR    64B    profile=ethip5", r"no traffic profile 'ethip5'; among others .*ethip4-udp"),
@@ -265,7 +265,7 @@ def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
         ("Find NDR And PDR    64B    goals=fast", r"no set of search goals 'fast'. Say csit, csit-half, quick"),
         ("Measure MRR    64B    trials=none", r"trials.*'none' .*integer"),
         ("Measure MRR    64B    trials=0", r"trials must be at least 1, not 0"),
-        ("Throughput Should Be At Least    1 kpps", r"Nothing has been measured yet"),
+        ("Throughput Should Be At Least    1 kpps", r"Nothing has been measured in this suite yet"),
     ],
 )
 def test_a_wrong_argument_is_one_clear_error_and_measures_nothing(tmp_path, keyword, message):

@@ -181,7 +181,7 @@ print(json.dumps([namespaces, seen.name, seen.keep, seen.pid == joined.pid, seen
     def test_one_that_was_built_from_another_file_is_not_joined(self):
         stays = LocalTestbed.up(make_topology(), keep=True)
         try:
-            with pytest.raises(TopologyError, match="an earlier description"):
+            with pytest.raises(TopologyError, match="its file has changed since it was built"):
                 LocalTestbed.use(make_topology(duts=2))
         finally:
             stays.down()

@@ -205,7 +205,7 @@ def test_a_rate_that_the_generator_does_not_report_is_a_caveat(measured):
         [caveat for finding in findings_of([one]) for caveat in caveats_of(finding)]
         for one in (result, result.model_copy(update={"kept_rate": None}))
     ]
-    assert (caveats[0], ["does not report at which rate" in caveat for caveat in caveats[1]]) == ([], [True])
+    assert (caveats[0], ["does not report the rate of each burst" in caveat for caveat in caveats[1]]) == ([], [True])
 
 
 def test_where_no_burst_loses_a_frame_the_result_is_at_least(policed, tmp_path):
@@ -227,7 +227,7 @@ def test_where_the_throughput_is_the_rate_nothing_is_measured(policed, tmp_path)
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"throughput": None}, r"throughput of this traffic is not known.*RFC2544"),
+        ({"throughput": None}, r"needs the throughput of this traffic.*RFC2544"),
         ({"longest_burst": 31.0}, "longest_burst must be above 0 s and at most 30 s, not 31 s. .*RFC 9004"),
         ({"longest_burst": 1e-6}, "has no frame"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),

@@ -120,7 +120,7 @@ def test_a_table_that_others_have_filled_is_an_error_and_no_capacity(tmp_path):
         def __getattr__(self, name):
             return getattr(self.testbed, name)
 
-    with pytest.raises(DutError, match=r"room for 0, as nf_conntrack_max is 262144 and 262144 are taken"):
+    with pytest.raises(DutError, match=r"room for 0, nf_conntrack_max is 262144, and 262144 are in use"):
         found_by(FullTestbed(open_testbed(SIMULATED)), tmp_path)
 
 
@@ -159,6 +159,6 @@ def test_a_timeout_that_is_shorter_than_a_trial_is_an_error_and_no_capacity(file
     options = {"firewall": "conntrack", "udp_timeout": "1 s"}
     with (
         open_testbed(file, dut="linux_router", options=options) as testbed,
-        pytest.raises(SearchError, match="DUT1 forgets one after 1 s"),
+        pytest.raises(SearchError, match="DUT1 forgets a connection after 1 s"),
     ):
         found_by(testbed, tmp_path, max_load=1e3)

@@ -75,7 +75,7 @@ class Late:
 
 
 def test_connections_that_the_tester_did_not_open_are_the_testers():
-    with pytest.raises(TesterError, match="Of 1,000 connections 2 were not opened, or not counted, by the generator"):
+    with pytest.raises(TesterError, match="Of 1,000 connections 2 were not opened or not counted by the generator"):
         TeardownMeasurer(Unsent(), "DUT1", Table(opened=998)).measure(TRIAL)
 
 

@@ -39,20 +39,23 @@ from lossratio.trials import DirectionCounters
 PROFILE = load_profile("ethip4-udp-connections", frame_size=100)
 WIDTH = 0.02
 GOAL = (SearchGoal(0.0, 0.5, 0.5, 0.5, WIDTH, name="connection rate"),)
-UNEVEN = r"loses connections because of their number, .*: it has buckets, shards or blocks of ports\. .* and no rate"
+UNEVEN = (
+    r"loses connections because of their number before .*: it has buckets, shards or blocks of ports\. "
+    r".* instead of a rate"
+)
 RATE = 2000.0
 """Connections per second of devices that limit them; a burst of ten comes first."""
 TABLES = {
-    "plain": (Plain(), r"keeps 600 connections and takes no more\. .* and no rate"),
+    "plain": (Plain(), r"keeps 600 connections and takes no more\. .* instead of a rate"),
     "buckets": (Parts(128, 8), UNEVEN),
     "large buckets": (Parts(16, 32), UNEVEN),
     "shards": (Parts(4, 150), UNEVEN),
-    "LRU": (Lru(), r"keeps 600 connections and forgets others for them\. .* and no rate"),
+    "LRU": (Lru(), r"keeps 600 connections and forgets others for them\. .* instead of a rate"),
     "port blocks": (PortBlocks(), UNEVEN),
     "NAT with random ports": (RandomNat(), UNEVEN),
     "lets pass what it has no room for": (FailingOpen(), r"keeps 600 connections and forgets others for them"),
-    "a reset that does nothing": (NeverReset(), r"does not forget: .* over 200 of 200 connections"),
-    "a reset that leaves some": (HardlyReset(), r"does not forget: .* over 50 of 200 connections"),
+    "a reset that does nothing": (NeverReset(), r"does not forget connections: .* over 200 of 200 earlier connections"),
+    "a reset that leaves some": (HardlyReset(), r"does not forget connections: .* over 50 of 200 earlier connections"),
 }
 LIMITED = {
     "bucket of tokens": Bucket(RATE),
@@ -111,7 +114,7 @@ def test_where_answers_pass_that_nobody_asked_for_nothing_is_said_about_a_reset(
     request = CapacityRequest(profile=PROFILE, max_load=20e3, first=100, most=500, repeats=1)
     result = measure(ConnectionCapacity(), TabledTestbed(device, tmp_path), request, place(tmp_path / "run"))
     (remark,) = (remark for remark in result.remarks if "forgets" in remark)
-    assert remark == "whether BOX forgets connections is not known: it lets answers in that nobody asked for"
+    assert remark == "it is not known whether BOX forgets connections: it accepts unsolicited answers"
 
 
 @pytest.mark.parametrize("load", [100.0, 3000.0, 996.24])
@@ -134,7 +137,7 @@ def counted(left, late=0, unsent=0, **more):
         ("UDP", [counted((100, 100))], None),
         ("UDP", [counted((90, 90)), counted((95, 80))], "15 with the first frame; 15 with the answer"),
         ("UDP", [counted((100, 60), misdelivered_frames=40)], "40 with the answer; 40 answered from other addresses"),
-        ("UDP", [counted((100, 70), late=30)], "30 with the answer; 30 late, and not lost"),
+        ("UDP", [counted((100, 70), late=30)], "30 with the answer; 30 late, not lost"),
         ("UDP", [counted((100, 100), duplicated_frames=7)], "7 frames that came twice"),
         ("TCP", [counted((100, 98, 48, 48))], "2 with the SYN-ACK; 50 with the ACK"),
         ("TCP", [counted((100, 100, 100, 100, 1))], "99 with frame 5"),

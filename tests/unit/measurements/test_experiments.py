@@ -28,8 +28,8 @@ def test_what_helps_each_time_is_named_with_its_remedy():
     found, done = run(lambda change: change is RAMP)
     assert [one.change for one in found.helpful] == ["behind a ramp"]
     assert list(found.sentences) == [
-        "behind a ramp, 9.0000 kfps per interface passes in 5 of 5 trials, and in none of 5 without it. "
-        "Remedy that was tried: ramp=1 s"
+        "behind a ramp, 9.0000 kfps per interface passes in 5 of 5 trials, and in none of 5 without this change. "
+        "Remedy: ramp=1 s"
     ]
     # In turns with its control.
     assert done[2:6] == [RAMP, NO_CHANGE, RAMP, NO_CHANGE]
@@ -49,8 +49,8 @@ def test_a_loss_that_is_gone_needs_no_remedy():
     assert done == [NO_CHANGE]
     assert found.helpful == ()
     assert list(found.sentences) == [
-        "the loss is not there all the time: after the search, 1 of 1 trials at 9.0000 kfps per interface passed "
-        "without any change"
+        "the loss comes and goes: after the search, 1 of 1 trials at 9.0000 kfps per interface passed without any "
+        "change"
     ]
 
 

@@ -75,7 +75,7 @@ def test_an_unknown_set_is_an_error_that_names_the_known_ones(text):
         ("0.5 %", "150 %", r"goals.yaml:4: goals.usual: .*loss_ratio must be at least 0 and below 1, not 1.5"),
         ("1 min", "soon", r"goals.yaml:3: goals.strict.duration_sum: .*soon"),
         ("exceed_ratio", "excess", r"goals.yaml:3: goals.strict.excess: unknown field"),
-        ("loss_ratio: 0.5 %", "width: 1 %", r"goals.yaml:4: goals.usual.loss_ratio: this field is needed"),
+        ("loss_ratio: 0.5 %", "width: 1 %", r"goals.yaml:4: goals.usual.loss_ratio: this field is required"),
         ("lossratio-goals/1", "goals", r"goals.yaml:1: format: "),
     ],
 )

@@ -30,7 +30,7 @@ SEARCH = SearchRequest(goals=(SearchGoal(0.0, 0.5, 1.0, 2.0, 0.1, name="NDR"),),
 
 
 class AskedDut:
-    """A DUT that counts two frames, and reports one statistic, of which one value is no number."""
+    """A DUT that counts two frames, and reports one statistic, of which one value is not a number."""
 
     kind = "asked"
     options = DutOptions()

@@ -118,7 +118,7 @@ def test_what_is_no_recovery_time_is_no_number(testbed_of, tmp_path, change, sut
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"throughput": None}, "throughput of this traffic is not known"),
+        ({"throughput": None}, "needs the throughput of this traffic"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
         ({"overload": 1.0}, "overload must be above 1, not 1"),
         ({"limit": 0.0}, "limit must be above 0 s"),
@@ -196,7 +196,7 @@ def test_a_device_that_does_not_come_back_is_no_number_and_is_reset_once(testbed
 def test_a_reset_that_does_nothing_is_an_error_unless_it_may_be_hitless(testbed_of, tmp_path):
     idle = RESET.but(reset=lambda: None, reset_name="a hook")
     testbed = testbed_of(**restarting())
-    with pytest.raises(TrafficError, match=r"No frame was lost after the reset \(a hook\): it did nothing"):
+    with pytest.raises(TrafficError, match=r"No frame was lost after the reset \(a hook\): it had no effect"):
         measure_reset(testbed, idle, place(tmp_path, "idle"))
     result = measure_reset(testbed, idle.but(hitless=True), place(tmp_path, "hitless"))
     assert (result.outcome, result.reset.average_s) == (Outcome.MEASURED, 0.0)
@@ -226,7 +226,7 @@ def test_a_reset_command_that_fails_is_one_error(testbed_of, tmp_path, command, 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"throughput": None}, "throughput of this traffic is not known"),
+        ({"throughput": None}, "needs the throughput of this traffic"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
         ({"lead": 0.0}, "lead must be above 0 s"),
         ({"limit": -1.0}, "limit must be above 0 s"),
@@ -262,7 +262,7 @@ def test_a_device_that_keeps_all_frames_in_a_reset_is_an_error_with_the_silence(
         stop_traffic=lambda wait: SimpleNamespace(timelines=(quiet,), directions=()),
     )
     measurer = ResettingMeasurer(source, lambda: None, RESET)
-    with pytest.raises(TrafficError, match=r"forwarded through it, or kept frames in the 250 ms without any\. Look"):
+    with pytest.raises(TrafficError, match=r"kept forwarding, or buffered frames during a gap of 250 ms\. Check"):
         measurer.measure(TrialInput(3.0, 100.0))
 
 

@@ -67,7 +67,7 @@ def test_a_limit_of_one_link_is_none_of_two():
 def test_a_record_is_of_one_generator(tmp_path):
     file = tmp_path / "self-test.yaml"
     limit().write(file, "trex")
-    with pytest.raises(TopologyError, match="is about the generator trex, and this one is afpacket"):
+    with pytest.raises(TopologyError, match="belongs to the generator trex, but this one is afpacket"):
         limit().write(file, "afpacket")
 
 
@@ -91,7 +91,7 @@ def test_a_limit_with_other_frames_changes_nothing(tmp_path):
 
 
 def test_the_record_of_another_generator_is_refused(tmp_path):
-    with pytest.raises(TopologyError, match=r"the generator is simulated, and its self_test, .*, is about afpacket"):
+    with pytest.raises(TopologyError, match=r"the generator is simulated, but its self_test, .*, belongs to afpacket"):
         load_limits(simulated(tmp_path, limit(), generator="afpacket"), PROFILE)
 
 
@@ -101,7 +101,7 @@ def test_a_record_that_is_not_there_is_an_error(tmp_path):
 
 
 def test_a_simulated_tester_is_not_tested(tmp_path):
-    with pytest.raises(TopologyError, match="a simulated tester needs no test"):
+    with pytest.raises(TopologyError, match="a simulated tester needs no self-test"):
         find_tester_limit(policed(police="10 kfps"), SelfTestRequest(profile=PROFILE), place(tmp_path))
 
 
@@ -115,7 +115,7 @@ def test_with_a_device_in_between_the_command_touches_nothing(capsys, monkeypatc
     monkeypatch.setattr("sys.argv", ["lossratio", "lab", "self-test", str(LOCAL)])
     with pytest.raises(SystemExit, match="2"):
         main()
-    assert "local.yaml: between the TG's ports there is DUT1" in capsys.readouterr().err
+    assert "local.yaml: DUT1 is between the TG's ports" in capsys.readouterr().err
 
 
 @pytest.mark.netns

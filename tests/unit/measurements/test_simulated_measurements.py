@@ -102,7 +102,7 @@ def test_a_sequential_search_reports_its_promise_and_is_never_called_rfc_9971_or
     assert "sequential" not in view.conditions(usual)
     for statement in compliance_of(result):
         assert statement.compliance is Compliance.NONE
-        assert statement.reasons[0] == "loads are tested sequentially, and not classified as in RFC 9971"
+        assert statement.reasons[0] == "loads are tested sequentially, not classified as in RFC 9971"
     assert not list(Throughput().contradictions(result, [trial.as_result() for trial in result.trials]))
     with pytest.raises(CsitExportError, match="no goal with the attributes of CSIT's NDR"):
         view.csit(result)
@@ -456,7 +456,7 @@ def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, 
     assert (DoubtKind.MEMORY in doubts) is remembers
     if remembers:
         # The bucket is full again after one second.
-        assert "a rest of 1 s serves (rest=)" in remark
+        assert "a rest of 1 s helps (rest=)" in remark
     by_option = open_testbed(file, dut="black_box", options={"rest": "2 s"})
     same = find_conditional_throughput(by_option, request.but(rest=0.0), place(tmp_path, "by option"))
     assert not any(remark.startswith(MEMORY_REMARK) for remark in same.remarks)
@@ -474,7 +474,7 @@ def test_a_box_is_not_blamed_for_frames_that_were_not_sent_right_after_a_trial(t
 
     (remark,) = remarks_on_a_perfect_box(tmp_path, tired)
     assert remark == (
-        "whether the device remembers trials is not known: in trials of 0.5 s at 100.00 kfps per interface up to "
+        "it is not known whether the device remembers trials: in trials of 0.5 s at 100.00 kfps per interface up to "
         "29,998 frames were unsent, late or dropped by the generator"
     )
 
@@ -490,9 +490,9 @@ def test_a_box_that_gets_slower_for_good_during_the_look_for_memory_does_not_rem
 
     (remark,) = remarks_on_a_perfect_box(tmp_path, used_up)
     assert remark == (
-        "whether the device remembers trials is not known: in trials of 0.5 s at 100.00 kfps per interface it "
+        "it is not known whether the device remembers trials: in trials of 0.5 s at 100.00 kfps per interface it "
         "forwarded 100,000 frames after 4 s of rest, and 50,000 after 0 s, but 50,000 after 4 s of rest again; it has "
-        "changed meanwhile, or remembers for more than 4 s"
+        "changed since, or remembers for more than 4 s"
     )
 
 
@@ -502,7 +502,7 @@ def test_a_box_that_is_faster_without_a_rest_is_not_said_to_remember_nothing(tmp
 
     (remark,) = remarks_on_a_perfect_box(tmp_path, slow_to_begin)
     assert remark == (
-        "whether the device remembers trials is not known: in trials of 0.5 s at 100.00 kfps per interface it "
+        "it is not known whether the device remembers trials: in trials of 0.5 s at 100.00 kfps per interface it "
         "forwarded 50,000 frames after 4 s of rest, and 100,000 after 0 s; it may be slow to begin"
     )
 

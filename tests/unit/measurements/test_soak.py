@@ -123,7 +123,7 @@ def test_a_stalled_trial_is_set_aside_and_kept_and_the_soak_goes_on(soak, tmp_pa
         healthy.critical_load.mean.per_interface_fps, rel=1e-3
     )
     assert len(read_journal(where.directory.journal_path(where.test.full_name)).entries) == len(result.trials)
-    assert "Set aside, and no evidence about the SUT: 3 of the trials" in message(result)
+    assert "3 of the trials were set aside, and are no evidence about the SUT" in message(result)
     assert read_result(where.directory.result_path(where.test.full_name)) == result
 
 
@@ -169,7 +169,7 @@ def test_a_number_of_a_sut_that_overload_changes_says_so_beside_it(soak):
     critical_load = result.critical_load.model_copy(update={"variation": variation})
     changed = result.model_copy(update={"critical_load": critical_load})
     (finding,) = findings_of([changed])
-    assert f"of a SUT that was not overloaded just before: {said}" in caveats_of(finding)
+    assert f"for a SUT that was not overloaded just before: {said}" in caveats_of(finding)
     assert said in message(changed)
     (finding,) = findings_of([result])
     assert not any("overloaded" in caveat for caveat in caveats_of(finding))
@@ -215,7 +215,7 @@ def test_a_warm_start_needs_a_search_with_the_same_traffic(soak, tmp_path):
     )
     with pytest.raises(SearchError, match=r"other traffic \(ethip4-udp, 64 bytes\)"):
         warm_start_from(search, load_profile("ethip4-udp", frame_size=1518))
-    with pytest.raises(SearchError, match="was no search for throughput"):
+    with pytest.raises(SearchError, match="was not a search for throughput"):
         warm_start_from(soak[0], PROFILE)
 
 
@@ -233,5 +233,5 @@ def test_the_preset_csit_measures_as_csit_does_and_shows_its_estimate(tmp_path):
 
 @pytest.mark.parametrize("settings", [{"precision": 0.1}, {"likelihood": LikelihoodName.POISSON}])
 def test_a_preset_refuses_other_settings_of_what_it_chooses(settings):
-    with pytest.raises(SearchError, match=f"preset=csit chooses {next(iter(settings))} itself"):
+    with pytest.raises(SearchError, match=f"preset=csit sets {next(iter(settings))} itself"):
         SoakRequest(profile=ONE_WAY, **settings).preset(SoakPreset.CSIT)

@@ -123,9 +123,9 @@ def test_a_search_that_found_nothing_has_no_load_to_ask_at(testbed, tmp_path):
 
 
 def test_without_duts_there_is_nobody_to_ask_or_to_reconfigure(testbed, search_result, tmp_path):
-    with pytest.raises(DutError, match="no DUT of ours to ask"):
+    with pytest.raises(DutError, match="no DUT that lossratio can ask"):
         add_telemetry(testbed, TelemetryRequest(profile=PROFILE, load=1e4), place(tmp_path), search_result)
-    with pytest.raises(DutError, match="no DUT of ours to reconfigure"):
+    with pytest.raises(DutError, match="no DUT that lossratio can reconfigure"):
         reconfigure_duts(testbed, 5)
 
 
@@ -221,7 +221,7 @@ def test_counts_of_discarded_attempts_are_not_taken_for_those_of_the_trial(searc
 
 def test_telemetry_of_a_generator_that_always_falters_is_an_error(search_result, tmp_path):
     testbed = CountedTestbed(search_result, attempts=[2] * 5)
-    with pytest.raises(TrafficError, match="measured again in each of 5 attempts"):
+    with pytest.raises(TrafficError, match="repeated in each of 5 attempts"):
         add_telemetry(testbed, TelemetryRequest(profile=PROFILE, load=1e4), place(tmp_path), search_result)
 
 
@@ -248,7 +248,7 @@ def test_a_reconfiguration_loses_what_was_sent_and_did_not_come_back(reconfigure
 
 def test_a_reconfiguration_at_a_load_that_is_no_limit_says_so(reconfigured):
     remarks = reconfigured(max_load=50e3).remarks
-    assert "the load was found by a search that is irregular: the maximum load is a lower bound" in remarks
+    assert "the load comes from an irregular search: the maximum load is a lower bound" in remarks
 
 
 def test_frames_unsent_during_a_reconfiguration_are_reported_beside_its_loss(reconfigured):
@@ -263,6 +263,6 @@ def test_frames_that_the_generator_dropped_during_a_reconfiguration_are_reported
 
 
 def test_a_reconfiguration_whose_traffic_was_not_sent_is_a_failure(reconfigured, tmp_path):
-    with pytest.raises(TrafficError, match=r"could not send 51\. What the DUTs would have lost"):
+    with pytest.raises(TrafficError, match=r"could not send 51\. It is not known how many"):
         reconfigured(unsent=51)
     assert read_result(tmp_path / "results" / "a_suite.reconf.json").outcome is Outcome.FAILED

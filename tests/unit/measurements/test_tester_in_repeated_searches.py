@@ -15,7 +15,7 @@ from lossratio.plrsearch import Verdict
 
 def test_bursts_with_unsent_frames_have_no_length(tmp_path):
     request = BackToBackRequest(profile=PROFILE, throughput=3e5, repeats=2)
-    with pytest.raises(TesterError, match=r"5 bursts in a row show nothing about the SUT"):
+    with pytest.raises(TesterError, match=r"5 bursts in a row say nothing about the SUT"):
         measure_back_to_back(PerfectTestbed(tmp_path, steadily), request, place(tmp_path / "run"))
 
 

@@ -230,7 +230,7 @@ class TestBadNodes:
             raise KeyError("getpwuid(): uid not found: 4711")
 
         monkeypatch.setattr(getpass, "getuser", nobody)
-        with pytest.raises(NodeError, match="give the node a 'username'"):
+        with pytest.raises(NodeError, match="Set the node's 'username'"):
             NodeSession.connect("DUT1", make_node(22))
 
     def test_a_missing_known_hosts_file_is_named(self, tmp_path):

@@ -158,7 +158,7 @@ class TestProcesses:
 
     def test_endless_output_without_a_line_is_refused(self, session):
         with session.start("sh", "-c", "head -c 20000000 /dev/zero; sleep 60") as process:
-            with pytest.raises(NodeError, match="writes no lines"):
+            with pytest.raises(NodeError, match="without a line end"):
                 process.read_line(30.0)
             process.close(timeout=0.1)
 

@@ -103,7 +103,7 @@ def test_a_search_can_end_when_the_model_does_not_fit():
     sut = PerformanceSpectrum(capacity=18e6, jitter=0.004)
     estimate, _ = search(sut, stop_on_misfit=True, timeout=1800.0)
     assert estimate.stopped_by is StopReason.MISFIT
-    assert "more than chance" in estimate.misfit.reasons[0]
+    assert "more than by chance" in estimate.misfit.reasons[0]
 
 
 @pytest.mark.parametrize("capacity", [18e6, 18.123457e6])

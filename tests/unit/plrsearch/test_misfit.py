@@ -24,7 +24,7 @@ def test_a_capacity_that_varies_normally_fits_where_it_is_modelled_and_only_ther
     sut = PerformanceSpectrum(6e6, 0.004)
     loads = np.repeat(loads_around(6e6, NUMBER // 4), 4)
     assert estimated(trials_of(sut, loads), likelihood="varying").misfit.fits
-    assert "more than chance" in misfit_of(sut, "poisson").reasons[0]
+    assert "more than by chance" in misfit_of(sut, "poisson").reasons[0]
 
 
 def test_stalls_are_seen():

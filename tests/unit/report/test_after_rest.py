@@ -50,7 +50,7 @@ def test_five_loads_that_pass_after_a_rest_and_fail_after_a_loss_are_a_doubt_wit
     assert reason.startswith(
         "whole trials at 5 loads passed after a rest of 15 s, at up to 190.00 kfps per interface, 89.24 % above the "
         "upper bound, and the same loads failed right after a loss: it remembers a loss; rest=15 s between trials "
-        "would serve. "
+        "would help. "
     )
     assert memories_in(trials[:-1]) == []
     assert remarks_on(trials) == ()
@@ -61,8 +61,8 @@ def test_frames_that_were_not_sent_hide_no_memory_and_make_none():
     assert memories_in([trial for load in LOADS for trial in with_control(load, unsent=round(load / 2))]) == []
     no_answer = [rested(101_000.0, unsent=9_000)] * 3
     assert remarks_on(no_answer) == (
-        "whether the SUT remembers a loss is not known: no trial after a rest of 15 s has an answer, as the generator "
-        "sent too little, or the search ended before it",
+        "it is not known whether the SUT remembers a loss: no trial after a rest of 15 s gave an answer, because "
+        "the generator sent too little or the search ended earlier",
     )
 
 
@@ -71,8 +71,8 @@ def test_loads_that_pass_after_a_loss_as_well_show_no_memory():
     assert memories_in(trials) == []
     assert remarks_on(trials) == (
         "whole trials of 1 s above the bounds, at up to 190.00 kfps per interface, passed after a rest of 15 s, and "
-        "likewise right after a loss: nothing shows that the SUT remembers a loss; a memory of more than 15 s is not "
-        "seen",
+        "likewise right after a loss: nothing shows that the SUT remembers a loss; this cannot show a memory "
+        "of more than 15 s",
     )
 
 
@@ -82,7 +82,7 @@ def test_too_few_such_loads_are_a_remark(count, loads):
     assert memories_in(trials) == []
     assert remarks_on(trials) == (
         f"above the bounds, trials at {loads} passed after a rest of 15 s and failed right after a loss: too few to "
-        "say that the SUT remembers a loss; memory_rest=15 s would ask further",
+        "say that the SUT remembers a loss; memory_rest=15 s would test further",
     )
 
 
@@ -90,13 +90,13 @@ def test_a_load_that_fails_after_a_rest_is_said_with_what_the_sut_lost():
     (remark,) = remarks_on([rested(101_000.0, lost=505, unsent=50_500)])
     assert remark == (
         "a whole trial of 1 s above the bounds, at 101.00 kfps per interface after a rest of 15 s, lost 1 %: "
-        "nothing shows that the SUT remembers a loss; a memory of more than 15 s is not seen"
+        "nothing shows that the SUT remembers a loss; this cannot show a memory of more than 15 s"
     )
 
 
 def test_results_of_earlier_versions_without_controls_have_their_doubt():
     (reason,) = memories_in([rested(load) for load in LOADS])
-    assert "above the upper bound: it remembers a loss, or became faster; rest=15 s between trials would" in reason
+    assert "above the upper bound: it remembers a loss or became faster; rest=15 s between trials would" in reason
     assert memories_in([rested(load) for load in LOADS[:4]]) == []
     assert memories_in([rested(load, unsent=1) for load in LOADS])
 
@@ -113,7 +113,7 @@ def test_two_loads_that_fail_after_a_rest_and_pass_right_after_it_are_a_doubt_wi
     (reason,) = doubts_about_less([*pair, rested(100_000.0, lost=3_000), counted_trial(100_000.0)])
     assert reason == (
         "2 trials at 100.00 kfps per interface, each after a rest of 15 s, lost 2 % or more, and the same load passed "
-        "right after each of them: the results are of a device that has just forwarded frames, and hold for no other"
+        "right after each of them: the results hold only for a device that has just forwarded frames"
     )
     chance = [rested(100_000.0, lost=2_000), counted_trial(100_000.0, lost=2_000)]
     assert doubts_about_less(2 * chance) == []
@@ -136,9 +136,11 @@ def test_a_first_trial_that_asked_for_less_is_said_with_its_answer():
         "SUT passes less after a rest"
     )
     failed = remarks_on_first(rested(100_000.0, lost=2_000), counted_trial(100_000.0))
-    assert "lost 2 %, and the same load passed right after that; the search was too short to ask again" in failed[0]
+    assert (
+        "lost 2 %, and the same load passed right after that; the search was too short to test this again" in failed[0]
+    )
     again = remarks_on_first(rested(100_000.0, lost=2_000), counted_trial(100_000.0), rested(100_000.0))
-    assert "passed right after that; after another rest it did not, so nothing shows" in again[0]
+    assert "passed right after that; after another rest it did not, and nothing shows" in again[0]
     assert len(remarks_on_first()) == 1
 
 
@@ -161,6 +163,6 @@ def test_without_any_such_trial_the_remark_says_how_to_ask_unless_the_search_was
         assert remarks == ()
     else:
         assert remarks == (
-            "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest; "
-            "memory_rest=15 s would ask",
+            "no trial after a long rest tested whether the SUT remembers a loss for longer than the rest "
+            "between trials; memory_rest=15 s would test it",
         )

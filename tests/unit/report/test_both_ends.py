@@ -67,7 +67,7 @@ def test_a_generator_that_stands_still_four_fifths_of_the_time_makes_no_regressi
     for before, after in ((GOOD, starved), (starved, GOOD)):
         quantity = compared(before, after)
         assert quantity.verdict is Verdict.NOT_COMPARABLE
-        assert "up to 65 % of the frames of a load were unsent, late or dropped by the generator" in quantity.note
+        assert "up to 65 % of the frames at one load were unsent, late or dropped by the generator" in quantity.note
 
 
 @pytest.mark.parametrize("cause", ["unsent", "dropped", "later"])
@@ -84,8 +84,8 @@ def test_a_slower_sut_behind_a_starved_generator_is_a_regression_by_the_smaller_
     assert quantity.verdict is Verdict.REGRESSION
     assert quantity.difference.change == pytest.approx(0.6 / 0.9 - 1.0, abs=1e-3)
     assert quantity.note == (
-        "B: up to 20 % of the frames of a load were unsent, late or dropped by the generator; "
-        "-55.56 % as measured, -33.33 % had these frames passed"
+        "B: up to 20 % of the frames at one load were unsent, late or dropped by the generator; -55.56 % as measured, "
+        "-33.33 % if these frames had passed"
     )
 
 
@@ -116,7 +116,7 @@ def test_a_regression_needs_both_lists_to_be_significant():
 def test_the_share_is_named_whatever_the_verdict_is():
     one = compared([measured(0.9)], [measured(0.7, unsent=0.2)])
     assert one.verdict is Verdict.TOO_FEW
-    assert one.note == "B: up to 20 % of the frames of a load were unsent, late or dropped by the generator"
+    assert one.note == "B: up to 20 % of the frames at one load were unsent, late or dropped by the generator"
     same = compared(*[[measured(one, unsent=0.03) for one in (0.9, 0.901, 0.899)]] * 2)
     assert same.note.startswith("A: up to 3 % of the frames")
 
@@ -163,14 +163,14 @@ def test_a_trend_is_a_regression_only_if_it_is_one_at_its_most():
     fallen = [42e3, 44e3, 40e3]
     starved = trend([*STEADY, *fallen], [0.0] * 12 + [0.5] * 3, [*STEADY, 92e3, 99e3, 105e3])
     assert (starved.verdict, starved.is_alarm) == (TrendVerdict.NOT_OFFERED, False)
-    assert "lately, up to 50 % of the frames of a load were unsent" in describe_trend(starved)
+    assert "lately, up to 50 % of the frames at one load were unsent" in describe_trend(starved)
     slower = trend([*STEADY, *fallen], [0.0] * 12 + [0.3] * 3, [*STEADY, 72e3, 74e3, 70e3])
     assert slower.verdict is TrendVerdict.REGRESSION
     assert slower.change.ratio == pytest.approx(-0.28, abs=0.01)
     assert "(-58.0" in describe_trend(slower)
     assert "% as measured, -28.0" in describe_trend(slower)
-    assert "% had these frames passed) since" in describe_trend(slower)
-    assert "lately, up to 30 % of the frames of a load were unsent" in describe_trend(slower)
+    assert "% if these frames had passed) since" in describe_trend(slower)
+    assert "lately, up to 30 % of the frames at one load were unsent" in describe_trend(slower)
     # An alert has no larger size than that.
     size = float(how_sure(slower).partition("the change is ")[2].partition(" times")[0])
     assert size == pytest.approx(0.28 * 100e3 / np.std(STEADY, ddof=1), rel=0.02)

@@ -105,8 +105,8 @@ def test_values_that_are_the_generators_limit_are_reported():
 
 def test_a_rate_that_the_sut_did_not_limit_is_reported():
     quantity = quantity_of([mrr()], [mrr(SharpKnee(capacity=1e7), max_rate=380_000)])
-    assert quantity.note.startswith("B: up to 4.999 % of the frames of a load were unsent")
-    assert quantity.note.endswith("; B, 1 of 1 no frame was lost at maximum load: the SUT may forward more than this")
+    assert quantity.note.startswith("B: up to 4.999 % of the frames at one load were unsent")
+    assert quantity.note.endswith("; B, 1 of 1 no frame was lost at maximum load: the SUT may forward more")
 
 
 def test_values_of_conditions_that_changed_during_the_measurement_have_a_caveat():

@@ -64,7 +64,7 @@ def test_one_run_on_both_sides_gives_no_verdict():
     comparison = compare(runs(100e3), runs(50e3))
     assert comparison.quantities[0].verdict is Verdict.TOO_FEW
     assert not comparison.has_verdict
-    assert "No verdict: repeat the runs" in comparison_table(comparison)
+    assert "No verdict yet: repeat the runs" in comparison_table(comparison)
 
 
 def test_one_new_run_is_compared_with_the_spread_of_earlier_ones():
@@ -118,7 +118,7 @@ def test_results_of_two_testbeds_are_refused():
     other = with_rate(1e3)
     testbed = other.conditions.testbed.model_copy(update={"name": "lab-2"})
     moved = other.model_copy(update={"conditions": other.conditions.model_copy(update={"testbed": testbed})})
-    with pytest.raises(ReportError, match=r"Only results of one testbed can be compared.*lab-2, simulated"):
+    with pytest.raises(ReportError, match=r"Only results from one testbed can be compared.*lab-2, simulated"):
         compare(runs(1e3), [Run("b", (moved,))])
 
 
@@ -146,7 +146,7 @@ def test_generators_that_differ_are_no_secret():
     before = [*by("afpacket", 1000.0, 1001.0, 1002.0)]
     (quantity,) = compare(before, [*by("xdp", 3000.0, 3001.0, 3002.0)]).quantities
     assert quantity.verdict is Verdict.PROGRESSION
-    assert quantity.note == "the traffic generators differ (A: afpacket; B: xdp), which may be the difference"
+    assert quantity.note == "the traffic generators differ (A: afpacket; B: xdp), which may explain the difference"
     (quantity,) = compare(before, [*by("afpacket", 1000.0), *by("xdp", 1001.0)]).quantities
     assert "(A: afpacket; B: afpacket and xdp)" in quantity.note
     (quantity,) = compare(before, [*by("afpacket", 3000.0, 3001.0, 3002.0)]).quantities
@@ -182,9 +182,9 @@ def test_equal_values_claim_no_interval(repeats):
         sides = ([Run("run", (with_rate(rate, stdev=n),)) for n in range(repeats)] for rate in (before, after))
         return comparison_table(compare(*sides))
 
-    assert "none: no spread was seen" in table(1e5, 2e5)
-    assert "none: no spread was seen" not in table(0.0, 1e5)
-    assert "none: no spread was seen" not in comparison_table(compare(runs(1e5), runs(2e5)))
+    assert "none: the values do not vary" in table(1e5, 2e5)
+    assert "none: the values do not vary" not in table(0.0, 1e5)
+    assert "none: the values do not vary" not in comparison_table(compare(runs(1e5), runs(2e5)))
 
 
 # Squares of rates below a frame in 30 years would vanish.
@@ -250,6 +250,6 @@ def test_a_comparison_of_quick_goals_says_so():
     comparison = compare(runs(100e3), runs(50e3))
     (quantity,) = comparison.quantities
     quick = replace(comparison, quantities=(replace(quantity, quantity="QUICK_NDR (linux_bridge)"), quantity))
-    assert "Quick goals: QUICK_NDR. Their searches have a tenth of the evidence." in comparison_table(quick)
+    assert "Quick goals: QUICK_NDR. Their searches collect a tenth of the evidence." in comparison_table(quick)
     assert "Quick goals" in comparison_markdown(quick)
     assert "Quick goals" not in comparison_table(comparison)

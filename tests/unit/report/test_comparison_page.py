@@ -71,7 +71,7 @@ def test_a_page_gives_an_interval_in_per_cent_and_a_missing_one_in_words(text):
         for rate in (100e3, 90e3)
     )
     page = comparison_page(compare(before, after), before, after)
-    assert page.count("95 % interval none: no spread was seen") == 2
+    assert page.count("95 % interval none: the values do not vary") == 2
     assert "seen %" not in page
 
 

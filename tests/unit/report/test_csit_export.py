@@ -229,11 +229,11 @@ def test_every_test_of_the_shipped_suites_that_csit_has_gets_a_name():
 @pytest.mark.parametrize(
     ("test", "reason"),
     [
-        (identity(name="Bridge"), "The test 'Bridge' has no name like CSIT's"),
-        (identity(name="64B-1c-ethip6-ip6base-ndrpdr"), "does not have the name of its suite"),
+        (identity(name="Bridge"), "The test 'Bridge' is not named as in CSIT"),
+        (identity(name="64B-1c-ethip6-ip6base-ndrpdr"), "does not contain the name of its suite"),
         (identity("latency"), "does not end with one of CSIT's types"),
         (identity("mrr", suite=f"{SUITE}Ndrpdr"), "end with two types, ndrpdr and mrr"),
-        (our(), r"does not say what NIC its DUT has.* Add model: and speed:"),
+        (our(), r"does not name the NIC of its DUT.* Add model: and speed:"),
     ],
 )
 def test_names_that_cannot_be_mapped_are_refused_with_the_reason(test, reason):
@@ -294,8 +294,8 @@ def test_all_that_a_link_can_carry_has_no_upper_bound():
         (lambda: named(throughput(goals=(RFC2544,))), "has no goal with the attributes of CSIT's NDR"),
         (lambda: named(throughput(trials=12)), "NDR of .* is irregular"),
         (lambda: named(throughput(SharpKnee(capacity=1e7))), "irregular: the generator's limit, not the SUT's"),
-        (lambda: named(mrr()), "is called ndrpdr, and its result is mrr"),
-        (lambda: named(throughput(), identity("mrr")), "is called mrr, and its result is ndrpdr"),
+        (lambda: named(mrr()), "is named ndrpdr, but its result is mrr"),
+        (lambda: named(throughput(), identity("mrr")), "is named mrr, but its result is ndrpdr"),
     ],
 )
 def test_results_with_another_meaning_are_refused_with_the_reason(result, reason):
@@ -305,7 +305,7 @@ def test_results_with_another_meaning_are_refused_with_the_reason(result, reason
 
 def test_a_dut_of_unknown_version_is_refused():
     result = throughput().model_copy(update={"test": identity()})
-    with pytest.raises(ReportError, match="does not say what version its DUT had"):
+    with pytest.raises(ReportError, match="does not name the version of its DUT"):
         csit_export(result)
 
 
@@ -314,7 +314,7 @@ def test_a_job_has_what_the_dashboards_take_from_its_name():
 
 
 def test_a_job_that_the_dashboards_do_not_read_is_refused(tmp_path):
-    with pytest.raises(ReportError, match="The job 'nightly' has no name like CSIT's"):
+    with pytest.raises(ReportError, match="The job 'nightly' is not named as in CSIT"):
         write_csit(tmp_path, [csit_export(named(mrr(), identity("mrr")))], job="nightly", build=1)
 
 
@@ -330,4 +330,4 @@ def test_the_command_writes_what_it_can_and_names_the_rest(tmp_path):
     jsonschema.validate(json.loads(gzip.decompress(file.read_bytes())), SCHEMA)
     whole = json.loads(gzip.decompress((build / "tests" / "suite.info.json.gz").read_bytes()))
     assert (whole["version"], whole["duration"], whole["suite_name"]) == ("1.5.1", 40.0, "Tests")
-    assert "Not exported: Performance.Linux Bridge.64B-1c-eth-l2bdbase-mrr does not say" in answer.stderr
+    assert "Not exported: Performance.Linux Bridge.64B-1c-eth-l2bdbase-mrr does not name the NIC" in answer.stderr

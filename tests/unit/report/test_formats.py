@@ -195,7 +195,7 @@ def test_the_listener_is_silent_where_nothing_was_measured_and_reports_files_tha
     nothing = robot(tmp_path, "*** Test Cases ***\nIdle\n    No Operation\n", listener)
     assert "lossratio" not in nothing.stdout.replace(str(tmp_path), "")
     damaged = robot(tmp_path, SUITE, listener, "--variable=RESULT:damaged")
-    assert "The run has no report. ReportError: There is nothing to report" in damaged.stderr
+    assert "The run has no report. ReportError: Nothing to report" in damaged.stderr
     assert "lossratio archive repair" in damaged.stderr
 
 

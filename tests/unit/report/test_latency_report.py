@@ -121,7 +121,7 @@ def test_a_direction_that_failed_says_why_and_the_other_stays():
     assert latency_result.outcome is Outcome.IRREGULAR
     assert message(latency_result).splitlines()[:4] == [
         "latency          least     mean     50 %     90 %     99 %   99.9 %     most   jitter",
-        "latency at 100.00 kfps per interface; its own trial lost 0.1 % (20 frames unsent)",
+        "latency at 100.00 kfps per interface; the latency trial lost 0.1 % (20 frames unsent)",
         f"  {FORWARD}  10.0 µs  15.0 µs  10.0 µs  10.0 µs  50.0 µs  50.0 µs  1000 µs   2.0 µs",
         f"  {REVERSE}  not measured: None of 1000 latency frames came back.",
     ]
@@ -140,7 +140,7 @@ def test_a_measurement_without_any_latency_failed():
     latency_result = result(failed(200e3), at(100e3, dead()))
     assert latency_result.outcome is Outcome.FAILED
     assert "Interface tg0 went down" in latency_result.error
-    with pytest.raises(ValidationError, match="if and only if there is none at all"):
+    with pytest.raises(ValidationError, match="if and only if it has no values"):
         RESULT.validate_python(RESULT.dump_python(latency_result) | {"outcome": "measured", "error": None})
 
 
@@ -264,7 +264,7 @@ def test_csit_has_both_ways_of_parallel_links():
 
 
 def test_csit_has_no_latency_alone():
-    with pytest.raises(ReportError, match="a part of NDR and PDR only"):
+    with pytest.raises(ReportError, match="only as a part of NDR and PDR"):
         csit_export(named(result(at(1e3, counters())), identity()))
 
 

@@ -230,4 +230,4 @@ def test_the_duration_of_a_test_says_what_it_holds(tmp_path):
         for family in text_string_to_metric_families(openmetrics_report([Run(tmp_path, (mrr(),))]))
         if family.name == "lossratio_test_seconds"
     ]
-    assert about == "Duration of a measurement, with latency and telemetry after a search."
+    assert about == "Duration of a measurement, including latency and telemetry after a search."

@@ -69,7 +69,7 @@ def test_good_files_are_left_as_they_are(run):
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     answer = invoke(run.path)
     assert answer.exit_code == 0
-    assert "10 trials are good" in answer.output
+    assert "10 trials are valid" in answer.output
     assert "it is good" in answer.output
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
 
@@ -101,7 +101,7 @@ def test_a_journal_without_a_header_is_set_aside(journal):
     damage(journal, b'"search"', b'"Search"')
     answer = invoke(journal)
     assert answer.exit_code == 1
-    assert "nothing of it can be used" in answer.output
+    assert "nothing in it can be used" in answer.output
     assert not journal.exists()
     assert journal.with_name(f"{journal.name}.damaged").exists()
 
@@ -121,7 +121,7 @@ def test_trials_that_nothing_proves_are_no_good_trials(journal):
         for _ in range(2):
             more.append(contents.results[-1], verified=False)
     proved = len(contents.entries)
-    assert f"{proved} trials are good; nothing proves the 2 after them" in invoke(journal).output
+    assert f"{proved} trials are valid; nothing proves the 2 after them" in invoke(journal).output
     journal.write_bytes(journal.read_bytes() + b"{}\n")
     done = f"its first {proved} trials are kept, without 1 line; nothing proves the 2 after them"
     assert done in invoke(journal).output
@@ -252,7 +252,7 @@ def test_a_flip_in_the_name_of_the_format_is_repaired(run, result, journal):
 def test_the_number_of_the_format_is_what_its_digest_fits(run, result):
     damage(result, b"lossratio-result/2", b"lossratio-result/3")
     with pytest.raises(
-        ReportError, match=r"'format' is 'lossratio-result/3', and its digest belongs to 'lossratio-res"
+        ReportError, match=r"'format' is 'lossratio-result/3', but its digest belongs to 'lossratio-res"
     ):
         read_result(result)
     assert "its numbers follow from its journal" in invoke(result).output
@@ -269,7 +269,7 @@ def test_a_result_with_the_name_of_another_test_is_set_aside(run, result, old, n
 def test_a_repaired_result_says_that_its_times_are_not_proved(run, result):
     damage(result, b"2026-08-01T12:00:00", b"2026-07-01T12:00:00")
     invoke(result)
-    assert "its times, tags and errors could not be checked" in read_result(result).remarks[-1]
+    assert "times, tags and errors could not be checked" in read_result(result).remarks[-1]
 
 
 def test_a_second_repair_keeps_the_first_original(journal):
@@ -285,20 +285,20 @@ def test_a_second_repair_keeps_the_first_original(journal):
 def test_what_is_neither_is_refused(tmp_path, name):
     (tmp_path / "notes.txt").write_text("")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ReportError, match=r"is no journal .*, no result .*, and no directory of a run"):
+    with pytest.raises(ReportError, match=r"is neither a journal .*, nor a result .*, nor the directory of a run"):
         list(repair_files(tmp_path / name))
 
 
 def test_where_there_is_nothing_to_repair_this_is_said(lossratio, tmp_path):
     (tmp_path / "trials").mkdir()
-    expected = f"{tmp_path}: nothing to repair; it has no journal (trials/*.jsonl) and no result (results/*.json).\n"
+    expected = f"{tmp_path}: nothing to repair. It has no journal (trials/*.jsonl) and no result (results/*.json).\n"
     assert lossratio("archive", "repair", tmp_path) == (0, expected, "")
 
 
 def test_where_there_is_no_room_the_original_stays(journal, monkeypatch):
     damaged = damage(journal, b'"load":4', b'"load":5')
     monkeypatch.setattr(os, "fsync", no_space_left)
-    with pytest.raises(StorageError, match=r"No space left on device.*It is as it was; make room"):
+    with pytest.raises(StorageError, match=r"No space left on device.*It is unchanged. Free some space"):
         list(repair_files(journal))
     assert journal.read_bytes() == damaged
 

@@ -224,7 +224,7 @@ def test_a_number_is_shown_with_what_its_reader_needs():
     early = early.model_copy(update={"conditions": with_early_verdicts(early.conditions)})
     whole = mrr(SharpKnee(capacity=1e7))
     rows = shown_rows(Run(Path("run"), (early, whole)))
-    assert all("with early verdicts: not comparable with whole trials" in row["result"] for row in rows[:2])
+    assert all("with early verdicts: not comparable with full-length trials" in row["result"] for row in rows[:2])
     assert not any("early" in row["result"] for row in rows[2:])
     assert NOTHING_LOST in rows[2]["result"]
 

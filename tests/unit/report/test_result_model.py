@@ -282,8 +282,8 @@ def test_a_warm_up_is_kept_but_is_no_evidence():
     ("change", "complaint"),
     [
         ({"outcome": "irregular"}, "the outcome must be 'measured'"),
-        ({"error": "agent lost"}, "a failed measurement has an error, and no other has one"),
-        ({"outcome": "failed"}, "a failed measurement has an error, and no other has one"),
+        ({"error": "agent lost"}, "a measurement has an error if and only if it failed"),
+        ({"outcome": "failed"}, "a measurement has an error if and only if it failed"),
         ({"outcome": "failed", "error": "agent lost"}, "a failed measurement has no goal results"),
         ({"ended": "2026-08-01T11:00:00Z"}, "a test cannot end before it starts"),
         ({"started": "2026-08-01T11:00:00"}, "timezone"),

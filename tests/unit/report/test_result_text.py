@@ -38,7 +38,7 @@ REGULAR = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3)]
 def lines_of(result):
     """The lines of a message, without the last one: the examples are simulated."""
     *lines, last = message(result).splitlines()
-    assert last == "Simulated: no frame was sent, and the numbers are those of a model."
+    assert last == "Simulated: no frame was sent, and the numbers come from a model."
     return lines
 
 
@@ -79,8 +79,8 @@ def stalled_trial(lateness, unsent=0):
 def test_stalls_of_the_generator_are_reported():
     trials = [*[stalled_trial(0.0009)] * 20, stalled_trial(0.0432), stalled_trial(None), *REGULAR[21:]]
     result = throughput_of(trials)
-    stalls = "The generator was stalled for up to 43.2 ms, in 1 of the trials. To make"
-    stalls = f"{stalls} up for that, it then sent faster than the load."
+    stalls = "The generator was stalled for up to 43.2 ms, in 1 of the trials. It then"
+    stalls = f"{stalls} sent faster than the load to catch up."
     # That is how it was measured: pages fold it, and the console shows it if it is asked to.
     assert view_of(result).provenance(result).splitlines()[-1] == stalls
     assert stalls not in message(result)
@@ -94,7 +94,8 @@ def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
     remedy = lines_of(throughput_of(trials))[-1]
     # A load that is too much for the generator is never sent whole.
     assert (
-        remedy == "With less other work on its machine, or a larger catch_up in its topology file, it would send more."
+        remedy
+        == "It would send more if its machine had less other work, or with a larger catch_up in its topology file."
     )
 
 
@@ -141,7 +142,7 @@ def test_parallel_links_are_counted():
 def test_the_message_of_an_mrr_measurement():
     lines = lines_of(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0))
     assert lines == [
-        "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the time really spent",
+        "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the actual time",
         "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
         "  standard deviation            0.00 fps per interface        0.00 fps aggregate, L1 0 bit/s",
         f"  values                  {'380,000 ' * 10}fps per interface",
@@ -149,7 +150,7 @@ def test_the_message_of_an_mrr_measurement():
         "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
         "10 trials in 10.0 s.",
         "The generator could not send 399,920 frames in 10 of the trials.",
-        "Note: no frame was lost at maximum load: the SUT may forward more than this",
+        "Note: no frame was lost at maximum load: the SUT may forward more",
     ]
 
 
@@ -293,7 +294,7 @@ def test_attempts_are_named_with_all_their_reasons():
     text = view_of(result).provenance(result)
     assert "because the generator faltered or miscounted, or the testbed changed: 2." in text
     # The second repair was tried because the first one failed: the trial was measured again once.
-    assert "Attempts to repair the infrastructure, before trials were measured again: 2." in text
+    assert "Attempts to repair the infrastructure before a trial was measured again: 2." in text
 
 
 def test_a_result_knows_the_view_of_its_kind():
@@ -315,5 +316,5 @@ def test_a_kind_of_another_name_does_not_show_these_results():
 
 def test_a_result_of_no_kind_says_so():
     result = TestResult.model_construct(**dict(mrr()))
-    with pytest.raises(ReportError, match="A TestResult cannot be shown: no kind of measurement has results"):
+    with pytest.raises(ReportError, match="Cannot show a TestResult: no kind of measurement has results"):
         str(result)

@@ -235,10 +235,10 @@ LIES = [
     ("Sim.Throughput", begin_later, "goal PDR: relevant_upper_bound.per_interface_fps is"),
     ("Sim.Throughput", double_the_lower_bound, "goal PDR: relevant_lower_bound.per_interface_fps is"),
     ("Sim.Throughput", double_the_throughput, "goal NDR: conditional_throughput.per_interface_fps is"),
-    ("Sim.Throughput", be_regular, "goal PDR: regular is False, and the trials make it True"),
-    ("self-test_64", blame_nobody, "reason is 'the time ran out', and the trials make"),
-    ("Sim.Throughput", set_aside, "trials: is_evidence or set_aside is wrong, as the warm-up is 1 trials long"),
-    ("Sim.MRR", count_nothing, "trials: is_evidence or set_aside is wrong, as the warm-up is 0 trials long"),
+    ("Sim.Throughput", be_regular, "goal PDR: regular is False, but the trials give True"),
+    ("self-test_64", blame_nobody, "reason is 'the time ran out', but the trials give"),
+    ("Sim.Throughput", set_aside, "trials: is_evidence or set_aside is wrong: the warm-up has 1 trials"),
+    ("Sim.MRR", count_nothing, "trials: is_evidence or set_aside is wrong: the warm-up has 0 trials"),
     ("Sim.Frame_Loss", set_aside, "trials: is_evidence or set_aside is wrong"),
     ("Sim.Latency", count_nothing, "trials: is_evidence or set_aside is wrong"),
     ("Real.Real_Reconfiguration", count_nothing, "trials: is_evidence or set_aside is wrong"),
@@ -271,7 +271,7 @@ def test_trials_of_a_soak_test_are_set_aside_for_their_counters_only():
     reason = "the generator was stalled for 99 ms"
     aside = result.trials[1].model_copy(update={"is_evidence": False, "set_aside": reason})
     lying = result.model_copy(update={"trials": (result.trials[0], aside, *result.trials[2:])})
-    wrong = "trials: is_evidence or set_aside is wrong, as the warm-up is 0 trials long"
+    wrong = "trials: is_evidence or set_aside is wrong: the warm-up has 0 trials"
     assert list(contradictions_of(lying)) == [f"{wrong}: those of trial 2, whose counters make None"]
 
 

@@ -99,5 +99,5 @@ def test_a_path_that_is_no_run_directory_is_refused(tmp_path):
 def test_a_run_of_damaged_files_only_is_refused_with_their_names(tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "a.json").write_text("")
-    with pytest.raises(ReportError, match=r"There is nothing to report in .*a\.json is damaged"):
+    with pytest.raises(ReportError, match=r"Nothing to report in .*a\.json is damaged"):
         read_run(tmp_path)

@@ -115,7 +115,7 @@ def test_stalls_that_may_have_moved_the_critical_load_out_of_its_interval_are_a_
     trials = [*TRIALS, stalled(0.0012, duration=2.0), stalled(0.0009, duration=2.0)]
     ((doubt,),) = doubts_of([known_to(0.0005, trials)])
     assert doubt.kind is DoubtKind.GENERATOR_STALLS
-    assert doubt.reason.startswith("in 1 trial with loss the generator was stalled for up to 0.06 % of their duration")
+    assert doubt.reason.startswith("in 1 trial with loss, the generator was stalled for up to 0.06 % of their duration")
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_a_critical_load_is_found_with_its_interval():
             {"misfit": ("losses come in bursts", "loss grows with time")},
             "rely on the number: losses come in bursts; loss",
         ),
-        ({"limit": SoakLimit.AT_LEAST}, "may be above the maximum load, where its interval ends"),
-        ({"limit": SoakLimit.AT_MOST}, "may be below the minimum load, where its interval ends"),
-        ({"limit": SoakLimit.BEYOND_TRIALS}, "beyond the trials: they do not show at which load it is"),
+        ({"limit": SoakLimit.AT_LEAST}, "ends at the maximum load, and the critical load may be above it"),
+        ({"limit": SoakLimit.AT_MOST}, "ends at the minimum load, and the critical load may be below it"),
+        ({"limit": SoakLimit.BEYOND_TRIALS}, "do not reach the target loss ratio, and do not show its load"),
     ],
 )
 def test_a_critical_load_that_must_not_be_relied_on_is_irregular(fields, why):
@@ -206,7 +206,7 @@ def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify
     assert "extrapolated: 0 of 6,000,000 frames were lost at 149.90 kfps to 150.00 kfps" in shown
     assert "6 times the target" in shown
     assert "3e+07 frames more, 2 h, would verify it" in shown
-    assert "in the long run): regular, extrapolated: the frames or trials at the critical load do not" in shown
+    assert "in the long run): regular, extrapolated: there are too few frames or trials at the critical load" in shown
     assert "without a model" not in message(soak())
 
 
@@ -257,7 +257,7 @@ def test_a_load_that_was_verified_in_short_trials_only_says_so_and_a_long_search
 
 
 def test_the_page_quotes_no_extrapolated_load_without_saying_so():
-    note = "extrapolated: the frames or trials at the critical load do not verify it"
+    note = "extrapolated: there are too few frames or trials at the critical load to verify it"
     page = report_page([Run(Path("a-run"), (guarded(),))], "a run")
     assert f'<p class="doubt">{note}</p>' in page[page.index('class="quote"') :]
     assert note not in report_page([Run(Path("a-run"), (guarded(verdict=Verdict.VERIFIED),))], "a run")
@@ -297,7 +297,7 @@ def test_the_page_quotes_no_critical_load_that_must_not_be_relied_on():
     page = report_page([Run(Path("run"), (soak(limit=SoakLimit.BEYOND_TRIALS),))], "run")
     assert "No number to quote" in page
     assert '<p class="quote">' not in page
-    assert "beyond the trials" in page[page.index("<tbody>") :]
+    assert "do not reach the target loss ratio" in page[page.index("<tbody>") :]
     assert '<p class="quote">' in report_page([Run(Path("run"), (soak(),))], "run")
 
 
@@ -308,13 +308,13 @@ def test_a_misfit_is_not_exported_as_a_csit_result():
 
 def test_a_soak_cannot_be_called_measured_when_its_model_does_not_fit():
     data = RESULT.dump_python(soak(misfit=("bursts",)))
-    with pytest.raises(ValidationError, match="if and only if its critical load has a reason to be"):
+    with pytest.raises(ValidationError, match="if and only if its critical load has a reason"):
         RESULT.validate_python(data | {"outcome": "measured"})
 
 
 def test_a_reconfiguration_loses_frames_for_a_time():
     assert reconfiguration().loss.lost_time_s == 0.025
-    assert "5,000 frames lost, all that is sent in 0.025 s" in message(reconfiguration())
+    assert "5,000 frames lost, as many as are sent in 0.025 s" in message(reconfiguration())
 
 
 def test_the_picture_has_all_trials_and_both_functions():

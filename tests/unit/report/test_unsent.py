@@ -79,7 +79,7 @@ def test_an_mrr_of_a_starved_generator_is_a_doubt_with_its_size():
     (doubt,) = doubts_of([measured(0.3, 0.55)])[0]
     assert doubt.kind is DoubtKind.UNSENT
     assert doubt.reason.startswith(
-        "of the trials at 20.000 kfps per interface the generator left 42.5 % of the frames unsent"
+        "the generator left 42.5 % of the frames unsent in the trials at 20.000 kfps per interface"
     )
 
 
@@ -98,7 +98,7 @@ def test_a_frame_loss_rate_whose_load_was_not_offered_is_a_doubt_about_that_load
     maximum = test_run.conditions.max_load(LOAD, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT)
     (doubt,) = doubts_of([result_of(FrameLossRate(), test_run, maximum, [JournalEntry(trial) for trial in trials])])[0]
     assert doubt.kind is DoubtKind.UNSENT
-    assert "10.000 kfps per interface the generator left 20 %" in doubt.reason
+    assert "the generator left 20 % of the frames unsent in the trials at 10.000 kfps per interface" in doubt.reason
 
 
 LIMITED = [*[counted_trial(1e5)] * 40, *[counted_trial(1.004e5, unsent=30_000)] * 40]
@@ -115,7 +115,10 @@ def test_latency_at_a_load_that_was_not_offered_is_a_doubt_about_the_search():
     late = at(1e5, counters()).model_copy(update={"duration_s": 1.0, "loss_ratio": 0.3, "unsent_frames": 60_000})
     (doubt,) = doubts_of([search.model_copy(update={"latency": (late,)})])[0]
     assert doubt.kind is DoubtKind.UNSENT
-    assert "of the trials after the search at 100.00 kfps per interface the generator left 30 %" in doubt.reason
+    assert (
+        "the generator left 30 % of the frames unsent in the trials after the search at 100.00 kfps per interface"
+        in doubt.reason
+    )
 
 
 def test_a_starved_generator_is_no_regression_of_the_sut():
@@ -123,10 +126,10 @@ def test_a_starved_generator_is_no_regression_of_the_sut():
     (quantity,) = comparison.quantities
     assert quantity.verdict is Verdict.NOT_COMPARABLE
     assert quantity.difference.change == 0.0
-    assert "-47.31 % as measured, +0.00 % had these frames passed" in quantity.note
+    assert "-47.31 % as measured, +0.00 % if these frames had passed" in quantity.note
     table = comparison_table(comparison)
-    assert "what the generator did not send, or did not count, may be the difference" in table
-    assert "B: up to 55 % of the frames of a load were unsent, late or dropped by the generator" in table
+    assert "frames that the generator did not send or did not count may explain the difference" in table
+    assert "B: up to 55 % of the frames at one load were unsent, late or dropped by the generator" in table
     assert comparison.regressions == ()
     assert verdict_of(runs(0.55, 0.47, 0.4), runs(0.0, 0.0, 0.001)) is Verdict.NOT_COMPARABLE
 
@@ -183,11 +186,11 @@ def test_no_demand_of_throughput_fails_by_the_generator():
 @pytest.mark.parametrize(
     ("others", "words"),
     [
-        ({}, "The smallest load of the search was 9.0010 kfps per interface. If a search without such a load"),
-        ({4e5: 395_000}, "If the device may be slower, search from a smaller load, e.g. min_load=900 fps"),
-        ({4e5: 4_000}, "It did not lose the smallest share there, so the load may not be the cause"),
-        ({4e5: 177_800, 2e5: 88_900}, "The load is not the cause, and a smaller one would lose as large a share"),
-        ({1.5e4: 4_000, 2e4: 4_000}, "The load is not the cause, and a smaller one would lose a larger share"),
+        ({}, "The smallest load of the search was 9.0010 kfps per interface. If a search may end without such a load"),
+        ({4e5: 395_000}, "If the device may be slower, search from a smaller load, for example min_load=900 fps"),
+        ({4e5: 4_000}, "It lost a smaller share at other loads, and the load may not be the cause"),
+        ({4e5: 177_800, 2e5: 88_900}, "The load is not the cause: a smaller one would lose as large a share"),
+        ({1.5e4: 4_000, 2e4: 4_000}, "The load is not the cause: a smaller one would lose a larger share"),
     ],
 )
 def test_a_smaller_load_is_advised_only_if_the_share_that_is_lost_falls_with_load(others, words):
@@ -327,7 +330,7 @@ def test_late_frames_of_a_later_trial_contradict_no_search_and_are_told():
     (doubts,) = doubts_of([search.model_copy(update={"latency": (latency,), "telemetry": (trial,)})])
     (doubt,) = doubts
     assert str(doubt).startswith(f"{DoubtKind.LATE_FRAMES.value}: {held:,} of the {held:,} missing frames were only")
-    assert "of 2 trials after the search they came back" in str(doubt)
+    assert "in 2 trials after the search, they came back" in str(doubt)
     # Where 2 % of the frames were lost, and not late, that is the device's.
     fewer = trial.model_copy(update={"late_frames": sent - received - round(0.02 * sent)})
     assert DoubtKind.CONTRADICTED in kinds_of(search.model_copy(update={"telemetry": (fewer,)}))

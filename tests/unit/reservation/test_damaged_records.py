@@ -132,7 +132,7 @@ class TestOnTheNode:
             clear(session, lab.claim(), force=False)
         assert lab.file.read_bytes() == content
         assert clear(session, lab.claim(), force=True) is None
-        assert "It is repaired" in caplog.text
+        assert "It was repaired" in caplog.text
         lab.take("bob@desk", session=session)
         with pytest.raises(TestbedReservedError, match="bob@desk"):
             lab.take("alice@ci3")

@@ -62,7 +62,7 @@ def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
         (["--topology", "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
         (["--topology", SIMULATED, "missing.robot"], "missing.robot"),
         (["--topology", SIMULATED, "suite.robot", "--", "--nonsense"], "--nonsense"),
-        (["--topology", SIMULATED, "suite.robot", "--", "--help"], "ask robot itself"),
+        (["--topology", SIMULATED, "suite.robot", "--", "--help"], "Use robot itself"),
         (["--topology", SIMULATED], "Name the suites"),
         (["suite.robot"], "--topology FILE"),
         (["--topology", SIMULATED, "--wait", "soon", "suite.robot"], "soon"),

@@ -123,7 +123,7 @@ def test_results_on_a_full_disk_are_kept_and_the_run_goes_on(tmp_path, small_dis
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
     # Its log is next, if the last block of the disk is enough for its output.
     assert re.search(f"{tmp_path}/disk/out/(output.xml|log.html): No space left on device", line)
-    assert f"make room, and continue with: lossratio run --resume {tmp_path}/disk/out" in line
+    assert f"Free some space, and continue with: lossratio run --resume {tmp_path}/disk/out" in line
     before, after = (tmp_path / copy / "out" / "trials" / "Full.First.jsonl" for copy in ("copy", "copy-resumed"))
     kept = read_journal(before)
     assert 0 < len(kept.entries) <= trials
@@ -155,7 +155,7 @@ def test_a_run_that_could_not_begin_leaves_nothing(lossratio, tmp_path):
     out = tmp_path / "out"
     with little_room():
         done = lossratio(*begin(write_suite(tmp_path, 2), out))
-    way_out = "Nothing that was measured is lost; make room, and repeat the command."
+    way_out = "Nothing that was measured is lost. Free some space, and repeat the command."
     assert (done.status, done.err) == (69, f"Error: Cannot write {out}/run.json: File too large. {way_out}\n")
     assert not out.exists()
 
@@ -179,7 +179,7 @@ def test_a_history_that_is_full_says_what_to_do_and_has_no_half_file(tmp_path):
     now = datetime(2026, 1, 1, tzinfo=timezone.utc)
     entry = Entry("lab", "a test", "NDR", now, 1.0, 1.0, None, None, "measured", None, (), "1")
     with (
-        pytest.raises(StorageError, match=r"history: File too large\. Make room, and add the run again"),
+        pytest.raises(StorageError, match=r"history: File too large\. Free some space, and add the run again"),
         little_room(),
     ):
         History(tmp_path / "history").add([entry])
@@ -189,7 +189,7 @@ def test_a_history_that_is_full_says_what_to_do_and_has_no_half_file(tmp_path):
 def test_a_full_outbox_has_no_half_file(tmp_path):
     pytest.importorskip("pyarrow")
     outbox = Outbox(tmp_path / "outbox", ObjectStore(str(tmp_path / "archive")))
-    with pytest.raises(StorageError, match=r"File too large.*Make room"), little_room():
+    with pytest.raises(StorageError, match=r"File too large.*Free some space"), little_room():
         outbox.add(EARLIER)
     assert not [path for path in outbox.path.rglob("*") if path.is_file()]
 

@@ -56,7 +56,7 @@ def test_tests_may_be_for_some_of_the_testbeds(tmp_path):
         (f"- {{suites: [{'long' * 75}]}}", r"nightly\.yaml:5: tests\.0\.suites\.0: there is no .*long\b"),
         ("- {suites: [bridge.robot], frame_size: 64B}", r"frame_size"),
         ("- {suites: []}", r"suites"),
-        ("- {suites: [bridge.robot], testbeds: [three]}", "tests are for three, and the job's testbeds are one"),
+        ("- {suites: [bridge.robot], testbeds: [three]}", "tests are for three, but the job's testbeds are one"),
     ],
 )
 def test_faults_of_a_job_are_reported_with_their_place(tmp_path, tests, message):
@@ -93,5 +93,5 @@ def test_a_topology_that_cannot_be_used_is_an_error_of_its_own(tmp_path):
 
 def test_an_unknown_testbed_is_an_error_that_names_those_there_are(tmp_path):
     job = load_job(write_job(tmp_path, "- {suites: [bridge.robot]}", names=("one", "two")))
-    with pytest.raises(JobError, match="no testbed three; it has one, two"):
+    with pytest.raises(JobError, match=r"no testbed three\. It has one, two"):
         job.testbed("three")

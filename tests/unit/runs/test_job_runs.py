@@ -89,7 +89,7 @@ def test_an_archive_that_cannot_be_reached_changes_no_exit_status(place):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--job", "nightly.yaml", "bridge.robot"], "name no others"),
+        (["--job", "nightly.yaml", "bridge.robot"], "leave out other suites"),
         (["--job", "missing.yaml"], "Cannot read"),
         (["--job", "typo.yaml"], "selects no test"),
         (["bridge.robot"], "Name the testbed"),

@@ -20,7 +20,7 @@ from lossratio.testbed import open_testbed
 SET_UP = f"    Set Up Testbed    {SIMULATED}"
 MEASURES = "Measures\n" + SET_UP + "    dut=linux_bridge\n    Measure MRR    64B    trials=1\n"
 LIBRARY = "Library    lossratio.keywords.LossRatio    quick\nTest Teardown    Tear Down Testbed"
-REASON = "asked to go through 2 DUTs, and there are 1 (DUT1)."
+REASON = "the requested path through 2 DUTs is longer than the topology, which has 1 (DUT1)."
 
 
 def suites(tmp_path):
@@ -157,8 +157,12 @@ def test_parallel_links_are_not_measured_where_there_is_one(lossratio, tmp_path)
 @pytest.mark.parametrize(
     ("topology", "asked", "message"),
     [
-        ("local-2links", {"links": 3}, "3 parallel links are asked for, and there are 2"),
-        ("local-3n", {"duts": 3}, r"asked to go through 3 DUTs, and there are 2 \(DUT1, DUT2\)\."),
+        ("local-2links", {"links": 3}, "3 parallel links were requested, but there are 2"),
+        (
+            "local-3n",
+            {"duts": 3},
+            r"requested path through 3 DUTs is longer than the topology, which has 2 \(DUT1, DUT2\)\.",
+        ),
         ("local-3n", {"nic": "Intel-X710"}, "between TG and DUT1 on a NIC of model 'Intel-X710'"),
         ("local", {"duts": 0}, "no unused link between TG and TG"),
     ],

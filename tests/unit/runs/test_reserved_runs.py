@@ -118,7 +118,7 @@ def test_no_other_run_writes_into_the_directory_of_a_run_that_lives(lossratio, r
     before = (directory / "run.json").read_bytes()
     other = write_suite(tmp_path, PASSES)
     done = lossratio("run", "--topology", SIMULATED, other, "--", "--outputdir", directory)
-    assert (done.status, f"Another run writes to {directory}. " in done.err) == (2, True), done.err
+    assert (done.status, f"Another run is writing to {directory}. " in done.err) == (2, True), done.err
     assert (directory / "run.json").read_bytes() == before
     process.kill()
     process.wait()

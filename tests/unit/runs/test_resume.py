@@ -229,7 +229,7 @@ def test_a_directory_without_a_run_is_one_clear_error(lossratio, tmp_path):
 
 def test_a_resumed_run_takes_no_other_suites_or_options(lossratio, tmp_path):
     done = lossratio("run", "--resume", tmp_path, "--topology", SIMULATED)
-    assert (done.status, "the suites and options that it began with" in done.err) == (2, True)
+    assert (done.status, "A resumed run keeps its suites and options" in done.err) == (2, True)
 
 
 NAMED_BY_VARIABLES = """

@@ -74,7 +74,7 @@ def test_a_burst_has_all_frames_and_the_rate_of_its_load():
 
 
 def test_a_burst_above_the_generator_s_rate_is_one_clear_error():
-    with pytest.raises(BurstRateError, match="sends 90000 frames/s, so it cannot send a burst of 50 frames") as error:
+    with pytest.raises(BurstRateError, match="sends 90000 frames/s, and cannot send a burst of 50 frames") as error:
         timeline(ConstantLoss(), TrialInput.burst(50, 1e5), max_rate=9e4)
     assert error.value.rate == 9e4
 

@@ -115,7 +115,7 @@ def test_only_a_black_box_needs_no_way_to_its_node(topology):
         from_west="02:00:00:00:00:01", from_east="02:00:00:00:00:0a"
     )
     with pytest.raises(
-        DutError, match=r"BOX: a black_box cannot be reset before each trial, unless it has a hook.*rest=2 s"
+        DutError, match=r"BOX: a black_box cannot be reset before each trial unless it has a hook.*rest=2 s"
     ):
         checked_duts(dut_request("black_box", {"reset": "true"}), paths, {})
 

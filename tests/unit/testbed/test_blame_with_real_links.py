@@ -100,8 +100,8 @@ def failure_of(testbed, directory, act):
 @pytest.mark.parametrize(
     ("interface", "broken", "mended", "message"),
     [
-        ("tg1", "mtu 300", "mtu 9216", "the MTU of interface tg1 of TG was 9216, and is 300. Set it back (ip link"),
-        ("tg0", "down", "up", "interface tg0 of TG was set down. Set it up (ip link"),
+        ("tg1", "mtu 300", "mtu 9216", "the MTU of interface tg1 of TG was 9216, and is 300. Restore it (ip link"),
+        ("tg0", "down", "up", "interface tg0 of TG was set down. Set it up again (ip link"),
     ],
 )
 def test_a_fault_of_the_tg_is_never_the_duts_and_good_trials_are_resumed(

@@ -122,7 +122,7 @@ def test_a_device_that_does_not_forget_is_an_error():
     table = Table(kept=3)
     measurer = establishing(table)
     measurer.measure(TrialInput(1.0, FLOWS))
-    with pytest.raises(DutError, match="DUT1 does not forget: 3 connections are left"):
+    with pytest.raises(DutError, match="DUT1 does not forget connections: 3 are left"):
         measurer.measure(TrialInput(1.0, FLOWS))
 
 
@@ -215,7 +215,7 @@ def test_a_trial_is_as_long_as_the_time_out_of_its_protocol_allows(is_tcp, timeo
 
     opening = opening_by(Silent(), Table(), is_tcp=is_tcp)
     assert opening.measure(TrialInput(timeout - 1.0, 10.0)) == TrialOutput(0.0)
-    with pytest.raises(SearchError, match=rf"DUT1 forgets one after {timeout:g} s"):
+    with pytest.raises(SearchError, match=rf"DUT1 forgets a connection after {timeout:g} s"):
         opening.measure(TrialInput(timeout, 10.0))
 
 
@@ -241,7 +241,7 @@ def test_frames_that_the_generator_left_unsent_are_sent_again_and_no_fault_of_th
 def test_traffic_both_ways_through_a_nat_is_refused():
     table = Table()
     table.is_one_way = True
-    with pytest.raises(TrafficError, match=r"DUT1 lets its west side alone open connections.*bidirectional=False"):
+    with pytest.raises(TrafficError, match=r"DUT1 lets only its west side open connections.*bidirectional=False"):
         Connections({"DUT1": table}, traffic(bidirectional=True))
 
 

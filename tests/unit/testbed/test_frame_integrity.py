@@ -84,7 +84,7 @@ def test_a_dut_that_loses_a_hundredth_and_repeats_another_has_that_loss_and_a_do
     assert west.duplicated_frames == west.corrupted_frames == 0
     (doubts,) = doubts_of([result])
     (doubt,) = (doubt for doubt in doubts if doubt.kind is DoubtKind.INTEGRITY)
-    assert "of 8,000 frames that came back, all of them examined: 40 duplicated (0.5 %)" in doubt.reason
+    assert "of 8,000 frames that came back, all were examined: 40 duplicated (0.5 %)" in doubt.reason
     assert "Frames examined: 8,000 of 8,000 that came back. 40 duplicated (0.5 %)" in message(result)
     (row,) = csv.DictReader(io.StringIO(render("csv", [read_run(tmp_path)])))
     assert (row["examined_frames"], row["duplicated_frames"]) == ("8000", "40")
@@ -107,7 +107,9 @@ def test_frames_that_come_back_as_they_were_sent_give_no_doubt_and_a_bound(bridg
     seen = integrity_of(result)
     assert (seen.faults, seen.reordered) == ({}, 0)
     assert seen.most(0) == 3.0 / seen.examined
-    assert "Each of them came back once, and as it was sent: fewer than" in view_of(result).provenance(result)
+    assert "Each came back once and unchanged; the share of all frames with a fault is below" in view_of(
+        result
+    ).provenance(result)
     assert not [doubt for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.INTEGRITY]
 
 
@@ -157,7 +159,7 @@ def test_a_dut_that_translates_addresses_is_measured_where_nobody_looks(faulty, 
     result = measure_mrr(testbed, request(integrity=Integrity.OFF), place(tmp_path))
     assert result.mrr.lost_frames == 0
     assert integrity_of(result) is None
-    assert "Not checked of frames that came back: anything" in view_of(result).provenance(result)
+    assert "Not checked in frames that came back: anything" in view_of(result).provenance(result)
 
 
 def test_traffic_apart_from_trials_and_latency_trials_are_examined_too(faulty, tmp_path):
@@ -203,7 +205,7 @@ def test_a_dut_that_drops_and_repeats_equal_parts_of_many_frames_does_not_pass(k
         assert direction.sent_frames - direction.received_frames >= 38
     (doubts,) = doubts_of([result])
     (doubt,) = (doubt for doubt in doubts if doubt.kind is DoubtKind.INTEGRITY)
-    assert re.search(r"that came back, all of them examined: \d+ duplicated \((0\.9|1)", doubt.reason)
+    assert re.search(r"that came back, all were examined: \d+ duplicated \((0\.9|1)", doubt.reason)
     (goal,) = found.goals
     assert (goal.result.relevant_lower_bound, goal.result.regular) == (None, False)
 

@@ -66,7 +66,7 @@ def test_a_port_that_carries_the_nodes_way_out_is_refused(lab):
         finally:
             session.run("ip", "route", "delete", "default", "dev", "dut0")
     assert problem.startswith(
-        "DUT1: interface dut0 carries the default route. Test traffic on it would cut the node off"
+        "DUT1: interface dut0 carries the default route. Test traffic on it would cut off the node"
     )
     assert problems_of(lab, "DUT1") == ()
 

@@ -201,7 +201,7 @@ def test_a_dut_that_is_gone_is_said_not_to_be_put_back(tmp_path):
     testbed = open_testbed(file, dut="linux_bridge")
     (running,) = (status for status in local.status() if status.name == file.stem)
     running.down()
-    with pytest.raises(NodeError, match=r"DUT1 cannot be put back to its earlier state: Node DUT1 "):
+    with pytest.raises(NodeError, match=r"DUT1 could not be restored to its earlier state: Node DUT1 "):
         testbed.close()
 
 
@@ -252,7 +252,7 @@ def test_a_dut_that_lost_its_policer_meanwhile_has_no_result(kept, log_in, tmp_p
         with pytest.raises(DutError, match=r"DUT1 is not as it was set up: .*nftables table"):
             measure_mrr(testbed, BRIEF, place(tmp_path), after(1, flush))
     finally:
-        with pytest.raises(DutError, match="something else has changed it since"):
+        with pytest.raises(DutError, match="because another program changed it since"):
             testbed.close()
     failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
     # Whether the trial after it was measured depends on when the DUT was looked at last.

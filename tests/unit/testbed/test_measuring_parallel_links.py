@@ -40,7 +40,7 @@ def kept(tmp_path, monkeypatch):
 
 def test_more_links_than_there_are_is_an_error_before_anything_is_touched():
     with pytest.raises(
-        TopologyError, match=r"local-2links\.yaml:6: nodes: .* 3 parallel links are asked for, and there are 2"
+        TopologyError, match=r"local-2links\.yaml:6: nodes: .* 3 parallel links were requested, but there are 2"
     ):
         open_testbed(TWO_LINKS, links=3)
 
@@ -49,7 +49,7 @@ def test_a_simulated_testbed_with_parallel_links_is_refused(tmp_path):
     file = tmp_path / "simulated.yaml"
     more = "port1: {link: link1}\n      port2: {link: b}\n      port3: {link: c}"
     file.write_text(SIMULATED.read_text().replace("port1: {link: link1}", more))
-    with pytest.raises(TopologyError, match="a simulated testbed has one link, and 2 parallel ones"):
+    with pytest.raises(TopologyError, match="a simulated testbed has one link, but 2 parallel links"):
         open_testbed(file, links=2)
 
 
@@ -102,7 +102,7 @@ class TestRealFrames:
             with pytest.raises(DutError) as raised:
                 measure_mrr(testbed, MrrRequest(profile=PROFILE, max_load=1e3, trials=1), place(tmp_path))
             dut.run("nft", "delete", "table", "netdev", "deaf")
-        assert "works one way only" in str(raised.value)
+        assert "works in one direction only" in str(raised.value)
         assert "Parallel link 2 of 2, port2>port3: " in str(raised.value)
         assert "port0" not in str(raised.value)
 

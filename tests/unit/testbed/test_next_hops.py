@@ -200,7 +200,7 @@ for file in ("routed.yaml", "wrong.yaml"):
 @pytest.mark.parametrize(
     ("right", "said"),
     [
-        (set(), "and answers on TG.east: the cables seem to be swapped, or the ports in the topology file."),
+        (set(), "and answers on TG.east: the cables, or the ports in the topology file, seem to be swapped."),
         ({"TG.east"}, "and answers on TG.east, as the gateway of that port does: a device may answer for all"),
     ],
     ids=["neither gateway is in its place", "the other one is"],

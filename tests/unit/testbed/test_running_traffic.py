@@ -58,7 +58,7 @@ class TestOnARealTestbed:
         assert stopped.sent == stopped.received > 0
         assert (stopped.lost, stopped.late) == (0, 0)
         assert describe_stopped(stopped).startswith("port0>port1: sent ")
-        with pytest.raises(TrafficError, match="has been stopped before"):
+        with pytest.raises(TrafficError, match="was already stopped"):
             traffic.stop()
 
     def test_nothing_else_is_measured_meanwhile_and_everything_afterwards(self, bridge, tmp_path):

@@ -241,7 +241,7 @@ def test_cards_that_share_with_the_kernel_stay_there(tmp_path):
 def test_without_uio_driver_nothing_is_bound_and_a_card_of_the_kernel_is_a_problem(tmp_path):
     machine = Machine(tmp_path)
     assert "has the driver ice" in problems(machine, trex_node(None))[0]
-    error = pytest.raises(TesterError, match="write 'uio_driver: vfio-pci'")
+    error = pytest.raises(TesterError, match="Set 'uio_driver: vfio-pci'")
     with error, taken_cards(machine, trex_node(None), PORTS):
         pytest.fail("the kernel has the cards")
     bound = Machine(tmp_path / "bound", driver="vfio-pci")
@@ -253,7 +253,7 @@ def test_without_uio_driver_nothing_is_bound_and_a_card_of_the_kernel_is_a_probl
 def test_a_gateway_cannot_be_asked_through_a_card_of_a_generator_without_single_frames():
     question = Question("None", "10.1.0.2", "10.1.0.1", "")
     error = pytest.raises(
-        TopologyError, match=r"TG.west: nobody can ask its gateway 10.1.0.1 .*'west_mac' or 'east_mac'"
+        TopologyError, match=r"TG.west: the MAC address of its gateway 10.1.0.1 .*'west_mac' or 'east_mac'"
     )
     with error:
         check_can_ask(trex_node(), [(PORTS[0], question)])

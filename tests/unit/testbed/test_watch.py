@@ -217,7 +217,7 @@ def test_an_error_of_the_agent_is_explained_by_what_changed():
     error, changes = watch.explain(TrafficError("Node TG: Cannot send on tg0: Network is down."))
     assert isinstance(error, TesterError)
     assert "interface tg0 of TG was set down" in str(error)
-    assert str(error).endswith("This error showed it: Node TG: Cannot send on tg0: Network is down.")
+    assert str(error).endswith("This error shows it: Node TG: Cannot send on tg0: Network is down.")
     assert [change.rule.change for change in changes] == ["down"]
 
 
@@ -249,7 +249,7 @@ def test_an_error_that_nothing_explains_stays_as_it_is(readings):
 
 def test_a_dut_that_neither_answers_nor_has_a_link_any_more_has_died():
     trials = Trials(TrafficError("Node TG: Interface tg0 went down."))
-    with pytest.raises(DutError, match=r"DUT1 does not answer any more, and its link TG.tg0 - DUT1.dut0 is lost"):
+    with pytest.raises(DutError, match=r"DUT1 no longer answers, and its link TG.tg0 - DUT1.dut0 is down"):
         measurer(trials, watching(LOST, SEEN["DUT", "dead"])).measure(TRIAL)
 
 
@@ -268,7 +268,7 @@ class Source:
 
 @pytest.mark.parametrize("act", [lambda source: source.latency(1.0, 1.0), lambda source: source.stop_traffic(0.0)])
 def test_a_dut_that_dies_of_traffic_besides_trials_is_to_blame_for_that(act):
-    with pytest.raises(DutError, match="DUT1 does not answer any more"):
+    with pytest.raises(DutError, match="DUT1 no longer answers"):
         act(WatchedSource(Source(), watching(LOST, SEEN["DUT", "dead"])))
 
 
@@ -314,7 +314,7 @@ def test_a_dut_that_is_away_since_its_reset_need_not_be_as_it_was_set_up(change,
 
 
 def test_a_tg_that_does_not_answer_after_a_reset_is_an_error():
-    with pytest.raises(NodeError, match="TG does not answer"):
+    with pytest.raises(NodeError, match="TG no longer answers"):
         stop_after_reset(watching(without_node(SOON, "TG")))
 
 
@@ -357,7 +357,10 @@ def test_repairs_that_never_help_end_with_the_error_of_the_side_that_was_to_blam
     def repair():
         raise TrafficError("Frames of 512 bytes do not go through tg0.")
 
-    with pytest.raises(TesterError, match=r"^The TG is to blame: the MTU of .*without success: 3\. The last error:"):
+    with pytest.raises(
+        TesterError,
+        match=r"^The TG is to blame: the MTU of .*Unsuccessful attempts to repair this: 3\. The last error:",
+    ):
         measurer(Trials(), watching(SEEN["TG", "mtu"]), repair).measure(TRIAL)
 
 

@@ -145,7 +145,7 @@ def test_a_port_that_is_wired_to_nothing_is_on_no_path(load):
     [
         ("type: TG", "type: XX", r"lf_3n_example.yaml:11: nodes.TG.type: must be 'TG', 'DUT' or .*, not 'XX'"),
         ("port: 6001", "port: 0", r"lf_3n_example.yaml:16: nodes.TG.port: .*not 0"),
-        ("link: link2,", "link: link1,", r"link 'link1' must have two ends, and has 3"),
+        ("link: link2,", "link: link1,", r"link 'link1' must have two ends, but has 3"),
     ],
 )
 def test_a_problem_is_named_with_file_line_and_field(load, old, new, message):

@@ -30,7 +30,7 @@ def test_one_of_them_is_the_path():
 
 @pytest.mark.parametrize(
     ("count", "message"),
-    [(3, "3 parallel links are asked for, and there are 2: no unused link between TG and DUT1"), (0, "take 1 or more")],
+    [(3, "3 parallel links were requested, but there are 2: no unused link between TG and DUT1"), (0, "Use 1 or more")],
 )
 def test_more_than_there_are_is_an_error_that_names_how_many(count, message):
     with pytest.raises(TopologyError, match=message):

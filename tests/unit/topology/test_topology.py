@@ -102,23 +102,23 @@ def edited(old: str, new: str) -> str:
         (edited("      port1: {", "      port1: ["), 10, "not YAML"),
         (edited("    host: 192.0.2.2", "    hots: 192.0.2.2"), 13, "nodes.DUT1.hots: unknown field"),
         (edited("nodes:\n", "mtu: 3400\nnodes:\n"), 3, "mtu: only links of a local testbed are made with an MTU"),
-        (edited("  DUT1:", "  TG:"), 11, "nodes.TG: the name 'TG' is given twice .first in line 4"),
+        (edited("  DUT1:", "  TG:"), 11, "nodes.TG: the name 'TG' appears twice .first in line 4"),
         (
             edited("west: {name: eth1, link: left}", "west: {name: eth1, link: lfet}"),
             9,
             "link 'left' must have two ends",
         ),
-        (edited("west: {name: eth1, link: left}", "west: {name: eth1, link: right}"), 16, "link 'right' .* and has 3"),
+        (edited("west: {name: eth1, link: left}", "west: {name: eth1, link: right}"), 16, "link 'right' .* but has 3"),
         (edited("    generator: {kind: afpacket}\n", ""), 4, "nodes.TG: a TG without a generator"),
         (edited("    host: 192.0.2.2\n", "    host: a\n    generator: {kind: afpacket}\n"), 14, "only a TG has a gen"),
         (edited("kind: afpacket", "kind: ixia"), 7, "nodes.TG.generator: .*ixia"),
         (edited("kind: afpacket", "kind: simulated"), 7, "'simulated' does not go with 'testbed: lab'"),
-        (edited("name: eth2", "name: eth1"), 10, "another interface of TG has the name 'eth1'"),
-        (edited("    type: TG", "    type: reflector"), 3, "one at each end of the path, and there are 0"),
+        (edited("name: eth2", "name: eth1"), 10, "another interface of TG is also named 'eth1'"),
+        (edited("    type: TG", "    type: reflector"), 3, "one at each end of the path, not 0"),
         (
             edited("    type: DUT", "    type: TG").replace("kind: afpacket", "kind: xdp"),
             7,
-            "'xdp' sends and receives on one node, and there are two nodes of type TG",
+            "'xdp' sends and receives on one node, but there are two nodes of type TG",
         ),
         (
             edited("    type: DUT", "    type: TG\n    generator: {kind: afpacket}"),
@@ -196,7 +196,7 @@ def test_a_path_may_go_through_fewer_duts_than_there_are(tmp_path):
 
 
 def test_a_path_longer_than_the_topology_is_an_error_that_says_so(tmp_path):
-    with pytest.raises(TopologyError, match=r"go through 3 DUTs, and there are 2 \(DUT1, DUT2\)"):
+    with pytest.raises(TopologyError, match=r"through 3 DUTs is longer than the topology, which has 2 \(DUT1, DUT2\)"):
         three_nodes(tmp_path).path(duts=3)
 
 
@@ -215,7 +215,7 @@ def test_a_testbed_whose_file_says_too_little_is_refused_before_any_node_is_reac
     with pytest.raises(TopologyError) as raised:
         _ = request.paths
     first, second = str(raised.value).splitlines()
-    assert f"{file}:9: nodes.TG.interfaces.port0: TRex needs the port's 'mac_address', as" in first
+    assert f"{file}:9: nodes.TG.interfaces.port0: TRex needs the port's 'mac_address' unless" in first
     assert f"{file}:10: nodes.TG.interfaces.port1: TRex needs the port's 'pci_address' and 'mac_address'" in second
 
 
@@ -241,15 +241,15 @@ nodes:
     ("west", "problem"),
     [
         ("address: 10.1.0.2", "'10.1.0.2' needs the prefix length of its network"),
-        ("address: [10.1.0.2/24, 10.1.1.2/24]", "address: give one of each version of IP at most"),
+        ("address: [10.1.0.2/24, 10.1.1.2/24]", "address: give at most one address per IP version"),
         ("address: 127.0.0.2/8", "127.0.0.2 is not the address of a host on a link"),
         ("gateway: 10.1.0.1", "gateway 10.1.0.1 needs an IPv4 'address' of the port"),
-        ("address: 10.1.0.2/24, gateway: 10.2.0.1", "gateway 10.2.0.1 is not another address in 10.1.0.0/24"),
-        ("address: 10.1.0.2/24, gateway: 10.1.0.2", "gateway 10.1.0.2 is not another address in 10.1.0.0/24"),
+        ("address: 10.1.0.2/24, gateway: 10.2.0.1", "gateway 10.2.0.1 must be another address in 10.1.0.0/24"),
+        ("address: 10.1.0.2/24, gateway: 10.1.0.2", "gateway 10.1.0.2 must be another address in 10.1.0.0/24"),
         ("network: 0.0.0.0/0", "network 0.0.0.0/0 is as large as a default route"),
         ("network: '2000::/3'", "network 2000::/3 is as large as a default route"),
         ("network: 224.1.0.0/16", "network 224.1.0.0/16 is not routed"),
-        ("speed: 10 Gbps", "the file has 'addresses: lab', and this port has neither 'address' nor 'network'"),
+        ("speed: 10 Gbps", "the file has 'addresses: lab', but this port has neither 'address' nor 'network'"),
     ],
 )
 def test_addresses_of_ports_fit_each_other(tmp_path, west, problem):
@@ -261,7 +261,7 @@ def test_addresses_of_ports_fit_each_other(tmp_path, west, problem):
 def test_traffic_leaves_the_benchmarking_networks_only_where_the_file_says_so(tmp_path):
     file = tmp_path / "lab.yaml"
     file.write_text(LAB_PORTS.format(kind="benchmark", west="network: 10.9.0.0/16", box=""))
-    with pytest.raises(TopologyError, match="only where the file says 'addresses: lab'"):
+    with pytest.raises(TopologyError, match="unless the file has 'addresses: lab'"):
         load_topology(file)
     file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16", box=", address: 10.1.0.1/24"))
     with pytest.raises(TopologyError, match="only the TG's interfaces have it"):
@@ -269,7 +269,7 @@ def test_traffic_leaves_the_benchmarking_networks_only_where_the_file_says_so(tm
     file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16", box=""))
     topology = load_topology(file)
     with pytest.raises(
-        TopologyError, match=r"the traffic has IPv6, the file has 'addresses: lab', and TG\.west has no IPv6"
+        TopologyError, match=r"the traffic has IPv6, the file has 'addresses: lab', but TG\.west has no IPv6"
     ):
         topology.sides(topology.paths(1), {6})
     ((west, east),) = topology.sides(topology.paths(1), {4})

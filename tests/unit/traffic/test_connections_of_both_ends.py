@@ -168,7 +168,7 @@ def test_too_little_memory_is_an_error_that_says_so_and_the_agent_stays(agent, s
     resource.prlimit(pid, resource.RLIMIT_AS, (1 << 20, limits[1]))
     kind, message = refused(agent)
     assert kind == "memory"
-    assert "not enough memory" in message
+    assert "does not have enough memory" in message
     resource.prlimit(pid, resource.RLIMIT_AS, limits)
     (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
     assert counters.received_frames == COUNT

@@ -118,7 +118,7 @@ def test_a_configuration_that_never_starts_and_metrics_that_stall_are_errors(mad
 
 def test_another_clients_configuration_is_no_result(made):
     StandIn.made.is_taken = True
-    with pytest.raises(AgentError, match="Somebody else may have given it another configuration"):
+    with pytest.raises(AgentError, match="Another client may have changed its configuration"):
         measured(made)
 
 

@@ -126,7 +126,7 @@ def test_a_check_shows_the_tester_and_what_is_wrong_with_it(otg, topology):
         ("port1: east}", "port2: east}", "the tester's location of port 'port1' is missing"),
         ("port1: east}", "port1: west}", "two ports have the same location"),
         (", mac_address: 02:00:00:00:00:02", "", "the port's 'mac_address' is needed"),
-        ("link: west, mac", "link: west, address: 198.18.0.1/24, mac", "a tester's flows answer nothing"),
+        ("link: west, mac", "link: west, address: 198.18.0.1/24, mac", "a tester's flows do not answer"),
         ("http://127.0.0.1:8080", "127.0.0.1:8080", "it must be an address such as https://10.0.0.5:8443"),
         ("http://127", "http://me:secret@127", "a user or password does not belong in a file"),
     ],

@@ -341,7 +341,7 @@ def test_a_percentage_is_of_the_line_rate_of_layer_1(server, speed, size, rate):
     [
         (("POST", "/config", b"{"), 400, "no JSON"),
         (("POST", "/config", b"[" * 200_000), 400, "no JSON"),
-        (("POST", "/config", b"NaN"), 400, "NaN is no number"),
+        (("POST", "/config", b"NaN"), 400, "NaN is not a number"),
         (("POST", "/config", b"\xff\xfe"), 400, "no JSON"),
         (("POST", "/config", b"1" * 5000), 400, "no JSON"),
         (("POST", "/config", b"[]"), 400, "a Config is a JSON object"),
@@ -425,7 +425,7 @@ def test_a_page_of_another_site_cannot_ask_at_all(server, headers):
 
 def test_an_interface_that_is_not_there_is_refused_at_the_start():
     done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "west=eth\x1b77"])
-    assert str(done.exception).startswith("There is no network interface 'eth\\x1b77' here; there are lo")
+    assert str(done.exception).startswith("There is no network interface 'eth\\x1b77' here. The interfaces are lo")
 
 
 def test_without_snappi_the_error_names_the_extra(monkeypatch):

@@ -25,7 +25,7 @@ def ports(monkeypatch):
 @pytest.mark.parametrize("counter", ["receive_drops", "transmit_drops"])
 def test_counters_that_were_set_back_during_a_trial_are_an_error_and_not_a_number(counter, ports, monkeypatch):
     monkeypatch.setattr(port_links, "read_links", lambda: link(**{counter: 0}))
-    with pytest.raises(AgentError, match="counters of interface tg0 were set back") as error:
+    with pytest.raises(AgentError, match="counters of interface tg0 were reset") as error:
         ports.after()
     assert error.value.kind == "counters_reset"
     monkeypatch.setattr(port_links, "read_links", lambda: link(**{counter: 8}))

@@ -206,7 +206,7 @@ def test_damage_of_another_byte_is_found_there(through, edge, octet, damaged, ge
         ("ipv4: {source: {count: 254}}\nreceived: {ipv4: {}}", "must have the same 'count' and 'order'"),
         ("ipv4: {}\nudp: {}\nreceived: {ipv4: {}}", "the packet must have the same headers"),
         ("ipv4: {}\nreceived: {ipv6: {}}", "the packet must have the same headers"),
-        ("ipv4: {}\nreceived: {ipv4: {}, geneve: {inner: {ipv4: {}}}}", "'vxlan', and not 'geneve'"),
+        ("ipv4: {}\nreceived: {ipv4: {}, geneve: {inner: {ipv4: {}}}}", "'vxlan' but not 'geneve'"),
         (
             "ipv4: {}\nreverse: {longer: 60, headers: {ipv4: {source: {count: 4}}, vxlan: {inner: {ipv4: {}}}}}",
             "a tunnel has one address at each end",
@@ -230,13 +230,13 @@ def test_results_describe_other_traffic_as_before(tmp_path):
 def test_a_reflector_sends_back_what_it_gets_so_that_nothing_else_can_be_expected(tmp_path):
     reflected = PortPair(PAIR.west, PAIR.east, is_reflected=True)
     profile = read(tmp_path, "marks", bidirectional=False)
-    with pytest.raises(TrafficError, match="'received', and a reflector"):
+    with pytest.raises(TrafficError, match="'received', but a reflector"):
         make_configuration(profile, [reflected], settle_time=0.0)
 
 
 def test_frames_that_links_may_pad_are_refused_inside_the_kernel_with_the_reason(tmp_path):
     configuration = make_configuration(read(tmp_path, "trunk to access", 64), [PAIR], settle_time=0.0)
-    with pytest.raises(TrafficError, match=r"links may pad them.*larger frames, 'kind: afpacket'"):
+    with pytest.raises(TrafficError, match=r"Links may pad them.*larger frames, 'kind: afpacket'"):
         Xdp(XdpGenerator(kind="xdp"), None, ()).configure(None, configuration)
 
 
@@ -244,5 +244,5 @@ def test_flow_statistics_of_trex_do_not_see_frames_with_other_headers_in_front(t
     trex = object.__new__(Trex)
     trex.settings = TrexGenerator(kind="trex", directory="/opt/trex", flow_statistics=True)
     configuration = make_configuration(read(tmp_path, "MPLS"), [PAIR], settle_time=0.0)
-    with pytest.raises(TrafficError, match=r"flow statistics go by the place of a field.*'kind: afpacket'"):
+    with pytest.raises(TrafficError, match=r"flow statistics need a header field at a fixed place.*'kind: afpacket'"):
         trex.configure(None, configuration)

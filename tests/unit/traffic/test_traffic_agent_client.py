@@ -109,7 +109,7 @@ def test_facts_are_what_the_agent_said():
 )
 def test_garbage_instead_of_an_answer_is_shown_and_ends_the_conversation(line):
     process = ScriptedProcess(line)
-    with pytest.raises(TrafficError, match=r"Node TG: instead of an answer, the traffic agent's output held"):
+    with pytest.raises(TrafficError, match=r"Node TG: the traffic agent's output was"):
         AgentClient("TG", process)
     assert process.is_closed
 
@@ -126,7 +126,9 @@ def test_garbage_mid_trial_ends_the_conversation():
 
 def test_another_version_of_the_protocol_is_refused():
     process = ScriptedProcess(greeting(protocol=PROTOCOL + 1))
-    with pytest.raises(TrafficError, match=f"speaks protocol {PROTOCOL + 1}, and this lossratio protocol {PROTOCOL}"):
+    with pytest.raises(
+        TrafficError, match=f"speaks protocol {PROTOCOL + 1}, but this lossratio speaks protocol {PROTOCOL}"
+    ):
         AgentClient("TG", process)
     assert process.is_closed
 
@@ -284,7 +286,7 @@ def test_the_agent_leaves_no_file_on_the_node(session):
 
 @pytest.mark.netns
 def test_the_agent_refuses_another_version_of_the_protocol(agent):
-    with pytest.raises(TrafficError, match=f"speaks protocol {PROTOCOL}, and was asked for 99"):
+    with pytest.raises(TrafficError, match=f"speaks protocol {PROTOCOL}, but the request is for 99"):
         agent._ask("hello", protocol=99)
 
 

@@ -49,6 +49,6 @@ def test_trials_go_over_ssh_and_a_lost_connection_stops_the_traffic(nodes):
         check_path(agent)
         assert [direction.received_frames for direction in agent.trial(1000.0, 0.1)] > [0, 0]
         threading.Timer(0.5, tg.close).start()
-        with pytest.raises(TrafficError, match=r"Node TG.*connection was lost.*the next measurement starts it anew"):
+        with pytest.raises(TrafficError, match=r"Node TG.*connection was lost.*The next measurement restarts it"):
             agent.trial(1000.0, 30.0)
         wait_until(lambda: is_still(dut, "dut0"))

@@ -428,7 +428,7 @@ class TestBroadcastFrames:
         assert received_by(bridged, "dut0") == total
 
     def test_other_generators_refuse_them(self, agent):
-        with pytest.raises(AgentRefusalError, match="generator xdp cannot send broadcast frames") as error:
+        with pytest.raises(AgentRefusalError, match="generator xdp cannot mix broadcast frames") as error:
             agent.configure(self.configuration(0.01), generator="xdp")
         assert error.value.kind == "unsupported"
 

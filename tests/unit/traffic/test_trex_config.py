@@ -113,7 +113,7 @@ def test_with_too_few_cpus_near_the_cards_trex_chooses_and_the_reason_is_given()
 def test_less_memory_makes_fewer_buffers():
     choice = chosen(generator(), hardware=machine(hugepages=2048))
     assert (choice.limit_memory, choice.mbuf_factor) == (2048, 8.0)
-    assert "CSIT takes 8192 MB" in " ".join(choice.because)
+    assert "CSIT uses 8192 MB" in " ".join(choice.because)
     assert chosen(generator(hugepages=8192), hardware=machine(hugepages=0)).limit_memory == 8192
     assert chosen(generator(), hardware=machine(hugepages=0)).limit_memory is None
 
@@ -212,7 +212,7 @@ def test_each_pair_of_ports_has_its_cores():
     pairs = [{"socket": 0, "threads": [2, 3]}, {"socket": 1, "threads": [4, 5]}]
     trex = generator(master_core=0, latency_core=1, cores=pairs)
     assert configuration(trex, count=4)["platform"]["dual_if"] == pairs
-    with pytest.raises(TopologyError, match="are for 2 pairs of ports, and the traffic uses 1"):
+    with pytest.raises(TopologyError, match="are for 2 pairs of ports, but the traffic uses 1"):
         configuration(trex)
 
 
@@ -228,15 +228,15 @@ def test_too_few_cpus_are_an_error_before_anything_is_started():
         ({"master_core": 0}, "go together"),
         ({**CORES, "latency_core": 2}, "each CPU can only be used once"),
         ({**CORES, "cores": [{"threads": [2]}, {"threads": [3, 4]}]}, "the same number of 'threads'"),
-        ({**CORES, "cores_per_pair": 4}, "give one of both"),
+        ({**CORES, "cores_per_pair": 4}, "set one or the other"),
         ({**CORES, "low_end": True}, "uses one CPU"),
-        ({"low_end": True, "cores_per_pair": 9}, "uses one CPU, and no 'cores_per_pair: 9'"),
-        ({"low_end": True, "hyper_threads": True}, "uses one CPU, and no 'hyper_threads: true'"),
-        ({"low_end": True, "software": True, "arguments": ["-c", "9"]}, "uses one CPU, and no -c in 'arguments'"),
-        ({"arguments": ["-c", "9"]}, "the number of cores is 'cores_per_pair'"),
-        ({"software": True, "cores_per_pair": 2}, "in software mode TRex has one core of its own choice"),
+        ({"low_end": True, "cores_per_pair": 9}, "uses one CPU and ignores 'cores_per_pair: 9'"),
+        ({"low_end": True, "hyper_threads": True}, "uses one CPU and ignores 'hyper_threads: true'"),
+        ({"low_end": True, "software": True, "arguments": ["-c", "9"]}, "uses one CPU and ignores -c in 'arguments'"),
+        ({"arguments": ["-c", "9"]}, "set the number of cores with 'cores_per_pair'"),
+        ({"software": True, "cores_per_pair": 2}, "in software mode TRex uses one core that it chooses itself"),
         ({"software": True, "hugepages": 1024}, "needs no 'hugepages'"),
-        ({"mbuf_factor": 2, "arguments": ["--mbuf-factor", "2"]}, "give it once"),
+        ({"mbuf_factor": 2, "arguments": ["--mbuf-factor", "2"]}, "set it once"),
         ({"cores_per_pair": 1, "pin_cores": True}, "'pin_cores' needs two or more cores"),
         ({"low_end": True, "pin_cores": True}, "'pin_cores' needs two or more cores"),
         ({"directory": "trex"}, "directory"),
@@ -280,7 +280,7 @@ def test_an_interface_that_the_node_does_not_have_is_named():
 
 def test_without_a_directory_the_environment_says_where_trex_is(monkeypatch):
     monkeypatch.delenv("TREX_HOME", raising=False)
-    with pytest.raises(TopologyError, match=r"nobody says where TRex is there.*TREX_HOME"):
+    with pytest.raises(TopologyError, match=r"the place of TRex is not known.*TREX_HOME"):
         opened(TrexGenerator(kind="trex", software=True), name="eth0")
     monkeypatch.setenv("TREX_HOME", "/opt/trex")
     assert opened(TrexGenerator(kind="trex", software=True), name="eth0").settings.directory is None
@@ -288,5 +288,5 @@ def test_without_a_directory_the_environment_says_where_trex_is(monkeypatch):
 
 def test_a_relative_path_in_the_environment_is_refused_as_it_depends_on_the_node(monkeypatch):
     monkeypatch.setenv("TREX_HOME", "trex/v3.08")
-    with pytest.raises(TopologyError, match=r"Node TG: TREX_HOME is 'trex/v3.08', which is no absolute path"):
+    with pytest.raises(TopologyError, match=r"Node TG: TREX_HOME is 'trex/v3.08', which is not an absolute path"):
         opened(TrexGenerator(kind="trex", software=True), name="eth0")

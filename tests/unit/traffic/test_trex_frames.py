@@ -138,7 +138,7 @@ def test_a_number_that_trex_does_not_have_is_refused():
 
 
 def test_more_flows_in_random_order_than_trex_takes_are_refused():
-    with pytest.raises(AgentError, match="65535 values of a field in random order, and the traffic profile has 65536"):
+    with pytest.raises(AgentError, match="65535 values of a field in random order, but the traffic profile has 65536"):
         packet_of(SteppingField(26, 4, 0, MOST_LISTED + 1, seed=1))
     assert len(packet_of(SteppingField(26, 4, 0, 4, seed=1)).vm[0].values) == 4
 

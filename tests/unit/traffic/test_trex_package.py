@@ -46,7 +46,7 @@ def test_latency_streams_have_counters_of_their_own(api):
 
 
 def test_what_it_does_not_know_yet_is_refused(api):
-    with pytest.raises(AgentError, match="knows no fields in random order that repeats"):
+    with pytest.raises(AgentError, match="does not support fields in repeatable random order"):
         maker(api, "ethip4-ip4scale20k-rnd").load_streams()
 
 

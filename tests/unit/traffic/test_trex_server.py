@@ -216,7 +216,7 @@ def test_a_start_that_does_not_reach_the_shell_is_reported_at_once(here, plan):
 def test_a_program_that_has_the_server_s_port_is_left_alone(here, plan):
     with (
         socket.create_server(("127.0.0.1", plan.settings.rpc_port)),
-        pytest.raises(TrafficError, match=f"TCP port {plan.settings.rpc_port} is taken by a program that"),
+        pytest.raises(TrafficError, match=f"TCP port {plan.settings.rpc_port} is in use by a program that"),
     ):
         TrexServer(here, plan).ensure()
 
@@ -301,14 +301,14 @@ def test_no_directory_says_what_to_set(here, plan):
 
 
 def test_a_wrong_directory_says_what_it_should_hold(here, plan, tmp_path):
-    with pytest.raises(TrafficError, match="holds no TRex: there is no _t-rex-64 in it"):
+    with pytest.raises(TrafficError, match="has no TRex: there is no _t-rex-64 in it"):
         TrexServer(here, replace(plan, directory=str(tmp_path))).ensure()
 
 
 def test_cards_without_hugepages_are_refused_before_anything_is_started(here, plan):
     if "HugePages_Total:       0" not in Path("/proc/meminfo").read_text():
         pytest.skip("this machine has hugepages")
-    with pytest.raises(TrafficError, match="needs hugepages for its cards, and there are none"):
+    with pytest.raises(TrafficError, match="needs hugepages for its cards, but there are none"):
         TrexServer(here, replace(plan, settings=plan.settings.model_copy(update={"software": False}))).ensure()
     assert not Path(plan.state).exists()
 
@@ -357,8 +357,8 @@ def test_missing_parts_of_a_tg_are_reported_without_starting_anything(here, plan
 
     monkeypatch.delenv("TREX_HOME", raising=False)
     (nobody_says, no_python) = problems(python="/bin/false")
-    assert "nobody says where TRex is" in nobody_says
-    assert no_python.startswith("'/bin/false' is no Python for TRex's client (exit status 1). Set the generator's 'py")
+    assert "the place of TRex is not known" in nobody_says
+    assert no_python.startswith("'/bin/false' cannot run TRex's client (exit status 1). Set the generator's 'py")
     (nowhere,) = problems(directory="/nowhere", python=sys.executable)[:1]
     assert "no directory '/nowhere'" in nowhere
     assert not any("no TRex" in problem for problem in problems(directory=plan.directory))
@@ -368,10 +368,10 @@ def test_missing_parts_of_a_tg_are_reported_without_starting_anything(here, plan
 @pytest.mark.parametrize(
     ("prints", "message"),
     [
-        ("3.13.0", r"^Node TG: '/\S+/python' is Python 3\.13\.0, and TRex's client does not run with it\. Set the "),
-        ("3.7.16", r"is Python 3\.7\.16, and TRex's client does not .* to the path of a Python 3\.8 to 3\.12 there\.$"),
-        ("hello", r"^Node TG: '/\S+/python' is no Python for TRex's client \(exit status 0\)"),
-        (None, r"^Node TG: '/\S+/python' is no Python for TRex's client \(.*No such file or directory.*\)\. Set the "),
+        ("3.13.0", r"^Node TG: '/\S+/python' is Python 3\.13\.0, but TRex's client does not run with it\. Set the "),
+        ("3.7.16", r"is Python 3\.7\.16, but TRex's client does not .* to the path of a Python 3\.8 to 3\.12 there\.$"),
+        ("hello", r"^Node TG: '/\S+/python' cannot run TRex's client \(exit status 0\)"),
+        (None, r"^Node TG: '/\S+/python' cannot run TRex's client \(.*No such file or directory.*\)\. Set the "),
     ],
 )
 def test_a_python_that_the_client_cannot_have_is_refused_before_the_agent_is_started(here, tmp_path, prints, message):

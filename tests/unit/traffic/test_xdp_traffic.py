@@ -388,7 +388,7 @@ def test_somebody_elses_program_is_named_and_never_replaced(ready, agent, sessio
         configure(other)
         error = refusal(agent)
         assert error.kind == "xdp_attached"
-        assert "Interface tg1 has an XDP program already: " in str(error)
+        assert "Interface tg1 already has an XDP program: " in str(error)
         assert "(lossratio_recv)" in str(error)
         assert [direction.received_frames for direction in whole(other.trial, 1_000, 0.1)] == [100, 100]
     configure(agent)

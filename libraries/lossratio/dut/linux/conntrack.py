@@ -72,12 +72,15 @@ class ConntrackOptions(FileModel):
     def _firewall_has_the_limits(self) -> "ConntrackOptions":
         if self.firewall is None and (self.most_connections or self.new_connections):
             raise ValueError(
-                "most_connections and new_connections are limits of a firewall; give firewall=conntrack"
+                "most_connections and new_connections are limits of a firewall; also set firewall=conntrack"
             )
         if self.new_burst and not self.new_connections:
-            raise ValueError("new_burst is the size of a bucket of new_connections; give that, too")
+            raise ValueError(
+                "new_burst is the bucket size of new_connections; also set new_connections"
+            )
+
         if self.nat_addresses > 1 and self.nat != "snat":
-            raise ValueError("nat_addresses are those of nat=snat")
+            raise ValueError("nat_addresses only apply to nat=snat")
         if self.udp_timeout is not None and not (
             self.keeps_connections and self.udp_timeout.is_integer()
         ):
@@ -174,9 +177,9 @@ class Conntrack(ConnectionTable):
         room = int(self._setting("max")) - int(self._setting("count")) + self.count()
         if wanted.connections > room:
             raise DutError(
-                f"{wanted.text}: the table of {self.node.name} has room for {room:,}, as nf_conntrack_max is "
-                f"{self._setting('max')} and {self._setting('count')} are taken. Raise that setting on the node, or "
-                "take fewer flows."
+                f"{wanted.text}: the table of {self.node.name} has room for {room:,}: nf_conntrack_max is "
+                f"{self._setting('max')}, and {self._setting('count')} are in use. Raise this setting on the node, "
+                "or use fewer flows."
             )
 
         pool = self._options.nat_addresses * (_PORTS - _FIRST_PORT)

@@ -81,10 +81,10 @@ def choose_cores_of_both(
     if count == 1:
         return choose_cores(cores, 1, west, where=where)
 
-    cards = f"{where}: {count} physical cores are asked for. The west card is on NUMA node {west} and the east one on "
+    cards = f"{where}: {count} physical cores were requested. The west card is on NUMA node {west} and the east one on "
     if count % 2:
         raise NotMeasuredHereError(
-            f"{cards}{east}, and each needs as many cores as the other: ask for 1, or an even number."
+            f"{cards}{east}, and both need the same number of cores: request 1 or an even number."
         )
 
     try:
@@ -108,8 +108,8 @@ def _cores_on(cores: Sequence[Core], count: int, numa_node: int, where: str) -> 
     rest = [core for core in cores[1:] if core.numa_node == numa_node]
     if len(rest) < count:
         raise NotMeasuredHereError(
-            f"{where}: {count} physical cores are asked for on NUMA node {numa_node}, and besides the operating "
-            f"system's there are {len(rest)}. Ask for fewer, or use interfaces on another NUMA node."
+            f"{where}: {count} physical cores were requested on NUMA node {numa_node}, but only {len(rest)} remain "
+            "beside those of the operating system. Request fewer, or use interfaces on another NUMA node."
         )
     return rest
 

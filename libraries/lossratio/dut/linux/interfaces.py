@@ -35,8 +35,8 @@ def read_links(node: DutNode, *names: str) -> dict[str, Link]:
     for name in names:
         if name not in links:
             raise DutError(
-                f"{node.name} has no interface {name!r}; it has {', '.join(sorted(links))}. "
-                f"Correct its name in the topology file; if it has gone since the set-up, set up the DUT again."
+                f"{node.name} has no interface {name!r}; it has {', '.join(sorted(links))}. Correct its name in the "
+                "topology file. If the interface was removed after the set-up, set up the DUT again."
             )
     return links
 
@@ -77,8 +77,8 @@ def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
         _check_spare(node.name, name, links, lifelines)
         for above in _above(name, links):
             raise node.error(
-                f"interface {name} is busy: it is below {above}. If that is not needed, take it out there "
-                f"(ip link set dev {name} nomaster, or ip link delete dev {above})."
+                f"interface {name} is busy: it is below {above}. If this is not needed, remove it from there (ip "
+                f"link set dev {name} nomaster, or ip link delete dev {above})."
             )
 
         for address in links[name].get("addr_info", ()):
@@ -115,8 +115,8 @@ def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> 
         for network in networks:
             if target.network_address in network and target.prefixlen >= network.prefixlen:
                 raise node.error(
-                    f"address clash: test traffic uses {network}, and the node has a route to "
-                    f"{destination} through {route.get('dev', 'nowhere')}. Remove it, or the address it belongs to."
+                    f"address clash: test traffic uses {network}, and the node has a route to {destination} through "
+                    f"{route.get('dev', 'nowhere')}. Remove the route or its address."
                 )
 
 
@@ -127,8 +127,8 @@ def _check_spare(
         if upper in lifelines:
             below = "" if upper == name else f" (below {upper})"
             raise DutError(
-                f"{node_name}: interface {name}{below} carries {lifelines[upper]}. Test traffic on it would cut the "
-                f"node off; name an interface in the topology file that is for tests only."
+                f"{node_name}: interface {name}{below} carries {lifelines[upper]}. Test traffic on it would cut off "
+                "the node. In the topology file, name an interface that is only for tests."
             )
 
 

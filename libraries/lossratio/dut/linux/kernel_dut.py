@@ -66,7 +66,7 @@ class PolicedOptions(DutOptions):
     @model_validator(mode="after")
     def _burst_belongs_to_a_policer(self) -> "PolicedOptions":
         if self.burst is not None and self.police is None:
-            raise ValueError("burst is the size of a policer's bucket; give police, too")
+            raise ValueError("burst is the size of a policer's bucket; also set police")
         return self
 
     @property
@@ -197,14 +197,14 @@ class LinuxDut(NodeDut[OptionsT_co]):
         where = self.node.name
         if not files:
             raise DutError(
-                f"{where}: interface {interface} has no queue with rps_cpus; leave the option rps_cpus out."
+                f"{where}: interface {interface} has no queue with rps_cpus. Leave out the option rps_cpus."
             )
         for path in sorted(files):
             try:
                 changes.write(path, cpu_mask(self.options.rps_cpus))
             except DutError as cause:
                 problem = (
-                    f"{cause} Only root of the machine itself may steer frames; leave rps_cpus out."
+                    f"{cause} Only root of the machine itself may steer frames. Leave out rps_cpus."
                 )
                 raise DutError(problem) from cause
 

@@ -185,10 +185,10 @@ def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
         if table_name(interface) in taken:
             owner = read_links(node).get(interface, {}).get("ifalias", "an unknown run's")
             raise node.error(
-                f"interface {interface} is already set up, as {owner}. Wait for its tear-down. If that "
-                f"run has ended without one, reboot the node, or remove the run's parts: the nftables tables "
-                f"'lossratio-*' (nft list tables), the interfaces 'lr-*' (ip link), and the processes with "
-                f"'/tmp/lossratio-' in their command line (ps)."
+                f"interface {interface} is already set up, as {owner}. Wait for its tear-down. If that run ended "
+                "without a tear-down, reboot the node, or remove what it left: the nftables tables 'lossratio-*' "
+                "(nft list tables), the interfaces 'lr-*' (ip link), and the processes with '/tmp/lossratio-' in "
+                "their command line (ps)."
             )
 
 

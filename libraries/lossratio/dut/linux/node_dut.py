@@ -62,8 +62,9 @@ def check_privileges(node: DutNode) -> None:
     result = node.attempt("nft", "-j", "list", "tables")
     if result.exit_status != 0:
         raise node.error(
-            f"the network cannot be configured there (nft: {reason(result)}). It needs root or CAP_NET_ADMIN: log in "
-            "as root, or write 'sudo: true' for this node in the topology file. It also needs a kernel with nf_tables."
+            f"the network cannot be configured there (nft: {reason(result)}). It needs root or CAP_NET_ADMIN: log "
+            "in as root, or set 'sudo: true' for this node in the topology file. It also needs a kernel with "
+            "nf_tables."
         )
 
 
@@ -259,7 +260,7 @@ class NodeDut(Dut[OptionsT_co]):
         if self._present is not None:
             if self._present.neighbours != neighbours:
                 raise self.node.error(
-                    f"the {self.kind} is set up for other neighbours; tear it down first."
+                    f"the {self.kind} is set up for other neighbours. Tear it down first."
                 )
             return
 
@@ -286,7 +287,7 @@ class NodeDut(Dut[OptionsT_co]):
                 # A lost connection says nothing about the DUT.
                 kind = NodeError if isinstance(cause, NodeError) else DutError
                 raise kind(
-                    f"{cause} And the changes until then could not be undone: {left}"
+                    f"{cause} The changes made before could not be undone: {left}"
                 ) from cause
             raise
 
@@ -358,7 +359,7 @@ class NodeDut(Dut[OptionsT_co]):
         if present is not None and boot_id(self.node) != present.boot_id:
             self._changes = None
             raise DutError(
-                f"{self.node.name} was rebooted since its {self.kind} was set up; nothing is left to undo."
+                f"{self.node.name} was rebooted since its {self.kind} was set up. Nothing is left to undo."
             )
 
         try:
@@ -427,18 +428,18 @@ _HOST_ROUTES = "interface {0} had {1} routes to single hosts, and has {2}"
 # Table: what is said of a value that has gone, was added, or has changed. Empty: it may.
 _CHANGES: Mapping[str, _Sentences] = {
     "interfaces": _Sentences(
-        "interface {0} is gone, or was set down", "", "interface {0} is not in {1} any more"
+        "interface {0} no longer exists, or was set down", "", "interface {0} is no longer in {1}"
     ),
     "ports": _Sentences("", "interface {0} was put into a bridge of the DUT", ""),
     "ways": _Sentences("", "", "the {0} was {1}, and is {2}"),
-    "routes": _Sentences("the route to {0} is gone", "", ""),
+    "routes": _Sentences("the route to {0} no longer exists", "", ""),
     "host routes": _Sentences(_HOST_ROUTES, _HOST_ROUTES, _HOST_ROUTES),
     "tables": _Sentences(
-        "the nftables table {0} is gone",
+        "the nftables table {0} no longer exists",
         "the nftables table {0} was added",
         "the nftables table {0} was changed",
     ),
-    "settings": _Sentences("{0} was {1}, and is gone", "", "{0} was {1}, and is {2}"),
+    "settings": _Sentences("{0} was {1}, and no longer exists", "", "{0} was {1}, and is {2}"),
 }
 
 
@@ -506,7 +507,7 @@ def check_unchanged(node: DutNode, since: SetUp) -> None:
         DutError: If something has, or the node was rebooted.
     """
     if boot_id(node) != since.boot_id:
-        raise DutError(f"{node.name} was rebooted since its set-up; set it up again.")
+        raise DutError(f"{node.name} was rebooted since its set-up. Set it up again.")
 
     now = _read_state(node, since.interfaces, since.changes.settings)
     sentences = (
@@ -517,5 +518,5 @@ def check_unchanged(node: DutNode, since: SetUp) -> None:
     lost = sorted(filter(None, sentences))
     if lost:
         raise DutError(
-            f"{node.name} is not as it was set up: {'; '.join(lost)}. Tear it down and set it up again."
+            f"{node.name} has changed since its set-up: {'; '.join(lost)}. Tear it down and set it up again."
         )

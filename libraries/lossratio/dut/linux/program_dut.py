@@ -275,8 +275,8 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
     """
     if not interfaces:
         raise node.error(
-            "sockets=af_xdp is for interfaces of the kernel, and the topology file has cards "
-            "for DPDK: leave sockets out, or give the interfaces a 'name' and no 'driver'."
+            "sockets=af_xdp needs interfaces of the kernel, but the topology file has cards for DPDK. Leave out "
+            "sockets, or give the interfaces a 'name' and no 'driver'."
         )
 
     links = read_links(node, *interfaces)
@@ -284,8 +284,8 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
         if "xdp" in links[name]:
             number = links[name]["xdp"].get("prog", {}).get("id", "unknown")
             raise node.error(
-                f"interface {name} has an XDP program already ({number}), and AF_XDP needs its own. "
-                f"If it is not needed, end its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
+                f"interface {name} already has an XDP program ({number}), but AF_XDP needs its own. If the program "
+                f"is not needed, end its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
             )
         for mode in ("xdp", "xdpgeneric"):
             changes.clean_up("ip", "link", "set", "dev", name, mode, "off")
@@ -315,8 +315,8 @@ def check_pci(node: DutNode, address: str, driver: str) -> None:
         )
     if node.attempt("test", "-d", f"/sys/bus/pci/drivers/{driver}").exit_status != 0:
         raise node.error(
-            f"the kernel has not loaded the driver {driver!r} for PCI device {address}. "
-            f"Load it (modprobe {driver}); vfio-pci also needs an IOMMU that is switched on."
+            f"the kernel has not loaded the driver {driver!r} for PCI device {address}. Load it (modprobe "
+            f"{driver}); vfio-pci also needs the IOMMU switched on."
         )
     interfaces = pci_interfaces(node, address)
     if interfaces:

@@ -108,7 +108,7 @@ class VppOptions(Feature):
             yield from feature.commands(self, ports)
 
     def entries_command(self, ports: Ports, count: int) -> Command | None:
-        """The command that adds routes or entries which do not concern test traffic; None: there is no table."""
+        """The command that adds routes or entries which do not concern test traffic; None: there is not a table."""
         lines = []
         if self.forwarding == "l2bd":
             interface = self.inner_ports(*ports)[0].interface

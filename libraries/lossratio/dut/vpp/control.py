@@ -145,7 +145,7 @@ def check_installed(
     for option, needs in needed.items():
         if version < needs.version:
             raise node.error(
-                f"{option} needs VPP {needs.version} or later, and {program} is {version}."
+                f"{option} needs VPP {needs.version} or later, but {program} is {version}."
             )
         for plugin, since in needs.plugins.items():
             if version >= since and f"/{plugin}_plugin.so" not in text:

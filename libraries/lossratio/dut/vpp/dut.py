@@ -117,8 +117,8 @@ class Vpp(ProgramDut[VppOptions]):
         for address, driver in self.cards if self.uses_cards else ():
             if self.hop.vpp.driver == "rdma" and driver not in BIFURCATED:
                 raise self.node.error(
-                    f"VPP's driver rdma is for cards that the kernel keeps (mlx5_core), and PCI "
-                    f"device {address} has the driver {driver}. Say 'vpp: {{driver: dpdk}}' in the topology file."
+                    f"VPP's driver rdma is for cards that the kernel keeps (mlx5_core), and PCI device {address} "
+                    f"has the driver {driver}. Set 'vpp: {{driver: dpdk}}' in the topology file."
                 )
 
             virtual = (
@@ -147,10 +147,10 @@ class Vpp(ProgramDut[VppOptions]):
             there = len(self.chain)
             if needed not in (0, there):
                 (option, *_) = feature.given(self.options)
-                problem = f"{option} needs a path through {needed} DUTs, and this one goes through {there}."
+                problem = f"{option} needs a path through {needed} DUTs, but this one goes through {there}."
                 if needed > there:
                     raise NotMeasuredHereError(
-                        f"{self.node.name}: {problem} Take a topology with so many, such as local-3n."
+                        f"{self.node.name}: {problem} Use a topology with as many, such as local-3n."
                     )
                 raise self.node.error(f"{problem} Set up the testbed with duts={needed}.")
 

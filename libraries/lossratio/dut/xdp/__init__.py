@@ -106,7 +106,7 @@ class XdpOptions(DutOptions):
     @model_validator(mode="after")
     def _fits_together(self) -> "XdpOptions":
         if self.object is not None and self.pinned is not None:
-            raise ValueError("object and pinned name two programs; give one of them")
+            raise ValueError("object and pinned name two programs: set one of them")
         if self.rules is not None and self.forwarding != "filter":
             raise ValueError("rules need forwarding=filter")
         if (self.firewall is None) != (self.most_connections is None):
@@ -129,11 +129,11 @@ class XdpOptions(DutOptions):
         ]
         if ours and not self.is_own:
             raise ValueError(
-                f"{', '.join(ours)}: options of lossratio's own programs, and this one is yours"
+                f"{', '.join(ours)}: these options belong to lossratio's own programs, but this program is yours"
             )
         if self.is_own and self.map is not None:
             raise ValueError(
-                "map is one of an object or a pinned program; give object or pinned, too"
+                "map belongs to an object or a pinned program: also set object or pinned"
             )
 
         return self
@@ -205,11 +205,11 @@ class XdpDevice(NodeDut[XdpOptions]):
         check_interfaces(self.node, (self.west, self.east))
         answer = self.ask("check")
         if answer["impossible"] is not None:
-            raise self.node.error(f"there can be no XDP program. {answer['impossible']}.")
+            raise self.node.error(f"XDP programs cannot run there. {answer['impossible']}.")
         for name, program in answer["attached"].items():
             raise self.node.error(
-                f"interface {name} has an XDP program already: {program}. It stays as it is. "
-                f"If it is not needed, end its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
+                f"interface {name} already has an XDP program: {program}. lossratio leaves it there. If it is not "
+                f"needed, end its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
             )
 
     def check_kind(self) -> None:
@@ -408,8 +408,8 @@ class XdpDevice(NodeDut[XdpOptions]):
         if self._mode == "generic":
             return cause
         return DutError(
-            f"{cause} A driver refuses programs if it has no XDP of its own, with an MTU beyond a page, with "
-            f"offloads that join frames (ethtool -K ... lro off), or with too few queues. Or give attach=generic."
+            f"{cause} A driver refuses programs if it does not support XDP, if the MTU is larger than a page, if "
+            "offloads join frames (ethtool -K ... lro off), or if there are too few queues. Or set attach=generic."
         )
 
     def _read_object(self, path: Path) -> bytes:
@@ -419,7 +419,7 @@ class XdpDevice(NodeDut[XdpOptions]):
             raise DutError(f"The BPF object {path} cannot be read: {cause.strerror}.") from cause
         if not content.startswith(b"\x7fELF"):
             raise DutError(
-                f"{path} is no BPF object: compile it with clang -O2 -g -target bpf -c; give the .o file."
+                f"{path} is not a BPF object. Compile it with clang -O2 -g -target bpf -c, and name the .o file."
             )
         return content
 

@@ -34,7 +34,7 @@ def _send(address: str, subject: str, text: str, timeout: float) -> str | None:
     status = int(statuses[-1]) if statuses else 0
     if status in _STATUSES:
         return f"{service.service_name} answered with {status} {_STATUSES[status]}"
-    return f"{service.service_name} did not answer, or did not take it"
+    return f"{service.service_name} did not answer or did not accept it"
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Webhook(FileModel, Sink):
             raise ValueError("an address begins with http://, https:// or the $NAME of a variable")
         if urlsplit(url).password:
             raise ValueError(
-                "a password does not belong in a file; use headers: {Authorization: $NAME}"
+                "a password does not belong in a file. Use headers: {Authorization: $NAME}"
             )
         return url
 

@@ -181,12 +181,12 @@ def points_of(
     bound, _ = report.bounds
     if bound is None:
         raise SearchError(
-            f"{report.goal.name} has no relevant lower bound, so there are no shares of it to measure latency at. "
-            "Say at which loads to measure."
+            f"{report.goal.name} has no relevant lower bound, and shares of it cannot be measured. Name the loads "
+            "at which to measure latency."
         )
     if not all(0.0 < share <= 1.0 for share in shares):
         raise SearchError(
-            f"Shares of {report.goal.name} are above 0 and at most 1, unlike {list(shares)}."
+            f"Shares of {report.goal.name} must be above 0 and at most 1, unlike {list(shares)}."
         )
 
     least = result.min_load.per_interface_fps
@@ -248,7 +248,7 @@ def measure_latency(
 
     span = Span()
     if not request.points:
-        raise SearchError("Say at which loads to measure latency; no search has found any.")
+        raise SearchError("Name the loads at which to measure latency: no search has found any.")
 
     offered = [point.load for point in request.points]
     loads = load_range(
@@ -265,7 +265,7 @@ def measure_latency(
             on_latency(measured.at_load(conditions, request.duration))
 
     if conditions is None:
-        raise TrafficError(f"No latency could be measured at any load. {all_measured[0].outcome}")
+        raise TrafficError(f"Latency could not be measured at any load. {all_measured[0].outcome}")
 
     run = TestRun(place.test, span.started, span.end(), conditions, loads.remarks)
     latency = [measured.at_load(conditions, request.duration) for measured in all_measured]

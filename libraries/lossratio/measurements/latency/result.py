@@ -85,7 +85,7 @@ class LatencyAtLoad(Record):
     @model_validator(mode="after")
     def _a_failed_trial_has_an_error(self) -> "LatencyAtLoad":
         if (self.error is None) != bool(self.directions):
-            raise ValueError("a load has its directions, or an error that says why not")
+            raise ValueError("a load has either directions or an error")
         return self
 
     @property
@@ -116,9 +116,9 @@ class LatencyResult(TestResult):
     @model_validator(mode="after")
     def _outcome_is_that_of_the_loads(self) -> "LatencyResult":
         if (self.outcome is Outcome.FAILED) == any(at_load.is_measured for at_load in self.latency):
-            raise ValueError("a measurement of latency failed if and only if there is none at all")
+            raise ValueError("a latency measurement failed if and only if it has no values")
         if self.outcome is Outcome.MEASURED and any(at_load.faults for at_load in self.latency):
-            raise ValueError("a measurement of latency is irregular if some is missing")
+            raise ValueError("a latency measurement is irregular if values are missing")
         return self
 
 
@@ -266,7 +266,7 @@ def load_line(at_load: LatencyAtLoad) -> str:
     if at_load.loss_ratio is None:
         loss = ""
     else:
-        loss = f"; its own trial lost {format_ratio(at_load.loss_ratio)}"
+        loss = f"; the latency trial lost {format_ratio(at_load.loss_ratio)}"
 
     if at_load.unsent_frames:
         unsent = f" ({at_load.unsent_frames:,} frames unsent)"

@@ -46,8 +46,8 @@ _ROOM = 1.2
 _STEPS = 400
 _ABOUT = "One-way latency of frames that are part of the load. Percentiles are logarithmic in the share above them."
 _ABOUT_LOAD = (
-    "One-way latency. Lines are percentiles of the latency that was measured at some loads. Marks are the median and "
-    "the 99th percentile of the slower direction in each trial, if the generator knows the latency of every frame."
+    "One-way latency. Lines are percentiles measured at the loads shown. If the generator knows the latency of "
+    "every frame, marks are the median and the 99th percentile of the slower direction in each trial."
 )
 _MEDIAN = Mark("median", "50 % of a trial", "circle", series_colour(0), is_filled=False)
 _OF_99 = Mark("of-99", "99 % of a trial", "square", series_colour(2), is_filled=False)
@@ -95,7 +95,7 @@ class LatencyView(View[LatencyResult]):
             CsitExportError: Always.
         """
         raise CsitExportError(
-            f"{result.test.full_name} is a latency alone; CSIT has it as a part of NDR and PDR only."
+            f"{result.test.full_name} measures latency alone, but CSIT has latency only as a part of NDR and PDR."
         )
 
 

@@ -291,7 +291,7 @@ def _single_frame(f: _Facts) -> Verdict:
     if not known or not all(known):
         return _met(
             False,
-            "tagged frames during the whole stream; the generator does not report the one in the middle",
+            "tagged frames during the whole stream; the generator does not report the middle one",
         )
     first = "the first one after the middle of each stream"
     beside = "; beside it the mean of up to 1000 tagged frames per second"
@@ -316,7 +316,7 @@ def _burst_repeats(f: _Facts) -> Verdict:
     found = [len(one.back_to_back.searches) for one in f.bursts if one.back_to_back is not None]
     if found:
         return (_DONE, f"N = {min(found)}")
-    return (_NO_CASE, "there is no burst: no buffer fills")
+    return (_NO_CASE, "there is no burst because no buffer fills")
 
 
 def _at_limit(f: _Facts) -> Verdict:
@@ -386,7 +386,7 @@ def _at_the_throughput(test: Rfc2544Test, loads_of: Callable[[Any], Iterable[Rat
             if rate is None or not loads or not all(_is_same(load, rate) for load in loads):
                 elsewhere.append(size)
 
-        why = f"not at it, or there is none: {', '.join(elsewhere)}"
+        why = f"not at the throughput, or there is none: {', '.join(elsewhere)}"
         return _met(made and not elsewhere, "", why)
 
     return judge
@@ -421,7 +421,7 @@ def _many_sizes(f: _Facts) -> Verdict:
 
 def _without_modifier(f: _Facts) -> Verdict:
     is_without = f.results and f.run.modifier is None
-    return _met(is_without, "these are those without", _OTHER_RUNS)
+    return _met(is_without, "these tests have none", _OTHER_RUNS)
 
 
 def _one_pair(f: _Facts) -> Verdict:
@@ -448,18 +448,16 @@ def _lead(f: _Facts) -> Verdict:
     return _met(least >= 15.0, f"{least:g} s")
 
 
-_NO_MODIFIER = "this run has no such modifier; a run of its own can have it"
+_NO_MODIFIER = "this run has no such modifier; a separate run can have it"
 _LEFT_OUT = "this test has no result in this run"
-_NO_LIMIT = "the theoretical limit is not known, as a link has no known speed"
-_SMALLEST_LOAD = "it ended at the smallest load, without two such trials"
-_OTHER_RUNS = "these are those with a modifier; those without are a run of their own"
-_PER_CENT = "the load is in per cent of the maximum load, as a link has no known speed"
-_ORDER = "time of the last lost frame less time of the change; the RFC has them the other way round"
+_NO_LIMIT = "the theoretical limit is not known because the speed of a link is not known"
+_SMALLEST_LOAD = "it ended at the smallest load without two such trials"
+_OTHER_RUNS = "these tests have a modifier; tests without modifiers are a separate run"
+_PER_CENT = "the load is in per cent of the maximum load because the speed of a link is not known"
+_ORDER = "time of the last lost frame minus time of the change; the RFC swaps the two"
 _NOTHING_FOUND = "there is nothing to report"
-_GUIDE = "the options are with the conditions; whether they are its guide's, nobody has looked"
-_INFLUENCES = (
-    "the kind of reset and the set-up are reported; what else influences it, nobody has said"
-)
+_GUIDE = "the conditions list the options; they were not compared with the user guide"
+_INFLUENCES = "the kind of reset and the set-up are reported; other influences are not known"
 _WITH_LATENCY = _shown_in(lambda f: [one for one in f.latency if one.directions], "with the table")
 _WITH_BURSTS = _shown_in(lambda f: [one for one in f.bursts if one.back_to_back])
 _M: Level = "MUST"

@@ -89,7 +89,7 @@ def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfi
     ):
         raise SearchError(
             f"Traffic profile {profile.name}: random addresses need plain IPv4 with the same headers in both "
-            "directions. Write them into a profile of your own."
+            "directions. Write them into your own profile."
         )
 
     hosts = {"first": 1, "count": _RANDOM_HOSTS, "order": "random"}
@@ -162,8 +162,8 @@ class ActiveModifier:
             return None
 
         notes = {
-            Modifier.BROADCAST: f"{BROADCAST_SHARE:.0%} of the frames; a part of the load; the loss is counted on all "
-            "others",
+            Modifier.BROADCAST: f"{BROADCAST_SHARE:.0%} of the frames; part of the load; the loss is counted on all "
+            "other frames",
             Modifier.ADDRESSES: "see the addresses under conditions",
             Modifier.FILTERS: self._filters,
         }
@@ -175,10 +175,8 @@ class ActiveModifier:
         else:
             failed = ""
 
-        done = f"{self._done} commands on the controller, one in {self._interval:g} s"
-        return ModifierReport(
-            f"{done}, and not frames of the test stream{failed}", is_as_asked=False
-        )
+        done = f"{self._done} commands on the controller, one every {self._interval:g} s"
+        return ModifierReport(f"{done}, outside the test stream{failed}", is_as_asked=False)
 
     def _repeat(self) -> None:
         due = time.monotonic()
@@ -198,11 +196,11 @@ def _filters(testbed: Testbed) -> str:
     dut = testbed.request.dut
     number = 0 if dut is None else dut.options.filters
     if number is None:
-        return "the filters of the black box, which others have configured"
+        return "the filters of the black box, configured by its owner"
     if not number:
         raise SearchError(
             "The modifier 'filters' of RFC 2544 needs filters on the DUT: set the testbed up with them, e.g. "
-            "dut=linux_bridge rules=25 (or rules=1, in a run of its own). docs/reference/duts.md has the kinds with "
-            "rules; the filters of a black box are yours."
+            "dut=linux_bridge rules=25 (or rules=1, in a run of its own). docs/reference/duts.md lists the kinds "
+            "with rules. You configure the filters of a black box yourself."
         )
     return f"{number} on the DUT, see its configuration under conditions; RFC 2544 asks for runs with 1 and with 25"

@@ -30,9 +30,9 @@ NAME = "rfc2544"
 """Name of the files, without their suffix."""
 
 _DEFINITION = (
-    "Latency is the time between two stamps of the same frame: one when it leaves the TG, one when it comes back. For "
-    "frames of one size and links of one speed this is the definition of RFC 1242 for bit forwarding devices; that for "
-    "store and forward devices is less by the time in which the frame is received."
+    "Latency is the time between two stamps of the same frame: one when it leaves the TG, one when it comes back. "
+    "If all frames have one size and all links one speed, this is RFC 1242's latency of bit forwarding devices. To "
+    "get the latency of store and forward devices, subtract the time in which the frame is received."
 )
 
 
@@ -129,7 +129,7 @@ def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
     name = next(name for name in names if _is_free(directory / f"{name}.json", run.test.full_name))
     paths = {suffix: directory / f"{name}.{suffix}" for suffix in texts}
     for suffix, path in paths.items():
-        with storing(f"write the report {path}", "Make room, and resume the run."):
+        with storing(f"write the report {path}", "Free some space, and resume the run."):
             directory.mkdir(parents=True, exist_ok=True)
             write_whole(path, texts[suffix].encode())
     return tuple(paths.values())
@@ -334,7 +334,7 @@ def _lost_frames(one: LossAtLoad) -> str:
 _CHAPTERS = (
     Chapter(
         "Throughput (section 26.1)",
-        "The highest rate of each transmitting interface at which no frame is lost.",
+        "The highest rate per transmitting interface at which no frame is lost.",
         Rfc2544Test.THROUGHPUT,
         {
             "theoretical maximum, fps": lambda one: (
@@ -353,8 +353,8 @@ _CHAPTERS = (
     ),
     Chapter(
         "Latency (section 26.2)",
-        f"{_DEFINITION} The average is that of all tagged frames of all repeats and directions. Beside it is the "
-        "average of the RFC's single frame: the first one that was sent after the middle of each repeat.",
+        f"{_DEFINITION} The average is over all tagged frames of all repeats and directions. Next to it is the "
+        "average of the RFC's single frame, the first one sent after the middle of each repeat.",
         Rfc2544Test.LATENCY,
         {
             "rate of the run, fps": lambda one: _fps(one.load),
@@ -388,7 +388,7 @@ _CHAPTERS = (
     ),
     Chapter(
         "Frame loss rate (section 26.3)",
-        "From the maximum load downwards, until two loads in a row lose nothing.",
+        "From the maximum load downwards until two loads in a row lose nothing.",
         Rfc2544Test.FRAME_LOSS,
         {
             "load, % of the test's maximum load": lambda one: (
@@ -406,8 +406,8 @@ _CHAPTERS = (
     ),
     Chapter(
         "Back-to-back frames (section 26.4, RFC 9004)",
-        "The longest burst without loss, and the buffer time that follows from it and the throughput. Smallest step: 1 "
-        "frame. Standard deviation over N - 1.",
+        "The longest burst without loss, and the buffer time calculated from it and the throughput. Smallest step: "
+        "1 frame. Standard deviation over N - 1.",
         Rfc2544Test.BACK_TO_BACK,
         {
             "rate of the bursts, fps": lambda one: _fps(one.max_load.rate),
@@ -427,8 +427,8 @@ _CHAPTERS = (
     ),
     Chapter(
         "System recovery (section 26.5)",
-        "Time from the end of the overload to the sending of the last lost frame. The RFC's text has the two times the "
-        "other way round, which would be negative.",
+        "Time from the end of the overload to the sending of the last lost frame. The RFC subtracts these in the "
+        "other order, which would be negative.",
         Rfc2544Test.RECOVERY,
         {
             "throughput, fps": lambda one: _fps(one.throughput),
@@ -444,8 +444,8 @@ _CHAPTERS = (
     ),
     Chapter(
         "Reset (section 26.6, RFC 6201)",
-        "Time without forwarding after a reset: between the frames received before and after it, and lost frames over "
-        "the load. At the smallest frame size.",
+        "Time without forwarding after a reset, at the smallest frame size: once as the time between the frames "
+        "received before and after the reset, once as lost frames divided by the load.",
         Rfc2544Test.RESET,
         {
             "reset": lambda one: one.settings.reset_name,

@@ -300,12 +300,12 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
 
     if not request.profiles:
         raise SearchError(
-            f"RFC 2544 needs a frame size at least. Its own are {in_words(RFC2544_FRAME_SIZES)}."
+            f"RFC 2544 needs at least one frame size. The RFC's own sizes are {in_words(RFC2544_FRAME_SIZES)}."
         )
 
     goal = request.request_for(Rfc2544Test.THROUGHPUT, request.profiles[0], 1.0).goals[0]
     if goal.loss_ratio > 0.0:
-        raise SearchError(f"The throughput of RFC 2544 allows no loss, and {goal} does.")
+        raise SearchError(f"The throughput of RFC 2544 allows no loss, but {goal} does.")
 
     sizes = [profile.average_frame_size for profile in request.profiles]
     if sizes != sorted(set(sizes)):
@@ -329,8 +329,8 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
     if generator is not None and impossible:
         possible = "    ".join(test.value for test in request.tests if test.value not in impossible)
         raise SearchError(
-            f"The generator {generator.kind} cannot locate losses in time as {' and '.join(impossible)} need it. Leave "
-            f"out what is impossible: Run RFC 2544    {possible}; or take 'kind: afpacket'."
+            f"The generator {generator.kind} cannot locate losses in time as {' and '.join(impossible)} need it. "
+            f"Leave out these tests: Run RFC 2544    {possible}; or take 'kind: afpacket'."
         )
 
     is_simulated = testbed.request.topology.testbed == "simulated"
@@ -341,8 +341,8 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
         and not is_simulated
     ):
         raise DutError(
-            "There is no DUT of ours to reset: say which kind it is when the testbed is set up, give a command or a "
-            "keyword that resets the device, or leave the test 'reset' out."
+            "There is no DUT that lossratio can reset: name its kind when you set up the testbed, give a command or "
+            "a keyword that resets the device, or leave the test 'reset' out."
         )
 
 

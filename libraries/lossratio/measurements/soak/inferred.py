@@ -39,7 +39,7 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
     "batch_frames": ("frames are lost in batches of", "frames", ".3g"),
     "chi_squared_per_trial": (
         "chi-squared per trial around the best Poisson curve",
-        "(about 1: counts scatter by chance only; more: the shape is another)",
+        "(about 1: counts scatter by chance only; more: another shape fits better)",
         ".3g",
     ),
     "function_distance_stdevs": ("distance of the functions", "standard deviations", ".3g"),
@@ -53,7 +53,7 @@ def scope_in_words(critical_load: CriticalLoad) -> str:
     if guard is None:
         return ""
     if guard.verdict is Verdict.EXTRAPOLATED:
-        return "extrapolated: the frames or trials at the critical load do not verify it"
+        return "extrapolated: there are too few frames or trials at the critical load to verify it"
     if guard.verdict is Verdict.CONTRADICTED or critical_load.verified is None:
         return f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
 

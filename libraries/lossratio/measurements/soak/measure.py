@@ -108,7 +108,7 @@ class SoakRequest(Request):
             usual = SoakRequest.model_fields[name].default
             if getattr(self, name) not in (usual, _OF_CSIT.get(name, usual)):
                 raise SearchError(
-                    f"preset={preset.value} chooses {name} itself: leave out {name}, or the preset."
+                    f"preset={preset.value} sets {name} itself: leave out either {name} or the preset."
                 )
         return self.but(**_OF_CSIT)
 
@@ -263,7 +263,7 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     bounds = kind_of(result.kind).bounds(result)
     if bounds is None:
         raise SearchError(
-            f"{result.test.full_name} was no search for throughput: a soak test cannot begin from it."
+            f"{result.test.full_name} was not a search for throughput. A soak test cannot start from it."
         )
 
     traffic = result.conditions.traffic
@@ -273,11 +273,11 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     ):
         raise SearchError(
             f"{result.test.full_name} was measured with other traffic ({traffic.name}, "
-            f"{traffic.average_frame_size_bytes:g} bytes): a soak test cannot begin from it."
+            f"{traffic.average_frame_size_bytes:g} bytes). A soak test cannot start from it."
         )
     if not bounds:
         raise SearchError(
-            f"{result.test.full_name} found no bounds: a soak test cannot begin from it."
+            f"{result.test.full_name} found no bounds. A soak test cannot start from it."
         )
     return bounds
 

@@ -177,9 +177,9 @@ class CriticalLoad(Record):
 
 
 _LIMITS = {
-    SoakLimit.AT_LEAST: "the critical load may be above the maximum load, where its interval ends",
-    SoakLimit.AT_MOST: "the critical load may be below the minimum load, where its interval ends",
-    SoakLimit.BEYOND_TRIALS: "the target loss ratio is beyond the trials: they do not show at which load it is",
+    SoakLimit.AT_LEAST: "its interval ends at the maximum load, and the critical load may be above it",
+    SoakLimit.AT_MOST: "its interval ends at the minimum load, and the critical load may be below it",
+    SoakLimit.BEYOND_TRIALS: "the trials do not reach the target loss ratio, and do not show its load",
 }
 
 
@@ -207,7 +207,7 @@ class SoakResult(TestResult):
             regular = self.critical_load.reason is None
             if (self.outcome is Outcome.MEASURED) != regular:
                 raise ValueError(
-                    "a soak test is irregular if and only if its critical load has a reason to be"
+                    "a soak test is irregular if and only if its critical load has a reason"
                 )
         return self
 

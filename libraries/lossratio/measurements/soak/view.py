@@ -107,7 +107,7 @@ class SoakView(View[SoakResult]):
             return
         variation = critical_load.variation
         if variation is not None and variation.after_overload is not None:
-            yield f"of a SUT that was not overloaded just before: {variation.after_overload}"
+            yield f"for a SUT that was not overloaded just before: {variation.after_overload}"
         if critical_load.reason is None and critical_load.guard is not None:
             yield scope_in_words(critical_load)
 
@@ -145,9 +145,9 @@ class SoakView(View[SoakResult]):
             return None
         return Doubt(
             DoubtKind.GENERATOR_STALLS,
-            f"in {trials_counted(len(stalled))} with loss the generator was stalled for "
-            f"up to {format_ratio(share)} of their duration, and then sent a burst; a SUT that does not hold it may "
-            f"forward up to {format_ratio(share)} more at a constant load",
+            f"in {trials_counted(len(stalled))} with loss, the generator was stalled for up to "
+            f"{format_ratio(share)} of their duration, and then sent a burst. A SUT that cannot buffer the burst "
+            f"may forward up to {format_ratio(share)} more at a constant load",
         )
 
     def csit(self, result: SoakResult) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class SoakView(View[SoakResult]):
         critical_load = result.critical_load
         if critical_load is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
             raise CsitExportError(
-                f"CSIT's soak tests have a target loss ratio of 1e-7; {result.test.full_name} has not."
+                f"CSIT's soak tests have a target loss ratio of 1e-7, unlike {result.test.full_name}."
             )
 
         beyond = critical_load.limit is SoakLimit.BEYOND_TRIALS

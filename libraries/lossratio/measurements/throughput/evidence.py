@@ -232,12 +232,15 @@ def _remark_on_rest(
 
     first = asked[0]
     rest = f"after a rest of {first.input.rest:g} s"
-    no_memory = f"nothing shows that the SUT remembers a loss; a memory of more than {first.input.rest:g} s is not seen"
+    no_memory = (
+        "nothing shows that the SUT remembers a loss; this cannot show a memory of more than "
+        f"{first.input.rest:g} s"
+    )
     if remembered:
         loads = "1 load" if len(remembered) == 1 else f"{len(remembered)} loads"
         yield (
-            f"above the bounds, trials at {loads} passed {rest} and failed right after a loss: too few to say that the "
-            f"SUT remembers a loss; memory_rest={first.input.rest:g} s would ask further"
+            f"above the bounds, trials at {loads} passed {rest} and failed right after a loss: too few to say that "
+            f"the SUT remembers a loss; memory_rest={first.input.rest:g} s would test further"
         )
     elif easy:
         yield (
@@ -251,8 +254,8 @@ def _remark_on_rest(
         )
     else:
         yield (
-            f"whether the SUT remembers a loss is not known: no trial {rest} has an answer, as the generator sent too "
-            "little, or the search ended before it"
+            f"it is not known whether the SUT remembers a loss: no trial {rest} gave an answer, because the "
+            "generator sent too little or the search ended earlier"
         )
 
 
@@ -262,8 +265,8 @@ def _remark_without_rest(evidence: Sequence[TrialResult], upper: float) -> Itera
     if failed is None:
         if LARGEST_SHARE * sum(trial.elapsed for trial in evidence) >= LONG_REST:
             yield (
-                "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest; "
-                f"memory_rest={LONG_REST:g} s would ask"
+                "no trial after a long rest tested whether the SUT remembers a loss for longer than the rest "
+                f"between trials; memory_rest={LONG_REST:g} s would test it"
             )
         return
     yield (
@@ -287,9 +290,9 @@ def _remark_on_less(evidence: Sequence[TrialResult], allowed: float) -> Iterator
     again = [result for result in evidence if result.input.rest and result.load == first.load]
     lost = f"{trial}lost {format_ratio(sut_loss_ratio(first))}, and the same load passed right after that"
     if found and len(again) >= FEWER_AGAIN:
-        yield f"{lost}; after another rest it did not, so nothing shows that the SUT passes less after a rest"
+        yield f"{lost}; after another rest it did not, and nothing shows that the SUT passes less after a rest"
     elif found:
-        yield f"{lost}; the search was too short to ask again, so it may be chance"
+        yield f"{lost}; the search was too short to test this again, and it may be chance"
     elif sut_loss_ratio(first) <= allowed:
         yield f"{trial}passed: nothing shows that the SUT passes less after a rest"
 
@@ -472,9 +475,9 @@ def check_generator(
         faults.append(f"it was late by up to {late * 1e3:.3g} ms")
 
     raise StarvedGeneratorError(
-        f"The generator is the reason that no load was found, not the device. At the smallest load of the search, "
-        f"{format_frame_rate(trial.load)} per interface: {', '.join(faults)}. Look for other work on the "
-        "TG, or give the generator CPUs of its own. A run that is resumed measures such trials anew."
+        "No load was found because of the generator, not the device. At the smallest load of the search, "
+        f"{format_frame_rate(trial.load)} per interface: {', '.join(faults)}. Look for other work on the TG, or "
+        "reserve CPUs for the generator. A resumed run measures such trials again."
     )
 
 
@@ -531,10 +534,10 @@ class SearchKind(results.Kind[ResultT]):
                 yield f"goal {name}: its zone of chance does not follow from the trials"
             reason = judge(made, evidence, max_load_origin=result.max_load.origin)
             if said.regular != (reason is None):
-                yield f"goal {name}: regular is {said.regular}, and the trials make it {not said.regular}"
+                yield f"goal {name}: regular is {said.regular}, but the trials give {not said.regular}"
             # The trials do not show why a search ended early.
             elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != reason:
-                yield f"goal {name}: reason is {said.reason!r}, and the trials make {reason!r}"
+                yield f"goal {name}: reason is {said.reason!r}, but the trials give {reason!r}"
 
         for spread in result.spread:
             throughput = next(

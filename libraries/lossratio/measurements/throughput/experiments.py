@@ -74,15 +74,15 @@ class Experiments(Record):
         load = f"{format_frame_rate(self.load_per_interface_fps)} per interface"
         if self.unchanged_passed:
             yield (
-                f"the loss is not there all the time: after the search, {self.unchanged_passed} of "
-                f"{self.unchanged_trials} trials at {load} passed without any change"
+                f"the loss comes and goes: after the search, {self.unchanged_passed} of {self.unchanged_trials} "
+                f"trials at {load} passed without any change"
             )
             return
         for one in self.helpful:
-            remedy = "" if one.remedy is None else f". Remedy that was tried: {one.remedy}"
+            remedy = "" if one.remedy is None else f". Remedy: {one.remedy}"
             yield (
                 f"{one.change}, {load} passes in {one.passed} of {one.trials} trials, and in none of "
-                f"{self.unchanged_trials} without it{remedy}"
+                f"{self.unchanged_trials} without this change{remedy}"
             )
         if not self.helpful and self.tried:
             changes = ", ".join(one.change for one in self.tried)

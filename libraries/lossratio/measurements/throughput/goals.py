@@ -114,7 +114,7 @@ class GoalFields(FileModel):
         if "duration_sum" in self.model_fields_set:
             raise SearchError(
                 "A sequential goal (one with error or indifference) has no duration_sum: its trials end when the "
-                "verdict on a load is sure enough. Leave out one or the other."
+                "verdict on a load is certain enough. Leave out one of them."
             )
         del fields["duration_sum"]
         return SequentialGoal(**fields)
@@ -174,7 +174,7 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
     if not isinstance(value, Mapping):
         raise SearchError(
             f"There is no search goal {description!r}. The goals are {', '.join(PRESETS)}; "
-            'a goal of your own is written like {"loss_ratio": "0.1 %", "duration_sum": "5 s"}.'
+            'write your own goal like {"loss_ratio": "0.1 %", "duration_sum": "5 s"}.'
         )
     try:
         fields = _NamedFields.model_validate(dict(value))

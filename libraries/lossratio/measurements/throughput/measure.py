@@ -199,7 +199,7 @@ class GoalSearch(
         if times > 1:
             # Reports and trends identify goals by name.
             raise SearchError(
-                f"Two different search goals are called {name!r}. Give each a name of its own, e.g. "
+                f"Two different search goals are called {name!r}. Give each its own name, for example "
                 '{"name": "patient", "loss_ratio": "0.1 %", "duration_sum": "1 min"}.'
             )
 
@@ -238,10 +238,10 @@ class GoalSearch(
         if starts:
             yield (
                 f"hints from earlier searches ({len(self._earlier)} in {request.hints}) chose where this search "
-                f"started: {starts}, per interface; none of their trials is evidence"
+                f"started: {starts}, per interface; their trials are no evidence here"
             )
         elif request.hints is not None:
-            yield f"hints were asked for, but there is no earlier search of this test in {request.hints}"
+            yield f"hints were requested, but there is no earlier search of this test in {request.hints}"
 
     def progress(self, request: RequestT, controller: MLRsearch, trial: TrialResult) -> Progress:
         """The progress of the search, as the controller sees it."""
@@ -375,7 +375,7 @@ def repeat_search(
         LossRatioError: If one of the searches fails.
     """
     if times < 1:
-        raise SearchError(f"A search can be repeated 1 time or more, not {times}.")
+        raise SearchError(f"A search can be repeated once or more often, not {times} times.")
 
     results: list[ThroughputResult] = []
     for _ in range(times):
@@ -455,8 +455,8 @@ def require_lower_bounds(result: GoalsResult) -> None:
     least = result.min_load.per_interface_fps
     raise AssertionError(
         f"No load was found that meets the goal: {goals}. The smallest load of the search was "
-        f"{format_frame_rate(least)} per interface. {_about_smaller_loads(result)}If a search without such a load is "
-        "no failure, say must_find=False."
+        f"{format_frame_rate(least)} per interface. {_about_smaller_loads(result)}If a search may end without such "
+        "a load, set must_find=False."
     )
 
 
@@ -471,15 +471,13 @@ def _about_smaller_loads(result: GoalsResult) -> str:
             share = "would lose a larger share"
 
         words = level_in_words(level)
-        return (
-            f"{words[0].upper()}{words[1:]}. The load is not the cause, and a smaller one {share}. "
-        )
+        return f"{words[0].upper()}{words[1:]}. The load is not the cause: a smaller one {share}. "
 
     if loss_falls_with_load(evidence):
         least = result.min_load.per_interface_fps
-        return f"If the device may be slower, search from a smaller load, e.g. min_load={least / 10.0:.3g} fps. "
+        return f"If the device may be slower, search from a smaller load, for example min_load={least / 10.0:.3g} fps. "
     if len({trial.load for trial in evidence}) > 1:
-        return "It did not lose the smallest share there, so the load may not be the cause. "
+        return "It lost a smaller share at other loads, and the load may not be the cause. "
     return ""
 
 
@@ -492,9 +490,9 @@ def _refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
     if limited:
         goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in limited)
         raise TesterError(
-            f"This says nothing about the device, as the generator did not send the load that was asked for: {goals}. "
-            "Leave the generator's machine alone, or ask for no more than it can send. Begin a new run: one that is "
-            "resumed keeps these trials."
+            f"This says nothing about the device because the generator did not send the requested load: {goals}. "
+            "Stop other work on the generator's machine, or request a load that it can send. Begin a new run: a "
+            "resumed run keeps these trials."
         )
 
 
@@ -529,8 +527,8 @@ def earlier_searches(
     """
     if not (path.is_file() or path.is_dir()):
         raise SearchError(
-            f"There are no hints at {path}: give the directory of an earlier run, a folder of such directories, "
-            f"or a journal; or leave hints out."
+            f"There are no hints at {path}. Name the directory of an earlier run, a folder of such directories or a "
+            "journal, or leave hints out."
         )
     searches = [_from_journal(path, traffic)] if path.is_file() else []
     left_out = {directory.resolve() for directory in besides}
@@ -618,7 +616,7 @@ def add_telemetry(
     """
     if not testbed.duts:
         raise DutError(
-            "There is no DUT of ours to ask: say which kind it is when the testbed is set up."
+            "There is no DUT that lossratio can ask: name its kind when you set up the testbed."
         )
 
     span = Span()

@@ -242,10 +242,10 @@ class GoalsResult(TestResult):
         report = self.goal_named(goal)
         outcome = report.result
         if outcome is None:
-            raise SearchError(f"{report.goal.name} failed, so there is no throughput: {self.error}")
+            raise SearchError(f"{report.goal.name} failed and has no throughput: {self.error}")
         if not outcome.regular or outcome.conditional_throughput is None:
             raise SearchError(
-                f"{report.goal.name} is irregular, so there is no throughput to quote: {outcome.reason}."
+                f"{report.goal.name} is irregular and has no throughput to quote: {outcome.reason}."
             )
         return outcome.conditional_throughput.per_interface_fps
 
@@ -272,7 +272,7 @@ class GoalsResult(TestResult):
         bound, _ = chosen.bounds
         if bound is None:
             raise SearchError(
-                f"{chosen.goal.name} has no relevant lower bound that a trial could be made at."
+                f"{chosen.goal.name} has no relevant lower bound at which to measure a trial."
             )
         return chosen.goal.name, bound.per_interface_fps
 

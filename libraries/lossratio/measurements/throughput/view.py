@@ -81,15 +81,15 @@ _SEARCH_PICTURES = (
     Picture(
         "Loss over load",
         "",
-        "Dashed lines are the loss ratios that the goals allow, and vertical lines are their bounds. At loads in a "
-        "shaded range, a verdict is the toss of a coin.",
+        "Dashed lines are the loss ratios that the goals allow, and vertical lines are their bounds. In a shaded "
+        "range of loads, a verdict is the toss of a coin.",
     ),
     Picture(
         "Performance spectrum at the relevant bounds",
         "",
         "The forwarding rate per interface, over the share of the goal's duration sum in which full-length trials "
-        "reached it. The\nrest was not measured because it could not change the verdict. Grey lines: the load, and the "
-        "share (1 minus the exceed ratio) at which the\nconditional throughput is read.",
+        "reached that rate. The\nrest was not measured because it could not change the verdict. Grey lines: the "
+        "load, and the share (1 minus the exceed ratio) at which the\nconditional throughput is read.",
     ),
 )
 
@@ -298,10 +298,9 @@ class ThroughputView(View[GoalsResult]):
                 yield Doubt(
                     DoubtKind.CHANCE,
                     f"from {format_interval(*zone.ends)} per interface, 30 to 70 % of trials lose more than "
-                    f"{report.goal.name} allows. Its bounds are {format_interval(*report.bounds)} by this search, and "
-                    "another search may find any load in there, so a change of "
-                    f"{format_ratio(LEAST_CHANGE)} would not be seen; repeatability is promised only outside of the "
-                    "zone",
+                    f"{report.goal.name} allows. This search found the bounds {format_interval(*report.bounds)}, "
+                    f"but another search may find any load in this zone. A change of {format_ratio(LEAST_CHANGE)} "
+                    "would go unnoticed; results repeat only outside the zone",
                 )
 
         yield from telemetry_doubts(result.telemetry)
@@ -390,17 +389,17 @@ def _rested(result: GoalsResult) -> Doubt | None:
     above = format_ratio(max(passed) / max(bounds)[0] - 1.0)
     control, causes = ", and the same loads failed right after a loss", "it remembers a loss"
     if not has_control:
-        control, causes = "", "it remembers a loss, or became faster"
-    way_out = f"rest={rest:g} s between trials would serve"
+        control, causes = "", "it remembers a loss or became faster"
+    way_out = f"rest={rest:g} s between trials would help"
     if result.settings.get(EARLY_VERDICT):
-        causes += ", or is slow at the beginning of trials"
+        causes += " or is slow at the beginning of trials"
         way_out += ", or early_verdict=off"
 
     return Doubt(
         DoubtKind.MEMORY,
         f"whole trials at {len(passed)} loads passed after a rest of {rest:g} s, at up to "
         f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound{control}: {causes}; "
-        f"{way_out}. The trials are evidence like any other, and the bounds follow from all trials",
+        f"{way_out}. These trials count as evidence, and the bounds follow from all trials",
     )
 
 
@@ -423,8 +422,8 @@ def _less_after_rest(result: GoalsResult) -> Iterator[Doubt]:
     yield Doubt(
         DoubtKind.LESS_AFTER_REST,
         f"{len(found)} trials at {format_frame_rate(found[0].load)} per interface, each after a rest of "
-        f"{found[0].input.rest:g} s, lost {format_ratio(least)} or more, and the same load passed right after each of "
-        "them: the results are of a device that has just forwarded frames, and hold for no other",
+        f"{found[0].input.rest:g} s, lost {format_ratio(least)} or more, and the same load passed right after each "
+        "of them: the results hold only for a device that has just forwarded frames",
     )
 
 
@@ -435,10 +434,10 @@ def _memory(found: mlrsearch.Inconstancy) -> str:
         weak = f"up to {found.after:.3g} s after a loss"
 
     if math.isinf(found.until):
-        strong, way_out = "before any loss", "a longer rest between trials may serve"
+        strong, way_out = "before any loss", "a longer rest between trials may help"
     else:
         strong = f"{found.until:.3g} s after a loss or later"
-        way_out = f"rest={found.until:.3g} s between trials would serve"
+        way_out = f"rest={found.until:.3g} s between trials would help"
     return (
         f"{found.weak} trials that began {weak} forward up to {format_ratio(found.less)} less than {found.strong} that "
         f"began {strong}, at no lower load; {way_out}"
@@ -452,8 +451,8 @@ def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
     if found.after > elapsed / 2.0:
         return f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster"
     return (
-        f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at the same loads: the SUT warms up; "
-        f"warm_up={found.after:.3g} s would serve"
+        f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at the same loads: the SUT warms "
+        f"up; warm_up={found.after:.3g} s would help"
     )
 
 
@@ -473,7 +472,7 @@ def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
     for goal in (report.goal for report in result.goals):
         reasons = []
         if goal.sequential is not None:
-            reasons.append("loads are tested sequentially, and not classified as in RFC 9971")
+            reasons.append("loads are tested sequentially, not classified as in RFC 9971")
         if goal.loss_ratio > 0.0:
             reasons.append(f"a loss ratio of {goal.loss_ratio:g} is allowed")
         if goal.exceed_ratio > 0.0:

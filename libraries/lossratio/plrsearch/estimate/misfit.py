@@ -112,8 +112,8 @@ def loss_process(description: Description) -> Iterator[str]:
         yield str(description.change)
     if description.batch > 1.0:
         yield (
-            f"Frames are lost in batches of about {description.batch:.3g}: counts are worth as much less, as far as "
-            "chance goes"
+            f"Frames are lost in batches of about {description.batch:.3g}: counts are worth that much less as "
+            "evidence"
         )
 
     if replicates.scatter is Scatter.EVENTS:
@@ -157,7 +157,7 @@ def _reasons(description: Description, chi_squared: np.ndarray) -> Iterator[str]
         and scipy.special.chdtrc(freedom, chi_squared.sum()) <= _IMPROBABLE
     ):
         yield (
-            f"Counts of lost frames scatter more than chance alone would have it: chi-squared is "
-            f"{chi_squared.mean():.3g} per trial around the best curve, where it should be about 1. The SUT's capacity "
-            f"varies from trial to trial, or neither function has the shape of its loss."
+            f"Counts of lost frames scatter more than by chance: chi-squared is {chi_squared.mean():.3g} per trial "
+            "around the best curve, where it should be about 1. The SUT's capacity varies from trial to trial, or "
+            "neither function has the shape of its loss."
         )

@@ -77,8 +77,8 @@ def _own_namespace(topology: Topology) -> str:
     namespace = topology.nodes[topology.tg_name].netns
     if namespace is None or not namespace.startswith(_OWN):
         raise TopologyError(
-            f"Topology {topology.name}: {topology.tg_name} is in no namespace of lossratio's own. There is nothing to "
-            f"join; such a namespace is called 'netns: {_OWN}LAB', as lossratio lab import writes it."
+            f"Topology {topology.name}: {topology.tg_name} is not in a namespace made for lossratio, and there is "
+            f"nothing to join. Such a namespace is named 'netns: {_OWN}LAB', as lossratio lab import writes it."
         )
     return namespace
 
@@ -93,7 +93,7 @@ def _links(topology: Topology, own: str) -> Iterator[tuple[str, str, str]]:
         near, far = ends[0].interface.name, ends[1].interface.name
         if namespace in (None, own) or near is None or far is None:
             raise TopologyError(
-                f"Topology {topology.name}: link {name} goes to {ends[1].node_name}, which has no 'netns' of its own."
+                f"Topology {topology.name}: link {name} goes to {ends[1].node_name}, which has no 'netns'."
             )
         yield near, namespace, far
 
@@ -250,7 +250,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
         _check(topology)
         if keep and find(topology.name) is not None:
             raise TopologyError(
-                f"Testbed {topology.name} is up already; take it down first: lossratio lab down."
+                f"Testbed {topology.name} is already up. Remove it first: lossratio lab down."
             )
 
         tools = find_tools()
@@ -300,8 +300,8 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
             return cls.up(topology)
         if running._known.topology != topology:
             raise TopologyError(
-                f"Testbed {topology.name} is up, but was built from an earlier description than the one that is in "
-                f"the file now; take it down first: lossratio lab down."
+                f"Testbed {topology.name} is up, but its file has changed since it was built. Remove the testbed "
+                "first: lossratio lab down."
             )
         return running
 
@@ -356,9 +356,9 @@ def status() -> list[LocalTestbed]:
 def describe(testbed: LocalTestbed) -> str:
     """Describes in a few lines a testbed that is up, and how to log in on its nodes."""
     if testbed.keep:
-        stays = "stays until it is taken down"
+        stays = "stays until you remove it"
     else:
-        stays = "ends with the run that it belongs to"
+        stays = "ends with its run"
 
     lines = [f"Testbed {testbed.name} is up and {stays}; its holder is process {testbed.pid}."]
     lines += [

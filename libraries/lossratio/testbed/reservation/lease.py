@@ -222,7 +222,7 @@ class Conversation:
                 f"Node {self._node_name}: there is no Python {self._python!r} to keep the reservation{said}. Set the "
                 "generator's 'python' in the topology file to the path of a Python of that node."
             )
-        return NodeError(f"Node {self._node_name}: nobody answers for its reservation. {error}")
+        return NodeError(f"Node {self._node_name}: its reservation does not answer. {error}")
 
     def _listen(self) -> None:
         try:
@@ -242,7 +242,7 @@ class Conversation:
         except ValueError:
             event = None
         if not isinstance(event, dict):
-            raise NodeError(f"Its output held {line[:200]!r}. Does a log-in script write that?")
+            raise NodeError(f"It wrote {line[:200]!r}. Does a log-in script write this?")
         return event
 
 
@@ -303,13 +303,13 @@ class Lease(AbstractContextManager["Lease"]):
         if event["event"] != "granted":
             holder = Holder.from_json(event["holder"])
             if holder is None:
-                whose = "others are waiting for it who came earlier"
+                whose = "others have waited for it longer"
             else:
                 whose = f"it is reserved for {holder}"
 
             waited = f" {wait:g} s were not enough." if wait else ""
             raise TestbedReservedError(
-                f"Node {session.name}: the testbed is not available: {whose}.{waited} Wait for it (--wait 2h), take "
+                f"Node {session.name}: the testbed is not available: {whose}.{waited} Wait for it (--wait 2h), use "
                 "another one (--any-of), or see 'lossratio lab status'.",
                 holder,
             )
@@ -342,7 +342,7 @@ class Lease(AbstractContextManager["Lease"]):
             self._take_in(keeper.ended, 0.0)
         if self._lost is None and time.monotonic() >= self._ends:
             # The TG began to count later than this side, so no other holder can have the testbed yet.
-            self._lose("it could not be renewed in time, as the TG node did not answer")
+            self._lose("it could not be renewed in time because the TG node did not answer")
         if self._lost is not None:
             raise self._lost
 
@@ -370,7 +370,7 @@ class Lease(AbstractContextManager["Lease"]):
                     if not self.is_borrowed:
                         self._give_back()
             except (NodeError, ReservationError) as error:
-                _LOG.warning("The reservation ends by itself, as it cannot be released: %s", error)
+                _LOG.warning("The reservation cannot be released, and will expire: %s", error)
             self._end()
 
     def leave(self) -> None:
@@ -399,7 +399,7 @@ class Lease(AbstractContextManager["Lease"]):
 
     def _request(self, operation: str) -> Mapping[str, Any]:
         if self._keeper is None:
-            raise NodeError(f"Node {self.node_name}: nobody keeps its reservation.")
+            raise NodeError(f"Node {self.node_name}: its reservation is not held.")
         self._keeper.send({"op": operation})
         return self._keeper.answer()
 
@@ -444,8 +444,8 @@ class Lease(AbstractContextManager["Lease"]):
 
     def _lose(self, why: str) -> None:
         self._lost = ReservationLostError(
-            f"Node {self.node_name}: the reservation of this testbed was lost: {why}. What runs here has stopped; "
-            f"run it again when the testbed is free."
+            f"Node {self.node_name}: the reservation of this testbed was lost: {why}. This run has stopped. Start "
+            "it again when the testbed is free."
         )
 
 
@@ -471,7 +471,8 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
     answer = _answer(session, claim, claim.request("clear", owner=claim.owner, force=force))
     if answer["damage"] is not None:
         _LOG.warning(
-            "Node %s: the record of the reservation was damaged (%s). It is repaired, and what ran under it has ended.",
+            "Node %s: the record of the reservation was damaged (%s). It was repaired, and programs that ran under "
+            "it were ended.",
             session.name,
             answer["damage"],
         )
@@ -479,8 +480,8 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
     holder = Holder.from_json(answer["holder"])
     if answer["event"] == "refused":
         raise TestbedReservedError(
-            f"Node {session.name}: the testbed is reserved for {holder}, and not for {claim.owner}. Ask them, or take "
-            f"it away: lossratio lab release --force.",
+            f"Node {session.name}: the testbed is reserved for {holder}, not for {claim.owner}. Ask them, or end "
+            "the reservation: lossratio lab release --force.",
             holder,
         )
     return holder

@@ -130,7 +130,8 @@ class Agent:
     def _hello(self, request: Message) -> Message:
         if request.get("protocol") != PROTOCOL:
             raise AgentError(
-                "protocol", f"This agent speaks protocol {PROTOCOL}, and was asked for {request.get('protocol')!r}."
+                "protocol",
+                f"This agent speaks protocol {PROTOCOL}, but the request is for {request.get('protocol')!r}.",
             )
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
@@ -171,8 +172,8 @@ class Agent:
         if not hasattr(self._generator, "join"):
             self.close()
             raise unsupported(
-                f"The generator {name} has both ends of a path on one node, and this TG has its ends on two. Use "
-                "'kind: afpacket'."
+                f"The generator {name} needs both ends of a path on one node, but this TG has its ends on two "
+                "nodes. Use 'kind: afpacket'."
             )
         cast(MeetingGenerator, self._generator).join(Meeting(self._exchange), first_tag)
 
@@ -268,7 +269,9 @@ class Agent:
         if through is None:
             return kernel()
         if not isinstance(through, dict) or not isinstance(through.get("options"), dict):
-            raise AgentError("bad_request", f"The cards are reached through a generator with options, not {through!r}.")
+            raise AgentError(
+                "bad_request", f"Cards can only be reached through a generator with options, not {through!r}."
+            )
         # The generator's connection, if there is one, has the ports.
         self.close()
         return AnsweringWire(open_cards(str(through.get("generator")), through["options"]), speakers)
@@ -303,7 +306,7 @@ class Agent:
 
     def _check_idle(self) -> None:
         if self._is_running:
-            raise AgentError("busy", "Traffic is running; stop it first.")
+            raise AgentError("busy", "Traffic is running. Stop it first.")
 
     def _able_generator(self, method: str) -> AbleGenerator:
         """The idle generator, if it has a method; else an error that says what it cannot do."""

@@ -57,6 +57,7 @@ def check_early_verdicts(settings: object) -> None:
         settings.kind
     ).can_end_trials_early(settings):
         raise TrafficError(
-            f"The generator {settings.kind} cannot end a trial early, as nobody watches its counters while traffic "
-            "flows. Measure with early_verdict=off, or with the generator afpacket or xdp (or trex in software mode)."
+            f"The generator {settings.kind} cannot end a trial early because its counters are not read while "
+            "traffic is running. Measure with early_verdict=off, or with the generator afpacket or xdp (or trex in "
+            "software mode)."
         )

@@ -138,9 +138,9 @@ class Generator(ABC, Generic[SettingsT]):
         """
         if any(growth) and not self.follows_growth:
             raise TrafficError(
-                f"The DUTs add {growth[0]:+} bytes to frames eastward and {growth[1]:+} westward, and the generator "
-                f"{self.settings.kind}, as it is set up, does not recognize frames that come back like that. Use "
-                "afpacket, or trex without 'flow_statistics'."
+                f"The DUTs add {growth[0]:+} bytes to frames eastward and {growth[1]:+} westward, but the generator "
+                f"{self.settings.kind} does not recognize such frames with its present settings. Use afpacket, or "
+                "trex without 'flow_statistics'."
             )
 
     def explain(self, error: TrafficError) -> None:

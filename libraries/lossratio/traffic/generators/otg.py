@@ -77,7 +77,7 @@ class OtgTester(RealGenerator):
                 if getattr(interface, field):
                     yield (
                         (*where, field),
-                        "a tester's flows answer nothing: give the DUT static neighbours",
+                        "a tester's flows do not answer: give the DUT static neighbours",
                     )
 
         if len(set(self.ports.values())) < len(self.ports):
@@ -110,7 +110,10 @@ class Otg(Generator[OtgTester]):
             # It is among the needs.
             return
         yield f"tester: {app}, OTG {models}"
-        yield "OTG has no bursts with a checked rate, no schedules, and of latency least, mean and largest only"
+        yield (
+            "OTG has no bursts with a checked rate and no schedules, and reports only least, mean and largest "
+            "latency"
+        )
         if session.node.is_here:
             yield "the reservation is a file of this machine: users of the tester on other machines do not see it"
 
@@ -152,8 +155,8 @@ class Otg(Generator[OtgTester]):
             frames, sink = direction.frames, direction.receive
             if len(frames.fields) > _MOST_PATTERNS:
                 raise TopologyError(
-                    f"{direction.name}: {len(frames.fields)} fields of its frames change, and a flow of OTG has "
-                    f"{_MOST_PATTERNS} patterns at most. Take another traffic profile."
+                    f"{direction.name}: {len(frames.fields)} fields of its frames change, but a flow of OTG has at "
+                    f"most {_MOST_PATTERNS} patterns. Use another traffic profile."
                 )
 
             size: dict[str, Any] = {"choice": "fixed", "fixed": frames.max_size}

@@ -26,8 +26,8 @@ _RIGHTS = (
 
 
 _MAY_BE_PADDED = (
-    "Frames of this traffic profile come back with fewer bytes than the smallest Ethernet frame has, so that links may "
-    "pad them, and the generator xdp does not recognize padded frames"
+    "Frames of this traffic profile come back shorter than the smallest Ethernet frame. Links may pad them, and the "
+    "generator xdp does not recognize padded frames"
 )
 
 
@@ -81,7 +81,7 @@ class Xdp(_InKernel[XdpGenerator]):
     def needs(cls, settings: XdpGenerator, session: NodeSession) -> Iterator[str]:
         """Python, Linux 5.18 and root."""
         if session.run(settings.python, "-c", _PYTHON, check=False).exit_status != 0:
-            yield f"{settings.python} is no Python 3.8 or later"
+            yield f"{settings.python} is not Python 3.8 or later"
             return
         if (
             session.run(
@@ -127,7 +127,10 @@ class Auto(_InKernel[AutoGenerator]):
             return super().configure(agent, configuration)
 
         if configuration.watches:
-            reason = "frames that arrive inside the kernel leave no times, which locate losses of running traffic"
+            reason = (
+                "frames that arrive inside the kernel have no time stamps, which are needed to locate losses of "
+                "running traffic"
+            )
         elif any(direction.may_be_padded for direction in configuration.directions):
             reason = _MAY_BE_PADDED
         elif any(direction.growth for direction in configuration.directions):

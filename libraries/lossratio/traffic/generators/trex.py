@@ -119,7 +119,7 @@ def _numa_node(hardware: Hardware, pair: tuple[Port, Port], reasons: list[str]) 
     if len(set(numa_nodes)) > 1:
         reasons.append(
             f"{pair[0]} is on NUMA node {numa_nodes[0]}, and {pair[1]} on {numa_nodes[1]}: cores and memory of "
-            f"{numa_nodes[0]} serve both, as TRex has one NUMA node for a pair"
+            f"{numa_nodes[0]} serve both because TRex uses one NUMA node for a pair"
         )
     return numa_nodes[0]
 
@@ -193,7 +193,7 @@ def _with_memory(
     if limit is None and there:
         limit = min(usual, there)
         if limit < usual:
-            less = f", as there are no more (CSIT takes {usual} MB)"
+            less = f" because there are no more (CSIT uses {usual} MB)"
         else:
             less = ""
 
@@ -204,7 +204,7 @@ def _with_memory(
         # CSIT's factor goes with CSIT's memory.
         factor = max(1.0, float(_MBUF_FACTOR * min(limit, usual) // usual))
         reasons.append(
-            f"{factor:g} times as many packet buffers as TRex has by itself, as memory allows"
+            f"{factor:g} times as many packet buffers as TRex's default, because memory allows it"
         )
 
     return replace(choice, limit_memory=limit, mbuf_factor=factor)
@@ -215,8 +215,8 @@ def _check_cores(generator: TrexGenerator, ports: int, cpus: int) -> None:
         return
     if len(generator.cores) != ports // 2:
         raise TopologyError(
-            f"The generator's 'cores' are for {len(generator.cores)} pairs of ports, and the traffic uses "
-            f"{ports // 2}. Give an entry for each pair."
+            f"The generator's 'cores' are for {len(generator.cores)} pairs of ports, but the traffic uses "
+            f"{ports // 2}. Set an entry for each pair."
         )
     threads = [thread for pair in generator.cores for thread in pair.threads]
     largest = max(*threads, generator.master_core or 0, generator.latency_core or 0)
@@ -341,9 +341,9 @@ class Trex(Generator[TrexGenerator]):
             for direction in configuration.directions
         ):
             raise TrafficError(
-                "Frames of this traffic profile come back with other headers in front of the packet, and TRex's "
-                "flow statistics go by the place of a field in these. Use trex without 'flow_statistics', which "
-                "counts all frames of a port, or 'kind: afpacket', which also compares them."
+                "Frames of this traffic profile come back with other headers, but TRex's flow statistics need a "
+                "header field at a fixed place. Use trex without 'flow_statistics', which counts all frames of a "
+                "port, or 'kind: afpacket', which also compares them."
             )
         self._take_mode("--astf" if configuration.connects else "--stl")
         if not self.settings.software:
@@ -462,10 +462,10 @@ def _python_problem(python: str, session: NodeSession) -> str | None:
     version = re.fullmatch(r"(\d+)\.(\d+)\.\d+", asked.stdout.strip())
     if version is None:
         words = (asked.stderr.strip().splitlines() or [f"exit status {asked.exit_status}"])[-1]
-        return f"{python!r} is no Python for TRex's client ({words}). {way_out}"
+        return f"{python!r} cannot run TRex's client ({words}). {way_out}"
     if _OLDEST_PYTHON <= (int(version[1]), int(version[2])) < _TOO_NEW_PYTHON:
         return None
-    return f"{python!r} is Python {version[0]}, and TRex's client does not run with it. {way_out}"
+    return f"{python!r} is Python {version[0]}, but TRex's client does not run with it. {way_out}"
 
 
 def port_name(generator: TrexGenerator, port: Port) -> str:
@@ -570,12 +570,12 @@ def trex_directory(generator: TrexGenerator, node_name: str) -> str:
     directory = generator.home
     if directory is None:
         raise TopologyError(
-            f"Node {node_name}: nobody says where TRex is there. Set the generator's 'directory' in the topology file, "
-            f"or the environment variable {TREX_HOME}."
+            f"Node {node_name}: the place of TRex is not known. Set the generator's 'directory' in the topology "
+            f"file, or the environment variable {TREX_HOME}."
         )
     if not directory.startswith("/"):
         raise TopologyError(
-            f"Node {node_name}: {TREX_HOME} is {directory!r}, which is no absolute path. Set it to TRex's directory on "
-            "that node, as in /opt/trex/v3.08."
+            f"Node {node_name}: {TREX_HOME} is {directory!r}, which is not an absolute path. Set it to TRex's "
+            "directory on that node, for example /opt/trex/v3.08."
         )
     return directory

@@ -175,7 +175,7 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
     if table is ANY:
         return
     if table is IGNORED:
-        yield f"{where}: accepted with a warning, as it changes nothing here"
+        yield f"{where}: accepted with a warning because it has no effect here"
     elif isinstance(table, set):
         if data not in table:
             raise FieldError(

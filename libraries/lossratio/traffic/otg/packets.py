@@ -501,8 +501,8 @@ def _pattern(field: HeaderField, stepping: SteppingField, base: int) -> dict[str
 
     if stepping.count > MOST_LISTED:
         raise TrafficError(
-            f"An Open Traffic Generator takes {MOST_LISTED:,} values of a field in random order, and the profile has "
-            f"{stepping.count:,}. Use 'order: increment', or fewer of them."
+            f"An Open Traffic Generator supports {MOST_LISTED:,} values of a field in random order, but the profile "
+            f"has {stepping.count:,}. Use 'order: increment' or fewer values."
         )
 
     offsets: Sequence[int] = stepping.offsets

@@ -27,7 +27,7 @@ class AccessLists(Feature):
         """A list without rules."""
         if self.acl:
             return None
-        return "acl_output and acl_stateful are about a list of rules; give acl, too"
+        return "acl_output and acl_stateful apply to a list of rules; also set acl"
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The list, and its use on both interfaces."""

@@ -80,7 +80,9 @@ class Nat(_Stateful):
     def problem(self) -> str | None:
         """Options without a NAT, and a part of a second."""
         if self.nat is None:
-            return "nat_addresses, nat_sessions and udp_timeout are of a NAT; give nat=nat44-ed"
+            return (
+                "nat_addresses, nat_sessions and udp_timeout apply to a NAT; also set nat=nat44-ed"
+            )
         if self.udp_timeout is not None and not self.udp_timeout.is_integer():
             return "udp_timeout is in whole seconds"
         return None
@@ -129,7 +131,7 @@ class Det44(_Stateful):
         """Numbers that cannot be divided, and another NAT."""
         hosts, addresses = self.det44_hosts, self.det44_addresses
         if hosts is None:
-            return "det44_addresses are those of det44_hosts; give that, too"
+            return "det44_addresses apply to det44_hosts; also set det44_hosts"
         if (
             any(number & (number - 1) for number in (hosts, addresses))
             or not addresses <= hosts <= addresses * _PORTS
@@ -177,10 +179,10 @@ class Sfdp(_Stateful):
     def problem(self) -> str | None:
         """Sessions of nothing, and a NAT."""
         if self.sfdp is None:
-            return "sfdp_sessions are those of sfdp; give sfdp=ip4 or sfdp=l4ip4"
+            return "sfdp_sessions apply to sfdp; also set sfdp=ip4 or sfdp=l4ip4"
         has_nat = any(getattr(self, name, None) for name in ("nat", "det44_hosts"))
         if has_nat:
-            return "sfdp is no NAT; give sfdp, nat or det44_hosts"
+            return "sfdp is not a NAT: set only one of sfdp, nat and det44_hosts"
         return None
 
     @property
@@ -245,7 +247,7 @@ class Sessions(ConnectionTable):
             reason = f"{self.node_name} has room for {nat.room:,} sessions; raise {which}"
         elif nat.ports is not None and to_one > nat.ports:
             there_are = f"the NAT of {self.node_name} has {nat.ports:,}"
-            reason = f"{to_one:,} need a port each, and {there_are}; raise nat_addresses"
+            reason = f"{to_one:,} need a port each, but {there_are}; raise nat_addresses"
         if reason is not None:
             raise DutError(f"{wanted.text}: {reason}.")
         super().check(wanted)

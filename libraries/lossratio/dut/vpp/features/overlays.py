@@ -260,7 +260,7 @@ class Gtpu(Feature):
         """An MTU without a tunnel."""
         if self.gtpu:
             return None
-        return "gtpu_mtu is about a tunnel; give gtpu, too"
+        return "gtpu_mtu applies to a tunnel; also set gtpu"
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """Towards the other VPP the ends of the tunnel."""

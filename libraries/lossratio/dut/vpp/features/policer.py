@@ -64,7 +64,7 @@ class Policer(Feature):
         """A bucket without a rate."""
         if self.police:
             return None
-        return "burst is the size of a policer's bucket; give police, too"
+        return "burst is the size of a policer's bucket; also set police"
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """A policer for each interface."""

@@ -107,7 +107,7 @@ integrity value), and whether there is a salt."""
 def _algorithms(text: str) -> str:
     if _ALGORITHMS.fullmatch(text) is None:
         raise ValueError(
-            f"{text!r} is none of CSIT's names of algorithms, such as aes256gcm or aes128cbc-hmac512sha"
+            f"{text!r} is not one of CSIT's names of algorithms, such as aes256gcm or aes128cbc-hmac512sha"
         )
     return text
 
@@ -263,7 +263,7 @@ class IpsecAsync(Feature):
         if not getattr(self, "ipsec", 0):
             return "ipsec_async goes with ipsec, the number of tunnels"
         if self.cores < 2 or self.queues != 1:
-            return "ipsec_async has one queue, and needs a core beside it that encrypts: ask for cores=2 and queues=1"
+            return "ipsec_async has one queue, and needs another core that encrypts: set cores=2 and queues=1"
         return None
 
     def commands(self, ports: Ports) -> Iterator[Command]:

@@ -298,7 +298,7 @@ def _map_of(interface: int, name: str) -> Table:
 def _account(interface: int) -> Request:
     number = attached_program(interface)
     if number is None:
-        raise OSError("There is no XDP program any more.")
+        raise OSError("The XDP program no longer exists.")
 
     info = program_info(number)
     tables = [Table.open(one) for one in info.maps]

@@ -53,7 +53,7 @@ class Watch:
 def why_lost(file: ReservationFile, token: str) -> dict[str, Any] | None:
     """Why a lease is gone: a ``reason``, or the ``holder`` of the present lease; None: the lease is in the record."""
     if not file.is_in_place():
-        return {"reason": f"somebody has removed or replaced {file.path}", "holder": None}
+        return {"reason": f"another program removed or replaced {file.path}", "holder": None}
 
     try:
         record = file.glance()
@@ -66,7 +66,7 @@ def why_lost(file: ReservationFile, token: str) -> dict[str, Any] | None:
     if lease is None:
         # The guard may have repaired a damaged record before the keeper looks.
         if damage:
-            why = f"somebody has overwritten {file.path}: {damage}"
+            why = f"another program overwrote {file.path}: {damage}"
         else:
             why = "somebody has released it"
 

@@ -111,7 +111,7 @@ class ReservationFile:
                 if stat.S_ISREG(os.fstat(fd).st_mode):
                     return fd
                 os.close(fd)
-                raise OSError(0, "it is no regular file; remove it")
+                raise OSError(0, "it is not a regular file: remove it")
             with suppress(FileExistsError):
                 fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o666)
                 os.fchmod(fd, 0o666)
@@ -129,7 +129,7 @@ def parsed(data: bytes) -> Record:
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):
-        raise DamagedRecordError("it is no JSON") from None
+        raise DamagedRecordError("it is not JSON") from None
     if not isinstance(record, dict) or "lease" not in record:
         raise DamagedRecordError("it does not say who has the testbed")
     _check(record["lease"])
@@ -185,7 +185,7 @@ def _check(lease: object) -> None:
     if lease is None:
         return
     if not isinstance(lease, dict):
-        raise DamagedRecordError("its lease is none")
+        raise DamagedRecordError("its lease is not valid")
 
     version = lease.get("version")
     if type(version) is int and version > VERSION:

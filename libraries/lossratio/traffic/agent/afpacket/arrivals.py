@@ -120,8 +120,8 @@ class ArrivalLog:
         if overlooked:
             raise AgentError(
                 "counters",
-                f"The agent could not note {overlooked} of the frames that arrived on {self._sink}, so the losses in "
-                "time are not known. The node is too busy for this load; take a lower one.",
+                f"The agent could not note {overlooked} of the frames that arrived on {self._sink}, so the losses "
+                "in time are not known. The node is too busy for this load. Use a lower load.",
             )
         if self._clock.was_set():
             raise AgentError("counters", "The system's clock was set while frames were on their way. Measure again.")

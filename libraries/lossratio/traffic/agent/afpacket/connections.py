@@ -301,8 +301,8 @@ def check_answerable(frames: FramesSpec) -> None:
     can_open = frames.handshake is not None or any(checksum.is_udp for checksum in frames.checksums)
     if not (frames.is_numbered and can_open and len(frames.addresses) == 1 and len(frames.sizes) == 1):
         raise unsupported(
-            "Connections are opened by UDP frames, or TCP's with 'connects', of one size, with room for a sequence "
-            "number and without a tunnel. Take such a traffic profile, e.g. ethip4-udp-connections, of "
+            "Connections need UDP frames, or TCP frames with 'connects', of one size, with room for a sequence "
+            "number and without a tunnel. Use such a traffic profile, for example ethip4-udp-connections, with "
             f"{frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES} bytes or more."
         )
 
@@ -321,13 +321,13 @@ def _silence(end: End, sent: int) -> AgentError:
     if end.strangers:
         return AgentError(
             "asymmetric",
-            f"{where}: {end.strangers} came with other addresses than those that opened it. The path back is another "
-            "one (asymmetric): it does not lead through the device that translated them.",
+            f"{where}: {end.strangers} came with other addresses than those that opened it. The path back is "
+            "different (asymmetric): it avoids the device that translated them.",
         )
     return AgentError(
         "asymmetric",
-        f"{where}, although {sent} connections arrived. The path back is another one (asymmetric), or the device keeps "
-        "none of them: its table is full, or its time-out is short. Look at the routes back, and at its table.",
+        f"{where}, although {sent} connections arrived. The path back is different (asymmetric), or the device "
+        "keeps none of them: its table is full, or its time-out is short. Look at the routes back and at its table.",
     )
 
 

@@ -81,8 +81,8 @@ class SendingEnd:
         if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
             raise AgentError(
                 "counters",
-                f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
-                "so that it is not known how many were sent. Another program may use this interface.",
+                f"{source} refused {report.dropped_beyond} frames without reporting them as dropped, and it is not "
+                "known how many were sent. Another program may use this interface.",
             )
 
         return {
@@ -283,8 +283,8 @@ class ActiveDirection:
         """
         if self.sending is None or self.receiving is None:
             raise unsupported(
-                f"{purpose} needs both ends of a path on one node, and this TG has its ends on two. Give the TG's "
-                "first node both ports, or measure something else."
+                f"{purpose} needs both ends of a path on one node, but this TG has its ends on two nodes. Give both "
+                "ports to the TG's first node, or measure something else."
             )
         return self.sending, self.receiving
 
@@ -296,8 +296,8 @@ class ActiveDirection:
         """
         if self._direction.arriving_frames is not None:
             raise unsupported(
-                "Connections are opened through devices that leave tags, labels, tunnels and marks as they are. Take a "
-                "traffic profile whose frames come back with the headers that they were sent with."
+                "Connections can only be opened through devices that do not change tags, labels, tunnels and marks. "
+                "Use a traffic profile whose frames come back with the same headers."
             )
         if self._conversation is None:
             sending, receiving = self.both_ends("Opening connections")

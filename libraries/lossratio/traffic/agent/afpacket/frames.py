@@ -276,8 +276,8 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
         return FrameCycle(*_first_frames(builder, order, order.period))
     if order.flows * len(spec.sizes) > MOST_HEADERS:
         raise unsupported(
-            f"{order.flows} flows in {len(spec.sizes)} sizes are more than this generator can distinguish: "
-            f"flows times sizes may be {MOST_HEADERS}."
+            f"{order.flows} flows in {len(spec.sizes)} sizes are more than this generator can distinguish: flows "
+            f"times sizes can be at most {MOST_HEADERS}."
         )
     part = least_common_multiple(len(order.pattern), slots_per_block(slot))
     count = part * max(1, _PART_BYTES // (part * slot))

@@ -123,11 +123,11 @@ class AfPacketGenerator:
     def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
         """See `ConnectingGenerator.connect`."""
         if len(self._directions) != 1:
-            raise unsupported("Connections are opened in one direction, on one link. Send one way only.")
+            raise unsupported("Connections are opened in one direction on one link. Send in one direction only.")
         if exchange.established:
             raise unsupported(
-                "This generator uses connections one way at a time, and their throughput is that of both ways at once. "
-                "Use 'kind: trex'."
+                "This generator uses connections in one direction at a time, but their throughput is measured in "
+                "both directions at once. Use 'kind: trex'."
             )
 
         (direction,) = self._directions
@@ -366,5 +366,7 @@ def _socket_error(error: OSError | MemoryError) -> AgentError:
     if isinstance(error, PermissionError):
         return AgentError("permission", "Packet sockets need root (or CAP_NET_RAW); log in as root, or use sudo.")
     if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
-        return AgentError("memory", "This node has not enough memory for so many connections or flows; take fewer.")
-    return unsupported(f"The kernel of this node does not give the packet sockets needed: {error}.")
+        return AgentError(
+            "memory", "This node does not have enough memory for so many connections or flows. Use fewer."
+        )
+    return unsupported(f"The kernel of this node refused the packet sockets: {error}.")

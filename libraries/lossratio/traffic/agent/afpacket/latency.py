@@ -141,7 +141,7 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
 
     sent_at = dict(zip(left.numbers.tolist(), left.times.tolist()))
     if not set(numbers.tolist()) <= sent_at.keys():
-        return {**answer, "error": "Latency frames came back that never left. Something repeats earlier frames."}
+        return {**answer, "error": "Latency frames came back that were never sent. Something repeats earlier frames."}
 
     sent_times = np.array([sent_at[number] for number in numbers.tolist()], dtype=np.int64)
     latencies = arrived.times[first] - sent_times
@@ -171,7 +171,7 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
 
 def _fault(left: Stamps, arrived: Stamps) -> str | None:
     if left.overlooked or arrived.overlooked:
-        return "More latency frames came back than can be, or left: something repeats them."
+        return "More latency frames came back than were sent: something repeats them."
     if not len(arrived.numbers):
         return f"None of {len(left.numbers)} latency frames came back."
     return None

@@ -332,8 +332,8 @@ def check_countable(name: str, sent: int) -> None:
     if sent > MOST_COUNTED:
         raise AgentError(
             "counters",
-            f"{name} sent {sent} frames, and the kernel counts {MOST_COUNTED} arriving ones at most, so that nobody "
-            "knows how many came back. Stop the traffic earlier, or make shorter trials.",
+            f"{name} sent {sent} frames, and the kernel counts {MOST_COUNTED} arriving ones at most, and it is not "
+            "known how many came back. Stop the traffic earlier, or use shorter trials.",
         )
 
 

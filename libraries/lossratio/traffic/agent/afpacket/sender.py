@@ -333,7 +333,9 @@ class Sender:
         else:
             how = f"exit status {status}"
 
-        return AgentError("sender_died", f"The process that sends on {self._interface} died ({how}); configure anew.")
+        return AgentError(
+            "sender_died", f"The process that sends on {self._interface} died ({how}). Configure the generator again."
+        )
 
 
 def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderSetup, parent: int) -> None:
@@ -396,9 +398,7 @@ def _transmit(
         return error
     if is_abandoned:
         return AgentError(
-            "abandoned",
-            f"The agent did not let its senders go on {permit.circumstances()}, so that they have stopped by "
-            "themselves.",
+            "abandoned", f"The agent did not let its senders go on {permit.circumstances()}, and they stopped."
         )
     return SenderReport(
         transmission=in_all([step.transmission for step in steps]),

@@ -396,7 +396,7 @@ class Configuration:
         for direction in self.directions:
             texts = (direction.source_mac, direction.destination_mac)
             if direction.elsewhere not in ("", "transmit", "receive") or (direction.elsewhere and None in texts):
-                raise ValueError(f"nobody here knows the MAC addresses of direction {direction.name}")
+                raise ValueError(f"the MAC addresses are not known for direction {direction.name}")
 
     @property
     def has_other_end(self) -> bool:

@@ -94,7 +94,7 @@ class Exchange:
         if self.data_frames < 0:
             raise ValueError(f"the number of data_frames must not be {self.data_frames!r}")
         if self.closing not in (None, "fin", "rst"):
-            raise ValueError(f"connections end by fin, by rst or not at all, and not by {self.closing!r}")
+            raise ValueError(f"connections end by fin, by rst or not at all, not by {self.closing!r}")
         if self.answers not in ("opened", "again", "unasked"):
             raise ValueError(f"answers are over connections that are opened, again or unasked, not {self.answers!r}")
 
@@ -217,7 +217,7 @@ def integrity_of(configuration: Configuration, **more: Any) -> Message:
     There are `more` facts where frames have sequence numbers.
     """
     if not configuration.examines:
-        return {"in_trials": False, "checked": [], "not_checked": ["anything: it was not asked for"]}
+        return {"in_trials": False, "checked": [], "not_checked": ["anything: this was not requested"]}
     of_all = ["length", "destination MAC address", "direction"]
     of_numbered = ["contents", "IP addresses", "duplicates", "order"]
     if all(direction.frames.is_numbered for direction in configuration.directions):
@@ -230,8 +230,8 @@ def check_numbered(frames: Iterable[FramesSpec | TagPlace]) -> None:
     """Makes sure that losses among frames can be located in time, by their numbers."""
     if not all(each.is_numbered for each in frames):
         raise unsupported(
-            "Losses can only be located in time by sequence numbers, and frames of this profile have no room for "
-            "them. Take larger frames."
+            "Losses can only be located in time by sequence numbers, but frames of this profile have no room for "
+            "them. Use larger frames."
         )
 
 
@@ -282,7 +282,7 @@ def make_generator(
 
         has_broadcasts = any(direction.broadcast_share for direction in configuration.directions)
         if has_broadcasts and not getattr(module, "SENDS_BROADCASTS", False):
-            raise unsupported(f"The generator {name} cannot send broadcast frames beside others. Use 'kind: afpacket'.")
+            raise unsupported(f"The generator {name} cannot mix broadcast frames with others. Use 'kind: afpacket'.")
         made: Generator = module.make_generator(configuration, options)
     except AgentError:
         raise
@@ -295,7 +295,7 @@ def make_generator(
             raise
         raise AgentError(
             "missing_module",
-            f"The generator {name} needs a Python module that is not there: {error}. Install it on this node "
+            f"The generator {name} needs a Python module that is not installed: {error}. Install it on this node "
             "(Debian: apt install python3-numpy), or name another Python in the topology file.",
         ) from error
 
@@ -335,7 +335,7 @@ def open_cards(name: str, options: Message) -> Wire:
     """Opens the cards that a generator has taken from the kernel, for single frames; an AgentError if it cannot."""
     opened = getattr(_own_package(name), "open_wire", None)
     if opened is None:
-        raise unsupported(f"The generator {name!r} has no cards of its own.")
+        raise unsupported(f"The generator {name!r} has no cards.")
     wire: Wire = opened(options)
     return wire
 

@@ -53,7 +53,10 @@ class Meeting(Alone):
         answer = self._exchange({"ready": tag, "now": time.monotonic()})
         theirs = answer["said"].get("ready")
         if theirs != tag:
-            raise AgentError("out_of_step", f"This end is at tag {tag}, and the other one at {theirs}; configure anew.")
+            raise AgentError(
+                "out_of_step",
+                f"This end is at tag {tag}, but the other end at {theirs}. Configure the generator again.",
+            )
         left = float(answer["at"]) - time.monotonic()
         time.sleep(min(_LONGEST_SLEEP, max(0.0, left)))
 

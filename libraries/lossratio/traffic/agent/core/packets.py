@@ -97,7 +97,7 @@ def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> soc
             packets.setblocking(False)
             undo.pop_all()
     except OSError as error:
-        text = f"The kernel of this node does not give the packet sockets for single frames: {error}."
+        text = f"The kernel of this node refused the packet sockets for single frames: {error}."
         raise AgentError("permission", text) from error
     return packets
 

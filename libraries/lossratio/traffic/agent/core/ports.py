@@ -49,8 +49,8 @@ def check_may_transmit(
 
             raise AgentError(
                 "forbidden_interface",
-                f"Not transmitting on {name}: {other} {reasons[index]}. "
-                "Test traffic would cut this node off; give the generator interfaces of its own.",
+                f"Not transmitting on {name}: {other} {reasons[index]}. Test traffic would cut off this node. Give "
+                "the generator interfaces that nothing else uses.",
             )
         _check_forwarding(name, routes, {links[port].index for port in names}, networks)
 
@@ -96,8 +96,8 @@ def _check_forwarding(name: str, routes: Sequence[Route], ports: set[int], netwo
 
             raise AgentError(
                 "forbidden_interface",
-                f"Not transmitting to {name}: this node would forward the test traffic to {way}. "
-                f"Switch that off (sysctl -w {setting}=0).",
+                f"Not transmitting to {name}: this node would forward the test traffic to {way}. Switch off "
+                f"forwarding (sysctl -w {setting}=0).",
             )
 
 
@@ -224,14 +224,14 @@ class Ports:
             if now.receive_drops < then.receive_drops or now.transmit_drops < then.transmit_drops:
                 raise AgentError(
                     "counters_reset",
-                    f"The counters of interface {name} were set back while traffic was on it: its driver was reset, or "
-                    "somebody cleared them. What was dropped is not known.",
+                    f"The counters of interface {name} were reset while traffic was running: its driver was reset, "
+                    "or a program cleared them. The number of dropped frames is not known.",
                 )
             if not may_go_down and (now.carrier_changes != then.carrier_changes or not now.is_up):
                 raise AgentError(
                     "interface_down",
-                    f"Interface {name} went down (or its link did) while traffic was on it. "
-                    "The counters mean nothing; look at this interface and at the other end of its link.",
+                    f"Interface {name} or its link went down while traffic was running. The counters cannot be "
+                    "used. Look at this interface and at the other end of its link.",
                 )
 
         return links
@@ -249,13 +249,16 @@ class Ports:
             if now.index != then.index:
                 raise AgentError(
                     "interface_replaced",
-                    f"Interface {name} was taken away, and another one of that name is in its place; configure anew.",
+                    (
+                        f"Interface {name} was removed, and another interface now has its name. Configure the "
+                        "generator again."
+                    ),
                 )
             if now.mtu != then.mtu:
                 raise AgentError(
                     "mtu_changed",
-                    f"The MTU of interface {name} was {then.mtu}, and is {now.mtu}, so that frames may be "
-                    f"lost there. Set it back (ip link set dev {name} mtu {then.mtu}).",
+                    f"The MTU of interface {name} was {then.mtu}, and is {now.mtu}, and frames may be lost there. "
+                    f"Restore it (ip link set dev {name} mtu {then.mtu}).",
                 )
 
         return links
@@ -283,6 +286,6 @@ def existing_links(names: Iterable[str]) -> dict[str, Link]:
         if name not in links:
             raise AgentError(
                 "no_such_interface",
-                f"There is no network interface {name} on this node; there are {', '.join(sorted(links))}.",
+                f"There is no network interface {name} on this node. The interfaces are {', '.join(sorted(links))}.",
             )
     return links

@@ -60,10 +60,10 @@ class Tester:
         try:
             found = {str(each["name"]): each for each in answer.get(f"{kind}_metrics") or ()}
         except (KeyError, TypeError) as error:
-            text = f"{self.address} answered with other metrics than those of its {kind}s."
+            text = f"{self.address} did not answer with the metrics of its {kind}s."
             raise AgentError(TESTER, text) from error
         if not found:
-            text = f"The tester {self.address} has no configuration any more: was it started anew?"
+            text = f"The tester {self.address} no longer has a configuration. Was it restarted?"
             raise AgentError(TESTER_LOST, text)
         return found
 
@@ -277,7 +277,7 @@ class OtgGenerator:
                     self._end()
                 raise AgentError(
                     "stalled",
-                    f"The tester {self._tester.address} did not send what it was to, or its metrics stand still: "
+                    f"The tester {self._tester.address} did not send its frames, or its metrics do not change: "
                     f"{patience:.0f} s after the end of the traffic its ports had sent {sent}. Look at the tester; or "
                     "measure at lower loads (max_rate).",
                 )
@@ -312,8 +312,8 @@ class OtgGenerator:
         except (KeyError, TypeError, ValueError) as error:
             raise AgentError(
                 TESTER,
-                f"The tester {self._tester.address} has no counts of our ports any more ({error}). Somebody else may "
-                "have given it another configuration.",
+                f"The tester {self._tester.address} no longer has counts for these ports ({error}). Another client "
+                "may have changed its configuration.",
             ) from error
 
     def _counters(

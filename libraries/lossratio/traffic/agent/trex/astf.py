@@ -225,8 +225,8 @@ class AstfGenerator:
         most = min(int(_FULL * self._settings.most_connections), self._ends.hosts * _MOST_PORTS)
         if count > most:
             raise unsupported(
-                f"TRex can keep {most:,} connections of {self._ends.hosts} source addresses, and is to open {count:,}. "
-                "Take fewer, raise the generator's 'most_connections' in the topology file, or take a traffic profile "
+                f"TRex can keep {most:,} connections of {self._ends.hosts} source addresses, but must open {count:,}. "
+                "Use fewer, raise the generator's 'most_connections' in the topology file, or use a traffic profile "
                 "with more source addresses."
             )
         if exchange.data_frames and self._ends.is_tcp and exchange.closing is None:
@@ -288,16 +288,16 @@ class AstfGenerator:
         if own:
             raise AgentError(
                 "memory",
-                f"TRex could not hold so many connections ({_in_words(own)}); this says nothing about the device. Take "
-                "fewer, or open them at a lower rate.",
+                f"TRex could not hold so many connections ({_in_words(own)}). This says nothing about the device. "
+                "Use fewer connections, or open them at a lower rate.",
             )
         if counted.accepted >= _LEAST_SILENT and not counted.returned:
-            met = _in_words(counted.faults(_FAULTS_OF_PATH)) or "nothing at all came back"
+            met = _in_words(counted.faults(_FAULTS_OF_PATH)) or "nothing came back"
             raise AgentError(
                 "asymmetric",
                 f"{counted.accepted} connections arrived at {self._direction.receive}, and none came back to "
-                f"{self._direction.transmit} over its own one ({met}). The path back is another one (asymmetric), or "
-                "the device keeps none: its table is full, or its time-out is short. Look at the routes back, and at "
+                f"{self._direction.transmit} over its own one ({met}). The path back is different (asymmetric), or "
+                "the device keeps none: its table is full, or its time-out is short. Look at the routes back and at "
                 "its table.",
             )
 
@@ -390,16 +390,16 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
     is_ours = settings.ports[direction.transmit] % 2 == 0 and sink == settings.ports[direction.transmit] + 1
     if not (len(configuration.directions) == 1 and is_ours and not settings.neighbours and not settings.lldp):
         raise unsupported(
-            "TRex opens connections one way, on one link, from its first port to its second one, without gateways or "
-            "LLDP of its own. Use such a topology, or 'kind: afpacket'."
+            "TRex opens connections in one direction on one link, from its first port to its second, without "
+            "gateways and without LLDP. Use such a topology, or 'kind: afpacket'."
         )
 
     has_udp = any(checksum.is_udp for checksum in frames.checksums)
     start, end = frames.addresses[0] if len(frames.addresses) == 1 else (0, 0)
     if start != 26 or end != 34 or not (has_udp or frames.handshake) or len(frames.sizes) != 1:
         raise unsupported(
-            "TRex opens connections by UDP or TCP over IPv4, of one size, without tags and tunnels. Take such a "
-            "traffic profile, e.g. ethip4-udp-connections, or 'kind: afpacket'."
+            "TRex opens connections by UDP or TCP over IPv4, of one size, without tags and tunnels. Use such a "
+            "traffic profile, for example ethip4-udp-connections, or 'kind: afpacket'."
         )
 
     values = [_values(frames, place, width) for place, width in ((start, 4), (start + 4, 4), (end + 2, 2))]

@@ -79,9 +79,9 @@ def push(connection: TrexConnection, frames: Sequence[bytes], port: int) -> int:
     wrap = getattr(connection.api, "PacketBuffer", None)
     if wrap is None:
         raise unsupported(
-            f"TRex's client ({connection.origin}) cannot send single frames with MAC addresses of their own, as ARP "
-            "needs. Use a newer TRex; or leave 'gateway' and 'address' out, give the gateway's MAC address to the DUT "
-            "('west_mac', 'east_mac'), and the TG's to the gateway."
+            f"TRex's client ({connection.origin}) cannot send single frames with other MAC addresses, which ARP "
+            "needs. Use a newer TRex. Or leave out 'gateway' and 'address', set the gateway's MAC address on the "
+            "DUT ('west_mac', 'east_mac'), and the TG's on the gateway."
         )
     doing = f"send frames on port {port}"
     data = connection.call(doing, "push_packets", [wrap(frame) for frame in frames], ports=[port]).data()

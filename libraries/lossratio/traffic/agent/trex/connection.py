@@ -124,8 +124,8 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
     if not os.path.exists(os.path.join(directory, _SERVER)):
         raise AgentError(
             "wrong_directory",
-            f"{directory!r} on this node holds no TRex: neither {_SERVER} nor {_OWN_CLIENT}. The generator's "
-            "'directory' in the topology file (or TREX_HOME) is the one with the server's program in it.",
+            f"{directory!r} on this node holds no TRex: neither {_SERVER} nor {_OWN_CLIENT}. Set the generator's "
+            "'directory' in the topology file (or TREX_HOME) to the directory with the server's program.",
         )
     if is_stateful:
         raise AgentError(
@@ -158,8 +158,8 @@ def _import_own(directory: str, path: str, module: str) -> Any:
         if error.name == "cgi":
             raise AgentError(
                 "python",
-                f"TRex's client in {path} needs Python's module cgi, which Python {sys.version.split()[0]} does not "
-                "have any more. Set the generator's 'python' in the topology file to a Python 3.8 to 3.12.",
+                f"TRex's client in {path} needs Python's module cgi, which Python {sys.version.split()[0]} no "
+                "longer has. Set the generator's 'python' in the topology file to a Python 3.8 to 3.12.",
             ) from error
         raise AgentError(
             "missing_module", f"TRex's client in {path} needs a module that is missing: {error}."
@@ -207,8 +207,9 @@ class TrexConnection:
             if set(self._ports) - set(there):
                 raise AgentError(
                     "ports",
-                    f"The TRex server has the ports {there}, and the traffic needs {self._ports}. Another "
-                    "configuration file was used for it; stop it, so that one with this topology's can be started.",
+                    f"The TRex server has the ports {there}, but the traffic needs {self._ports}. It was started "
+                    "with another configuration file. Stop it, and lossratio starts one with the configuration of "
+                    "this topology.",
                 )
 
             self._take_ports()
@@ -337,7 +338,7 @@ class TrexConnection:
 
     def _check_connected(self) -> None:
         if not self._client.is_connected():
-            self._fail("report its counters", "the connection was lost: no events came any more")
+            self._fail("report its counters", "the connection was lost: no more events came")
 
     def call(self, doing: str, method: str, *arguments: Any, **named: Any) -> Any:
         """Calls a method of the client; `doing` is what the server is asked to do, for people."""

@@ -90,7 +90,7 @@ def check_arrivals(
             out = " and ".join(names[number] for number in there)
             raise AgentError(
                 "wrong_port",
-                f"Frames of {direction.name} come out of {out}, and not of {names[ports[direction.receive]]}: links "
+                f"Frames of {direction.name} come out of {out} instead of {names[ports[direction.receive]]}: links "
                 "are swapped, or ports are in another order. Change the cables, or the ports in the topology file.",
             )
 
@@ -132,8 +132,8 @@ def stream_answer(
         raise AgentError(
             "counters",
             f"TRex's counters contradict each other: the streams of {counters['name']} sent {sent} frames, and its "
-            f"port {counters['sent_frames']}. Does another client use the port? Measure with 'flow_statistics: false', "
-            "or start the server anew.",
+            f"port {counters['sent_frames']}. Does another client use the port? Measure with 'flow_statistics: "
+            "false', or restart the server.",
         )
     return {**counters, "streams": answers, "examination": examined}
 

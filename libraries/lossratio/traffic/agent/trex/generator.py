@@ -23,8 +23,8 @@ from .streams import StreamMaker, least_sent
 
 _PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr", "prom", "mult")
 _NO_TIMES = (
-    "TRex cannot locate losses in time: its ports count frames, and the frames of a load have neither numbers nor "
-    "times. Measure recovery and reset with 'kind: afpacket'."
+    "TRex cannot locate losses in time: its ports only count frames, and the frames of a load have neither numbers "
+    "nor times. Measure recovery and reset with 'kind: afpacket'."
 )
 _LEAST_PROOF = 1.0
 """Seconds of a burst that show whether TRex keeps its rate: it reports the end of traffic some milliseconds late."""
@@ -42,8 +42,8 @@ _WITH_FLOW_STATISTICS: Message = {
 }
 
 _NO_WATCH = (
-    "TRex's cards may count frames late, and statistics of single streams are late, too, so that no verdict on a "
-    "running trial is certain. Measure with early_verdict=off, or in software mode without 'flow_statistics'."
+    "TRex's cards may count frames late, and so do statistics of single streams. No verdict on a running trial is "
+    "certain. Measure with early_verdict=off, or in software mode without 'flow_statistics'."
 )
 
 

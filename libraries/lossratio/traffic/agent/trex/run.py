@@ -340,7 +340,8 @@ class TrexCounters:
                 return statistics
             if self._clock() > deadline:
                 raise AgentError(
-                    "counters", "TRex goes on counting frames sent although it was stopped. Does another client use it?"
+                    "counters",
+                    "TRex continues to count sent frames although it was stopped. Does another client use it?",
                 )
             before = statistics
 
@@ -354,7 +355,7 @@ class TrexCounters:
         if not (0 <= sent <= most and received >= 0):
             raise AgentError(
                 "counters",
-                f"TRex says that {direction.name} sent {sent} frames and received {received}, where at most "
+                f"TRex reports that {direction.name} sent {sent} frames and received {received}, but at most "
                 f"{math.floor(most)} could be sent. Its counters jumped: another client uses this server, or it was "
                 "started anew.",
             )

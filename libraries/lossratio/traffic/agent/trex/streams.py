@@ -163,8 +163,8 @@ class StreamMaker:
         known = inspect.signature(make).parameters
         if set(wanted) - set(known):
             raise unsupported(
-                "This TRex's client knows no fields in random order that repeats. Use 'order: increment' in the "
-                "traffic profile, or a newer TRex."
+                "The client of this TRex does not support fields in repeatable random order. Use 'order: increment' "
+                "in the traffic profile, or a newer TRex."
             )
 
         # Each core goes through all values, so that the set of flows does not depend on the number of cores.
@@ -192,8 +192,8 @@ def _values(field: SteppingField) -> tuple[int, ...] | range:
         return values
     if field.count > MOST_LISTED:
         raise unsupported(
-            f"TRex takes {MOST_LISTED} values of a field in random order, and the traffic profile has {field.count}. "
-            "Use 'order: increment', or fewer of them."
+            f"TRex supports {MOST_LISTED} values of a field in random order, but the traffic profile has "
+            f"{field.count}. Use 'order: increment' or fewer values."
         )
     return field.values or tuple(Random(field.seed).sample(values, field.count))
 

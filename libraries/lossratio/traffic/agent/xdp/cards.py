@@ -97,7 +97,7 @@ class CardClock:
             raise AgentError(
                 "card_stamps",
                 f"The clocks of {self._name} and of the system differed by {self.error_us:.0f} us more than before: "
-                "one was set meanwhile, so latencies are not known. Let ptp4l and phc2sys settle first.",
+                "one clock was set, and latencies are not known. Let ptp4l and phc2sys settle first.",
             )
 
     def close(self) -> None:
@@ -121,13 +121,13 @@ def clock_of(port: Link) -> Callable[[], int]:
     number, stamps_all = stamping(port.name)
     path = f"/dev/ptp{number}"
     if features is None:
-        reason = "the kernel does not say whether its driver has them for programs; Linux 6.6 and later do"
+        reason = "the kernel does not report whether its driver has them for programs (Linux 6.6 and later do)"
     elif not features & STAMPS:
         reason = "its driver has none for XDP programs"
     elif number is None:
-        reason = "it has no clock of its own"
+        reason = "it has no clock"
     elif not stamps_all:
-        reason = f"not every frame is stamped: hwstamp_ctl -i {port.name} -r 1 has it so"
+        reason = f"not every frame is stamped: enable this with hwstamp_ctl -i {port.name} -r 1"
     else:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -138,7 +138,7 @@ def clock_of(port: Link) -> Callable[[], int]:
         except OSError as error:
             reason = f"its clock {path} cannot be read ({error.strerror})"
 
-    raise AgentError("card_stamps", f"{port.name} has no receive stamps: {reason}. Or leave 'card_stamps' out.")
+    raise AgentError("card_stamps", f"{port.name} has no receive stamps: {reason}. Or leave out 'card_stamps'.")
 
 
 HARDWARE = ("tx_packets_phy", "tx_unicast.nic", "port.tx_unicast", "tx_pkts_nic")

@@ -248,7 +248,7 @@ class ActiveDirection:
         if sent and not left and self._senders.have_finished():
             raise AgentError(
                 "counters",
-                f"The driver of {port} has counted none of {sent} frames that it was given, so that nobody knows how "
+                f"The driver of {port} has counted none of {sent} frames that it was given, and it is not known how "
                 "many left. Use 'kind: afpacket'.",
             )
         return max(0, sent - left)
@@ -264,9 +264,9 @@ class ActiveDirection:
         if missed > 0:
             raise AgentError(
                 "counters",
-                f"The driver of {self.transmit} has not counted {missed} of {given} frames, as several senders share a "
-                "queue of its link: nobody knows whether frames were lost or refused. Give both ends of the link a "
-                f"queue for each CPU (ethtool -L {self.transmit} rx 2 tx 2, and its other end), or use "
+                f"The driver of {self.transmit} has not counted {missed} of {given} frames because several senders "
+                "share a queue of its link: it is not known whether frames were lost or refused. Give both ends of "
+                f"the link a queue for each CPU (ethtool -L {self.transmit} rx 2 tx 2, and its other end), or use "
                 "'cpus_per_direction: 1'.",
             )
 
@@ -374,6 +374,6 @@ class ActiveDirection:
             raise AgentError(
                 "card_stamps",
                 f"The card of {self._direction.receive} has not stamped {received.unstamped} of {received.arrived} "
-                "frames, so that latencies are not known. Leave 'card_stamps' out.",
+                "frames, and latencies are not known. Leave out 'card_stamps'.",
             )
         return {**found, "clock_error_us": self.clock.error_us}

@@ -70,8 +70,8 @@ class FramePlan:
         if spec.max_size - FCS_BYTES > MOST_BYTES:
             raise AgentError(
                 "no_xdp",
-                f"Frames of {spec.max_size} bytes do not fit into a page of memory: the generator 'xdp' sends "
-                f"{MOST_BYTES + FCS_BYTES} bytes at most. Use 'kind: afpacket' for these, or smaller frames.",
+                f"Frames of {spec.max_size} bytes do not fit into a page of memory: the generator 'xdp' sends at "
+                f"most {MOST_BYTES + FCS_BYTES} bytes. Use 'kind: afpacket' or smaller frames.",
             )
 
         self.spec = spec

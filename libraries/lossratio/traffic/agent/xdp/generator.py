@@ -77,7 +77,7 @@ class XdpGenerator:
         self._ports = Ports(configuration)
         reason = why_impossible()
         if reason is not None:
-            raise AgentError("bpf", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
+            raise AgentError("bpf", f"The generator 'xdp' cannot run here: {reason}. {_WAY_OUT}")
 
         for direction in configuration.directions:
             check_may_attach(self._ports.before[direction.receive])
@@ -300,7 +300,7 @@ class XdpGenerator:
                 left = (self._end - time.monotonic_ns()) / _NANOSECONDS
                 time.sleep(min(between, max(_POLL_SECONDS, left)))
                 if left < -_LATE_END_SECONDS:
-                    raise AgentError("sender_died", "A sender does not come to its end; configure anew.")
+                    raise AgentError("sender_died", "A sender does not finish. Configure the generator again.")
         finally:
             # Also an interrupt ends the traffic.
             self._senders.rest()
@@ -335,8 +335,9 @@ def check_may_attach(port: Link) -> None:
         name = str(number)
     raise AgentError(
         "xdp_attached",
-        f"Interface {port.name} has an XDP program already: {name}. It is not ours, or another agent's, and is left "
-        f"alone. End its owner, or detach it (ip link set dev {port.name} xdp off), or use 'kind: afpacket'.",
+        f"Interface {port.name} already has an XDP program: {name}. It belongs to another program or agent, and "
+        f"lossratio leaves it there. End its owner, detach it (ip link set dev {port.name} xdp off), or use 'kind: "
+        "afpacket'.",
     )
 
 
@@ -351,7 +352,7 @@ def check_can_send(port: Link) -> None:
     if port.kind == "veth":
         way_out = "the other end of this veth link needs GRO (ethtool -K OTHER_END gro on) or an XDP program"
     else:
-        way_out = "take a card whose driver has ndo_xdp_xmit; some have it only while the card has an XDP program"
+        way_out = "use a card whose driver has ndo_xdp_xmit; some have it only while the card has an XDP program"
     raise AgentError(
         "no_xdp", f"The driver of {port.name} does not send frames of XDP programs: {way_out}. Or use 'kind: afpacket'."
     )
@@ -378,6 +379,6 @@ def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
         raise AgentError(
             "no_xdp",
             f"No XDP program can be attached to {port.name}, neither in its driver ({native.message}) nor behind it "
-            f"({error.message}). Offloads that join frames (ethtool -K {port.name} lro off), an MTU beyond a page, and "
-            f"too few queues are in the way of XDP. Or use 'kind: afpacket'.",
+            f"({error.message}). Offloads that join frames (ethtool -K {port.name} lro off), an MTU larger than a "
+            "page and too few queues prevent XDP. Or use 'kind: afpacket'.",
         ) from error

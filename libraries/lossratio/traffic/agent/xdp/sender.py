@@ -69,7 +69,9 @@ class Sender:
         while self.program.last_run() < woken:
             self.check()
             if time.monotonic() > end:
-                raise AgentError("sender_died", f"The sender on processor {self.cpu} does not start; configure anew.")
+                raise AgentError(
+                    "sender_died", f"The sender on processor {self.cpu} does not start. Configure the generator again."
+                )
             time.sleep(_POLL_SECONDS)
 
     def check(self) -> None:
@@ -183,7 +185,8 @@ def choose_cpus(
         missing = sorted(set(wanted) - allowed)
         if missing or not wanted:
             raise AgentError(
-                "bad_request", f"The generator's 'cpus' ask for CPU {missing}, and the agent may use {sorted(allowed)}."
+                "bad_request",
+                f"The generator's 'cpus' ask for CPU {missing}, but the agent may only use {sorted(allowed)}.",
             )
         return tuple(dict.fromkeys(wanted))
     least_taken = sorted(free, key=taken.count)
@@ -193,7 +196,7 @@ def choose_cpus(
             raise AgentError(
                 "bad_request",
                 f"The generator's 'cpus_per_direction' asks for {count} CPUs ({for_each} for each of {directions}), "
-                f"and the agent may use {len(least_taken)}: {sorted(least_taken)}. Ask for fewer, or leave it out.",
+                f"and the agent may use {len(least_taken)}: {sorted(least_taken)}. Use fewer, or leave it out.",
             )
         return tuple(least_taken[:count])
     # One is left for everything else.
