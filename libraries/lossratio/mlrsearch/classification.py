@@ -128,7 +128,7 @@ def conditional_throughput(goal: SearchGoal, load: float, results: Iterable[Tria
     full_length = sorted(
         # How much more the rest of a trial would have lost is not known, so its forwarding rate is not used.
         (1.0 if result.is_early else result.loss_ratio, nanoseconds(result.effective_duration))
-        for result in results
+        for result in map(goal.seen, results)
         if result.duration >= goal.final_trial_duration
         and not (result.is_early and result.loss_ratio <= goal.loss_ratio)
     )

@@ -172,8 +172,11 @@ class MLRsearch:
         self._fail_fast = fail_fast
         self._end_at_coin = end_at_coin
         self._coins: dict[SearchGoal, bool] = {}
-        self._certain_above = max(goal.loss_ratio for goal in self.goals) if early_verdict else None
-        self._curve = LossCurve()
+        self._has_streams = any(goal.stream is not None for goal in self.goals)
+        # A trial that ends early says nothing of single streams.
+        ends_early = early_verdict and not self._has_streams
+        self._certain_above = max(goal.loss_ratio for goal in self.goals) if ends_early else None
+        self._curves = {goal.stream: LossCurve() for goal in self.goals}
         shortest = min(goal.first_duration for goal in self.goals)
         self._memory = Memory(self._grid, shortest)
         self._pace = Pace()
@@ -182,6 +185,9 @@ class MLRsearch:
         promised = {goal: hint.lower for goal, hint in by_goal.items() if hint is not None}
         self.hinted_loads = {goal: self._grid.load(lower) for goal, lower in promised.items()}
         last = earlier[-1] if earlier else ()
+        if self._has_streams:
+            # What a device remembers is asked by the loss of all frames.
+            memory_rest = 0.0
         is_free = has_rested or memory_rest <= memory_share * sum(trial.elapsed for trial in last)
         asks_first = memory_rest > 0.0 and warm_up_duration is None and is_free
         self._rested = Rested(
@@ -193,7 +199,7 @@ class MLRsearch:
             first=first_question(promised, self._grid, last) if asks_first else None,
         )
         self._views = tuple(
-            GoalView(goal, self._grid, self._curve, hint, early_verdict=early_verdict)
+            GoalView(goal, self._grid, self._curves[goal.stream], hint, early_verdict=ends_early)
             for goal, hint in by_goal.items()
         )
         self._results: dict[float, list[TrialResult]] = {}
@@ -252,12 +258,14 @@ class MLRsearch:
             result = replace(result, input=replace(result.input, load=load))
         self._results.setdefault(result.load, []).append(result)
         self._coins.clear()
-        self._curve.add(result)
         self._memory.add(result)
         self._rested.add(result)
         self._pace.add(result)
+        seen = {goal.stream: goal.seen(result) for goal in self.goals}
+        for stream, curve in self._curves.items():
+            curve.add(seen[stream])
         for view in self._views:
-            view.add(result)
+            view.add(seen[view.goal.stream])
         # What one goal's trials show about the SUT serves the other goals' plans, too.
         plans = [view.plan for view in self._views if view.plan is not None]
         begun = any(plan.begun for plan in plans)
@@ -316,6 +324,8 @@ class MLRsearch:
 
     def last_question(self) -> tuple[TrialInput, Purpose] | None:
         """The next trial that shows whether the SUT remembers loss, when all bounds are found; None: there is none."""
+        if self._has_streams:
+            return None
         if any(None in view.relevant_bounds() or view.intervals[-1].open for view in self._views):
             return None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lossratio.errors import SearchError
+from lossratio.trials import TrialResult
 
 DEFAULT_INITIAL_TRIAL_DURATION = 1.0
 """Seconds; the initial trial duration of a goal that names none (or its final trial duration, if that is shorter)."""
@@ -44,6 +45,8 @@ class SearchGoal:
     attribute then has that value."""
     name: str | None = None
     """What reports call the goal. It distinguishes goals that are otherwise equal."""
+    stream: str | None = None
+    """The stream of the traffic profile whose loss counts for the goal; None: the loss of all frames."""
 
     def __post_init__(self) -> None:
         for name in ("loss_ratio", "exceed_ratio"):
@@ -82,10 +85,21 @@ class SearchGoal:
         assert self.initial_trial_duration is not None  # noqa: S101 (filled in when the goal was made)
         return self.initial_trial_duration
 
+    def seen(self, result: TrialResult) -> TrialResult:
+        """A trial as it counts for the goal: with the loss of the goal's stream.
+
+        Raises:
+            SearchError: If the trial does not say what the stream lost.
+        """
+        if self.stream is None:
+            return result
+        return result.of_stream(self.stream)
+
     def __str__(self) -> str:
         if self.name is not None:
             return self.name
-        return f"loss {self.loss_ratio * 100:.4g} %"
+        of_stream = "" if self.stream is None else f" of {self.stream}"
+        return f"loss{of_stream} {self.loss_ratio * 100:.4g} %"
 
     def _check(self, name: str, good: bool, rule: str) -> None:
         if not good:

@@ -120,9 +120,10 @@ def hint_of(
 
     None if none of the last searches found a lower bound.
     """
+    nights = ([goal.seen(trial) for trial in night] for night in earlier)
     searches = [
         (*found, _first_overload(grid, night), night)
-        for night in earlier
+        for night in nights
         if (found := _bounds(goal, grid, night)) is not None
     ]
     if not (last := searches[-EARLIER_SEARCHES:]):

@@ -111,7 +111,7 @@ def goal_result(
     evidence = evidence_of(goal)
     by_load = defaultdict[float, list[TrialResult]](list)
     for result in results:
-        evidence.add(result)
+        evidence.add(goal.seen(result))
         by_load[result.load].append(result)
     return result_of(goal, evidence, by_load, (min_load, max_load), unfinished)
 

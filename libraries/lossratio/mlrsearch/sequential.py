@@ -68,6 +68,7 @@ class SequentialGoal(SearchGoal):
         duration_sum: Seconds of trials that a load without lossy trials needs; it follows from the others.
         initial_trial_duration: Seconds of the first trials, as for other goals.
         name: What reports call the goal.
+        stream: The stream whose loss counts, as for other goals.
 
     Raises:
         SearchError: If a value is out of range.

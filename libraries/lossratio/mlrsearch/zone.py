@@ -71,7 +71,7 @@ def zone_in(
     outcomes = dict[float, list[bool]]()
     posterior = Posterior(grid.top)
 
-    for result in results:
+    for result in map(goal.seen, results):
         is_low = result.loss_ratio <= goal.loss_ratio
         if not is_low and sut_loss_ratio(result) <= goal.loss_ratio:
             # Frames that the SUT did not lose decide, so it is not known whether the trial is lossy.
@@ -119,12 +119,13 @@ def is_left_to_a_coin(
         return False
 
     least, most = zone.loads
+    seen = [goal.seen(result) for result in results]
     seconds = sum(share.trials for share in zone.shares) * goal.final_trial_duration
     is_low_below = any(
-        result.load < least and result.loss_ratio <= goal.loss_ratio for result in results
+        result.load < least and result.loss_ratio <= goal.loss_ratio for result in seen
     )
     is_high_above = any(
-        result.load > most and result.loss_ratio > goal.loss_ratio for result in results
+        result.load > most and result.loss_ratio > goal.loss_ratio for result in seen
     )
     return seconds >= goal.duration_sum and is_low_below and is_high_above
 

@@ -45,7 +45,13 @@ from lossratio.testbed.testbed import (
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.testbed.undo import ignored_interruption
 from lossratio.topology import Hooks, RealGenerator, Topology, XdpGenerator, load_topology
-from lossratio.traffic import AgentClient, Configuration, TrafficMeasurer, TrafficProfile
+from lossratio.traffic import (
+    AgentClient,
+    Configuration,
+    TrafficMeasurer,
+    TrafficProfile,
+    check_sends_streams,
+)
 from lossratio.trials import ChangedField, Integrity, LateFrames, Measurer
 
 LATE_WAIT = 0.2
@@ -111,6 +117,7 @@ class LiveTestbed(Testbed):
                 "Traffic is running on this testbed. Stop it before the next measurement."
             )
 
+        check_sends_streams(self.request.topology.generator, profile)
         self._restore()
         self._verify_duts()
         try:

@@ -26,7 +26,7 @@ from lossratio.simulation import (
 )
 from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest
 from lossratio.topology import SimulatedGenerator
-from lossratio.traffic import StoppedTraffic, TrafficProfile
+from lossratio.traffic import StoppedTraffic, TrafficProfile, check_sends_streams
 from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, TrialInput
 
 _FAULTS = "faults"
@@ -182,6 +182,7 @@ class SimulatedTestbed(Testbed):
             raise TrafficError(
                 f"The testbed {self.request.topology.name} is closed. Measure inside its with block, or open it again."
             )
+        check_sends_streams(self.generator, profile)
         if profile.load_factor != profile.transmitting_directions:
             raise TrafficError(
                 f"Traffic profile {profile.name}: the simulated generator sends the same load in all directions."

@@ -27,6 +27,7 @@ from lossratio.traffic.configuration import (
 from lossratio.traffic.connections import connections_of as connections_of
 from lossratio.traffic.generators import (
     check_early_verdicts as check_early_verdicts,
+    check_sends_streams as check_sends_streams,
     load_generator as load_generator,
     open_generator as open_generator,
     start_agent as start_agent,

@@ -40,6 +40,7 @@ from lossratio.traffic.headers import (
     Vxlan,
 )
 from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_span
+from lossratio.traffic.streams import in_one_order
 
 _MAC_ADDRESSES = bytes(12)
 _IPV4_ETHERTYPE = b"\x08\x00"
@@ -63,10 +64,15 @@ _TAG_OPTION = bytes([1, 1, 254, 4 + TAG_BYTES + COMPENSATION_BYTES]) + b"LR"
 
 def frames_spec(direction: TrafficDirection, source: Side, destination: Side) -> FramesSpec:
     """Describes the frames of one direction, from a side's networks to another side's."""
-    frame = _Frame(source, source if direction.to_nat else destination, direction.seed)
-    frame.add_all(direction.headers)
     sizes = tuple(direction.size_weights.items())
-    return replace(frame.spec(sizes), any_mac=direction.headers.any_mac)
+    specs = []
+    for headers in direction.every_headers:
+        frame = _Frame(source, source if direction.to_nat else destination, direction.seed)
+        frame.add_all(headers)
+        specs.append(replace(frame.spec(sizes), any_mac=headers.any_mac))
+    if direction.streams:
+        return in_one_order(direction.streams, specs)
+    return specs[0]
 
 
 def received_spec(
@@ -436,12 +442,11 @@ def _speakers(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -
 
         ranges = [(address, address) for address in port.own_addresses]
         for headers, end in ((source, "source"), (sink, "destination")):
-            if (
-                headers is not None
-                and port.own_addresses
-                and not (headers.to_nat and end == "destination")
-            ):
-                ip = headers.headers.ip
+            is_of_nat = headers is not None and headers.to_nat and end == "destination"
+            if headers is None or not port.own_addresses or is_of_nat:
+                continue
+            for each in headers.every_headers:
+                ip = each.ip
                 first, last = address_span(getattr(ip, end), ip.on(side), ip.version)
                 ranges.append((str(first), str(last)))
 
@@ -508,7 +513,14 @@ def _spread(spec: FramesSpec) -> FramesSpec:
         steps = each.offsets or order
         values = tuple(each.first + steps[number % each.count] for number in numbers)
         fields.append(replace(each, first=min(values), count=count, seed=None, values=values))
-    return replace(spec, fields=tuple(fields))
+
+    together = spec.order
+    if together is not None:
+        streams, sizes = (
+            tuple(each[number] for number in numbers) for each in (together.streams, together.sizes)
+        )
+        together = replace(together, streams=streams, sizes=sizes)
+    return replace(spec, fields=tuple(fields), order=together)
 
 
 def questions_of_ports(

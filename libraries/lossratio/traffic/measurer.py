@@ -506,7 +506,7 @@ def check_at_low_rate(
             asdict(_counters(direction)) for direction in directions if direction.sent_frames
         ]
         # As JSON data; latency frames have no streams and no connections of their own, and no traffic before.
-        left_out = ("streams", "earlier_late_frames", "changed_fields", "left_frames")
+        left_out = ("streams", "by_stream", "earlier_late_frames", "changed_fields", "left_frames")
         integrity["low_rate_check"] = [
             {name: value for name, value in counters.items() if name not in left_out}
             for counters in checked

@@ -1,7 +1,7 @@
 """Traffic profiles: headers, sizes and flows of frames, read from YAML files, and put in words for reports."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from importlib.resources import as_file, files
@@ -20,6 +20,14 @@ from lossratio.topology import EAST, WEST, FileName, Side
 from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
 from lossratio.traffic.headers import AddressRange, Headers, InnerHeaders
 from lossratio.traffic.received import as_received, check_received
+from lossratio.traffic.streams import (
+    StreamFields,
+    TrafficStream,
+    check_layout,
+    check_streams,
+    sizes_of,
+    weights_of_streams,
+)
 from lossratio.units import parse_bytes
 from lossratio.wrong_values import in_words
 from lossratio.yaml_file import load_yaml_file
@@ -98,8 +106,11 @@ class ProfileFile(Headers):
     """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
     seed: int = Field(default=1, ge=0, lt=1 << 16)
     """Of all random orders; each field and direction draws its own, and the same one in every test."""
+    streams: tuple[StreamFields, ...] = ()
+    """Parts of each direction's frames with sizes, marks and flows of their own, whose loss is counted apart; empty:
+    all frames are alike."""
 
-    _leave_out = left_out_if_empty("any_mac", "mpls", "received")
+    _leave_out = left_out_if_empty("any_mac", "mpls", "received", "streams")
 
     @field_validator("mixes")
     @classmethod
@@ -127,6 +138,18 @@ class TrafficDirection(FileModel):
     """Whether the destination addresses are a NAT's, on the transmitting side."""
     received: Headers | None = None
     """Headers that its frames come back with; None: those that they are sent with."""
+    streams: tuple[TrafficStream, ...] = ()
+    """Its streams; empty: all of its frames are alike."""
+
+    @property
+    def every_headers(self) -> tuple[Headers, ...]:
+        """The headers of its frames, of each stream."""
+        return tuple(stream.headers for stream in self.streams) or (self.headers,)
+
+    @property
+    def flows(self) -> int:
+        """How many of its frames differ in their headers."""
+        return sum(headers.flows for headers in self.every_headers)
 
     @property
     def growth(self) -> int:
@@ -151,6 +174,8 @@ class TrafficProfile(ProfileFile):
 
     @model_validator(mode="after")
     def _is_possible(self) -> "TrafficProfile":
+        if self.streams:
+            self._check_streams()
         shares = [direction.load_share for direction in self.directions]
         if max(shares) != 1:
             raise ValueError(
@@ -159,6 +184,8 @@ class TrafficProfile(ProfileFile):
 
         for direction in self.directions:
             headers = direction.headers
+            if direction.streams:
+                check_layout(direction.streams)
             smallest = min(direction.size_weights)
             least = SMALLEST_IPV6_FRAME if 6 in headers.versions else SMALLEST_FRAME
             largest = LARGEST_FRAME + self.reverse.longer
@@ -172,9 +199,9 @@ class TrafficProfile(ProfileFile):
                 raise ValueError(
                     f"frames of {smallest} bytes are too small, these headers need {needed} bytes"
                 )
-            if headers.flows > MOST_FLOWS:
+            if direction.flows > MOST_FLOWS:
                 raise ValueError(
-                    f"these ranges make {headers.flows} flows, and there may be {MOST_FLOWS} at most"
+                    f"these ranges make {direction.flows} flows, and there may be {MOST_FLOWS} at most"
                 )
             if direction.received is not None:
                 check_received(headers, direction.received)
@@ -249,7 +276,12 @@ class TrafficProfile(ProfileFile):
     @property
     def flows(self) -> int:
         """Number of different flows in each direction; where these differ, of the one with more."""
-        return max(direction.headers.flows for direction in self.directions)
+        return max(direction.flows for direction in self.directions)
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """Names of its streams; empty: all of its frames are alike."""
+        return tuple(stream.name for stream in self.streams)
 
     @property
     def is_tcp(self) -> bool:
@@ -322,11 +354,53 @@ class TrafficProfile(ProfileFile):
     def _direction(
         self, headers: Headers, size: int | str, load_share: float, seed: int, longer: int = 0
     ) -> TrafficDirection:
-        weights = weights_of(size, self.mixes, has_ipv6=6 in headers.versions)
-        sizes = {size + longer: weight for size, weight in weights.items()}
+        sizes = self._sizes(size, headers, longer)
+        streams = tuple(self._stream(*stream, headers, size, longer) for stream in self._shared_out)
+        if streams:
+            sizes = sizes_of(streams)
+        # Record: one direction.
         return TrafficDirection(
-            headers=headers, size_weights=sizes, load_share=load_share, seed=seed
+            headers=headers, size_weights=sizes, load_share=load_share, seed=seed, streams=streams
         )
+
+    @property
+    def _shared_out(self) -> Iterator[tuple[StreamFields, int]]:
+        """Its streams, each with its frames in a round."""
+        if not self.streams:
+            return iter(())
+        return zip(self.streams, weights_of_streams(self.streams), strict=True)
+
+    def _stream(
+        self, stream: StreamFields, weight: int, headers: Headers, size: int | str, longer: int
+    ) -> TrafficStream:
+        own = stream.headers_from(headers)
+        own_size = size if stream.frame_size is None else stream.frame_size
+        return TrafficStream(
+            name=stream.name,
+            weight=weight,
+            headers=own,
+            size_weights=self._sizes(own_size, own, longer),
+        )
+
+    def _sizes(self, size: int | str, headers: Headers, longer: int) -> dict[int, int]:
+        weights = weights_of(size, self.mixes, has_ipv6=6 in headers.versions)
+        return {size + longer: weight for size, weight in weights.items()}
+
+    def _check_streams(self) -> None:
+        """Makes sure that nothing else is asked for that goes without streams only."""
+        check_streams(self.streams)
+        without = {
+            "received": self.received,
+            "broadcast_share": self.broadcast_share,
+            "reverse: headers": self.reverse.headers,
+            "reverse: received": self.reverse.received,
+            "reverse: to_nat": self.reverse.to_nat,
+        }
+        given = [name for name, value in without.items() if value]
+        if given:
+            raise ValueError(
+                f"a profile with 'streams' cannot have {given[0]!r}: leave one of them out"
+            )
 
 
 def load_profile(
@@ -532,6 +606,9 @@ def modifiers(profile: TrafficProfile) -> str:
     how = {"increment": "in turn", "random": "in random order"}
 
     def changing(direction: TrafficDirection) -> str:
+        if direction.streams:
+            total = sum(stream.weight for stream in direction.streams)
+            return "streams " + ", ".join(stream.in_words(total) for stream in direction.streams)
         ranges = direction.headers.ranges()
         return (
             ", ".join(

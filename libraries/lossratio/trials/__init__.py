@@ -87,6 +87,7 @@ from lossratio.trials.trial import (
     Incident as Incident,
     Measurer as Measurer,
     StreamCounters as StreamCounters,
+    StreamFrames as StreamFrames,
     TrialInput as TrialInput,
     TrialOutput as TrialOutput,
     TrialResult as TrialResult,

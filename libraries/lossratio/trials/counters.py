@@ -288,7 +288,10 @@ def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCoun
             f"Direction {direction.name} has no loss ratio because no frames were expected. Make the trial longer "
             "or the load higher."
         )
-    return replace(direction, unsent_frames=expected - direction.sent_frames)
+    checked = replace(direction, unsent_frames=expected - direction.sent_frames)
+    if checked.faulty or checked.generator_drop_frames:
+        return replace(checked, by_stream=())
+    return checked
 
 
 class Integrity(str, Enum):

@@ -225,6 +225,18 @@ class StreamCounters(Observed):
 
 
 @dataclass(frozen=True)
+class StreamFrames(Observed):
+    """The frames of one of the profile's streams in a direction, in one trial."""
+
+    name: str
+    """Name of the stream."""
+    sent_frames: Frames
+    """Its frames that left the generator."""
+    received_frames: Frames
+    """Its frames that came back in time."""
+
+
+@dataclass(frozen=True)
 class ChangedField(Observed):
     """A field that a frame came back with another value of."""
 
@@ -321,6 +333,9 @@ class DirectionCounters(Observed):
     on. Empty: frames open no connections, or the generator does not report this."""
     streams: tuple[StreamCounters, ...] = ()
     """Counters of its streams; empty: the generator does not count them."""
+    by_stream: tuple[StreamFrames, ...] = ()
+    """The frames of each stream of the traffic profile; empty: it has one, or frames came back with faults or were
+    dropped by the generator, so that nobody knows which stream they are missing in."""
     losses: Losses | None = None
     """Where its lost frames sit. None: no frame was lost, or it is not known which ones."""
 
@@ -479,6 +494,45 @@ class TrialResult:
         if self.output.elapsed is None:
             return self.input.duration
         return self.output.elapsed
+
+    def of_stream(self, name: str) -> "TrialResult":
+        """The same trial as it was for one of the profile's streams: with the loss ratio of its frames alone.
+
+        Unsent frames are shared out among the streams as those that were sent, and rounded up.
+
+        Raises:
+            SearchError: If it is not known how many frames of the stream came back.
+        """
+        if self.is_early:
+            raise SearchError("A trial that an early verdict ended does not say what streams lost.")
+        sent = lost = unsent = 0
+        counted = [direction for direction in self.output.directions if direction.by_stream]
+        for direction in counted:
+            total = max(1, sum(stream.sent_frames for stream in direction.by_stream))
+            for stream in direction.by_stream:
+                if stream.name == name:
+                    sent += stream.sent_frames
+                    lost += abs(stream.sent_frames - stream.received_frames)
+                    not_offered = direction.unsent_frames - direction.refused_frames
+                    unsent += -(-max(0, not_offered) * stream.sent_frames // total)
+
+        if not sent:
+            raise SearchError(
+                f"The trial at {self.load:.10g} frames/s does not say how many frames of the stream {name!r} came "
+                "back. Look at its counters: the profile must have such a stream, and frames that came back changed or "
+                "twice make it unknown (with integrity=off they do not)."
+            )
+
+        output = TrialOutput(
+            min(1.0, (lost + unsent) / (sent + unsent)),
+            effective_duration=self.output.effective_duration,
+            elapsed=self.output.elapsed,
+            sent_frames=sent,
+            lost_frames=lost,
+            unsent_frames=unsent,
+            repeats=self.output.repeats,
+        )
+        return TrialResult(self.input, output)
 
     @property
     def forwarding_rate(self) -> float:

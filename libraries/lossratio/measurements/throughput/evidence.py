@@ -104,9 +104,10 @@ class BoundsSoFar:
 
     def add(self, trial: TrialResult) -> tuple[GoalBounds, ...]:
         """Adds a trial that counts; the bounds of each goal after it, in the order of the goals."""
-        for _, proof, sign in self._evidence:
-            proof.add(trial)
-            sign.add(trial)
+        for goal, proof, sign in self._evidence:
+            seen = goal.seen(trial)
+            proof.add(seen)
+            sign.add(seen)
         return tuple(
             GoalBounds(goal, proof.relevant_bounds(), sign.relevant_bounds())
             for goal, proof, sign in self._evidence
@@ -389,25 +390,24 @@ def is_generators_limit(reason: str | None) -> bool:
     return reason is not None and reason.startswith(GENERATOR_LIMIT)
 
 
-def is_bound_of_others(
-    trials: Iterable[results.Trial], bound: Rate | None, loss_ratio: float
-) -> bool:
+def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
     """Whether most trials at an upper bound that lost too much did so by frames that the SUT did not lose.
 
     Args:
         trials: The trials of the search.
         bound: The upper bound; None: there is none.
-        loss_ratio: The loss ratio of the goal.
+        goal: The goal that it is a bound of.
     """
     if bound is None:
         return False
+    searched = search_goal(goal)
     at_bound = [
-        trial.as_result()
+        searched.seen(trial.as_result())
         for trial in trials
         if trial.is_evidence and trial.load_per_interface_fps == bound.per_interface_fps
     ]
-    failed = [trial for trial in at_bound if trial.loss_ratio > loss_ratio]
-    by_others = [trial for trial in failed if sut_loss_ratio(trial) <= loss_ratio]
+    failed = [trial for trial in at_bound if trial.loss_ratio > goal.loss_ratio]
+    by_others = [trial for trial in failed if sut_loss_ratio(trial) <= goal.loss_ratio]
     return 2 * len(by_others) > len(failed)
 
 
@@ -421,6 +421,7 @@ def _is_generator_limit(
     if upper is None:
         return False
 
+    trials = [result.goal.seen(trial) for trial in trials]
     faultless = [
         _without_generators_faults(trial) if trial.load == upper else trial for trial in trials
     ]
@@ -455,8 +456,10 @@ def check_generator(
         StarvedGeneratorError: If it is: without the frames that it did not send, or dropped, the
             trial would not fail.
     """
-    loss_ratio = loss_ratio_without_tester(trial)
-    failed = [loss_ratio <= goal.loss_ratio < trial.loss_ratio for goal in goals]
+    failed = []
+    for goal in goals:
+        seen = goal.seen(trial)
+        failed.append(loss_ratio_without_tester(seen) <= goal.loss_ratio < seen.loss_ratio)
     if not (any(failed) if is_one_enough else all(failed)):
         return
 

@@ -101,6 +101,8 @@ class GoalFields(FileModel):
     """Promised probability that a bound is wrong; this or the next field makes the goal a sequential one (0.05)."""
     indifference: Ratio | None = None
     """How far from the exceed ratio a load's share of lossy trials must be for a verdict to be wrong (0.2)."""
+    stream: str | None = None
+    """The stream of the traffic profile whose frames count; left out: all frames."""
 
     def goal(self, name: str | None) -> SearchGoal:
         """The goal, sequential if it has an error or an indifference.

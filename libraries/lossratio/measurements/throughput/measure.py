@@ -11,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from lossratio.errors import DutError, LossRatioError, SearchError, TesterError
 from lossratio.measurements import (
@@ -110,6 +110,17 @@ class SearchRequest(Request):
     end_at_coin: Annotated[bool, Field(exclude=True)] = False
     """Whether a goal is given up where only a coin would decide: the result is the zone of chance, in place of bounds.
     """
+
+    @model_validator(mode="after")
+    def _has_streams_of_goals(self) -> SearchRequest:
+        for goal in self.goals:
+            if goal.stream is not None and goal.stream not in self.profile.stream_names:
+                has = ", ".join(self.profile.stream_names) or "none"
+                raise ValueError(
+                    f"the goal {goal} is of the stream {goal.stream!r}, and the traffic profile {self.profile.name} has "
+                    f"no such stream; its streams: {has}"
+                )
+        return self
 
     @property
     def rest_before_question(self) -> float:

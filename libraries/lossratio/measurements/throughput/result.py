@@ -49,8 +49,10 @@ class Goal(Record):
     """The load that the goal width is relative to."""
     sequential: SequentialRule | None = None
     """The test of a sequential goal; left out: loads are classified as RFC 9971 has it."""
+    stream: str | None = None
+    """The stream of the traffic profile whose loss counts; left out: the loss of all frames does."""
 
-    _leave_out = left_out_if_empty("sequential")
+    _leave_out = left_out_if_empty("sequential", "stream")
 
 
 class LossyShare(Record):
@@ -304,6 +306,7 @@ def describe_goal(goal: SearchGoal) -> Goal:
         initial_trial_duration_s=goal.first_duration,
         width_ratio=goal.width,
         sequential=rule,
+        stream=goal.stream,
     )
 
 
@@ -316,6 +319,7 @@ def search_goal(goal: Goal) -> SearchGoal:
             "width": goal.width_ratio,
             "initial_trial_duration": goal.initial_trial_duration_s,
             "name": goal.name,
+            "stream": goal.stream,
         }
         if goal.sequential is None:
             return SearchGoal(

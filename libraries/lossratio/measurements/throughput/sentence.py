@@ -31,6 +31,15 @@ def sentences(result: GoalsResult) -> Iterator[str]:
 
 def _found(report: GoalReport, lower: Rate, trials: Sequence[Trial], frames: str) -> str:
     name = report.goal.name
+    stream = report.goal.stream
+    if stream is not None:
+        lost = (
+            f"at most {format_ratio(report.goal.loss_ratio)}" if report.goal.loss_ratio else "none"
+        )
+        return (
+            f"{name}: of stream {stream} {lost} is lost where {lower.per_interface_fps:,.0f} {frames} are offered, of "
+            "all streams"
+        )
     if report.goal.loss_ratio == 0.0:
         return f"{name}: forwards {lower.per_interface_fps:,.0f} {frames} {_without_loss(lower, trials)}"
 

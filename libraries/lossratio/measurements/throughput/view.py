@@ -151,6 +151,8 @@ class ThroughputView(View[GoalsResult]):
         """Each goal, with its bounds; latency and spread, if they were added."""
         for report in result.goals:
             allowed = f"loss ratio at most {format_ratio(report.goal.loss_ratio)}"
+            if report.goal.stream is not None:
+                allowed = f"stream {report.goal.stream}, {allowed}"
             yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
             if report.goal.sequential is not None:
                 yield f"  {sequential_rule(report.goal.sequential)}"
@@ -244,7 +246,7 @@ class ThroughputView(View[GoalsResult]):
                 is_max_load = reason == limits.MAX_LOAD_IS_LOWER_BOUND.value
                 is_min_load = reason == limits.MIN_LOAD_IS_UPPER_BOUND.value
                 upper = report.bounds[1]
-                of_others = is_bound_of_others(result.trials, upper, report.goal.loss_ratio)
+                of_others = is_bound_of_others(result.trials, upper, report.goal)
 
                 # Record: the finding of a goal.
                 yield Finding(
@@ -475,6 +477,8 @@ def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
             reasons.append("loads are tested sequentially, not classified as in RFC 9971")
         if goal.loss_ratio > 0.0:
             reasons.append(f"a loss ratio of {goal.loss_ratio:g} is allowed")
+        if goal.stream is not None:
+            reasons.append(f"only the loss of stream {goal.stream} counts")
         if goal.exceed_ratio > 0.0:
             reasons.append(f"{goal.exceed_ratio:g} of the trials' time may lose more")
         compliance = Compliance.NONE

@@ -9,6 +9,7 @@ from lossratio.plugins import distribution_of
 from lossratio.topology import GENERATORS, Port, RealGenerator
 from lossratio.traffic.client import ANSWER_SECONDS, AgentClient
 from lossratio.traffic.generators.base import Generator, GeneratorNode
+from lossratio.traffic.profile import TrafficProfile
 
 
 def load_generator(kind: str) -> type[Generator[Any]]:
@@ -45,6 +46,23 @@ def start_agent(
     for session in sessions:
         load_generator(settings.kind).check_python(settings, session)
     return AgentClient.start(*sessions, python=settings.python, patience=patience)
+
+
+def check_sends_streams(settings: object, profile: TrafficProfile) -> None:
+    """Makes sure that a generator can send a profile's streams, if it has some.
+
+    Raises:
+        TrafficError: If it cannot.
+    """
+    if not profile.streams:
+        return
+    can = isinstance(settings, RealGenerator) and load_generator(settings.kind).sends_streams
+    if not can:
+        kind = settings.kind if isinstance(settings, RealGenerator) else "of a simulated testbed"
+        raise TrafficError(
+            f"The generator {kind} does not send the 'streams' of traffic profile {profile.name}. Use 'kind: afpacket', "
+            "'kind: xdp' or 'kind: auto', or a profile without streams."
+        )
 
 
 def check_early_verdicts(settings: object) -> None:

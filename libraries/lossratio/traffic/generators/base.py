@@ -45,6 +45,7 @@ class Generator(ABC, Generic[SettingsT]):
         node: The TG; class methods get the log-in there as `session`.
         ports: Its ports on the way of the traffic: pairs, west before east.
         has_single_frames: Whether `single_frames` works with cards that it has taken from the kernel.
+        sends_streams: Whether it sends the streams of a traffic profile, and counts the frames of each.
         ends_trials_early: Whether its program has `WatchingGenerator.watched_trial`, whatever its settings.
         runs_schedules: Whether its program has `TimedGenerator.schedule` for more than bursts.
         locates_running_losses: Whether its program has `TimedGenerator.start_watched`.
@@ -58,6 +59,7 @@ class Generator(ABC, Generic[SettingsT]):
     settings_type: ClassVar[type[RealGenerator]]
     has_single_frames: ClassVar[bool] = False
     ends_trials_early: ClassVar[bool] = False
+    sends_streams: ClassVar[bool] = False
     runs_schedules: ClassVar[bool] = True
     locates_running_losses: ClassVar[bool] = True
     follows_growth: bool = False

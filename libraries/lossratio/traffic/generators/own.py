@@ -33,6 +33,7 @@ _MAY_BE_PADDED = (
 
 class _OfAgent(Generator[SettingsT]):
     ends_trials_early = True
+    sends_streams = True
 
     def ready(self) -> Mapping[str, Any]:
         options: dict[str, Any] = {name: value for name, value in self.settings if name in _OPTIONS}

@@ -7,7 +7,7 @@ from typing import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import TAG_BYTES, TagPlace
+from ..core.configuration import TAG_BYTES, FramesSpec, TagPlace, tag_bits
 from ..core.generator import check_numbered
 from ..core.links import Link
 from ..core.protocol import AgentError, Message
@@ -89,7 +89,7 @@ class ArrivalLog:
     `loads` are the least and the largest one in frames per second.
     """
 
-    def __init__(self, sink: Link, place: TagPlace, tag: int, loads: tuple[float, float]) -> None:
+    def __init__(self, sink: Link, frames: FramesSpec, place: TagPlace, tag: int, loads: tuple[float, float]) -> None:
         least_load, load = loads
         check_numbered([place])
         self._place = place
@@ -98,7 +98,7 @@ class ArrivalLog:
         self._reception = Reception(max(LEAST_SILENCE, _SILENT_INTERVALS / least_load))
         room = min(max(_LEAST_ROOM, int(load * _ROOM_SECONDS)), _MOST_ROOM)
         self._ring = ReceiveRing(sink, ring_slot_bytes(place.offset + TAG_BYTES), room)
-        let_tag_through(self._ring.socket, place, tag)
+        let_tag_through(self._ring.socket, place, tag, tag_bits(frames))
 
     def note(self) -> None:
         """Takes the frames out of the ring, so that there is room for more."""

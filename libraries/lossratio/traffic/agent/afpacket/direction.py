@@ -18,7 +18,7 @@ from .connections import Conversation
 from .examination import AT_ONCE, Examiner
 from .frames import FrameCycle, build_frames
 from .latency import Probe, latency_frames
-from .receive import TRAFFIC_AT_ONCE, FrameCounter, StackFilter, TagCounters, check_countable
+from .receive import TRAFFIC_AT_ONCE, FrameCounter, StackFilter, StreamsCounter, TagCounters, check_countable
 from .sender import Sender, SenderReport, SendOrder
 from .transmit import SenderSetup
 
@@ -109,8 +109,13 @@ class ReceivingEnd:
     def __init__(self, direction: Direction, sink: Link, cycle: FrameCycle, *, examines: bool) -> None:
         self.sink = sink
         self._direction = direction
-        self._counters = TagCounters(sink, direction.arriving_tag)
-        self._returns = Returns(self._counters.counter_of, MOST_EARLIER)
+        self._frames = direction.arriving
+        self._order = self._frames.order
+        streams = 1 if self._order is None else len(self._order.names)
+        self._counters = TagCounters(sink, direction.arriving_tag, streams)
+        self._counter: StreamsCounter
+        self._arrived_by_stream: list[int] = []
+        self._returns = Returns(self._begin_counter, MOST_EARLIER)
         self._foreign = FrameCounter(sink, direction.arriving_tag)
         self._stack = StackFilter(sink, direction.arriving_tag)
         self._examiner = Examiner(direction, cycle, sink) if examines else None
@@ -130,7 +135,7 @@ class ReceivingEnd:
         if order.locates:
             place = self._direction.arriving_tag
             loads = [load for load, _ in order.steps] or [order.load]
-            self._arrivals = ArrivalLog(self.sink, place, order.tag, (min(loads), max(loads)))
+            self._arrivals = ArrivalLog(self.sink, self._frames, place, order.tag, (min(loads), max(loads)))
 
     def note_arrivals(self, first: int, least: int) -> None:
         """Examines so many frames that have arrived, once `first` is known, and makes room where losses are located."""
@@ -152,7 +157,9 @@ class ReceivingEnd:
 
     def count(self) -> int:
         """How many frames came back until now; those that come from now on are late."""
-        return self._returns.count()
+        counted = self._returns.count()
+        self._arrived_by_stream = self._counter.by_stream
+        return counted
 
     def end_examination(self) -> None:
         """Leaves all frames alone that come from now on, as they are late."""
@@ -189,7 +196,19 @@ class ReceivingEnd:
             "foreign_frames": foreign,
             "examination": examination,
             "losses": None if dropped or received >= sent.frames else self._losses(sent),
+            "by_stream": self._by_stream(sent),
         }
+
+    def _begin_counter(self, tag: int) -> StreamsCounter:
+        self._counter = self._counters.counter_of(tag)
+        return self._counter
+
+    def _by_stream(self, sent: Sent) -> list[Message]:
+        """What left and came back of each stream: see `lossratio.trials.StreamFrames`."""
+        if self._order is None:
+            return []
+        frames = zip(self._order.names, self._order.count(sent.first, sent.frames), self._arrived_by_stream)
+        return [{"name": name, "sent_frames": count, "received_frames": arrived} for name, count, arrived in frames]
 
     def reception(self) -> Reception | None:
         """When frames arrived; None: nobody noted it."""

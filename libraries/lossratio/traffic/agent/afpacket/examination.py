@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.comparison import FieldChange, changed_fields
-from ..core.configuration import DIRECTIONS, FCS_BYTES, LEAST_LENGTH, TAG_BYTES, Direction
+from ..core.configuration import DIRECTIONS, FCS_BYTES, LEAST_LENGTH, TAG_BYTES, Direction, tag_bits
 from ..core.links import Link
 from ..core.losses import Fates
 from ..core.protocol import Message
-from .frames import Bytes, FrameCycle, Numbers, folded_sums, number_bytes, number_parts, tag_bytes, word_sums
+from .frames import Bytes, FrameCycle, Numbers, folded_sums, number_bytes, number_parts, stream_tags, word_sums
 from .receive import (
     RUN_FRAMES,
     CapturedFrames,
@@ -59,7 +59,7 @@ class Examiner:
         self._place = direction.arriving_tag
         self._mac = b"" if frames.has_macs else sink.mac
         self._lengths = tuple(sorted(length + direction.growth for length in self._expected.lengths))
-        self._sample = Sample(0, 1, self._mac, self._lengths)
+        self._sample = Sample(0, 1, self._mac, self._lengths, tag_bits(frames))
         slot = ring_slot_bytes(max(self._lengths))
         self._ring = ReceiveRing(sink, slot, min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot))
         self._kept: CapturedFrames | None = None
@@ -73,7 +73,7 @@ class Examiner:
         one_in = 1
         while frames / one_in > self._ring.slots / _ROOM:
             one_in *= 2
-        self._sample = Sample(tag, one_in, self._mac, self._lengths)
+        self._sample = replace(self._sample, tag=tag, one_in=one_in)
         let_sample_through(self._ring.socket, self._place, self._sample)
 
     def make_room(self) -> None:
@@ -236,8 +236,12 @@ class _ExpectedFrames:
         """Frames by their sequence numbers, as they must come back, and their lengths."""
         data, whole_lengths = self._cycle.frames(numbers + first)
         lengths = whole_lengths.astype(np.int64)
-        data[:, self.place.offset : self.place.offset + 4] = np.frombuffer(tag_bytes(tag)[:4], dtype=np.uint8)
-        for (start, width), written in zip(number_parts(self.place), number_bytes(self.place, tag, numbers)):
+        tags: Numbers = np.full(len(numbers), tag)
+        streams = self._cycle.streams
+        if streams is not None:
+            tags = stream_tags(tag, streams[(numbers + first) % len(streams)])
+        data[:, self.place.offset : self.place.offset + 4] = tags.astype(">u4").view(np.uint8).reshape(-1, 4)
+        for (start, width), written in zip(number_parts(self.place), number_bytes(self.place, tags, numbers)):
             data[:, start : start + width] = written
         return data, lengths
 
@@ -308,7 +312,7 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     offset = expected.place.offset
     tags = words_at(contents, offset)
     numbers = words_at(contents, offset + 4)
-    ours = tags == sample.tag
+    ours = (tags ^ sample.tag) & sample.own_bits == 0
     strayed = ~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)
     wrong_length = ours & ~np.isin(lengths, sorted(expected.lengths))
     if not has_vlan:

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from ..core.configuration import (
     COMPENSATION_BYTES,
     FCS_BYTES,
+    MOST_STREAMS,
     TAG_BYTES,
     ChecksumField,
     FramesSpec,
     SteppingField,
     TagPlace,
     least_common_multiple,
+    stream_tag,
 )
 from ..core.frame_order import FrameOrder, Numbers, values_of
 from ..core.protocol import unsupported
@@ -39,6 +41,7 @@ MOST_HEADERS = 1 << 22
 SLOT_HEADER_BYTES = 42
 """Bytes of a ring's slot before the frame: the kernel's header, and the header of virtual network devices."""
 _RING_BYTES = 1 << 24
+_STREAMS_RING_BYTES = 1 << 27
 _PART_BYTES = 1 << 20
 _CHUNK = 1 << 16
 _WORTH_A_GAP = 8
@@ -159,18 +162,25 @@ class Numbering:
     Numbers are computed some thousands at a time: for each batch alone, that would cost several times as much.
     """
 
-    def __init__(self, memory: Bytes, start: int, place: TagPlace) -> None:
+    def __init__(self, memory: Bytes, start: int, place: TagPlace, streams: Numbers | None = None) -> None:
+        """Numbers frames in memory; `streams` is the stream of each row, where tags distinguish them."""
         self._place = place
+        self._streams = streams
         self._whole_tags = memory[:, start + place.offset : start + place.offset + TAG_BYTES]
         parts = number_parts(place) if place.is_numbered else []
         self._parts = [column(memory, start + offset, width) for offset, width in parts]
         self._tables: list[NDArray[np.void]] = []
-        self._tag = self._first = 0
+        self._tag = self._first = self._first_row = 0
 
-    def begin(self, tag: int) -> None:
-        """Writes a tag into all frames; the next one to be numbered is number 0."""
-        self._whole_tags[:] = np.frombuffer(tag_bytes(tag), dtype=np.uint8)
+    def begin(self, tag: int, row: int = 0) -> None:
+        """Writes a tag into all frames; the next one to be numbered, in this row, is number 0."""
+        if self._streams is None:
+            self._whole_tags[:] = np.frombuffer(tag_bytes(tag), dtype=np.uint8)
+        else:
+            tags = np.array([list(tag_bytes(stream_tag(tag, stream))) for stream in range(MOST_STREAMS)], np.uint8)
+            self._whole_tags[:] = tags[self._streams]
         self._tag = tag
+        self._first_row = row
         self._compute(0)
 
     def write(self, row: int, number: int, count: int) -> int:
@@ -188,7 +198,11 @@ class Numbering:
     def _compute(self, first: int) -> None:
         self._first = first
         if self._parts:
-            written = number_bytes(self._place, self._tag, np.arange(first, first + _AT_ONCE))
+            numbers = np.arange(first, first + _AT_ONCE)
+            tags: int | Numbers = self._tag
+            if self._streams is not None:
+                tags = stream_tags(self._tag, self._streams[(numbers + self._first_row) % len(self._streams)])
+            written = number_bytes(self._place, tags, numbers)
             self._tables = [part.view(f"V{part.shape[1]}").reshape(-1) for part in written]
 
 
@@ -202,13 +216,22 @@ def number_parts(place: TagPlace) -> list[tuple[int, int]]:
     return [(start, SEQUENCE_BYTES), (place.compensation, COMPENSATION_BYTES)]
 
 
-def number_bytes(place: TagPlace, tag: int, numbers: Numbers) -> list[Bytes]:
-    """Sequence numbers in bytes, behind a tag: for each part of a frame the numbers of all frames, one in each row."""
+def stream_tags(tag: int, streams: Numbers) -> Numbers:
+    """The tag of each frame, by its stream."""
+    return tag + stream_tag(0, 1) * streams
+
+
+def number_bytes(place: TagPlace, tag: int | Numbers, numbers: Numbers) -> list[Bytes]:
+    """Sequence numbers in bytes, behind a tag (one for all frames, or each its own).
+
+    For each part of a frame it is the numbers of all frames, one in each row.
+    """
     words = numbers.astype(np.uint64) & np.uint64(0xFFFFFFFF)
     sequence = np.ascontiguousarray(words.astype(">u4")).view(np.uint8).reshape(-1, SEQUENCE_BYTES)
     if place.compensation is None:
         return [sequence]
-    sums = (words >> np.uint64(16)) + (words & np.uint64(0xFFFF)) + np.uint64((tag >> 16) + (tag & 0xFFFF))
+    of_tags = np.asarray((tag >> 16) + (tag & 0xFFFF)).astype(np.uint64)
+    sums = (words >> np.uint64(16)) + (words & np.uint64(0xFFFF)) + of_tags
     compensation = (np.uint64(0xFFFF) - folded_sums(sums)).astype(">u2").view(np.uint8).reshape(-1, COMPENSATION_BYTES)
     if len(number_parts(place)) == 1:
         return [np.hstack((sequence, compensation))]
@@ -254,6 +277,8 @@ class FrameCycle:
     """Bytes of each frame, without FCS."""
     patches: HeaderPatches | Replies | None = None
     """What frames differ in from the round before; None: these are all frames that differ."""
+    streams: Numbers | None = None
+    """The stream of each frame, where there are several; there are no patches then."""
 
     def frames(self, numbers: Numbers) -> tuple[Bytes, NDArray[np.uint32]]:
         """Frames by their numbers in the order of sending, from 0 on, as `data` and `lengths` hold them."""
@@ -272,6 +297,14 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
     builder = FrameBuilder(spec, source_mac, destination_mac)
     order = FrameOrder(spec)
     slot = slot_bytes(spec.max_size - FCS_BYTES)
+    if spec.order is not None:
+        if order.period * slot > _STREAMS_RING_BYTES:
+            raise unsupported(
+                f"These streams repeat after {order.period} frames of up to {spec.max_size} bytes, which are more than "
+                "this generator keeps. Use fewer flows in each stream, shares in smaller whole numbers, or smaller "
+                "frames."
+            )
+        return FrameCycle(*_first_frames(builder, order, order.period), streams=np.array(spec.order.streams))
     if least_common_multiple(order.period, slots_per_block(slot)) * slot <= _RING_BYTES:
         return FrameCycle(*_first_frames(builder, order, order.period))
     if order.flows * len(spec.sizes) > MOST_HEADERS:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lossratio.bpf import Array, Attachment, BpfError, read_object
 
-from ..core.configuration import DIRECTIONS, VLAN_TAG_BYTES, TagPlace
+from ..core.configuration import DIRECTIONS, MOST_STREAMS, VLAN_TAG_BYTES, TagPlace, stream_tag
 from ..core.links import Link
 from ..core.packets import SOL_PACKET, Jump, attach_filter, ring_socket, share_frames, take_all
 from ..core.protocol import AgentError
@@ -37,6 +37,9 @@ _RETURN_A = 0x16
 _SHIFT_RIGHT = 0x74
 _MULTIPLY = 0x24
 _JUMP_IF_AT_LEAST = 0x35
+_STORE = 0x02
+_LOAD_STORED = 0x60
+_ADD_X = 0x0C
 _ANCILLARY_PACKET_TYPE, _ANCILLARY_VLAN_PRESENT = 0xFFFFF004, 0xFFFFF030
 _VLAN_TAG_BITS = 2
 # X, zero at the beginning, becomes 4 in a frame that has its VLAN's tag yet; arriving ones mostly have lost it.
@@ -70,6 +73,7 @@ _MACS = 12
 _BLOCK_BYTES = 1 << 15
 _CHUNK = 1024
 _TAGS_OF_TRAFFIC_BITS = 9
+_STREAM_SHIFT = stream_tag(0, 1).bit_length() - 1
 TRAFFIC_AT_ONCE = 16
 """Traffic whose frames are counted at the same time: the latest, and earlier one. A power of two."""
 MOST_COUNTED = (1 << 32) - 1
@@ -92,6 +96,8 @@ class Sample:
     """Destination MAC address that all frames must have; empty: they have many."""
     lengths: tuple[int, ...]
     """Lengths that they may have, in bytes without FCS, where they come back: 64 of them at most."""
+    own_bits: int = _ALL_BITS
+    """Bits of the tag that are the same in all frames of the direction."""
 
     @property
     def mask(self) -> int:
@@ -111,10 +117,10 @@ def let_nothing_through(packets: socket.socket) -> None:
     attach_filter(packets, [(_RETURN, 0, 0, 0)])
 
 
-def let_tag_through(packets: socket.socket, place: TagPlace, tag: int) -> None:
-    """Has a packet socket take only arriving frames with a tag."""
+def let_tag_through(packets: socket.socket, place: TagPlace, tag: int, bits: int = _ALL_BITS) -> None:
+    """Has a packet socket take only arriving frames with a tag, or with some bits of it."""
     start = _start(place)
-    attach_filter(packets, [*_direction(place), *_unless(start, _ALL_BITS, tag, _LEAVE), *_ENDS])
+    attach_filter(packets, [*_direction(place), *_unless(start, bits, tag, _LEAVE), *_ENDS])
 
 
 def let_foreign_through(packets: socket.socket, place: TagPlace, tags: Mapping[int, Sequence[int]]) -> None:
@@ -145,7 +151,7 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
     program = [
         *_direction(place),
         *_unless(start, _ALL_BITS & ~DIRECTIONS, sample.tag, _LEAVE),
-        *_unless(start, _ALL_BITS, sample.tag, _TAKE),
+        *_unless(start, sample.own_bits, sample.tag, _TAKE),
     ]
     parts = ((_LOAD_WORD, 0, sample.mac[:4]), (_LOAD_HALF, 4, sample.mac[4:]))
     for load, offset, value in parts if sample.mac else ():
@@ -377,30 +383,52 @@ class FrameCounter:
         self._count = 0
 
 
+class StreamsCounter:
+    """Counts the frames of several streams of one traffic.
+
+    Attributes:
+        by_stream: Frames of each stream, when all were counted last.
+    """
+
+    def __init__(self, counters: Sequence[FrameCounter], tag: int) -> None:
+        self._counters = counters
+        for stream, counter in enumerate(counters):
+            counter.watch(stream_tag(tag, stream))
+        self.by_stream: list[int] = []
+
+    def read(self) -> int:
+        """Frames counted so far."""
+        self.by_stream = [counter.read() for counter in self._counters]
+        return sum(self.by_stream)
+
+
 class TagCounters:
     """Counters for the frames of several pieces of traffic, of which each frame costs the time of one.
 
-    The kernel hands a frame to one of them only, by some bits of its tag. That one's filter knows the whole tag.
+    The kernel hands a frame to one of them only, by some bits of its tag. That one's filter knows the whole tag. Each
+    of the `streams` has a counter of its own.
     """
 
-    def __init__(self, link: Link, place: TagPlace) -> None:
+    def __init__(self, link: Link, place: TagPlace, streams: int = 1) -> None:
+        self._streams = streams
         self._counters: list[FrameCounter] = []
         with ExitStack() as undo:
             undo.callback(self.close)
-            for _ in range(TRAFFIC_AT_ONCE):
+            for _ in range(TRAFFIC_AT_ONCE * streams):
                 self._counters.append(FrameCounter(link, place))
             # The link's header is not before these programs' frames.
-            start = _start(place) - _ETHERNET_BYTES
-            bits = ((_LOAD_WORD_BEHIND_X, 0, 0, start), (_SHIFT_RIGHT, 0, 0, _TAGS_OF_TRAFFIC_BITS))
-            program = [*_behind_vlan_tag(place), *bits, (_RETURN_A, 0, 0, 0)]
+            load = (_LOAD_WORD_BEHIND_X, 0, 0, _start(place) - _ETHERNET_BYTES)
+            traffic = (_SHIFT_RIGHT, 0, 0, _TAGS_OF_TRAFFIC_BITS)
+            program = [*_behind_vlan_tag(place), load, traffic, (_RETURN_A, 0, 0, 0)]
+            if streams > 1:
+                program = [*_behind_vlan_tag(place), load, *_find_counter(streams), (_RETURN_A, 0, 0, 0)]
             share_frames([counter.socket for counter in self._counters], program)
             undo.pop_all()
 
-    def counter_of(self, tag: int) -> FrameCounter:
+    def counter_of(self, tag: int) -> StreamsCounter:
         """The counter of new traffic with a tag; it counted the traffic `TRAFFIC_AT_ONCE` before."""
-        counter = self._counters[(tag >> _TAGS_OF_TRAFFIC_BITS) % TRAFFIC_AT_ONCE]
-        counter.watch(tag)
-        return counter
+        first = (tag >> _TAGS_OF_TRAFFIC_BITS) % TRAFFIC_AT_ONCE * self._streams
+        return StreamsCounter(self._counters[first : first + self._streams], tag)
 
     def close(self) -> None:
         """Closes all sockets."""
@@ -408,6 +436,21 @@ class TagCounters:
         with ThreadPoolExecutor(TRAFFIC_AT_ONCE) as together:
             for counter in self._counters:
                 together.submit(counter.close)
+
+
+def _find_counter(streams: int) -> _Program:
+    """From a tag to the number of its counter: the counters of a traffic's streams follow each other."""
+    return [
+        (_STORE, 0, 0, 0),
+        (_SHIFT_RIGHT, 0, 0, _STREAM_SHIFT),
+        (_AND, 0, 0, MOST_STREAMS - 1),
+        (_A_TO_X, 0, 0, 0),
+        (_LOAD_STORED, 0, 0, 0),
+        (_SHIFT_RIGHT, 0, 0, _TAGS_OF_TRAFFIC_BITS),
+        (_AND, 0, 0, TRAFFIC_AT_ONCE - 1),
+        (_MULTIPLY, 0, 0, streams),
+        (_ADD_X, 0, 0, 0),
+    ]
 
 
 class StackFilter:

@@ -76,7 +76,8 @@ class TransmitRing:
         self._lengths[:] = lengths + _VNET_HEADER.size
         self._header_lengths: NDArray[np.uint16] = memory.view(np.uint16)[:, _VNET_LENGTH_HALF]
         _fill(memory, cycle, lengths)
-        self._numbering = Numbering(memory, SLOT_HEADER_BYTES, setup.tag_place)
+        streams = None if cycle.streams is None else np.resize(cycle.streams, slots)
+        self._numbering = Numbering(memory, SLOT_HEADER_BYTES, setup.tag_place, streams)
         self._patches = cycle.patches
         self._number = self.first = 0
         parts = [] if cycle.patches is None else cycle.patches.parts
@@ -85,7 +86,7 @@ class TransmitRing:
 
     def tag(self, tag: int) -> None:
         """Writes a trial's tag into all frames; their sequence numbers begin anew."""
-        self._numbering.begin(tag)
+        self._numbering.begin(tag, self._head)
         self.first = self._number
 
     def reply(self, count: int, length: int) -> None:

@@ -32,6 +32,11 @@ DIRECTIONS = 0xFF
 """Bits of a tag that distinguish the directions of a trial, or its streams; the others are the same for all."""
 COMPENSATION_BYTES = 2
 """Bytes of the word that makes up for a tag and its sequence number in checksums."""
+STREAM_BITS = 4
+"""Of those bits, the highest ones that distinguish the streams of a direction where the tag does that."""
+MOST_STREAMS = 1 << STREAM_BITS
+"""Streams of a direction at most."""
+_DIRECTION_BITS = 8 - STREAM_BITS
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,36 @@ class TagPlace:
 
 
 @dataclass(frozen=True)
+class StreamOrder:
+    """The order in which the frames of several streams follow each other, over and over."""
+
+    names: tuple[str, ...]
+    """What counters call the streams."""
+    streams: tuple[int, ...]
+    """The stream of each frame of a round, by its place among the names."""
+    sizes: tuple[int, ...]
+    """The size of each of these frames, by its place in `FramesSpec.sizes`."""
+
+    def count(self, first: int, frames: int) -> list[int]:
+        """How many frames each stream has, of so many that follow each other from one of the order on."""
+        rounds, rest = divmod(frames, len(self.streams))
+        first %= len(self.streams)
+        of_rest = (self.streams[first:] + self.streams[:first])[:rest]
+        return [rounds * self.streams.count(number) + of_rest.count(number) for number in range(len(self.names))]
+
+
+def stream_tag(tag: int, stream: int) -> int:
+    """The tag of a stream's frames, where the tag of its direction is another one."""
+    return tag + (stream << _DIRECTION_BITS)
+
+
+def tag_bits(frames: FramesSpec) -> int:
+    """Bits of a tag that are the same in all frames of a direction."""
+    streams = 0 if frames.order is None else stream_tag(0, MOST_STREAMS - 1)
+    return 0xFFFFFFFF & ~streams
+
+
+@dataclass(frozen=True)
 class FramesSpec:
     """Description of the frames of one direction."""
 
@@ -151,6 +186,9 @@ class FramesSpec:
     payload_shift: int = 0
     """By how many bytes the payload is further behind than where it was written: each of its bytes was its own place
     there, modulo 256."""
+    order: StreamOrder | None = None
+    """The order of the frames of several streams, each of which is a flow of its own for all fields; None: there is one
+    stream, whose sizes and flows follow each other as `lossratio.traffic.agent.core.frame_order` says."""
 
     def __post_init__(self) -> None:
         bytes.fromhex(self.header)
@@ -169,7 +207,9 @@ class FramesSpec:
 
     @property
     def flows(self) -> int:
-        """How many frames differ in more than their size."""
+        """How many frames differ in more than their size; of several streams, the frames of a round."""
+        if self.order is not None:
+            return len(self.order.streams)
         return reduce(least_common_multiple, (field.count for field in self.fields), 1)
 
     @property
@@ -224,7 +264,29 @@ class FramesSpec:
 
     def sized(self, size: int) -> FramesSpec:
         """The same frames in one size, in bytes with FCS."""
-        return replace(self, sizes=((size, 1),))
+        order = self.order
+        if order is not None:
+            order = replace(order, sizes=(0,) * len(order.sizes))
+        return replace(self, sizes=((size, 1),), order=order)
+
+    @property
+    def size_order(self) -> list[int]:
+        """Sizes of the first frames, by their places in `sizes`, and of all others over and over."""
+        if self.order is not None:
+            return list(self.order.sizes)
+        return size_pattern([weight for _, weight in self.sizes])
+
+    @property
+    def period(self) -> int:
+        """After how many frames everything repeats."""
+        if self.order is not None:
+            return self.flows
+        return len(self.size_order) * self.flows
+
+    @property
+    def round(self) -> int:
+        """After how many frames sizes and flows come round together; then flows slip by one, until all repeats."""
+        return self.period // gcd(len(self.size_order), self.flows) if self.order is None else self.flows
 
     @property
     def payload_offset(self) -> int:
@@ -394,6 +456,14 @@ class Configuration:
         if not self.settle_time >= 0:
             raise ValueError(f"the settle_time must not be {self.settle_time!r}")
         for direction in self.directions:
+            order = direction.frames.order
+            if order is not None and (direction.elsewhere or not direction.frames.is_numbered):
+                raise ValueError(
+                    f"the streams of direction {direction.name} need sequence numbers in their frames, and both ends "
+                    "on one node"
+                )
+            if order is not None and max(len(order.names), len(self.directions)) > MOST_STREAMS:
+                raise ValueError(f"with streams there are {MOST_STREAMS} directions and streams of each at most")
             texts = (direction.source_mac, direction.destination_mac)
             if direction.elsewhere not in ("", "transmit", "receive") or (direction.elsewhere and None in texts):
                 raise ValueError(f"the MAC addresses are not known for direction {direction.name}")
@@ -407,6 +477,7 @@ class Configuration:
 PARTS = {
     "directions": Direction,
     "speakers": Speaker,
+    "order": StreamOrder,
     "frames": FramesSpec,
     "arriving_frames": FramesSpec,
     "fields": SteppingField,

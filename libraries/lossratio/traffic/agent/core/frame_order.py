@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from math import gcd
-
 import numpy as np
 from numpy.typing import NDArray
 
-from .configuration import FramesSpec, SteppingField, size_pattern
+from .configuration import FramesSpec, SteppingField
 
 Numbers = NDArray[np.int64]
 
@@ -22,11 +20,10 @@ class FrameOrder:
     """
 
     def __init__(self, spec: FramesSpec) -> None:
-        numbers = size_pattern([weight for _, weight in spec.sizes])
-        self.pattern = np.array([spec.sizes[number][0] for number in numbers], dtype=np.int64)
+        self.pattern = np.array([spec.sizes[number][0] for number in spec.size_order], dtype=np.int64)
         self.flows = spec.flows
-        self.period = len(self.pattern) * self.flows
-        self._round = self.period // gcd(len(self.pattern), self.flows)
+        self.period = spec.period
+        self._round = spec.round
 
     def flow_numbers(self, numbers: Numbers) -> Numbers:
         """Which flows frames belong to, by their numbers from 0 on."""

@@ -10,7 +10,7 @@ from typing import Any, Iterable, Literal, Sequence
 
 from lossratio.bpf import ObjectFile, read_object
 
-from ..core.configuration import COMPENSATION_BYTES, TAG_BYTES, folded
+from ..core.configuration import COMPENSATION_BYTES, TAG_BYTES, VLAN_TAG_BYTES, folded
 from ..core.protocol import unsupported
 from .frames import FramePlan
 
@@ -152,12 +152,17 @@ def _entry(plan: FramePlan, number: int) -> bytes:
 def _field(plan: FramePlan, number: int, contents: bytearray) -> tuple[int, ...]:
     spec = plan.spec
     order = plan.orders[number]
-    place = len(contents)
+    start = len(contents)
     field = spec.fields[number]
     if order is not None:
         contents += struct.pack(f"={len(order)}I", *order)
-    is_ignored, is_address = (_is_within(field.offset, parts) for parts in (spec.rewritable, spec.addresses))
-    return field.first, field.offset, field.width, field.count, order is not None, place, is_ignored, is_address
+    is_address = _is_within(field.offset, spec.addresses)
+    left_out = [*spec.rewritable]
+    if spec.tag_place.behind_vlan:
+        # The kernel has taken it off.
+        left_out.append((_MACS, _MACS + VLAN_TAG_BYTES))
+    is_ignored = any(_is_within(place, left_out) for place in range(field.offset, field.offset + field.width))
+    return field.first, field.offset, field.width, field.count, order is not None, start, is_ignored, is_address
 
 
 def _checksum(plan: FramePlan, checksum: Any) -> Sequence[int]:

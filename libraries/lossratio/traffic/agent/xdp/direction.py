@@ -11,7 +11,7 @@ from ..core.early_verdict import Lookout, SoFar
 from ..core.generator import counted_course, unknown_latency
 from ..core.links import Link
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Message
+from ..core.protocol import AgentError, Message, unsupported
 from ..core.returns import Returns
 from . import histogram
 from .cards import CardClock, handed_over, transmitted
@@ -63,6 +63,13 @@ class ActiveDirection:
         self.counted_flows = 0
         if flows > 1 and until_all_repeats <= MOST_COUNTED_FLOWS:
             self.counted_flows = flows * len(streams)
+
+        self._order = direction.frames.order
+        if self._order is not None and not self.counted_flows:
+            raise unsupported(
+                f"The streams of this traffic profile repeat after {self._plan.period} frames, and the generator xdp "
+                f"counts {MOST_COUNTED_FLOWS} of them at most. Use fewer flows in each stream, or 'kind: afpacket'."
+            )
 
         self.clock: CardClock | None = None
         self._reception: Reception
@@ -186,6 +193,7 @@ class ActiveDirection:
             "lateness_s": max(part.lateness for part in parts),
             "load_ratio": direction.load_share,
             "losses": losses,
+            "by_stream": self._by_stream(sent, refused),
             "examination": self._examination(strayed) if self._examines else None,
             **(self._of_every_frame(sent) if direction.frames.is_numbered else {}),
         }
@@ -319,24 +327,44 @@ class ActiveDirection:
 
     def _flows_with_loss(self, sent: int) -> int | None:
         """How many flows of the streams' frames did not come back whole; None: they are not counted."""
-        flows = self._plan.flows
         if self._first_flow is None:
             return None
+        arrived, wanted = self._arrived_and_sent_by_flow(sent)
+        return sum(1 for came, left in zip(arrived, wanted) if came < left)
 
+    def _arrived_and_sent_by_flow(self, sent: int) -> tuple[list[int], list[int]]:
+        """How many frames of each flow came back, and how many of so many left."""
+        flows = self._plan.flows
         all_counts = self._reception.flows.memory.cast("I")
-        missing = [0] * flows
+        arrived, left = [0] * flows, [0] * flows
         by_stream = self._sent_by_stream()
         if len(self.streams) == 1:
             by_stream = [sent]
 
         for place, stream in enumerate(self.streams):
-            first = self._first_flow + place * flows
+            first = (self._first_flow or 0) + place * flows
             counts = all_counts[first : first + flows]
             wanted = self._plan.sent_by_flow(by_stream[place], stream.share)
             for flow, count in enumerate(counts):
-                missing[flow] += max(0, wanted[flow] - count)
+                arrived[flow] += min(count, wanted[flow])
+                left[flow] += wanted[flow]
 
-        return sum(1 for number in missing if number)
+        return arrived, left
+
+    def _by_stream(self, sent: int, refused: int) -> list[Message]:
+        """What left and came back of each of the profile's streams: see `lossratio.trials.StreamFrames`."""
+        if self._order is None:
+            return []
+        # Of refused frames nobody knows the streams: all that were to leave are taken for sent.
+        arrived, left = self._arrived_and_sent_by_flow(sent + refused)
+        sums = [[0, 0] for _ in self._order.names]
+        for stream, came, went in zip(self._order.streams, arrived, left):
+            sums[stream][0] += went
+            sums[stream][1] += came
+        return [
+            {"name": name, "sent_frames": went, "received_frames": came}
+            for name, (went, came) in zip(self._order.names, sums)
+        ]
 
     def _examination(self, strayed: int) -> Message:
         """See `Generator.trial`. Strayed are frames of other streams at its port."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Sequence
 
-from ..core.configuration import FCS_BYTES, ChecksumField, FramesSpec, size_pattern
+from ..core.configuration import FCS_BYTES, ChecksumField, FramesSpec
 from ..core.protocol import AgentError, unsupported
 
 MOST_BYTES = 3400
@@ -77,10 +77,10 @@ class FramePlan:
         self.spec = spec
         self.source_mac, self.destination_mac = source_mac, destination_mac
         self.lengths = tuple(size - FCS_BYTES for size, _ in spec.sizes)
-        self.pattern = size_pattern([weight for _, weight in spec.sizes])
+        self.pattern = spec.size_order
         self.flows = spec.flows
-        self.period = len(self.pattern) * self.flows
-        self.round = self.period // gcd(len(self.pattern), self.flows)
+        self.period = spec.period
+        self.round = spec.round
         self.orders: tuple[Sequence[int] | None, ...] = tuple(
             field.offsets or (None if field.seed is None else permutation(field.seed, field.count))
             for field in spec.fields

@@ -1,0 +1,169 @@
+"""Streams of a traffic profile: shares, sizes, marks and flows of their own, and the loss of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies
+from traffic_lab import EAST, WEST, Capture, drop
+
+from lossratio.bpf import why_impossible
+from lossratio.errors import ProfileError
+from lossratio.topology import addressing
+from lossratio.traffic import PortPair, load_profile, make_configuration
+from lossratio.traffic.agent.afpacket.frames import build_frames
+from lossratio.traffic.agent.core.frame_order import FrameOrder
+from lossratio.traffic.configuration import frames_spec
+
+PROFILE = """
+format: lossratio-traffic-profile/1
+name: classes
+dot1q: {id: 7}
+ipv4:
+  source: {first: 1, count: 4}
+  destination: {first: 1}
+udp: {}
+streams:
+"""
+TWO = """
+  - {name: voice, share: 1, dscp: 46, priority: 5, frame_size: 128}
+  - {name: data, share: 3}
+"""
+
+
+def profile_of(path, streams, head=PROFILE, frame_size=512, **options):
+    file = path / "classes.yaml"
+    file.write_text(head + streams)
+    return load_profile(file, frame_size=frame_size, **options)
+
+
+def frames_of(profile, count):
+    spec = frames_spec(profile.directions[0], addressing.WEST, addressing.EAST)
+    cycle = build_frames(spec, b"\2" * 6, b"\4" * 6)
+    data, lengths = cycle.frames(np.arange(count))
+    return spec, [row[:length].tobytes() for row, length in zip(data, lengths.tolist(), strict=True)]
+
+
+def test_every_stream_has_its_share_size_and_marks(tmp_path):
+    profile = profile_of(tmp_path, TWO)
+    spec, frames = frames_of(profile, 400)
+    seen = Counter((len(frame) + 4, frame[14] >> 5, frame[19] >> 2) for frame in frames)
+    assert seen == {(128, 5, 46): 100, (512, 0, 0): 300}
+    assert [spec.order.names[stream] for stream in spec.order.streams[:5]] == ["data", "voice", "data", "data", "data"]
+    assert profile.size_weights == {128: 2 * 0.25, 512: 2 * 0.75}
+
+
+def test_every_flow_of_a_stream_comes_as_often(tmp_path):
+    streams = """
+  - {name: web, share: 2, dscp: 8, headers: {dot1q: {id: 7}, ipv4: {source: {first: 9, count: 3}}, udp: {}}}
+  - {name: rest, share: 5, frame_size: IMIX_v4_1}
+"""
+    spec, frames = frames_of(profile_of(tmp_path, streams), 0)
+    _, frames = frames_of(profile_of(tmp_path, streams), spec.period)
+    web = Counter(frame[30:34] for frame in frames if frame[19] >> 2 == 8)
+    assert len(web) == 3
+    assert len(set(web.values())) == 1
+    rest = Counter((frame[30:34], len(frame) + 4) for frame in frames if not frame[19])
+    for size, weight in ((64, 28), (570, 16), (1518, 4)):
+        of_size = [count for (_, length), count in rest.items() if length == size]
+        assert len(of_size) == 4
+        assert len(set(of_size)) == 1
+        assert sum(of_size) * 48 == sum(rest.values()) * weight
+
+
+@settings(max_examples=40, deadline=None)
+@given(strategies.integers(0, 9999), strategies.integers(0, 9999))
+def test_frames_of_each_stream_are_counted_as_one_by_one(tmp_path_factory, first, count):
+    spec, _ = frames_of(profile_of(tmp_path_factory.getbasetemp(), TWO), 1)
+    order = spec.order
+    streams = [order.streams[number % len(order.streams)] for number in range(first, first + count)]
+    assert order.count(first, count) == [streams.count(0), streams.count(1)]
+
+
+def test_a_rate_is_a_proportion(tmp_path):
+    rates = "  - {name: one, rate: 12500, dscp: 1}\n  - {name: two, rate: 37500}\n"
+    spec, _ = frames_of(profile_of(tmp_path, rates), 1)
+    assert Counter(spec.order.streams) == {0: len(spec.order.streams) // 4, 1: len(spec.order.streams) * 3 // 4}
+
+
+def test_the_order_repeats_as_its_streams_do(tmp_path):
+    spec, _ = frames_of(profile_of(tmp_path, TWO), 1)
+    order = FrameOrder(spec)
+    assert order.period == spec.flows == len(spec.order.streams)
+    assert order.flow_numbers(np.arange(2 * order.period)).tolist() == [*range(order.period)] * 2
+
+
+@pytest.mark.parametrize(
+    ("streams", "head", "problem"),
+    [
+        ("  - {name: one, share: 1}\n  - {name: one, share: 2}\n", PROFILE, "each needs a name of its own"),
+        ("  - {name: one}\n", PROFILE, "one needs either a 'share' or a 'rate'"),
+        ("  - {name: one, share: 1}\n  - {name: two, rate: 2}\n", PROFILE, "all have a 'share', or all have a 'rate'"),
+        ("  - {name: one, share: 1}\n  - {name: two, share: 0.33333}\n", PROFILE, "repeat after 133333 frames"),
+        (
+            "  - {name: one, share: 1, priority: 3}\n",
+            PROFILE.replace("dot1q: {id: 7}\n", ""),
+            "one has a 'priority', and its frames have no VLAN's tag",
+        ),
+        (
+            "  - {name: one, share: 1}\n  - {name: two, share: 1, headers: {ipv6: {}, udp: {}}}\n",
+            PROFILE,
+            "one and two have different headers",
+        ),
+        (TWO, PROFILE.replace("udp: {}", "udp: {}\nbroadcast_share: 0.01"), "cannot have 'broadcast_share'"),
+        (TWO, PROFILE.replace("udp: {}", "tcp: {connects: true}"), "opens connections"),
+        (TWO, PROFILE.replace("count: 4", "count: 65521"), "which repeat after|repeat after"),
+    ],
+)
+def test_streams_that_cannot_be_sent_are_refused(tmp_path, streams, head, problem):
+    with pytest.raises(ProfileError, match=problem):
+        profile_of(tmp_path, streams, head)
+
+
+def test_a_profile_without_streams_is_described_as_before():
+    described = load_profile("ethip4-udp", frame_size=64).description_in_full()
+    assert "streams" not in described
+
+
+GENERATORS = [
+    "afpacket",
+    pytest.param("xdp", marks=pytest.mark.skipif(why_impossible() is not None, reason="no BPF here")),
+]
+UNTAGGED = PROFILE.replace("dot1q: {id: 7}\n", "")
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize("generator", GENERATORS)
+class TestRealFrames:
+    def configured(self, lab, agent, generator, path, streams, head=UNTAGGED):
+        for interface in ("dut0", "dut1"):
+            lab.run("dut1", "ethtool", "-K", interface, "gro", "on")
+        profile = profile_of(path, streams, head)
+        configuration = make_configuration(profile, [PortPair(WEST, EAST)], settle_time=0.2)
+        agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
+
+    @pytest.mark.parametrize("head", [UNTAGGED, PROFILE])
+    def test_all_frames_of_all_streams_come_back(self, bridged, agent, generator, tmp_path, head):
+        streams = TWO if head == PROFILE else TWO.replace("priority: 5, ", "")
+        self.configured(bridged, agent, generator, tmp_path, streams, head)
+        for ramp in (0.0, 0.05):
+            for way in agent.trial(3000.0, 0.3, ramp=ramp):
+                assert way.received_frames == way.sent_frames
+                assert (way.faulty, way.foreign_frames) == (0, 0)
+                assert [stream.name for stream in way.by_stream] == ["voice", "data"]
+                assert sum(stream.sent_frames for stream in way.by_stream) == way.sent_frames
+                assert all(stream.received_frames == stream.sent_frames for stream in way.by_stream)
+                voice, data = (stream.sent_frames for stream in way.by_stream)
+                assert abs(3 * voice - data) <= 4
+
+    def test_the_loss_of_one_class_is_that_of_its_stream(self, bridged, agent, generator, tmp_path):
+        drop(bridged, "dut0", "ip dscp 0 numgen inc mod 10 0")
+        self.configured(bridged, agent, generator, tmp_path, TWO.replace("priority: 5, ", ""))
+        there, back = agent.trial(3000.0, 0.4)
+        voice, data = there.by_stream
+        assert voice.sent_frames == voice.received_frames
+        assert data.sent_frames - data.received_frames == there.lost
+        assert abs(there.lost - data.sent_frames / 10) <= 1
+        assert all(stream.received_frames == stream.sent_frames for stream in back.by_stream)
