@@ -8,6 +8,7 @@ load. Such a pattern must be the same at two loads.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import IPv4Address
 from itertools import groupby
 from typing import Any
 
@@ -25,7 +26,7 @@ from lossratio.results.loss_tests import (
 )
 from lossratio.results.losses import LEVEL, LossPattern, LossPlaces, PatternKind
 from lossratio.results.trials import Trial
-from lossratio.trials import Losses, read_counts
+from lossratio.trials import FlowClasses, Losses, read_counts
 from lossratio.units import format_ratio
 
 _WHOLE = 0.995
@@ -287,8 +288,9 @@ def _name_of(found: LossySet, losses: Losses) -> tuple[str | None, float]:
     numbers = np.arange(flows)
     candidates: list[tuple[Callable[[int], str], NDArray[Any], int]] = []
     for one in losses.classes:
-        count = len(one.values)
-        candidates.append((partial(_class_in_words, one.field, one.values), numbers % count, count))
+        distinct, labels = np.unique(np.array(one.values), return_inverse=True)
+        in_words = partial(_class_in_words, one, distinct.tolist())
+        candidates.append((in_words, labels.reshape(-1)[numbers % len(one.values)], len(distinct)))
 
     hashes = np.array(read_counts(losses.flow_hashes), dtype=int)
     queues = range(2, min(_MOST_QUEUES, flows - 1) + 1)
@@ -307,8 +309,12 @@ def _name_of(found: LossySet, losses: Losses) -> tuple[str | None, float]:
     return fitting, chance_of_naming(flows, found.count, names)
 
 
-def _class_in_words(field: str, values: Sequence[int], label: int) -> str:
-    return f"those with {field} {values[label]}"
+def _class_in_words(one: FlowClasses, values: Sequence[int], label: int) -> str:
+    if one.names:
+        return f"those of {one.field} {one.names[values[label]]}"
+    if one.field.endswith("IPv4 source address") or one.field.endswith("IPv4 destination address"):
+        return f"those with {one.field} {IPv4Address(values[label])}"
+    return f"those with {one.field} {values[label]}"
 
 
 def _queue_in_words(count: int, label: int) -> str:

@@ -43,6 +43,8 @@ class FlowClasses(Observed):
     """The name of the field, with that of its header: ``UDP destination port``."""
     values: tuple[int, ...]
     """Its values, in the order of the flows."""
+    names: tuple[str, ...] = ()
+    """What the values are called, from 0 on; empty: they are numbers."""
 
 
 @dataclass(frozen=True)

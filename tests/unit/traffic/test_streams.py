@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies
-from traffic_lab import EAST, WEST, Capture, drop
+from traffic_lab import EAST, WEST, drop
 
 from lossratio.bpf import why_impossible
 from lossratio.errors import ProfileError

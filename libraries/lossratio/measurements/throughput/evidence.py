@@ -530,7 +530,13 @@ class SearchKind(results.Kind[ResultT]):
                 ]
                 for zone in (
                     said.zone,
-                    *(zone_in(searched, trials, least, most) for trials in (evidence, uncounted)),
+                    *(
+                        zone_in(searched, trials, least, most)
+                        # Without counts nobody knows the loss of a stream.
+                        for trials in (
+                            (evidence, uncounted) if searched.stream is None else (evidence,)
+                        )
+                    ),
                 )
             )
             if said.zone is not None and counts not in made_counts:

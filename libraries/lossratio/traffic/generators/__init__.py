@@ -60,8 +60,8 @@ def check_sends_streams(settings: object, profile: TrafficProfile) -> None:
     if not can:
         kind = settings.kind if isinstance(settings, RealGenerator) else "of a simulated testbed"
         raise TrafficError(
-            f"The generator {kind} does not send the 'streams' of traffic profile {profile.name}. Use 'kind: afpacket', "
-            "'kind: xdp' or 'kind: auto', or a profile without streams."
+            f"The generator {kind} does not send the 'streams' of traffic profile {profile.name}. Use 'kind: afpacket',"
+            " 'kind: xdp' or 'kind: auto', or a profile without streams."
         )
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64encode
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .comparison import header_fields
-from .configuration import FramesSpec, SteppingField, behind_tags
+from .comparison import HeaderField, header_fields
+from .configuration import VLAN_TAG_BYTES, FramesSpec, SteppingField, behind_tags
 from .frame_order import FrameOrder, Numbers, values_of
 from .protocol import Message
 
@@ -36,6 +36,7 @@ _RSS_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2d
 """The key in Microsoft's specification of receive-side scaling, which drivers use unless they draw one."""
 _KEY_BITS = 8 * len(_RSS_KEY)
 _HASH_WORD_BITS = 32
+_MACS = 12
 _IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
 _WITH_PORTS = (6, 17)
 # Table: for each ethertype, where its protocol, addresses and ports are, behind the Ethernet header.
@@ -90,14 +91,21 @@ class LossTables:
 
     def __init__(self, spec: FramesSpec) -> None:
         self._order = FrameOrder(spec)
-        self._flows = min(self._order.flows, MOST_FLOWS)
+        # Of streams, several frames of a round may be of one flow.
+        self._flow_of = None if spec.order is None else _flows_of_streams(spec)
+        self._all_flows = self._order.flows if self._flow_of is None else int(self._flow_of.max()) + 1
+        self._flows = min(self._all_flows, MOST_FLOWS)
         self._places = len(self._order.pattern)
+        hashes = _hashes(spec, self._order.flows if self._flow_of is not None else self._flows)
+        classes = _classes(spec)
+        if self._flow_of is not None and spec.order is not None:
+            _, firsts = np.unique(self._flow_of, return_index=True)
+            firsts = firsts[: self._flows]
+            hashes = hashes[firsts] if len(hashes) else hashes
+            classes = _classes_of_streams(spec, firsts)
+
         # Table: what is the same in all trials.
-        self._constant: Message = {
-            "flows": self._order.flows,
-            "flow_hashes": _counts(_hashes(spec, self._flows)),
-            "classes": _classes(spec),
-        }
+        self._constant: Message = {"flows": self._all_flows, "flow_hashes": _counts(hashes), "classes": classes}
 
     def of(self, fates: Fates, first: int, duration: float) -> Message | None:
         """The losses of a trial, as `lossratio.trials.Losses` has them; None: no known frame was lost.
@@ -109,7 +117,7 @@ class LossTables:
             return None
 
         span = fates.sent - fates.first
-        blocks = int(min(BLOCKS, max(1, span // max(self._order.flows, self._places))))
+        blocks = int(min(BLOCKS, max(1, span // max(self._all_flows, self._places))))
         block = (fates.lost - fates.first) * blocks // span
         # Record: what is known about the places of lost frames.
         message: Message = {
@@ -124,22 +132,35 @@ class LossTables:
             **self._by_round(fates),
             **_events(fates),
         }
-        if self._order.flows > 1:
+        if self._all_flows > 1:
             message.update(self._by_flow(fates, first, blocks, block))
         if 1 < self._places <= MOST_PLACES and len(set(self._order.pattern.tolist())) > 1:
             message.update(self._by_size(fates, first, blocks, block))
         return message
 
     def _by_flow(self, fates: Fates, first: int, blocks: int, block: Numbers) -> Message:
-        flows = self._order.flow_numbers(fates.lost + first)
+        flows = self._flow_numbers(fates.lost + first)
         kept = flows < self._flows
         lost = np.bincount(block[kept] * self._flows + flows[kept], minlength=blocks * self._flows)
-        # All flows have as many frames in each period.
-        periods = (fates.sent - fates.first) // self._order.period if fates.is_whole else 0
-        rest = fates.numbers(fates.first + periods * self._order.period)
-        of_rest = np.bincount(self._order.flow_numbers(rest + first), minlength=self._flows)[: self._flows]
-        known = of_rest + periods * self._places
-        return {"flows_lost": _counts(lost), "flows_known": _counts(known)}
+        # Each period has as many frames of a flow.
+        period = self._order.period
+        periods = (fates.sent - fates.first) // period if fates.is_whole else 0
+        of_rest = self._frames_by_flow(fates.numbers(fates.first + periods * period) + first)
+        if self._flow_of is None:
+            of_period: Numbers = np.full(self._flows, self._places)
+        else:
+            of_period = self._frames_by_flow(np.arange(period))
+        return {"flows_lost": _counts(lost), "flows_known": _counts(of_rest + periods * of_period)}
+
+    def _flow_numbers(self, numbers: Numbers) -> Numbers:
+        """Which flows frames belong to, by their numbers among those of `FrameOrder`."""
+        flows = self._order.flow_numbers(numbers)
+        return flows if self._flow_of is None else self._flow_of[flows]
+
+    def _frames_by_flow(self, numbers: Numbers) -> Numbers:
+        """How many of some frames each of the flows has that are counted one by one."""
+        counts: Numbers = np.bincount(self._flow_numbers(numbers), minlength=self._flows)[: self._flows]
+        return counts
 
     def _by_size(self, fates: Fates, first: int, blocks: int, block: Numbers) -> Message:
         places = (fates.lost + first) % self._places
@@ -164,9 +185,9 @@ class LossTables:
         }
 
     def _by_round(self, fates: Fates) -> Message:
-        rounds = -(-fates.sent // self._order.flows)
+        rounds = -(-fates.sent // self._all_flows)
         ends = np.array([0, *(1 << power for power in range((rounds - 1).bit_length() + 1))])
-        ends = np.minimum(ends * self._order.flows, fates.sent)
+        ends = np.minimum(ends * self._all_flows, fates.sent)
         return {
             "rounds_lost": _counts(np.diff(np.searchsorted(fates.lost, ends))),
             "rounds_known": _counts(np.diff(fates.known_below(ends))),
@@ -202,6 +223,42 @@ def _classes(spec: FramesSpec) -> list[Message]:
         for field in spec.fields
         if 1 < field.count <= min(MOST_CLASSES, spec.flows - 1)
     ]
+
+
+def _flows_of_streams(spec: FramesSpec) -> Numbers:
+    """The flow of each frame of a round of streams: frames of one stream that have the same headers."""
+    streams = np.array([] if spec.order is None else spec.order.streams, dtype=np.uint64)
+    columns = [streams, *(values_of(field) for field in spec.fields)]
+    _, firsts, flows = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
+    # In the order in which they come first.
+    ranks = np.argsort(np.argsort(firsts))
+    numbers: Numbers = ranks[flows.reshape(-1)]
+    return numbers
+
+
+def _classes_of_streams(spec: FramesSpec, firsts: Numbers) -> list[Message]:
+    """The streams of flows, and the fields by whose value the flows differ; `firsts` is a frame of each flow."""
+    if spec.order is None:
+        return []
+    streams = [spec.order.streams[place] for place in firsts.tolist()]
+    classes: list[Message] = [{"field": "stream", "values": streams, "names": list(spec.order.names)}]
+    headers = [bytearray(bytes.fromhex(spec.header)) for _ in streams]
+    for field in spec.fields:
+        for header, value in zip(headers, values_of(field)[firsts].tolist()):
+            header[field.offset : field.offset + field.width] = value.to_bytes(field.width, "big")
+
+    for part in (*_fields_of_tags(bytes(headers[0])), *header_fields(bytes(headers[0]))):
+        low = part.mask & -part.mask if part.mask != -1 else 1
+        values = [part.value(bytes(header)) // low for header in headers]
+        if 1 < len(set(values)) < len(values):
+            classes.append({"field": part.name, "values": values})
+    return classes
+
+
+def _fields_of_tags(header: bytes) -> Iterator[HeaderField]:
+    for place in range(_MACS + 2, behind_tags(header) - 2, VLAN_TAG_BYTES):
+        yield HeaderField("VLAN priority", place, 2, 0xE000)
+        yield HeaderField("VLAN", place, 2, 0x0FFF)
 
 
 def _hashes(spec: FramesSpec, flows: int) -> Numbers:
