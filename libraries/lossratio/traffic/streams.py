@@ -63,6 +63,7 @@ class StreamFields(FileModel):
             name = "ipv4" if headers.ipv4 is not None else "ipv6"
             marked = headers.ip.model_copy(update={"dscp": self.dscp})
             headers = headers.model_copy(update={name: marked})
+
         if self.priority is not None:
             name = "dot1ad" if headers.dot1ad is not None else "dot1q"
             tag: VlanTag | None = getattr(headers, name)
@@ -145,6 +146,7 @@ def weights_of_streams(streams: Sequence[StreamFields]) -> list[int]:
     whole = lcm(*(share.denominator for share in shares))
     weights = [int(share * whole) for share in shares]
     divisor = gcd(*weights)
+
     weights = [weight // divisor for weight in weights]
     if sum(weights) > LONGEST_ROUND:
         raise ValueError(
@@ -167,6 +169,7 @@ def check_layout(streams: Sequence[TrafficStream]) -> None:
                 f"streams: {first.name} and {other.name} have different headers; all streams of a profile have the "
                 "same ones, with other values: VLAN tags, MPLS labels, IPv4 or IPv6, and UDP, TCP, a tunnel or neither"
             )
+
     connecting = [
         one.name for one in streams if one.headers.tcp is not None and one.headers.tcp.connects
     ]
@@ -174,6 +177,7 @@ def check_layout(streams: Sequence[TrafficStream]) -> None:
         raise ValueError(
             f"streams: {connecting[0]} opens connections ('connects'), and streams cannot"
         )
+
     total = sum(stream.weight for stream in streams)
     frames = total * _rounds([stream.period for stream in streams], [one.weight for one in streams])
     if frames > LONGEST_ORDER:
@@ -288,6 +292,7 @@ def _changing_places(specs: Sequence[FramesSpec]) -> list[tuple[int, int]]:
         if end - start == _IPV4_ADDRESSES
         for half in (0, _IPV4_ADDRESSES // 2)
     }
+
     places = [*stepping]
     start = _MACS
     while start < len(headers[0]):

@@ -11,11 +11,13 @@ from traffic_lab import EAST, WEST, drop
 
 from lossratio.bpf import why_impossible
 from lossratio.errors import ProfileError
+from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.topology import addressing
-from lossratio.traffic import PortPair, load_profile, make_configuration
+from lossratio.traffic import PortPair, TrafficMeasurer, load_profile, make_configuration
 from lossratio.traffic.agent.afpacket.frames import build_frames
 from lossratio.traffic.agent.core.frame_order import FrameOrder
 from lossratio.traffic.configuration import frames_spec
+from lossratio.trials import run_search
 
 PROFILE = """
 format: lossratio-traffic-profile/1
@@ -167,3 +169,25 @@ class TestRealFrames:
         assert data.sent_frames - data.received_frames == there.lost
         assert abs(there.lost - data.sent_frames / 10) <= 1
         assert all(stream.received_frames == stream.sent_frames for stream in back.by_stream)
+
+    def test_one_search_finds_what_is_policed_in_each_class(self, bridged, agent, generator, tmp_path):
+        """A policer of rate N and burst B passes N T + B - 1 frames of a class in T seconds."""
+        duration, rates, burst = 0.25, {"voice": 1000, "data": 1500}, 10
+        rules = "".join(
+            f"ip dscp {dscp} limit rate over {rates[name]}/second burst {burst} packets drop\n"
+            for name, dscp in (("voice", 46), ("data", 0))
+        )
+        hook = 'type filter hook ingress device "dut0" priority 0;'
+        bridged.run("dut1", "nft", "-f", "-", input=f"table netdev classes {{\nchain in {{\n{hook}\n{rules}}}\n}}\n")
+        self.configured(bridged, agent, generator, tmp_path, TWO.replace("priority: 5, ", ""))
+        goals = {
+            name: SearchGoal(0.0, 0.5, duration, duration, 0.02, duration, name=name, stream=name) for name in rates
+        }
+        search = MLRsearch(goals.values(), 500.0, 8000.0)
+        found = run_search(search, TrafficMeasurer(agent, idle_time=0.05))
+        for name, share in (("voice", 0.25), ("data", 0.75)):
+            truth = (rates[name] + (burst - 1) / duration) / share
+            result = found[goals[name]]
+            assert result.regular
+            assert result.relevant_lower_bound <= 1.01 * truth
+            assert result.relevant_upper_bound >= 0.99 * truth

@@ -523,21 +523,16 @@ class SearchKind(results.Kind[ResultT]):
                     yield f"goal {name}: {field}.per_interface_fps is {given!r}, and the trials make {load!r}"
 
             # Earlier versions called a trial lossy that lacked frames which were not sent.
+            ways = [evidence]
+            if searched.stream is None:
+                ways.append(uncounted)
+            zones = [said.zone, *(zone_in(searched, way, least, most) for way in ways)]
             counts, *made_counts = (
                 [
                     (share.trials, share.lossy, share.longest_run)
                     for share in (zone.shares if zone else ())
                 ]
-                for zone in (
-                    said.zone,
-                    *(
-                        zone_in(searched, trials, least, most)
-                        # Without counts nobody knows the loss of a stream.
-                        for trials in (
-                            (evidence, uncounted) if searched.stream is None else (evidence,)
-                        )
-                    ),
-                )
+                for zone in zones
             )
             if said.zone is not None and counts not in made_counts:
                 yield f"goal {name}: its zone of chance does not follow from the trials"

@@ -440,6 +440,7 @@ class TagCounters:
 
 def _find_counter(streams: int) -> _Program:
     """From a tag to the number of its counter: the counters of a traffic's streams follow each other."""
+    # Table: the stream goes to X, and the traffic's first counter is added to it.
     return [
         (_STORE, 0, 0, 0),
         (_SHIFT_RIGHT, 0, 0, _STREAM_SHIFT),

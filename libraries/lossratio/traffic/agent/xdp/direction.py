@@ -355,6 +355,7 @@ class ActiveDirection:
         """What left and came back of each of the profile's streams: see `lossratio.trials.StreamFrames`."""
         if self._order is None:
             return []
+
         # Of refused frames nobody knows the streams: all that were to leave are taken for sent.
         arrived, left = self._arrived_and_sent_by_flow(sent + refused)
         sums = [[0, 0] for _ in self._order.names]
