@@ -289,8 +289,8 @@ def _name_of(found: LossySet, losses: Losses) -> tuple[str | None, float]:
     candidates: list[tuple[Callable[[int], str], NDArray[Any], int]] = []
     for one in losses.classes:
         distinct, labels = np.unique(np.array(one.values), return_inverse=True)
-        in_words = partial(_class_in_words, one, distinct.tolist())
-        candidates.append((in_words, labels.reshape(-1)[numbers % len(one.values)], len(distinct)))
+        of_class = partial(_class_in_words, one, distinct.tolist())
+        candidates.append((of_class, labels.reshape(-1)[numbers % len(one.values)], len(distinct)))
 
     hashes = np.array(read_counts(losses.flow_hashes), dtype=int)
     queues = range(2, min(_MOST_QUEUES, flows - 1) + 1)

@@ -115,6 +115,7 @@ class ReceivingEnd:
         self._counters = TagCounters(sink, direction.arriving_tag, streams)
         self._counter: StreamsCounter
         self._arrived_by_stream: list[int] = []
+
         self._returns = Returns(self._begin_counter, MOST_EARLIER)
         self._foreign = FrameCounter(sink, direction.arriving_tag)
         self._stack = StackFilter(sink, direction.arriving_tag)

@@ -305,6 +305,7 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
                 "frames."
             )
         return FrameCycle(*_first_frames(builder, order, order.period), streams=np.array(spec.order.streams))
+
     if least_common_multiple(order.period, slots_per_block(slot)) * slot <= _RING_BYTES:
         return FrameCycle(*_first_frames(builder, order, order.period))
     if order.flows * len(spec.sizes) > MOST_HEADERS:

@@ -455,6 +455,7 @@ class Configuration:
             raise ValueError("a share of broadcast frames is at least 0, and below 1")
         if not self.settle_time >= 0:
             raise ValueError(f"the settle_time must not be {self.settle_time!r}")
+
         for direction in self.directions:
             order = direction.frames.order
             if order is not None and (direction.elsewhere or not direction.frames.is_numbered):
