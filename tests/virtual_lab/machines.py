@@ -349,7 +349,7 @@ def remove_remains() -> None:
     """Removes the directories of laboratories whose process was killed; their machines have ended with it."""
     for directory in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY}*"):
         pid = directory.name.removeprefix(_DIRECTORY).partition("-")[0]
-        if not Path(f"/proc/{pid}").exists():
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
             shutil.rmtree(directory, ignore_errors=True)
 
 

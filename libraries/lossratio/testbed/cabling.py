@@ -145,7 +145,7 @@ def probe_cabling(
         )
         probe = _Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
 
-        return _Cabling(probe, traffics[-1].directions, sessions).report()
+        return _Cabling(probe, traffics[-1].directions, sessions, macs).report()
 
 
 def _other_ports(topology: Topology, tg: NodeSession, used: Collection[str]) -> dict[str, str]:
@@ -225,9 +225,13 @@ class _Probe:
         self._sent: dict[tuple[int, int], tuple[Direction, traffic.MarkedFrame]] = {}
 
     def send_from(
-        self, ends: Sequence[_End], configuration: Configuration, count: int
+        self,
+        ends: Sequence[_End],
+        configuration: Configuration,
+        count: int,
+        destination: str | None = None,
     ) -> dict[str, list[int]]:
-        """Sends frames from some ports, and returns their numbers."""
+        """Sends frames from some ports, and returns their numbers; with another destination, for its counters only."""
         sends: list[tuple[str, bytes]] = []
         numbers: dict[str, list[int]] = {end.name: [] for end in ends}
         for _ in range(count):
@@ -236,11 +240,10 @@ class _Probe:
                 direction = next(
                     each for each in configuration.directions if each.transmit == end.interface
                 )
-                destination = self.destinations[end.name]
-                frame = self._marker.frame(
-                    direction, end.mac, destination, end.number, self._next_number
-                )
-                self._sent[end.number, self._next_number] = (direction, frame)
+                mac = destination or self.destinations[end.name]
+                frame = self._marker.frame(direction, end.mac, mac, end.number, self._next_number)
+                if destination is None:
+                    self._sent[end.number, self._next_number] = (direction, frame)
                 sends.append((end.interface, frame.sent))
                 numbers[end.name].append(self._next_number)
 
@@ -315,10 +318,12 @@ class _Cabling:
         probe: _Probe,
         directions: Sequence[TrafficDirection],
         sessions: Mapping[str, NodeSession],
+        macs: Mapping[str, str],
     ) -> None:
         self._probe = probe
         self._directions = directions
         self._sessions = sessions
+        self._macs = macs
         self._counted: dict[str, dict[str, int]] = {}
         self._notes: list[str] = []
         self._problems = probe.problems
@@ -418,6 +423,11 @@ class _Cabling:
         before = None if session is None else _received(session, ports)
         numbers = self._probe.send_from([end], configuration, _FRAMES)[end.name]
         if session is not None and before is not None:
+            # A card that nothing has set up yet counts frames to its own address only.
+            for port in ports:
+                mac = self._macs.get(str(port))
+                if mac:
+                    self._probe.send_from([end], configuration, _FRAMES, mac)
             after = _received(session, ports)
             self._counted[end.name] = {
                 name: after[name] - before[name] for name in before if before[name] >= 0

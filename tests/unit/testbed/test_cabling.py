@@ -153,6 +153,13 @@ for port, name, link in swapped:
     text = text.replace(f"{port}: {{link: {port}}}", f"{port}: {{name: {name}, link: {link}}}")
 Path("wrong.yaml").write_text(text)
 show("at the device", file="wrong.yaml")
+
+subprocess.run(["ip", "netns", "exec", "box", "nft", "flush", "ruleset"], check=True)
+for number in (2, 3):
+    box(f"link add link box{number} name card{number} type macvlan mode private", f"link set card{number} up")
+    text = text.replace(f"name: box{number}", f"name: card{number}")
+Path("filtering.yaml").write_text(text)
+show("at cards that filter", file="filtering.yaml")
 """
 
 
@@ -279,3 +286,13 @@ def test_the_counters_of_a_device_show_swapped_links_and_what_it_drops(cases):
         line.startswith("Note: TG.west2 > TG.east2: the frames arrive at BOX.in2 but do not come out.")
         for line in lines
     )
+
+
+def test_a_card_that_counts_only_frames_to_its_own_address_is_no_dead_link(cases):
+    lines = cases["at cards that filter"]
+    assert [line for line in lines if "TG.west2" in line] == [
+        "Note: TG.west2 > TG.east2: the frames arrive at BOX.in2, and do not come out. A DUT that a suite sets up "
+        "forwards nothing before; any other one drops them.",
+        "Note: TG.east2 > TG.west2: the frames arrive at BOX.out2, and do not come out. A DUT that a suite sets up "
+        "forwards nothing before; any other one drops them.",
+    ]
