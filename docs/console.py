@@ -3,7 +3,7 @@
 Usage: console.py [--demo]
 
 The search is the one of the pictures, and always the same. With ``--demo``, `lossratio demo` runs as well, for the
-README.
+README. `reading-results.md` explains the PDR of the README's demo.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from lossratio.results import RunDirectory, TestResult
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.rst"
 PAGE = ROOT / "docs" / "methodology" / "mlrsearch.md"
+READING = ROOT / "docs" / "reading-results.md"
 SUITE = ROOT / "docs" / "pictures" / "search.robot"
 
 _IN_MARKDOWN = re.compile(r"(<!-- filled in by docs/console.py -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -74,9 +76,32 @@ def demo_text(output: str) -> str:
     return "".join(f"    {line.rstrip()}\n" for line in shown)
 
 
-def page_with_search(page: str, text: str) -> str:
-    """The page about the search with its text filled in."""
+def page_with(page: str, text: str) -> str:
+    """A page of the documentation with its text filled in."""
     return _IN_MARKDOWN.sub(lambda begin: begin[1] + text, page)
+
+
+def reading_text(readme: str) -> str:
+    """What the page about results says of the PDR in the README's demo: its sentence, and what its numbers mean.
+
+    Raises:
+        ValueError: If the README has no PDR with both of its bounds.
+    """
+    demo = " ".join(_IN_RST.search(readme)[0].split())
+    sentence = re.search(r"PDR \(at most .*?forwards ([\d,]+) .*?when offered ([\d,]+) .*? %\.(?= )", demo)
+    bounds = re.search(r"PDR [\d,]+ fps per interface: between the bounds, [\d,]+ and ([\d,]+) fps", demo)
+    if sentence is None or bounds is None:
+        raise ValueError("README.rst shows no PDR with its bounds. Run: make pictures")
+
+    forwarded, lower = sentence.groups()
+    meaning = (
+        f"The bounds of a goal are **offered loads**. This search proved that {lower} frames per second meet the goal "
+        f"(the relevant lower bound), and that {bounds[1]} do not (the relevant upper bound). Of the {lower} that were "
+        f"offered, {forwarded} came back: that is the **conditional throughput**, the typical forwarding rate at the "
+        "lower bound. Because some loss is allowed, it is less than the lower bound. It is the number to quote, and "
+        "the bounds show how precisely the search located it."
+    )
+    return f"```\n{sentence[0]}\n```\n\n{textwrap.fill(meaning, 120)}\n"
 
 
 def readme_with_demo(readme: str, text: str) -> str:
@@ -86,12 +111,13 @@ def readme_with_demo(readme: str, text: str) -> str:
 
 def main(*arguments: str) -> None:
     """Fills the pages."""
-    PAGE.write_text(page_with_search(PAGE.read_text(), search_text(*search_of_the_pictures())))
+    PAGE.write_text(page_with(PAGE.read_text(), search_text(*search_of_the_pictures())))
     if "--demo" in arguments:
         with TemporaryDirectory() as directory:
             command = [sys.executable, "-m", "lossratio", "demo", "--output", directory]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
         README.write_text(readme_with_demo(README.read_text(), demo_text(done.stdout)))
+    READING.write_text(page_with(READING.read_text(), reading_text(README.read_text())))
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ def test_the_page_of_the_search_shows_the_search_of_its_picture(console):
     result, lines = console["search_of_the_pictures"]()
     text = console["search_text"](result, lines)
     page = console["PAGE"].read_text()
-    assert console["page_with_search"](page, text) == page, "run: make pictures"
+    assert console["page_with"](page, text) == page, "run: make pictures"
     assert f"This search has {len(result.trials)} trials." in page
     picture = (DOCS / "pictures" / "search.svg").read_text()
     assert f"over {len(result.trials)} trials." in picture, "run: make pictures"
@@ -185,6 +185,13 @@ def test_the_readme_shows_a_demo_in_the_form_that_it_has_today(console, lossrati
     assert [*map(str.split, shape(shown.splitlines()))] == [*map(str.split, shape(today.splitlines()))]
     with pytest.raises(ValueError, match="simulated here"):
         console["demo_text"](demo_output)
+
+
+def test_the_page_about_results_explains_the_demo_of_the_readme(console):
+    page = console["READING"].read_text()
+    assert console["page_with"](page, console["reading_text"](README)) == page, "run: make pictures"
+    with pytest.raises(ValueError, match="shows no PDR with its bounds"):
+        console["reading_text"](README.replace("between the bounds", "NOT between the bounds"))
 
 
 def test_targets_of_links_in_the_readme_exist():

@@ -100,7 +100,7 @@ RULES = (
 So causes are above their effects: a link whose end was set down has no carrier either."""
 
 
-NOBODY_KNOWN = "Nobody is known to be to blame"
+NOBODY_KNOWN = "The cause is not known"
 """Words of an error that is nobody's as far as is known."""
 
 

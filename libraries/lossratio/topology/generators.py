@@ -195,7 +195,7 @@ class TrexGenerator(RealGenerator):
     master_core: int | None = Field(default=None, ge=0)
     """CPU of TRex's main thread."""
     latency_core: int | None = Field(default=None, ge=0)
-    """CPU of its thread for latency and for received frames."""
+    """The CPU for the thread that measures latency and receives frames."""
     cores: tuple[TrexCores, ...] = ()
     """The CPUs of each pair of ports; where missing, they are chosen on the NUMA nodes of the cards. In software mode
     TRex chooses one."""
@@ -239,7 +239,7 @@ class TrexGenerator(RealGenerator):
     most_connections: int = Field(default=1 << 20, ge=1000)
     """Connections that TRex has memory for; it opens 95 % of them at most."""
     prefix: FileName | None = None
-    """Name that keeps servers apart that run on one TG; they need ports of their own, too."""
+    """Name that separates several servers on one TG. They also need different ports."""
     rpc_port: int = Field(default=4501, ge=1, le=65535)
     """TCP port of its requests."""
     publisher_port: int = Field(default=4500, ge=1, le=65535)

@@ -33,7 +33,7 @@ CLIENT = "automation/trex_control_plane/interactive/trex/stl"
             "server_lost",
             r"asked to answer, and does not answer \(any more\).*hangs: kill it.*/pid\.",
         ),
-        ("acquire", TAKEN, "ports_taken", r"belong to somebody else: Port 0 .* already taken by 'root'; Port 1"),
+        ("acquire", TAKEN, "ports_taken", r"belong to another client: Port 0 .* already taken by 'root'; Port 1"),
         ("reset", NO_ANSWER, "server_lost", r"asked to reset the ports"),
         ("add_streams", "Port 0 : *** stream is not valid", "trex", "asked to add streams to port 0, and would not"),
     ],
@@ -48,7 +48,7 @@ def test_a_server_that_cannot_be_used_says_why(kind, method, message, error, com
 
 def test_ports_that_a_killed_agent_holds_are_taken_on_a_server_of_our_own_only():
     assert with_settings(Server(owner="root"), is_ours=True).facts()["version"]
-    with pytest.raises(AgentError, match=r"belong to somebody else: Port 0 .* already taken by 'root'"):
+    with pytest.raises(AgentError, match=r"belong to another client: Port 0 .* already taken by 'root'"):
         with_settings(Server(owner="root"), is_ours=False)
 
 

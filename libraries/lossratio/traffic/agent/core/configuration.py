@@ -447,7 +447,7 @@ class Configuration:
         used = {port for direction in self.directions for port in direction.local_ports}
         names = {direction.name for direction in self.directions}
         if not used or used - set(self.ports) or len(names) < len(self.directions):
-            raise ValueError("a configuration needs directions with names of their own, and their ports")
+            raise ValueError("a configuration needs directions with different names, and their ports")
         shares = [direction.load_share for direction in self.directions]
         if min(shares) <= 0 or max(shares) != 1:
             raise ValueError(f"shares of the load are above 0, and the largest is 1; not {shares}")

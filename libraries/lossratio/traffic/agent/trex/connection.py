@@ -403,7 +403,7 @@ class TrexConnection:
         if any(words in lowered for words in _TAKEN):
             raise AgentError(
                 "ports_taken",
-                f"TRex's ports belong to somebody else: {text}. Wait until they are released, or stop that program.",
+                f"TRex's ports belong to another client: {text}. Wait until they are released, or stop that program.",
             ) from cause
         if any(words in lowered for words in _LOST):
             raise AgentError(
