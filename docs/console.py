@@ -87,7 +87,7 @@ def reading_text(readme: str) -> str:
     Raises:
         ValueError: If the README has no PDR with both of its bounds.
     """
-    demo = " ".join(_IN_RST.search(readme)[0].split())
+    demo = " ".join(readme.split())
     sentence = re.search(r"PDR \(at most .*?forwards ([\d,]+) .*?when offered ([\d,]+) .*? %\.(?= )", demo)
     bounds = re.search(r"PDR [\d,]+ fps per interface: between the bounds, [\d,]+ and ([\d,]+) fps", demo)
     if sentence is None or bounds is None:

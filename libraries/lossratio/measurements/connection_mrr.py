@@ -147,7 +147,7 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
         found = result.connections
         if found is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
             raise CsitExportError(
-                f"{result.test.full_name} has no trials of {MRR_TRIAL_DURATION:g} s, as CSIT's MRR."
+                f"{result.test.full_name} has no trials of {MRR_TRIAL_DURATION:g} s, which CSIT's MRR needs."
             )
         rate = {"avg": found.mean_per_second, "stdev": found.stdev_per_second, "unit": "cps"}
         return {"type": "mrr", "receive_rate": {"rate": {"values": [*found.values], **rate}}}
