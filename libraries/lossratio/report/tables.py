@@ -213,6 +213,15 @@ class FindingRow:
         lower, upper = (_in_words(end, self.finding.unit) for end in ends)
         return bounds_in_words(lower, upper, is_at_limit=self.finding.is_at_limit)
 
+    @property
+    def offered(self) -> str:
+        """What is known of offered loads: which one meets the goal of a search and which does not, or the bounds."""
+        finding = self.finding
+        ends = [_in_words(end, finding.unit) for end in (finding.lower_bound, finding.upper_bound)]
+        if finding.resolution is None or NOTHING in ends or finding.is_at_limit:
+            return f"offered load: {self.bounds}"
+        return f"meets the goal when offered {ends[0]}, but not when offered {ends[1]}"
+
     @cached_property
     def picture(self) -> str:
         """The small picture of the bounds, or of the value with its standard deviation; empty: no rate to quote."""

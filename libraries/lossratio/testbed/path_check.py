@@ -319,7 +319,7 @@ class _Trail:
 
         return _Loss(
             "wire",
-            f"{self.last} sends, and {few} at {name}; look at the link between them{or_filter}.",
+            f"{self.last} sends, but {few} at {name}; look at the link between them{or_filter}.",
         )
 
     def lost_inside(

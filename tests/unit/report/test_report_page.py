@@ -20,6 +20,7 @@ from lossratio.report.tables import COLUMNS, NOTHING, bounds_in_words, describe_
 from lossratio.results.conditions import FrameSizeShare, with_early_verdicts
 from lossratio.results.findings import findings_of
 from lossratio.results.model import Outcome
+from lossratio.results.wording import format_frames_per_second
 from lossratio.simulation.constant_capacity import SharpKnee
 
 DRAWING = settings(
@@ -104,10 +105,12 @@ def test_a_page_of_many_tests_has_each_text_once_and_all_results(results, monkey
 
 def test_a_page_states_the_conditions(results):
     text = " ".join(" ".join(Page(page_of(results[0])).text).split())
+    lower, upper = (format_frames_per_second(bound.per_interface_fps) for bound in results[0].goals[0].bounds)
     for stated in (
         "before the search, 0 s before the traffic",
         "RFC 2544 asks for: at least 5 s",
         "offered load, upper",
+        f"meets the goal when offered {lower}, but not when offered {upper}",
         "NDR is the non-drop rate: ",
         "PDR is the partial drop rate: ",
         "the intended trial duration",

@@ -166,8 +166,7 @@ testbed.close()
     )
     assert nowhere.startswith("TopologyError BOX does not forward traffic from 10.1.0.2 to 10.99.0.1 that arrives on")
     assert silent.startswith(
-        "DeadPathError The cause is not known: the gateway 10.1.0.5 of TG.east does not answer ARP. Look at "
-        "the link"
+        "DeadPathError The cause is not known: the gateway 10.1.0.5 of TG.east does not answer ARP. Look at the link"
     )
     assert too_many.startswith("TrafficError Traffic from 10.1.0.2") or "There is no address 254" in too_many
 

@@ -246,7 +246,7 @@ def test_a_dut_that_forwards_some_frames_is_not_said_to_forward_none():
 def test_a_link_on_which_few_frames_arrive_is_not_said_to_lose_all():
     dut = CountingDut(HOPS[1], {"west": 3, "east": SENT}, {"west": SENT, "east": 3})
     message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(HOPS[0]), dut])
-    assert "DUT1 sends, and only 3 of 10 frames arrive at DUT2; look at the link between them" in message
+    assert "DUT1 sends, but only 3 of 10 frames arrive at DUT2; look at the link between them" in message
 
 
 def test_frames_that_come_back_too_late_are_the_duts_fault_and_not_the_wires():
