@@ -161,7 +161,7 @@ def _judged(test: CsitTest, nodes: int, theirs: CsitSuites, ours: _Ours) -> Judg
     own, lacking = ours.of(test)
     if own is None:
         return Judged(CoverageVerdict.MISSING)
-    described = theirs.of(nodes, test.suite)
+    described = theirs.of(test.dut, nodes, test.suite)
     if described is None:
         return Judged(CoverageVerdict.NAME_ONLY)
 

@@ -37,6 +37,8 @@ _SEVERAL_DUTS = MappingProxyType(
 )
 _NOT_OF_THE_DUT = frozenset({"duts", "nic", "cores", "links"})
 
+_Key = tuple[str, int, str]
+"""A kind of DUT, the number of nodes, and the name of a suite."""
 Setup = Mapping[str, str]
 """Aspects of a set-up, such as ``forwarding``, and what is set up there."""
 
@@ -88,20 +90,23 @@ class CsitSuites:
     """
 
     def __init__(self, root: Path) -> None:
-        self._files = {key: path for path in root.glob("tests/**/*.robot") if (key := _key(path))}
+        tests = root / "tests"
+        self._files = {
+            key: path for path in tests.glob("**/*.robot") if (key := _key(path.relative_to(tests)))
+        }
         self._words = load_yaml_file(_SETUPS, _Words, JobError)
-        self._described: dict[tuple[int, str], Described] = {}
+        self._described: dict[_Key, Described] = {}
 
     def __bool__(self) -> bool:
         return bool(self._files)
 
-    def of(self, nodes: int, suite: str) -> Described | None:
-        """What a suite of CSIT is about; None if there is no such suite.
+    def of(self, dut: str, nodes: int, suite: str) -> Described | None:
+        """What a suite of CSIT for a kind of DUT is about; None if there is no such suite.
 
         Raises:
             JobError: If Robot Framework cannot read the suite.
         """
-        key = (nodes, suite)
+        key = (dut, nodes, suite)
         if key not in self._files:
             return None
         if key not in self._described:
@@ -207,11 +212,12 @@ class CsitSuites:
         return self._words.values.get(value, value)
 
 
-def _key(path: Path) -> tuple[int, str] | None:
+def _key(path: Path) -> _Key | None:
+    """The key of a suite below CSIT's folder of tests. Two kinds of DUT may have suites of one name."""
     match = _NAME.fullmatch(path.stem)
     if match is None:
         return None
-    return int(match["nodes"] or _NODES_UNLESS_NAMED), match["suite"]
+    return path.parts[0], int(match["nodes"] or _NODES_UNLESS_NAMED), match["suite"]
 
 
 def _entries(table: Mapping[str, Setup], name: str, value: str) -> bool:
