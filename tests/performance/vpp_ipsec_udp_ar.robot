@@ -13,6 +13,7 @@ Metadata          Algorithms aes128cbc-hmac96sha    aes aes_128_cbc hmac_sha_96
 Metadata          Algorithms aes128cbc-hmac256sha    aes aes_128_cbc hmac_sha_256
 Metadata          Algorithms aes128ctr-hmac96sha    aes aes_128_ctr hmac_sha_96
 Metadata          Algorithms aes128ctr-hmac256sha    aes aes_128_ctr hmac_sha_256
+Metadata          Differs From CSIT    overhead
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

@@ -1,14 +1,14 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Dot1q-IPv4. [Cfg] VPP with a bridge domain of VLAN interfaces that take tags
-...               off and write them. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch.
+Documentation     [Top] TG-DUT1-TG. [Enc] Dot1q-IPv4. [Cfg] VPP with a bridge domain of an interface for VLAN 100 in the
+...               west, and one for VLAN 200 in the east. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch.
 ...               [Ref] RFC 2544, IEEE 802.1Q.
-Metadata          Differs From CSIT    frames, VLAN
+Metadata          Differs From CSIT    overhead
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource
 
-Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
-...                   dut=vpp    cores=${CORES}    forwarding=l2bd    vlan=100
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=1    nic=${NIC}
+...                   dut=vpp    cores=${CORES}    forwarding=l2bd    vlan=100    vlan_east=200
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
@@ -18,12 +18,12 @@ Test Tags         perftest    vpp    dot1q    l2bdmaclrn    base    dot1q-l2bdba
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-dot1q-l2bdbasemaclrn-ndrpdr
     [Tags]    ndrpdr
-    ${FRAME_SIZE}    profile=dot1q-ip4base
+    ${FRAME_SIZE}    profile=dot1q-vlan100-vlan200
 ${FRAME_SIZE}-${CORES}c-dot1q-l2bdbasemaclrn-mrr
     [Tags]    mrr
     [Template]    Measure MRR
-    ${FRAME_SIZE}    profile=dot1q-ip4base
+    ${FRAME_SIZE}    profile=dot1q-vlan100-vlan200
 ${FRAME_SIZE}-${CORES}c-dot1q-l2bdbasemaclrn-soak
     [Tags]    soak
     [Template]    Find Critical Load
-    ${FRAME_SIZE}    profile=dot1q-ip4base
+    ${FRAME_SIZE}    profile=dot1q-vlan100-vlan200

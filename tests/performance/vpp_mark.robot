@@ -2,7 +2,6 @@
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router with a policer of three colours that marks
 ...               each frame. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref]
 ...               RFC 2544, RFC 2698.
-Metadata          Differs From CSIT    mark
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

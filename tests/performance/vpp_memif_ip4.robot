@@ -1,17 +1,16 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP with two tables of routes, testpmd behind it by memif.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP with two tables of routes, a second VPP in a container behind it by memif.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
-Metadata          Differs From CSIT    neighbour
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource
 
 Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
-...                   dut=vpp    cores=${CORES}    forwarding=ip4    process=memif
+...                   dut=vpp    cores=${CORES}    forwarding=ip4    process=memif    container=True
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    eth    ip4fwd    base    memif
+Test Tags         perftest    vpp    eth    ip4fwd    base    memif    docker
 ...               ${FRAME_SIZE}    ${CORES}c    ethip4-ip4base-eth-2memif-1dcr    # robocop: fmt: off
 
 

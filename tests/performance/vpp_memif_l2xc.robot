@@ -1,17 +1,16 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth. [Cfg] VPP as a cross-connect, testpmd behind it by memif.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth. [Cfg] VPP as a cross-connect, a second VPP in a container behind it by memif.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
-Metadata          Differs From CSIT    neighbour
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource
 
 Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
-...                   dut=vpp    cores=${CORES}    forwarding=l2xc    process=memif
+...                   dut=vpp    cores=${CORES}    forwarding=l2xc    process=memif    container=True
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    eth    l2xcfwd    base    memif
+Test Tags         perftest    vpp    eth    l2xcfwd    base    memif    docker
 ...               ${FRAME_SIZE}    ${CORES}c    eth-l2xcbase-eth-2memif-1dcr    # robocop: fmt: off
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from robot.running import TestCase
 
 from lossratio.runs.csit_jobs import CsitTest, csit_jobs
-from lossratio.runs.csit_suites import CsitSuites
+from lossratio.runs.csit_suites import CsitSuites, nodes_of
 from lossratio.runs.job import expanded_tests
 
 _OUR_NAME = re.compile(r"(?P<size>\w+)-(?:(?P<cores>\d+)c-)?(?P<name>.+-\w+)")
@@ -126,16 +126,22 @@ class _Ours:
     """Our tests by the names that CSIT gives them."""
 
     def __init__(self, suites: tuple[Path, ...]) -> None:
-        self._tests: dict[_SuiteKey, dict[tuple[str, str], TestCase]] = {}
+        self._tests: dict[_SuiteKey, dict[int | None, dict[tuple[str, str], TestCase]]] = {}
         for test in expanded_tests(suites):
             if match := _OUR_NAME.fullmatch(test.name):
                 point = (match["size"].lower(), match["cores"] or "1")
                 for key in _names(test, match["name"]):
-                    self._tests.setdefault(key, {})[point] = test
+                    by_nodes = self._tests.setdefault(key, {})
+                    by_nodes.setdefault(nodes_of(test), {})[point] = test
 
-    def of(self, test: CsitTest) -> tuple[TestCase | None, tuple[str, ...]]:
-        """Our test; None if no suite has its name. And what it lacks: frame size, cores."""
-        tests = self._tests.get((test.dut, f"{test.suite}-{test.test_type}"), {})
+    def of(self, test: CsitTest, nodes: int) -> tuple[TestCase | None, tuple[str, ...]]:
+        """Our test; None if no suite has its name. And what it lacks: frame size, cores.
+
+        Suites for one number of nodes each may share a name, as CSIT's do.
+        """
+        by_nodes = self._tests.get((test.dut, f"{test.suite}-{test.test_type}"), {})
+        others = next(iter(by_nodes.values()), {})
+        tests = by_nodes.get(nodes, by_nodes.get(None, others))
         size = test.frame_size if test.frame_size == "imix" else f"{test.frame_size}b"
         cores = "1" if test.cores == "-" else test.cores
         if (size, cores) in tests:
@@ -158,7 +164,7 @@ def _names(test: TestCase, name: str) -> Iterator[_SuiteKey]:
 
 
 def _judged(test: CsitTest, nodes: int, theirs: CsitSuites, ours: _Ours) -> Judged:
-    own, lacking = ours.of(test)
+    own, lacking = ours.of(test, nodes)
     if own is None:
         return Judged(CoverageVerdict.MISSING)
     described = theirs.of(test.dut, nodes, test.suite)

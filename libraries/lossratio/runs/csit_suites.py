@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from robot.api import get_model
@@ -16,6 +15,7 @@ from robot.parsing.model import KeywordSection, SettingSection, VariableSection
 from robot.running import TestCase, Var
 from robot.variables import Variables
 
+from lossratio.dut import parse_options
 from lossratio.errors import JobError
 from lossratio.records import FileModel
 from lossratio.yaml_file import load_yaml_file
@@ -31,11 +31,7 @@ _OF_TESTBED_OR_KIND = re.compile(
 )
 """Tags that the testbed, the NIC or the kind of test decides."""
 _DECLARED = "Differs From CSIT"
-_ONE_DUT = MappingProxyType({"dut": "the DUT", "duts": "the DUT", "met": "where frames enter"})
-_SEVERAL_DUTS = MappingProxyType(
-    {"dut": "DUT1", "duts": "each DUT", "met": "where frames enter each DUT"}
-)
-_NOT_OF_THE_DUT = frozenset({"duts", "nic", "cores", "links"})
+_NOT_OF_THE_DUT = frozenset({"duts", "nic", "links"})
 
 _Key = tuple[str, int, str]
 """A kind of DUT, the number of nodes, and the name of a suite."""
@@ -115,16 +111,17 @@ class CsitSuites:
 
     def ours(self, test: TestCase, nodes: int) -> Described:
         """What an expanded test of ours is about, on a path of so many nodes."""
-        given = dict(_named(test.parent.setup.args)) if test.parent.has_setup else {}
+        given = _given(test)
         arguments = dict(_named(_arguments(test)))
         parts = test.parent.metadata.get(_DECLARED, "").split(",")
         declared = frozenset(part.strip() for part in parts if part.strip())
         options = {name: value for name, value in given.items() if name not in _NOT_OF_THE_DUT}
+        cores_aside = {name: value for name, value in options.items() if name != "cores"}
         setup: dict[str, str] = {}
-        duts = given.get("duts", "")
         if nodes > 1:
-            setup = self._said(self._words.options, options, nodes)
-            setup["nodes"] = str(int(duts) + 1) if duts.isdecimal() else str(nodes)
+            setup = self._said(self._words.options, cores_aside, nodes)
+            setup["overhead"] = _overhead(options)
+            setup["nodes"] = str(nodes_of(test) or nodes)
 
         return Described(
             self._same(arguments.get("profile", "ethip4-udp")),
@@ -165,7 +162,7 @@ class CsitSuites:
         if nodes == 1:
             return {}
 
-        setup: dict[str, str] = {"nodes": str(nodes)}
+        setup: dict[str, str] = {"nodes": str(nodes), "overhead": variables["overhead"]}
         known = {name.lower(): said for name, said in self._words.keywords.items()}
         for name in keywords:
             said = known.get(name.lower(), {f"keyword {name}": "unknown"})
@@ -205,11 +202,30 @@ class CsitSuites:
         return {**general, **special}
 
     def _told(self, text: str, variables: Mapping[str, str], nodes: int) -> str:
-        places = _ONE_DUT if nodes == 2 else _SEVERAL_DUTS
-        return self._same(text.format_map({**variables, **places}))
+        place = "the DUT" if nodes == 2 else "DUT1"
+        return self._same(text.format_map({**variables, "dut": place}))
 
     def _same(self, value: str) -> str:
         return self._words.values.get(value, value)
+
+
+def nodes_of(test: TestCase) -> int | None:
+    """The number of nodes on the path that an expanded test of ours asks for; None: any number."""
+    duts = _given(test).get("duts", "")
+    return int(duts) + 1 if duts.isdecimal() else None
+
+
+def _given(test: TestCase) -> dict[str, str]:
+    """The named arguments of the set-up of a test's suite."""
+    return dict(_named(test.parent.setup.args)) if test.parent.has_setup else {}
+
+
+def _overhead(options: Mapping[str, str]) -> str:
+    """The most bytes by which our devices make frames longer, on a link of theirs."""
+    kind = parse_options(
+        options["dut"], {name: value for name, value in options.items() if name != "dut"}
+    )
+    return str(max(kind.encapsulation_overhead, *kind.growth))
 
 
 def _key(path: Path) -> _Key | None:

@@ -262,6 +262,26 @@ OVERLAYS = {
         for kind in ("dynamic", "masquerading", "static")
     },
     "gtpu": ({"gtpu": True}, "show interface gtpu_tunnel0", r"rx packets\s+100\s.*tx packets\s+100\s"),
+    **{
+        f"srv6 {kind}, container": (
+            {"forwarding": "ip6", "srv6_proxy": kind, "container": True},
+            "show interface memif2/0",
+            r"rx packets\s+10\d\s.*rx bytes",
+        )
+        for kind in ("dynamic", "masquerading", "static")
+    },
+    **{
+        f"vxlan {forwarding}": (
+            {"forwarding": forwarding, "vxlan_between": True},
+            "show errors",
+            r"100\s+vxlan4-encap\s+.*",
+        )
+        for forwarding in ("l2bd", "l2xc")
+    },
+    "vlan": ({"forwarding": "l2bd", "vlan": 100, "vlan_between": True}, "show interface", r"host-dut\d\.100\s"),
+    "classify": ({"classify": True}, "show classify tables", r"\n\s+0\s+1\s|active elements 1"),
+    "allowlist": ({"allowlist": True}, "show errors", r"100\s+ip4-adl-allowlist\s"),
+    "mark": ({"mark": "AF22"}, "show errors", r"100\s+ip4-policer-classify\s"),
     "bond": ({"forwarding": "l2xc", "bond": True}, "show bond", r"lacp\s+l34\s+1\s+1"),
 }
 

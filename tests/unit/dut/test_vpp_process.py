@@ -18,11 +18,21 @@ pytestmark = [
 
 
 @pytest.mark.parametrize(
-    ("process", "forwarding"), [("memif", "l2xc"), ("memif", "l2bd"), ("memif", "ip4"), ("vhost", "l2bd")]
+    "options",
+    [
+        {"process": "memif", "forwarding": "l2xc"},
+        {"process": "memif", "forwarding": "l2bd"},
+        {"process": "memif", "forwarding": "ip4"},
+        {"process": "vhost", "forwarding": "l2bd"},
+        {"process": "memif", "forwarding": "l2xc", "container": True},
+        {"process": "memif", "forwarding": "l2bd", "container": True},
+        {"process": "memif", "forwarding": "ip4", "container": True},
+    ],
+    ids=lambda options: " ".join(map(str, options.values())),
 )
-def test_frames_go_through_a_process_and_every_one_is_accounted_for(dut_lab, process, forwarding):
+def test_frames_go_through_a_process_and_every_one_is_accounted_for(dut_lab, options):
     with dut_lab.setting_up("vpp", home=HOME) as set_up:
-        dut = set_up(process=process, forwarding=forwarding)
+        dut = set_up(**options)
         dut_lab.assert_accounted_for(dut)
         dut_lab.kill(dut.daemons[1])
         macs = dut.destination_macs(*dut_lab.macs)

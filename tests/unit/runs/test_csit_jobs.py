@@ -66,6 +66,7 @@ SUITE = """*** Settings ***
 
 *** Variables ***
 | ${{nic_pfs}}= | 2
+| ${{overhead}}= | ${{{overhead}}}
 | ${{n_routes}}= | ${{254}}
 | ${{traffic_profile}}= | trex-stl-{profile}
 
@@ -110,10 +111,10 @@ def clone(specifications: Path) -> Path:
     return root
 
 
-def write_suite(root: Path, *, prefix: str = "2n1l-", **words: str) -> None:
-    path = root / "tests" / "vpp" / "perf" / f"{prefix}10ge2p1x710-{words['name']}-ndrpdr.robot"
+def write_suite(root: Path, *, prefix: str = "2n1l-", dut: str = "vpp", **words: str) -> None:
+    path = root / "tests" / dut / "perf" / f"{prefix}10ge2p1x710-{words['name']}-ndrpdr.robot"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(SUITE.format(**words))
+    path.write_text(SUITE.format(**{"overhead": 0, **words}))
 
 
 def verdicts(coverage) -> dict[str, CoverageVerdict]:
@@ -190,6 +191,7 @@ def test_a_number_of_cores_that_no_suite_has_is_a_difference(clone):
         ),
         ({"profile": "ethip4-ip4src7"}, {"frames": ("trex-stl-ethip4-ip4src7", "ethip4-ip4base")}),
         ({"tags": "BASE | ETH | L2BDMACLRN | L2BDBASE | DOCKER"}, {"tags": ("docker", "no")}),
+        ({"overhead": "50"}, {"overhead": ("50", "0")}),
     ],
 )
 def test_what_differs_is_named_with_both_values(clone, change, difference):
@@ -201,13 +203,36 @@ def test_a_difference_that_a_suite_declares_is_no_name_only(clone):
     name = "dot1q-l2bdbasemaclrn"
     groups = clone / "resources" / "job_specifications" / "test_groups.yaml"
     groups.write_text(groups.read_text().replace("eth-nobody-has-this", name))
-    tagged = {"keyword": "Initialize L2 bridge domain\n| | And Initialize layer dot1q", "profile": "two-vlans"}
+    tagged = {
+        "keyword": "Initialize L2 bridge domain\n| | And Initialize layer dot1q",
+        "profile": "dot1qip4-vlan1ip4src254ip4dst254",
+        "overhead": "4",
+    }
     write_suite(clone, **{**BRIDGE, **tagged, "name": name, "tags": "DOT1Q | BASE"})
     coverage = _covered(clone, WEEKLY, ("vpp_l2bd_dot1q",))
     (tests,) = coverage.jobs.values()
     judged = [judged for test, judged in tests.items() if test.suite == name]
     assert {one.verdict for one in judged} == {CoverageVerdict.DIFFERS}
-    assert {frozenset(one.differences) for one in judged} == {frozenset({"frames", "VLAN"})}
+    assert {frozenset(one.differences) for one in judged} == {frozenset({"overhead"})}
+
+
+@pytest.mark.parametrize("dut", ["calicovpp", "zvpp"])
+def test_a_suite_of_that_name_for_another_kind_of_dut_changes_nothing(clone, dut):
+    write_suite(clone, dut=dut, **{**BRIDGE, "keyword": "Initialize L2 cross connect"})
+    assert differences(clone, "eth-l2bdbasemaclrn") == {}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_suites_with_a_name_the_one_for_so_many_nodes_counts(clone, first):
+    name = "dot1q-l2bdbasemaclrn"
+    for path in (clone / "resources" / "job_specifications").glob("*.yaml"):
+        path.write_text(path.read_text().replace("2n-one", "3n-one").replace("eth-nobody-has-this", name))
+    between = "Initialize L2 bridge domains with VLAN dot1q sub-interfaces in circular topology"
+    three = {"keyword": between, "overhead": "4", "name": name, "tags": "DOT1Q | BASE", "prefix": ""}
+    write_suite(clone, **{**BRIDGE, **three})
+    suites = ("vpp_l2bd_dot1q", "vpp_l2bd_dot1q_between")
+    coverage = _covered(clone, WEEKLY.replace("2n", "3n"), suites if first == 0 else suites[::-1])
+    assert {verdicts(coverage)[f"{name}.64-{cores}"] for cores in (1, 2, 4)} == {CoverageVerdict.SAME}
 
 
 def test_a_suite_for_one_device_differs_from_one_for_two(clone):
@@ -228,8 +253,8 @@ def test_every_declared_difference_is_about_something(tmp_path):
         for name in SUITES.names()
         for part in Suite.from_file_system(SUITES.path(name)).metadata.get("Differs From CSIT", "").split(",")
     }
-    assert declared - {""} <= {*aspects, "frames", "ports", "nodes", "frame size", "cores"}
-    assert {"neighbour", "rules", "VLAN"} <= declared
+    assert declared - {""} <= {*aspects, "frames", "ports", "nodes", "overhead", "frame size", "cores"}
+    assert {"neighbour", "routes", "overhead"} <= declared
 
 
 def test_a_later_group_replaces_what_an_earlier_one_said_of_a_suite_on_a_driver(specifications):

@@ -80,8 +80,13 @@ class VppOptions(Feature):
 
     @property
     def has_programs(self) -> bool:
-        """Whether programs of features run beside VPP."""
-        return any(kind.programs is not Feature.programs for kind in self.features)
+        """Whether programs of features run beside VPP, or a second VPP."""
+        return self.is_contained or self.has_testpmd
+
+    @property
+    def has_testpmd(self) -> bool:
+        """Whether testpmd runs beside VPP."""
+        return any(True for kind in self.features for _ in kind.programs(self, ""))
 
     def inner_ports(self, *links: VppPort) -> Ports:
         """The ports that forward: those of the links, or of what features make upon them."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from lossratio.dut.base import DutCounters, Tool
 from lossratio.dut.changes import Changes
-from lossratio.dut.daemon import Daemon, write_file
+from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.dut.dpdk import are_linked
 from lossratio.dut.linux.cores import CoreChoice, cores_of_path, read_cores
 from lossratio.dut.linux.interfaces import check_free, is_up, read_links
@@ -35,6 +35,7 @@ from lossratio.dut.vpp.control import VppControl, check_installed
 from lossratio.dut.vpp.features.feature import Command, Needs, Ports, both_ports
 from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.features.policer import policer_name
+from lossratio.dut.vpp.features.process import MEMIFS, Container, is_connected, sleeping
 from lossratio.dut.vpp.startup import Card, both_cards, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import CommandRunner
@@ -42,6 +43,9 @@ from lossratio.topology import Hop
 
 PROCESS = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
 """The program that frames go through in the place of a container or a virtual machine."""
+_UNSHARE = Tool("unshare", "util-linux")
+_CONTAINER = ("unshare", "--mount", "--net", "--ipc", "--uts")
+"""Runs a program in namespaces of its own, which end with it."""
 _REPORTS_SECONDS = 3.0
 """Seconds in which VPP has reported its multicast groups. It checks for new interfaces each second."""
 _POLL = 0.1
@@ -87,14 +91,17 @@ class Vpp(ProgramDut[VppOptions]):
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
         """Its tools, and the process beside it."""
-        return (*super().tools_needed, *((PROCESS, PYTHON) if self.options.has_programs else ()))
+        beside = (PROCESS, PYTHON) if self.options.has_testpmd else ()
+        container = (_UNSHARE,) if self.options.is_contained else ()
+        return (*super().tools_needed, *beside, *container)
 
     @property
     def hugepages_needed(self) -> int:
         """Megabytes of hugepages for the buffers of cards, and for heaps in hugepages."""
         numa_nodes = {core.numa_node for core in read_cores(self.node)}
         needed = hugepage_megabytes(self.hop.vpp, self._choose_cores(), len(numa_nodes))
-        return max(super().hugepages_needed, needed)
+        vpps = 2 if self.options.is_contained else 1
+        return vpps * max(super().hugepages_needed, needed)
 
     @property
     def polls(self) -> bool:
@@ -220,6 +227,8 @@ class Vpp(ProgramDut[VppOptions]):
         for command in (*placement_commands(cards), *options.forwarding_commands(*links)):
             control.configure(changes, command)
         daemons = [daemon, *self._start_programs(changes, directory, cores)]
+        if options.is_contained:
+            daemons.append(self._start_container(changes, cores, links))
         for command in (
             each for kind in options.features for each in kind.connected(options, links)
         ):
@@ -239,13 +248,7 @@ class Vpp(ProgramDut[VppOptions]):
             for kind in self.options.features
             for line in kind.programs(self.options, directory)
         ):
-            try:
-                taken = frozenset((cores.main, *cores.workers))
-                cores = cores_of_path(self.node, self.hop, 1, halves=False, taken=taken)
-            except DutError:
-                if self.polls:
-                    raise
-
+            cores = self._cores_beside(cores, 1)
             threads = ",".join(
                 f"{number}@{cpu}" for number, cpu in enumerate((cores.main, cores.workers[0]))
             )
@@ -260,6 +263,40 @@ class Vpp(ProgramDut[VppOptions]):
             daemon = Daemon(self.node, directory, "testpmd", command)
             daemon.start(changes, lambda: are_linked(self.node, directory))
             yield daemon
+
+    def _start_container(self, changes: Changes, cores: CoreChoice, links: Ports) -> Daemon:
+        """Starts a second VPP in a container beside this one, and configures it."""
+        directory = make_directory(changes, self.kind)
+        beside = self._cores_beside(cores, self.options.cores)
+        configuration = f"{directory}/startup.conf"
+        plugins = Container.plugin_lines()
+        text = startup_configuration(
+            directory, beside, (), has_hugepages=self.uses_cards, lines=plugins
+        )
+        write_file(changes, configuration, text)
+
+        command = (*_CONTAINER, self.program, "-c", configuration)
+        daemon = Daemon(self.node, directory, "vpp-container", command)
+        control = VppControl(self.node, self.options.home, directory)
+        daemon.start(changes, control.answers)
+        for feature in self.options.features:
+            for line in feature.contained(self.options, links):
+                control.configure(changes, line)
+
+        control.check([is_connected(name) for name in MEMIFS])
+        for line in sleeping(self.options, links, MEMIFS):
+            control.configure(changes, line)
+        return daemon
+
+    def _cores_beside(self, cores: CoreChoice, count: int) -> CoreChoice:
+        """CPUs for another program, which are not VPP's where there are enough."""
+        try:
+            taken = frozenset((cores.main, *cores.workers))
+            return cores_of_path(self.node, self.hop, count, halves=False, taken=taken)
+        except DutError:
+            if self.polls:
+                raise
+        return cores
 
     def _check_features(self, control: VppControl, links: Ports) -> dict[str, str]:
         ports = self.options.inner_ports(*links)

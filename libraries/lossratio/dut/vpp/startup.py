@@ -55,16 +55,19 @@ def startup_configuration(
     cards: Sequence[Card],
     start: VppStart | None = None,
     *,
+    has_hugepages: bool = False,
     entries: int = 0,
     lines: Iterable[tuple[str, str]] = (),
 ) -> str:
     """The file's text.
 
-    Without cards VPP is configured without hugepages, as by default it raises the machine's number of them. Its largest
-    table will have so many entries. The `lines` are further ones, each with its section.
+    Without cards VPP is configured without hugepages, unless it has them all the same: by default it raises the
+    machine's number of them. Its largest table will have so many entries. The `lines` are further ones, each with its
+    section.
     """
     start = start or VppStart()
-    is_large = bool(cards) or entries > _MANY_ENTRIES
+    has_hugepages = has_hugepages or bool(cards)
+    is_large = has_hugepages or entries > _MANY_ENTRIES
     statistics = start.statseg_size or (_LARGE if is_large else _SMALL_STATISTICS)
     heap = _LARGEST if entries > _MOST_ENTRIES else _LARGE if is_large else None
     memory = {
@@ -89,7 +92,7 @@ def startup_configuration(
         "api-segment": [f"prefix {directory.rpartition('/')[2]}"],
         "cpu": [f"main-core {cores.main}", f"corelist-workers {cpu_list(cores.workers)}"],
         "memory": [f"{name} {size}" for name, size in known.items()],
-        "buffers": _buffers(start, cores, with_cards=bool(cards)),
+        "buffers": _buffers(start, cores, has_hugepages=has_hugepages),
         **_drivers(start.driver, cards),
     }
     for section, line in (
@@ -128,8 +131,8 @@ def _buffer_count(start: VppStart, cores: CoreChoice) -> int:
     return start.buffers_per_numa or _BUFFERS_OF_CARDS * (2 if cores.has_siblings else 1)
 
 
-def _buffers(start: VppStart, cores: CoreChoice, *, with_cards: bool) -> list[str]:
-    if with_cards:
+def _buffers(start: VppStart, cores: CoreChoice, *, has_hugepages: bool) -> list[str]:
+    if has_hugepages:
         lines = [f"buffers-per-numa {_buffer_count(start, cores)}"]
     else:
         lines = [

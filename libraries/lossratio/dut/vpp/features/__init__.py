@@ -28,6 +28,7 @@ FEATURES = plugin_group(
         "ipsec_async": "secure_tunnels:IpsecAsync",
         "wireguard": "secure_tunnels:WireGuard",
         "process": "process:Process",
+        "container": "process:Container",
         "det44": "nat:Det44",
         "nat": "nat:Nat",
         "sfdp": "nat:Sfdp",

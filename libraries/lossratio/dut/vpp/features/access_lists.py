@@ -1,23 +1,39 @@
 """Features of VPP that let frames pass, or drop them: access lists, classification, allow lists."""
 
 from collections.abc import Iterator
+from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from pydantic import Field
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Forwarding, Needs, Ports, Shown
+from lossratio.dut.vpp.features.feature import (
+    Command,
+    Feature,
+    Forwarding,
+    Needs,
+    Ports,
+    Shown,
+    entrances,
+)
 
 _ROUTERS: tuple[Forwarding, ...] = ("ip4", "ip6")
+_UDP = 17
+_SOURCES = {4: ip_network("192.0.2.0/24"), 6: ip_network("2001:db8:1::/64")}
+_DESTINATIONS = {4: ip_network("198.51.100.0/24"), 6: ip_network("2001:db8:2::/64")}
+"""Networks of documentation, which no test traffic is from or to."""
+_FIRST_PORT = 1000
+_PORT_STEP = 10
 
 
 class AccessLists(Feature):
     """Rules that every frame passes."""
 
     acl: int | None = Field(default=None, ge=1, le=100)
-    """Number of rules of an access control list that every frame passes, up to 100. The last rule permits the frame."""
+    """Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the path.
+    The rules are about other flows. Two further rules permit all frames of test traffic, by their source."""
     acl_output: bool = False
     """Whether frames pass the list when they leave, not when they enter."""
     acl_stateful: bool = False
-    """Whether the last rule begins a session, in which the other frames of the flow pass without being checked against
+    """Whether these two rules begin a session, in which the other frames of the flow pass without being checked against
     the rules."""
 
     filter_option = "acl"
@@ -31,12 +47,12 @@ class AccessLists(Feature):
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The list, and its use on both interfaces."""
-        any_network = "::/0" if self.ip_version == 6 else "0.0.0.0/0"
-        # All rules but the last one are for a protocol that no frame has: 255 is reserved.
-        others = [f"deny src {any_network} dst {any_network} proto 255"] * ((self.acl or 0) - 1)
-        permit = "permit+reflect" if self.acl_stateful else "permit"
-        rules = ", ".join((*others, f"{permit} src {any_network} dst {any_network}"))
-        yield Command(f"set acl-plugin acl {rules} tag lossratio", answer=r"ACL index:\d+")
+        if not AccessLists._is_first(ports):
+            return
+        rules = (*AccessLists._others(self), *AccessLists._permitting(self, ports))
+        yield Command(
+            f"set acl-plugin acl {', '.join(rules)} tag lossratio", answer=r"ACL index:\d+"
+        )
         for port in ports:
             yield Command(
                 f"set acl-plugin interface {port.link} {'output' if self.acl_output else 'input'} acl 0"
@@ -44,21 +60,44 @@ class AccessLists(Feature):
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The number of rules, and two interfaces that have them."""
+        if not AccessLists._is_first(ports):
+            return
         way = "out" if self.acl_output else "in"
+        rules = (self.acl or 0) + len(ports)
         yield Shown(
             "show acl-plugin acl",
-            rf"count {self.acl} tag[\s\S]*applied {way}bound on sw_if_index: \d+, \d+",
-            f"{self.acl} rules on both interfaces",
+            rf"count {rules} tag[\s\S]*applied {way}bound on sw_if_index: \d+, \d+",
+            f"{rules} rules on both interfaces",
         )
 
     def proved(self, ports: Ports) -> Iterator[Shown]:
         """Sessions, if there are to be any."""
-        if self.acl_stateful:
+        if self.acl_stateful and AccessLists._is_first(ports):
             yield Shown(
                 "show acl-plugin sessions",
                 r"Sessions active: add \d+ - deact \d+ = [1-9]",
                 "active sessions",
             )
+
+    def _others(self) -> Iterator[str]:
+        """The rules about other flows: as in FD.io CSIT, they permit single hosts and ports, which no frame has."""
+        version = self.ip_version
+        for number in range(self.acl or 0):
+            ends = f"src {_host(_SOURCES[version], number)} dst {_host(_DESTINATIONS[version], number)}"
+            port = _FIRST_PORT + _PORT_STEP * number
+            yield f"permit {ends} proto {_UDP} sport {port} dport {port}"
+
+    def _permitting(self, ports: Ports) -> Iterator[str]:
+        """The rules that permit frames of both directions."""
+        permit = "permit+reflect" if self.acl_stateful else "permit"
+        for port in ports:
+            network = port.routed(self.ip_version).network
+            anywhere = "::/0" if self.ip_version == 6 else "0.0.0.0/0"
+            yield f"{permit} src {network} dst {anywhere}"
+
+    @staticmethod
+    def _is_first(ports: Ports) -> bool:
+        return not ports[0].faces_dut
 
 
 class Classifier(Feature):
@@ -66,47 +105,58 @@ class Classifier(Feature):
 
     classify: bool = False
     """Whether a table has the destination of test traffic, the first host of each network, and drops frames to all
-    others; with ``ip4`` or ``ip6``."""
+    others, where frames enter the path; with ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, tags=("iacldst",))
 
     def commands(self, ports: Ports) -> Iterator[Command]:
-        """The table, and its use on both interfaces."""
+        """The table, and its use where frames enter the path."""
         mask = f"l3 ip{self.ip_version} dst"
-        yield Command(f"classify table acl-miss-next deny mask {mask} buckets 64")
-        for port in ports:
-            host = port.routed(self.ip_version).network[1]
+        if entrances(ports):
+            yield Command(f"classify table acl-miss-next deny mask {mask} buckets 64")
+        for port in entrances(ports):
+            host = port.destination(self.ip_version)
             yield Command(f"classify session acl-hit-next permit table-index 0 match {mask} {host}")
-        for port in ports:
+        for port in entrances(ports):
             yield Command(f"set interface input acl intfc {port.link} ip{self.ip_version}-table 0")
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The table."""
-        yield Shown(
-            "show classify tables", r"active elements 2|\n\s+0\s+2\s", "a table of two destinations"
-        )
+        count = len(entrances(ports))
+        if count:
+            yield Shown(
+                "show classify tables",
+                rf"active elements {count}|\n\s+0\s+{count}\s",
+                f"a table of destinations: {count}",
+            )
 
 
 class AllowList(Feature):
     """Sources: frames of any other source are dropped."""
 
     allowlist: bool = False
-    """Whether both networks of test traffic are on a list of sources, and frames of all others are dropped; with
-    ``ip4`` or ``ip6``."""
+    """Whether the networks of test traffic are on a list of sources, and frames of all others are dropped, where frames
+    enter the path; with ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, plugins={"adl": ""}, version="20.09", tags=("adlalwlist",))
 
     def commands(self, ports: Ports) -> Iterator[Command]:
-        """A table of routes with both networks, and its use on both interfaces."""
+        """A table of routes with these networks, and its use."""
         version = self.ip_version
-        yield Command(f"{'ip6' if version == 6 else 'ip'} table add 1")
-        for port in ports:
+        if entrances(ports):
+            yield Command(f"{'ip6' if version == 6 else 'ip'} table add 1")
+        for port in entrances(ports):
             yield Command(f"ip route add {port.routed(version).network} table 1 via local")
-        for port in ports:
+        for port in entrances(ports):
             yield Command(f"adl interface {port.link}")
             yield Command(f"adl allowlist {port.link} fib-id 1 ip{version}")
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The feature on both interfaces."""
-        for port in ports:
+        """The feature on these interfaces."""
+        for port in entrances(ports):
             yield Shown(f"show interface features {port.link}", "adl-input", "adl-input")
+
+
+def _host(network: IPv4Network | IPv6Network, number: int) -> str:
+    """The network of one host."""
+    return f"{network[number + 1]}/{network.max_prefixlen}"

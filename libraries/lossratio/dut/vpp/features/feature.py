@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
 from typing import ClassVar, Literal, get_args
 
 from pydantic.fields import FieldInfo
@@ -67,6 +68,10 @@ class VppPort:
     secret: bytes = field(default=b"", repr=False)
     """Made for this set-up; all DUTs of the path derive their keys from it."""
 
+    def destination(self, ip_version: int) -> IPv4Address | IPv6Address:
+        """The first host of the other side, which is the destination of frames that enter here."""
+        return (self.opposite.ipv4 if ip_version == 4 else self.opposite.ipv6)[1]
+
     def routed(self, ip_version: int) -> RouterSide:
         """Its addresses and those of its neighbour, as a router."""
         return RouterSide(self.interface, self.side.ipv4 if ip_version == 4 else self.side.ipv6)
@@ -81,6 +86,11 @@ class VppPort:
 
 Ports = tuple[VppPort, VppPort]
 """Both sides of VPP, west and east."""
+
+
+def entrances(ports: Ports) -> tuple[VppPort, ...]:
+    """The ports by which test traffic enters the path: both, one at each end of several DUTs, or none in between."""
+    return tuple(port for port in ports if not port.faces_dut)
 
 
 def both_ports(interfaces: tuple[str, str], neighbours: tuple[str, str]) -> Ports:
@@ -195,6 +205,11 @@ class Feature(SocketOptions):
         return self.is_router
 
     @property
+    def is_contained(self) -> bool:
+        """Whether a second VPP in a container is in the place of testpmd."""
+        return False
+
+    @property
     def entries(self) -> int:
         """Entries of its largest table."""
         return 0
@@ -232,6 +247,10 @@ class Feature(SocketOptions):
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
         """Arguments of testpmd, but for its CPUs, where it runs beside VPP with its files in the directory."""
+        yield from ()
+
+    def contained(self, ports: Ports) -> Iterator[Command]:
+        """The commands to a second VPP, which runs in a container beside this one; none: there is no such VPP."""
         yield from ()
 
     def connected(self, ports: Ports) -> Iterator[Command]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from lossratio.dut.linux.addressing import WEST_VNI
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
 from lossratio.dut.vpp.features.process import (
     MACS,
@@ -19,29 +20,54 @@ from lossratio.dut.vpp.features.process import (
     sleeping,
 )
 from lossratio.dut.vpp.features.secure_tunnels import both_sides, first_ends, reach_ends, through
+from lossratio.topology import EAST
+
+_TAG_BYTES = 4
+_VXLAN_BYTES = 50
 
 
 class Vlan(Feature):
-    """A tag of IEEE 802.1Q on each link."""
+    """A tag of IEEE 802.1Q on links."""
 
     vlan: int | None = Field(default=None, ge=1, le=4094)
     """VLAN of the frames on both links, with an interface on each; bridges and cross-connects remove the tag."""
+    vlan_east: int | None = Field(default=None, ge=1, le=4094)
+    """VLAN of the frames on the east link of the path, if that is another one."""
+    vlan_between: bool = False
+    """Whether only the links between two DUTs have the tag."""
 
     needs = Needs(("l2xc", "l2bd", "ip4", "ip6"), tags=("dot1q",))
 
+    @property
+    def encapsulation_overhead(self) -> int:
+        """The tag between DUTs, where frames have none elsewhere."""
+        return super().encapsulation_overhead + (_TAG_BYTES if self.vlan_between else 0)
+
+    def problem(self) -> str | None:
+        """A second VLAN, or a place, without a VLAN."""
+        if self.vlan is None:
+            return "vlan_east and vlan_between are about a tag; give vlan, too"
+        if self.vlan_between and self.vlan_east is not None:
+            return "vlan_east is about a link of the TG, which has no tag with vlan_between: leave one out"
+        return None
+
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
         """The interface of the VLAN."""
-        name = f"{port.interface}.{self.vlan}"
-        made = Command(
-            f"create sub-interfaces {port.interface} {self.vlan}", answer=re.escape(name)
-        )
+        if not Vlan._is_tagged(self, port):
+            return port, ()
+        is_east_end = port.side is EAST and not port.faces_dut
+        vlan = self.vlan_east if self.vlan_east and is_east_end else self.vlan
+        name = f"{port.interface}.{vlan}"
+        made = Command(f"create sub-interfaces {port.interface} {vlan}", answer=re.escape(name))
         return replace(port, interface=name), (made, Command(f"set interface state {name} up"))
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """Tags are taken off, and written again."""
         if not self.is_router:
             yield from (
-                Command(f"set interface l2 tag-rewrite {port.interface} pop 1") for port in ports
+                Command(f"set interface l2 tag-rewrite {port.interface} pop 1")
+                for port in ports
+                if Vlan._is_tagged(self, port)
             )
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
@@ -49,29 +75,53 @@ class Vlan(Feature):
         for port in ports:
             yield Shown(f"show interface {port.interface}", r"\sup\s", f"{port.interface} up")
 
+    def _is_tagged(self, port: VppPort) -> bool:
+        return port.faces_dut or not self.vlan_between
+
 
 class Vxlan(Feature):
-    """A VXLAN tunnel on each link."""
+    """A VXLAN tunnel on links."""
 
     vxlan: bool = False
     """Whether frames come and go in VXLAN tunnels, as for ``linux_bridge``; with ``l2bd`` or ``l2xc``."""
+    vxlan_between: bool = False
+    """Whether frames between two DUTs are in a VXLAN tunnel, and others are not; with ``l2bd`` or ``l2xc``."""
 
     needs = Needs(("l2bd", "l2xc"), plugins={"vxlan": "23.06"}, tags=("vxlan",))
 
     @property
     def is_addressed(self) -> bool:
-        """The ends of tunnels are."""
+        """The ends of tunnels are, where the TG is the other end."""
         return self.vxlan or super().is_addressed
+
+    @property
+    def encapsulation_overhead(self) -> int:
+        """The headers of the tunnel between DUTs, where frames have none elsewhere."""
+        return super().encapsulation_overhead + (_VXLAN_BYTES if self.vxlan_between else 0)
+
+    def problem(self) -> str | None:
+        """Tunnels on all links, and between DUTs only."""
+        if self.vxlan and self.vxlan_between:
+            return (
+                "vxlan is on all links, and vxlan_between on those between DUTs only: leave one out"
+            )
+        return None
 
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
         """The tunnel's interface."""
+        if self.vxlan_between and not port.faces_dut:
+            return port, ()
         tunnel = port.tunnel
-        ends = f"src {tunnel.local} dst {tunnel.remote} vni {tunnel.vni} instance {tunnel.vni} decap-next l2"
+        local, remote, vni = tunnel.local, tunnel.remote, tunnel.vni
+        if port.faces_dut:
+            # Both ends say the same, unlike those of a tunnel to the TG.
+            (local, remote), vni = first_ends(port), WEST_VNI
+        ends = f"src {local} dst {remote} vni {vni} instance {tunnel.vni} decap-next l2"
         # Table: the commands that make a tunnel.
         commands = (
-            Command(f"set interface ip address {port.link} {tunnel.local}/32"),
-            Command(f"set ip neighbor {port.link} {tunnel.remote} {port.neighbour_mac} static"),
-            Command(f"ip route add {tunnel.remote}/32 via {tunnel.remote} {port.link}"),
+            Command(f"set interface ip address {port.link} {local}/32"),
+            Command(f"set ip neighbor {port.link} {remote} {port.neighbour_mac} static"),
+            Command(f"ip route add {remote}/32 via {remote} {port.link}"),
             Command(f"create vxlan tunnel {ends}", answer=r"vxlan_tunnel\d+"),
         )
         return replace(port, interface=tunnel.name, neighbour_mac=""), commands
@@ -183,9 +233,9 @@ class Srv6Proxy(_Segments):
     """A service that knows nothing of segment routing, behind a proxy on each of the two VPPs of a path."""
 
     srv6_proxy: Literal["dynamic", "masquerading", "static"] | None = None
-    """How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: ``dynamic``
-    (End.AD), ``masquerading`` (End.AM) or ``static`` (End.AS); with ``ip6``. The TG gets them with their outer
-    header."""
+    """How packets in segment routing go through a process (testpmd, by memif, or `container`) beside each of two VPPs:
+    ``dynamic`` (End.AD), ``masquerading`` (End.AM) or ``static`` (End.AS); with ``ip6``. The TG gets them with their
+    outer header."""
 
     needs = replace(
         _Segments.needs,
@@ -212,7 +262,7 @@ class Srv6Proxy(_Segments):
         clear, wire = both_sides(ports)
         yield from self.steering(ports)
         for number, name in enumerate(MEMIFS):
-            yield from memif_commands(wire.directory, number)
+            yield from memif_commands(wire.directory, number, is_client=self.is_contained)
             yield Command(f"enable ip6 interface {name}")
         service = clear.side.ipv6[_SERVICE]
         yield Command(f"set ip neighbor {MEMIFS[0]} {service} {MACS[1]} static")
@@ -223,7 +273,8 @@ class Srv6Proxy(_Segments):
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
         """The service."""
-        yield forwarder(MEMIF, directory)
+        if not self.is_contained:
+            yield forwarder(MEMIF, directory)
 
     def connected(self, ports: Ports) -> Iterator[Command]:
         """Where VPP's workers sleep, they do not poll these interfaces."""

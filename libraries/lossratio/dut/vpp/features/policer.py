@@ -6,7 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
+from lossratio.dut.vpp.features.feature import (
+    Command,
+    Feature,
+    Needs,
+    Ports,
+    Shown,
+    VppPort,
+    entrances,
+)
 from lossratio.units import parse_bit_rate
 
 _BURST_SECONDS = 0.02
@@ -86,27 +94,29 @@ class Marker(Feature):
 
     mark: Literal["AF11", "AF12", "AF13", "AF21", "AF22", "AF23", "EF"] | None = None
     """The code point (DSCP) with which frames to the first host of each network are marked, by a policer of RFC 2698
-    that all frames exceed; with ``ip4``."""
+    that all frames exceed, where they enter the path; with ``ip4``."""
 
     needs = Needs(("ip4",), plugins={"policer": "26.06"}, tags=("police_mark",))
 
     def commands(self, ports: Ports) -> Iterator[Command]:
-        """A policer, a table of destinations, and its use on both interfaces."""
+        """A policer, a table of destinations, and its use."""
+        if not entrances(ports):
+            return
         rates = f"cir {_KILO} cb {_KILO} eir {_MARKER_KILOBITS} eb {2**31} rate kbps type 2r3c-2698 color-aware"
         actions = f"conform-action transmit exceed-action mark-and-transmit {self.mark} violate-action transmit"
         yield Command(f"policer add name mark {rates} {actions}", answer=r"(\d+)?")
         yield Command("classify table mask l3 ip4 dst buckets 64")
-        for port in ports:
-            match = f"match l3 ip4 dst {port.side.ipv4[1]}"
+        for port in entrances(ports):
+            match = f"match l3 ip4 dst {port.destination(4)}"
             yield Command(
                 f"classify session policer-hit-next mark exceed-color table-index 0 {match}"
             )
-        for port in ports:
+        for port in entrances(ports):
             yield Command(f"set policer classify interface {port.link} ip4-table 0")
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The policer on both interfaces."""
-        for port in ports:
+        """The policer on these interfaces."""
+        for port in entrances(ports):
             yield Shown(
                 f"show interface features {port.link}",
                 "ip4-policer-classify",

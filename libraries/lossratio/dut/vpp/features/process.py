@@ -9,8 +9,12 @@ from lossratio.topology import WEST
 
 MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
 """MAC addresses of VPP's two interfaces to the process."""
+_CONTAINED_MACS = ("02:fe:00:00:00:0c", "02:fe:00:00:00:0d")
+"""MAC addresses of the interfaces of a VPP in the place of the process."""
 MEMIFS = ("memif1/0", "memif2/0")
 """Names of these, if they are memif."""
+_CONNECTING_SECONDS = 10.0
+"""VPP tries to connect a memif every few seconds."""
 
 
 class Process(Feature):
@@ -27,7 +31,7 @@ class Process(Feature):
         number = int(port.side is not WEST)
         name = Process._names(self)[number]
         if self.process == "memif":
-            made = list(memif_commands(port.directory, number))
+            made = list(memif_commands(port.directory, number, is_client=self.is_contained))
         else:
             path = f"{port.directory}/vhost{number}.sock"
             made = [
@@ -73,7 +77,8 @@ class Process(Feature):
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
         """testpmd, but for its CPUs."""
-        yield forwarder(MEMIF if self.process == "memif" else _VIRTIO, directory)
+        if not self.is_contained:
+            yield forwarder(MEMIF if self.process == "memif" else _VIRTIO, directory)
 
     def connected(self, ports: Ports) -> Iterator[Command]:
         """Where VPP's workers sleep, they do not poll these interfaces: the process may need their CPU."""
@@ -97,11 +102,45 @@ _VIRTIO = (
 )
 
 
-def memif_commands(directory: str, number: int) -> Iterator[Command]:
-    """The commands that make one of the two interfaces, with its socket in a directory."""
+class Container(Feature):
+    """A second VPP in the place of testpmd, as in FD.io CSIT's suites."""
+
+    container: bool = False
+    """Whether a second VPP is in the place of testpmd, with as many cores: a cross-connect, in a container that has
+    namespaces of its own for mounts, network, IPC and host name. With ``process=memif`` or ``srv6_proxy``."""
+
+    needs = Needs(plugins={"memif": ""}, tags=("docker",))
+
+    @property
+    def is_contained(self) -> bool:
+        """The option's."""
+        return self.container
+
+    def problem(self) -> str | None:
+        """A container without interfaces to it."""
+        if getattr(self, "process", None) == "memif" or getattr(self, "srv6_proxy", None):
+            return None
+        return "container is about what is behind memif; give process=memif or srv6_proxy, too"
+
+    def contained(self, ports: Ports) -> Iterator[Command]:
+        """Both interfaces, which it connects."""
+        for number in range(len(MEMIFS)):
+            yield from memif_commands(ports[0].directory, number, _CONTAINED_MACS)
+        for one, other in (MEMIFS, MEMIFS[::-1]):
+            yield Command(f"set interface l2 xconnect {one} {other}")
+
+
+def memif_commands(
+    directory: str, number: int, macs: tuple[str, str] = MACS, *, is_client: bool = False
+) -> Iterator[Command]:
+    """The commands that make one of the two interfaces, with its socket in a directory.
+
+    Its other end, which is a client or not, is the other way round: the client makes the memory.
+    """
     yield Command(f"create memif socket id {number + 1} filename {directory}/memif{number}.sock")
+    role = "slave" if is_client else "master"
     yield Command(
-        f"create interface memif id 0 socket-id {number + 1} hw-addr {MACS[number]} master"
+        f"create interface memif id 0 socket-id {number + 1} hw-addr {macs[number]} {role}"
     )
     yield Command(f"set interface state {MEMIFS[number]} up")
 
@@ -127,4 +166,6 @@ def sleeping(options: Feature, ports: Ports, names: Iterable[str]) -> Iterator[C
 
 def is_connected(name: str) -> Shown:
     """An interface has a process at its other end."""
-    return Shown(f"show hardware-interfaces {name}", r"\bup\b", f"{name} is connected")
+    return Shown(
+        f"show hardware-interfaces {name}", r"\bup\b", f"{name} is connected", _CONNECTING_SECONDS
+    )

@@ -1,0 +1,135 @@
+"""What features of VPP do at the beginning, in the middle and at the end of a path through several VPPs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from ipaddress import ip_network
+
+import pytest
+
+from lossratio.dut.vpp import Vpp
+from lossratio.dut.vpp.features.feature import both_ports
+from lossratio.errors import DutError
+
+PLACES = {"only": (False, False), "first": (False, True), "middle": (True, True), "last": (True, False)}
+
+
+def given(options: dict, place: str) -> list[str]:
+    """The commands of a VPP there."""
+    sides = both_ports(("west", "east"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
+    ports = (replace(port, faces_dut=faces) for port, faces in zip(sides, PLACES[place], strict=True))
+    return [command.text for command in Vpp.all_options()(**options).forwarding_commands(*ports)]
+
+
+@pytest.mark.parametrize(
+    ("options", "use"),
+    [
+        ({"classify": True}, "set interface input acl intfc {} ip4-table 0"),
+        ({"allowlist": True}, "adl interface {}"),
+        ({"mark": "AF22"}, "set policer classify interface {} ip4-table 0"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("place", "interfaces"), [("only", ["west", "east"]), ("first", ["west"]), ("middle", []), ("last", ["east"])]
+)
+def test_frames_meet_a_filter_once_where_they_enter_the_path(options, use, place, interfaces):
+    commands = given({"forwarding": "ip4", **options}, place)
+    without = given({"forwarding": "ip4"}, place)
+    used = [command for command in commands if re.fullmatch(re.escape(use).replace(r"\{\}", r"\S+"), command)]
+    assert used == [use.format(interface) for interface in interfaces]
+    assert (commands == without) is (place == "middle")
+
+
+@pytest.mark.parametrize("options", [{"classify": True}, {"mark": "AF22"}])
+def test_a_filter_knows_the_destinations_of_the_frames_that_enter_there(options):
+    first, last = (" ".join(given({"forwarding": "ip4", **options}, place)) for place in ("first", "last"))
+    assert ("dst 198.19.0.1" in first, "dst 198.18.0.1" in first) == (True, False)
+    assert ("dst 198.19.0.1" in last, "dst 198.18.0.1" in last) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("version", "networks"), [(4, ("198.18.0.0/16", "198.19.0.0/16")), (6, ("2001:2::/49", "2001:2:0:8000::/49"))]
+)
+def test_the_first_vpp_has_rules_that_miss_and_those_that_permit(version, networks):
+    options = {"forwarding": f"ip{version}", "acl": 50}
+    (line,) = [line for line in given(options, "first") if line.startswith("set acl-plugin acl")]
+    sources = re.findall(r"permit src (\S+) dst", line)
+    assert tuple(sources[50:]) == networks
+    missing = [ip_network(source) for source in sources[:50]]
+    assert len(set(missing)) == 50
+    assert not any(one.overlaps(ip_network(network)) for one in missing for network in networks)
+    assert not any("acl-plugin" in line for place in ("middle", "last") for line in given(options, place))
+
+
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        (
+            {"vlan": 100},
+            {"only": ["west.100", "east.100"], "first": ["west.100", "east.100"], "last": ["west.100", "east.100"]},
+        ),
+        (
+            {"vlan": 100, "vlan_east": 200},
+            {"only": ["west.100", "east.200"], "first": ["west.100", "east.100"], "last": ["west.100", "east.200"]},
+        ),
+        ({"vlan": 100, "vlan_between": True}, {"only": [], "first": ["east.100"], "middle": ["west.100", "east.100"]}),
+    ],
+)
+def test_tags_are_on_the_links_that_the_options_name(options, made):
+    for place, names in made.items():
+        commands = given({"forwarding": "l2bd", **options}, place)
+        assert [line.split()[3] for line in commands if line.startswith("set interface state") and "." in line] == names
+        assert [line.split()[4] for line in commands if "tag-rewrite" in line] == names
+
+
+def test_a_tunnel_between_two_vpps_has_the_same_ends_and_number_on_both():
+    options = {"forwarding": "l2bd", "vxlan_between": True}
+    pattern = re.compile(r"create vxlan tunnel src (\S+) dst (\S+) vni (\d+) instance (\d+)")
+    (first,), (last,) = (pattern.findall("\n".join(given(options, place))) for place in ("first", "last"))
+    assert first[:3] == (last[1], last[0], last[2])
+    assert len({instance for *_, instance in pattern.findall("\n".join(given(options, "middle")))}) == 2
+    assert not [line for line in given(options, "only") if "vxlan" in line]
+
+
+def test_the_second_vpp_connects_what_the_first_one_has_as_a_client():
+    options = Vpp.all_options()(forwarding="ip4", process="memif", container=True)
+    ports = both_ports(("west", "east"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
+    own = [command.text for command in options.forwarding_commands(*ports) if "create interface memif" in command.text]
+    others = [command.text for kind in options.features for command in kind.contained(options, ports)]
+    assert all(line.endswith("slave") for line in own)
+    assert [line.split()[-1] for line in others if "create interface memif" in line] == ["master", "master"]
+    assert [line for line in others if "xconnect" in line] == [
+        "set interface l2 xconnect memif1/0 memif2/0",
+        "set interface l2 xconnect memif2/0 memif1/0",
+    ]
+    assert not list(programs(options))
+
+
+def programs(options):
+    for kind in options.features:
+        yield from kind.programs(options, "/run")
+
+
+@pytest.mark.parametrize(
+    ("options", "overhead"),
+    [({"vlan": 100}, 0), ({"vlan": 100, "vlan_between": True}, 4), ({"vxlan": True}, 0), ({"vxlan_between": True}, 50)],
+)
+def test_frames_are_longer_between_duts_by_headers_that_they_have_only_there(options, overhead):
+    assert Vpp.all_options()(forwarding="l2bd", **options).encapsulation_overhead == overhead
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vlan_east": 200}, "give vlan, too"),
+        ({"vlan_between": True}, "give vlan, too"),
+        ({"vlan": 100, "vlan_east": 200, "vlan_between": True}, "leave one out"),
+        ({"vxlan": True, "vxlan_between": True}, "leave one out"),
+        ({"container": True}, "give process=memif or srv6_proxy, too"),
+        ({"container": True, "process": "vhost"}, "give process=memif or srv6_proxy, too"),
+    ],
+)
+def test_what_does_not_go_together_is_an_error(dut_lab, options, message):
+    with pytest.raises(DutError, match=message):
+        dut_lab.create("vpp", forwarding="l2bd", **options)
