@@ -11,16 +11,16 @@ class OptionValues(TypedDict, total=False):
     kind of DUT requires (a policer: burst / rate), or as the option `rest` of a `black_box` or the argument `rest` of
     a measurement says."""
     acl: int | str
-    """vpp: Number of rules of an access control list that every frame passes, up to 100. The last rule permits the
-    frame."""
+    """vpp: Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the
+    path. The rules are about other flows. Two further rules permit all frames of test traffic, by their source."""
     acl_output: bool | str
     """vpp: Whether frames pass the list when they leave, not when they enter."""
     acl_stateful: bool | str
-    """vpp: Whether the last rule begins a session, in which the other frames of the flow pass without being checked
+    """vpp: Whether these two rules begin a session, in which the other frames of the flow pass without being checked
     against the rules."""
     allowlist: bool | str
-    """vpp: Whether both networks of test traffic are on a list of sources, and frames of all others are dropped; with
-    `ip4` or `ip6`."""
+    """vpp: Whether the networks of test traffic are on a list of sources, and frames of all others are dropped, where
+    frames enter the path; with `ip4` or `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
     """xdp: `native` (in the driver), `generic` (behind it: slower, with any driver) or `auto`: native if the drivers of
     both interfaces can currently send frames of programs and accept your program, otherwise generic. The description
@@ -33,7 +33,10 @@ class OptionValues(TypedDict, total=False):
     vpp: Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
     classify: bool | str
     """vpp: Whether a table has the destination of test traffic, the first host of each network, and drops frames to all
-    others; with `ip4` or `ip6`."""
+    others, where frames enter the path; with `ip4` or `ip6`."""
+    container: bool | str
+    """vpp: Whether a second VPP is in the place of testpmd, with as many cores: a cross-connect, in a container that has
+    namespaces of its own for mounts, network, IPC and host name. With `process=memif` or `srv6_proxy`."""
     cores: int | str
     """grout, l3fwd, ovs, testpmd, vpp: Number of physical cores that forward (default: 1), each with all of its hardware
     threads, on the NUMA node of the interfaces. The system keeps the machine's first core, and the program's main
@@ -120,7 +123,7 @@ class OptionValues(TypedDict, total=False):
     entry 0, and the entry of the arriving interface's number, get the number of the leaving interface."""
     mark: Literal['AF11', 'AF12', 'AF13', 'AF21', 'AF22', 'AF23', 'EF'] | str
     """vpp: The code point (DSCP) with which frames to the first host of each network are marked, by a policer of RFC
-    2698 that all frames exceed; with `ip4`."""
+    2698 that all frames exceed, where they enter the path; with `ip4`."""
     mode: Literal['io', 'mac', '5tswap', 'csum'] | str
     """testpmd: What the program does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's
     address on them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (`mac`, and new checksums)."""
@@ -217,8 +220,9 @@ class OptionValues(TypedDict, total=False):
     """vpp: Whether the second segment removes the outer header. Otherwise it is behind the path, and the TG gets packets
     with their outer header."""
     srv6_proxy: Literal['dynamic', 'masquerading', 'static'] | str
-    """vpp: How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: `dynamic`
-    (End.AD), `masquerading` (End.AM) or `static` (End.AS); with `ip6`. The TG gets them with their outer header."""
+    """vpp: How packets in segment routing go through a process (testpmd, by memif, or `container`) beside each of two
+    VPPs: `dynamic` (End.AD), `masquerading` (End.AM) or `static` (End.AS); with `ip6`. The TG gets them with their
+    outer header."""
     translates: bool | str
     """black_box: Whether it translates addresses on purpose (NAT). All measurements then count frames without comparing
     them."""
@@ -227,11 +231,17 @@ class OptionValues(TypedDict, total=False):
     vpp: Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
     vlan: int | str
     """vpp: VLAN of the frames on both links, with an interface on each; bridges and cross-connects remove the tag."""
+    vlan_between: bool | str
+    """vpp: Whether only the links between two DUTs have the tag."""
+    vlan_east: int | str
+    """vpp: VLAN of the frames on the east link of the path, if that is another one."""
     vxlan: bool | str
     """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the
     first address of the sender's network and the second of the opposite one.
     vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`; with `l2bd` or `l2xc`."""
+    vxlan_between: bool | str
+    """vpp: Whether frames between two DUTs are in a VXLAN tunnel, and others are not; with `l2bd` or `l2xc`."""
     west_mac: str
     """black_box: MAC address of frames from the west: the next hop, if the device routes. Default: the address of the
     gateway of the TG's west port in the topology file, or, without a gateway, the address of the TG's east port."""
