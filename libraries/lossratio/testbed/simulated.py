@@ -30,6 +30,7 @@ from lossratio.traffic import StoppedTraffic, TrafficProfile, check_sends_stream
 from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, TrialInput
 
 _FAULTS = "faults"
+_VERSION = "version"
 _LATENCY_RATE, _LATENCY_SHARE = 1000.0, 0.1
 """Latency frames at most: per second in each direction, and as a share of a direction's frames."""
 
@@ -222,10 +223,12 @@ class SimulatedTestbed(Testbed):
     def _conditions(self, profile: TrafficProfile) -> Conditions:
         topology = self.request.topology
         asked = {} if self.request.dut is None else self.request.dut.to_json()
+        named = {} if self._version is None else {_VERSION: self._version}
         dut = {
             "simulated": True,
             **asked,
-            "model": self._model,
+            **named,
+            "model": {name: value for name, value in self._model.items() if name != _VERSION},
             "model_per_direction": self._has_known_truth,
         }
 
@@ -254,6 +257,13 @@ class SimulatedTestbed(Testbed):
             device=self.request.device,
         )
 
+    @property
+    def _version(self) -> str | None:
+        """Version of the device that the models in the topology file stand for."""
+        topology = self.request.topology
+        models = (topology.nodes[name].sut or {} for name in topology.dut_names)
+        return next((str(model[_VERSION]) for model in models if _VERSION in model), None)
+
     def _topology_model(self) -> dict[str, Any]:
         topology = self.request.topology
         models = (topology.nodes[name].sut for name in topology.dut_names)
@@ -267,5 +277,5 @@ class SimulatedTestbed(Testbed):
 
 def sut_of(model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
     """The model of the SUT that a topology file describes, and how it damages frames; None: it does not."""
-    rest = {name: value for name, value in model.items() if name != _FAULTS}
+    rest = {name: value for name, value in model.items() if name not in (_FAULTS, _VERSION)}
     return sut_from(rest), faults_from(model[_FAULTS]) if _FAULTS in model else None

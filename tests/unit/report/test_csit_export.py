@@ -3,6 +3,7 @@ import gzip
 import json
 import re
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import jsonschema
@@ -20,6 +21,8 @@ from lossratio.results.conditions import LoadOrigin, NodeFacts
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
+from lossratio.testbed.live import open_testbed
+from lossratio.traffic import load_profile
 
 SUITE = "Tests.Vpp.Perf.Ip4.2N1L-100Ge2P1E810Cq-Avf-Ethip4-Ip4Base-"
 SUITES = Path(__file__).parents[2] / "performance"
@@ -307,6 +310,20 @@ def test_a_dut_of_unknown_version_is_refused():
     result = throughput().model_copy(update={"test": identity()})
     with pytest.raises(ReportError, match="does not name the version of its DUT"):
         csit_export(result)
+
+
+def test_a_simulated_dut_has_the_version_that_its_topology_file_names(tmp_path):
+    text = Path("topologies/simulated.yaml").read_text()
+    named_version = tmp_path / "simulated.yaml"
+    named_version.write_text(text.replace("capacity: 150 kfps}", "capacity: 150 kfps, version: v26.06}"))
+    with (
+        closing(open_testbed(named_version)) as testbed,
+        testbed.ready_for(load_profile("ethip4-udp", frame_size="64")) as ready,
+    ):
+        conditions = ready.conditions
+    assert conditions.duts["DUT1"]["model"] == {"model": "sharp_knee", "capacity": "150 kfps"}
+    result = throughput().model_copy(update={"test": identity(), "conditions": conditions})
+    assert csit_export(result).case["dut_version"] == "v26.06"
 
 
 def test_a_job_has_what_the_dashboards_take_from_its_name():

@@ -208,7 +208,12 @@ class Vpp(ProgramDut[VppOptions]):
             for line in (*feature.plugin_lines(), *feature.startup(options))
         ]
         text = startup_configuration(
-            directory, cores, cards, self.hop.vpp, entries=options.entries, lines=lines
+            directory,
+            cores,
+            cards,
+            self.hop.vpp,
+            entries=options.entries,
+            lines=dict.fromkeys(lines),
         )
         write_file(changes, configuration, text)
         program = (self.program, "-c", configuration)
@@ -293,7 +298,7 @@ class Vpp(ProgramDut[VppOptions]):
         try:
             taken = frozenset((cores.main, *cores.workers))
             return cores_of_path(self.node, self.hop, count, halves=False, taken=taken)
-        except DutError:
+        except NotMeasuredHereError:
             if self.polls:
                 raise
         return cores

@@ -286,18 +286,14 @@ class TrexConnection:
             self.stop_quietly(ports)
             raise
 
-    def start_delayed(
-        self, delays: Mapping[int, float], load: float, duration: float | None, look: Callable[[], None] = lambda: None
-    ) -> None:
+    def start_delayed(self, delays: Mapping[int, float], load: float, duration: float | None) -> None:
         """Starts ports whose streams wait so many seconds, by the port's number: each sends that much longer.
 
-        If the server does not start one of them, none sends. `look` is called before each start, as the ports before
-        may begin meanwhile.
+        If the server does not start one of them, none sends.
         """
         with ExitStack() as undo:
             undo.callback(self.stop_quietly, list(delays))
             for port, delay in delays.items():
-                look()
                 self.start([port], load, None if duration is None else duration + delay)
             undo.pop_all()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Callable, Mapping, Sequence
+import threading
+from contextlib import contextmanager
+from typing import Callable, Iterator, Mapping, Sequence
 
 from ..core.configuration import Direction
 
@@ -76,6 +78,27 @@ class Pace:
         """Looks, and returns whether each port has sent all its frames."""
         self.look()
         return len(self._complete) == len(self._sent)
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Looks again and again meanwhile, beside a request whose answer may take longer than traffic takes to begin.
+
+        Nothing else may look then.
+        """
+        ended = threading.Event()
+
+        def look_on() -> None:
+            while not ended.wait(EDGE_SECONDS):
+                self.look()
+
+        self.look()
+        looker = threading.Thread(target=look_on, daemon=True)
+        looker.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            looker.join()
 
     def look(self) -> None:
         """Looks once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Callable, Mapping, Sequence
@@ -205,8 +205,9 @@ class TrexRunner:
     def _begun(self, load: float, duration: float | None, pace: Pace | None = None) -> Run:
         asked = self._clock()
         if self._delays:
-            between = (lambda: None) if pace is None else pace.look
-            self._connection.start_delayed(self._delays, load, duration, between)
+            # The first port may begin before the request for the last one is answered.
+            with nullcontext() if pace is None else pace.beside():
+                self._connection.start_delayed(self._delays, load, duration)
         else:
             self._connection.start(self._ports, load, duration)
 
