@@ -111,7 +111,9 @@ def costs(name: str, file: Path) -> None:
     dropped is in doubt.
     """
     print(f"\n{name}: {TRIALS} trials of 1 s, both ways, through a bridge; medians, and the worst in parentheses")
-    print(f"{'load':>8} {'beside the traffic':>24} {'stretch':>24} {'unsent':>22} {'lost':>8} {'by generator':>14}")
+    print(
+        f"{'load':>8} {'beside the traffic':>24} {'stretch':>24} {'unsent':>22} {'lost':>8} {'by generator':>14} {'measured again':>15}"
+    )
     profile = load_profile("ethip4-udp", frame_size=64)
     with closing(open_testbed(file, dut="linux_bridge")) as testbed, testbed.ready_for(profile) as ready:
         waits = ready.conditions.timing.wait_after_s
@@ -121,10 +123,11 @@ def costs(name: str, file: Path) -> None:
             stretch = [1e3 * max(each.stretch_s or 0.0 for each in output.directions) for output in outputs]
             unsent = [(output.unsent_frames or 0) / (2 * load) for output in outputs]
             lost = sum(output.lost_frames or 0 for output in outputs)
+            again = sum(output.repeats > 0 for output in outputs)
             dropped = sum(known.generator_drops for output in outputs if (known := missing_frames(output)))
             print(
                 f"{load:8} {_both(cost, '{:.1f} ms'):>24} {_both(stretch, '{:.1f} ms'):>24} "
-                f"{_both(unsent, '{:.3%}'):>22} {lost:8} {dropped:14}"
+                f"{_both(unsent, '{:.3%}'):>22} {lost:8} {dropped:14} {f'{again} of {TRIALS}':>15}"
             )
 
 

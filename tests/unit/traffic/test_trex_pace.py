@@ -1,6 +1,7 @@
 """How much a TRex that sleeps is behind while it sends: by the counters of its interfaces, with a known truth."""
 
 import math
+import time
 from dataclasses import asdict
 
 import pytest
@@ -41,6 +42,29 @@ def looked_at(stalls, began=1.0, slow=0.0):
         now[0] += LOOK_SECONDS
         pace.look()
     return pace.lateness("east")
+
+
+@pytest.mark.parametrize("late_frames", [0, 60])
+def test_a_port_that_begins_before_the_answer_to_the_start_takes_no_longer_by_that(late_frames):
+    """The answer comes 40 looks after the request, and the first frames 10 looks after it: each look takes 0.5 ms."""
+    looks = [0]
+
+    def sent():
+        looks[0] += 1
+        due = max(0, 5 * (looks[0] - 10))
+        if due > 2500:
+            due = min(DUE["east"], max(2500, due - late_frames))
+        return {"east": due, "west": due}
+
+    pace = Pace(directions(), LOAD, DURATION, DUE, clock=lambda: 0.5e-3 * looks[0], read=sent)
+    with pace.beside():
+        while looks[0] < 40:
+            time.sleep(1e-3)
+
+    while not pace.has_ended():
+        assert looks[0] < 1100
+    assert pace.stretch == pytest.approx(late_frames / LOAD, abs=2e-3)
+    assert pace.is_kept is (late_frames == 0)
 
 
 @settings(max_examples=50, deadline=None)

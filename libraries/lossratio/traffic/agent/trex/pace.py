@@ -118,6 +118,11 @@ class Pace:
                 self._begun[port] = min(self._begun[port], after - (sent - self._early[port]) / rate)
 
     @property
+    def earliest_end(self) -> float:
+        """When a port has sent all its frames at the earliest, but for the time between two looks."""
+        return min(self._silent.values()) + self._duration - LOOK_SECONDS
+
+    @property
     def stretch(self) -> float:
         """Seconds by which traffic took longer at most; infinite: a port was not seen to send all its frames."""
         longest = max(self._complete.get(port, math.inf) - silent for port, silent in self._silent.items())

@@ -136,7 +136,8 @@ class TrexRunner:
                     undo.pop_all()
                     return replace(self._stopped(run), was_cut=True)
 
-            self.wait(end - self._clock(), check, pace)
+            near = end if pace is None else min(end, pace.earliest_end)
+            self.wait(near - self._clock(), check, pace)
             while transmitting and self._clock() <= end + self._late_end:
                 self._sleep(_POLL_SECONDS if pace is None else EDGE_SECONDS)
                 check()
