@@ -111,9 +111,8 @@ def costs(name: str, file: Path) -> None:
     dropped is in doubt.
     """
     print(f"\n{name}: {TRIALS} trials of 1 s, both ways, through a bridge; medians, and the worst in parentheses")
-    print(
-        f"{'load':>8} {'beside the traffic':>24} {'stretch':>24} {'unsent':>22} {'lost':>8} {'by generator':>14} {'measured again':>15}"
-    )
+    names = f"{'load':>8} {'beside the traffic':>24} {'stretch':>24} {'unsent':>22} {'lost':>8} {'by generator':>14}"
+    print(f"{names} {'measured again':>15}")
     profile = load_profile("ethip4-udp", frame_size=64)
     with closing(open_testbed(file, dut="linux_bridge")) as testbed, testbed.ready_for(profile) as ready:
         waits = ready.conditions.timing.wait_after_s

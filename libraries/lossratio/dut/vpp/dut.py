@@ -254,6 +254,7 @@ class Vpp(ProgramDut[VppOptions]):
             for line in kind.programs(self.options, directory)
         ):
             cores = self._cores_beside(cores, 1)
+
             threads = ",".join(
                 f"{number}@{cpu}" for number, cpu in enumerate((cores.main, cores.workers[0]))
             )
@@ -265,6 +266,7 @@ class Vpp(ProgramDut[VppOptions]):
                 threads,
                 *arguments,
             )
+
             daemon = Daemon(self.node, directory, "testpmd", command)
             daemon.start(changes, lambda: are_linked(self.node, directory))
             yield daemon

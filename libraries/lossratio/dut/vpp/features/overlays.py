@@ -115,7 +115,9 @@ class Vxlan(Feature):
         local, remote, vni = tunnel.local, tunnel.remote, tunnel.vni
         if port.faces_dut:
             # Both ends say the same, unlike those of a tunnel to the TG.
-            (local, remote), vni = first_ends(port), WEST_VNI
+            local, remote = first_ends(port)
+            vni = WEST_VNI
+
         ends = f"src {local} dst {remote} vni {vni} instance {tunnel.vni} decap-next l2"
         # Table: the commands that make a tunnel.
         commands = (
