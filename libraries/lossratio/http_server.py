@@ -2,11 +2,13 @@
 
 A page in a browser can ask any server that the browser reaches. So a request is refused if a page of another site makes
 it (``Origin``), or if it asks for another name than this machine's (``Host``): a name of somebody else's may lead here.
+With TLS it may ask for any name, as the browser looks for that name in the certificate.
 """
 
 import math
 import re
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -39,7 +41,10 @@ def is_loopback(address: str) -> bool:
 
 
 class LocalServer(ThreadingHTTPServer):
-    """A server with a thread for each connection, where a `LocalHandler` answers. Port 0: any that is free.
+    """A server with a thread for each connection, where a `LocalHandler` answers.
+
+    It listens at an address and port (0: any that is free), or on a socket that listens already, and closes that. With
+    a context of TLS it speaks nothing else.
 
     If there are too many connections, the one that has waited for its client longest makes room. So clients that say
     little, slowly, keep nobody out.
@@ -50,7 +55,15 @@ class LocalServer(ThreadingHTTPServer):
     # Some versions of Python let two servers have one port.
     allow_reuse_port = False
 
-    def __init__(self, address: tuple[str, int], handler: "Callable[..., LocalHandler]") -> None:
+    def __init__(
+        self,
+        place: tuple[str, int] | socket.socket,
+        handler: "Callable[..., LocalHandler]",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._listener = place if isinstance(place, socket.socket) else None
+        address = place.getsockname() if isinstance(place, socket.socket) else place
+        self._tls = tls
         self._address = address[0].lower()
         self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._lock = threading.Lock()
@@ -62,8 +75,10 @@ class LocalServer(ThreadingHTTPServer):
         """Whether a name or an address can be this machine's, and nobody else's.
 
         An address in a request is the one that its client has connected to, so any is; but on the loopback address
-        nobody asks for another one.
+        nobody asks for another one. With TLS the certificate says whose it is.
         """
+        if self._tls is not None:
+            return True
         host = host.lower().strip("[]")
         on_loopback = is_loopback(self._address)
         try:
@@ -95,6 +110,27 @@ class LocalServer(ThreadingHTTPServer):
             yield
         finally:
             self.wait_for(connection)
+
+    def server_bind(self) -> None:
+        """Binds to its address, or takes the socket that listens already."""
+        if self._listener is None:
+            super().server_bind()
+            return
+        self.socket.close()
+        self.socket = self._listener
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = socket.getfqdn(self._address), self.server_address[1]
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accepts a connection."""
+        connection, client = super().get_request()
+        if self._tls is None:
+            return connection, client
+        # Its own thread makes the handshake as it reads, so that no client keeps others waiting.
+        secured = self._tls.wrap_socket(
+            connection, server_side=True, do_handshake_on_connect=False
+        )
+        return secured, client
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serves a connection in a thread of its own."""
@@ -151,7 +187,8 @@ class LocalServer(ThreadingHTTPServer):
 def _shut(connection: socket.socket, how: int) -> None:
     # Its client, or its thread, may have closed it already.
     with suppress(OSError):
-        connection.shutdown(how)
+        # A socket of TLS would go on without TLS after its own shutdown.
+        socket.socket.shutdown(connection, how)
 
 
 class LocalHandler(BaseHTTPRequestHandler):
@@ -198,7 +235,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         if "Content-Length" not in getattr(self, "headers", ()):
             return
         with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_WR)
+            socket.socket.shutdown(self.connection, socket.SHUT_WR)
             while self.rfile.read1(_CHUNK) and not self.server.is_late(self.connection):
                 pass
 

@@ -1,14 +1,18 @@
 """The command ``lossratio lab otg-serve``: the generators of lossratio as a tester of the Open Traffic Generator."""
 
 import logging
+import os
 import socket
 from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from ssl import SSLContext
 
 import click
 
 from lossratio.commands.parameters import DURATION, OneOf, argument, command, option
 from lossratio.errors import TopologyError
-from lossratio.http_server import is_loopback
+from lossratio.http_server import MOST_CONNECTIONS, is_loopback
 from lossratio.input_file import shown_name
 
 
@@ -20,39 +24,61 @@ def otg_serve(
         "What sends and counts.", type=OneOf(["auto", "afpacket", "xdp"]), default="auto"
     ),
     address: str = option("The address to listen on.", default="127.0.0.1"),
-    tcp_port: int = option(
-        "The TCP port to listen on.", default=8080, type=click.IntRange(0, 65_535)
+    tcp_port: int | None = option(
+        "The TCP port to listen on. Default: 8080, or 8443 with TLS.", type=click.IntRange(0, 65_535)
     ),
+    tls: bool = option("Speak https, with a certificate that is made now.", is_flag=True),
+    certificate: Path | None = option("Speak https, with this certificate (PEM)."),
+    key: Path | None = option("Its key, if the certificate's file does not have it."),
     settle_time: float = option(
         "Time for frames in flight after the traffic.", default="0.2 s", type=DURATION
     ),
 ) -> None:
     """Serve the Open Traffic Generator's REST interface, with INTERFACEs of this machine as ports."""
-    from lossratio.traffic.otg import OtgServer, Tester
-
     locations = _locations(ports)
     _check_interfaces(locations.values())
-    tester = Tester(locations, generator, settle_time, lambda line: click.echo(line, err=True))
-
-    try:
-        server = OtgServer(tester, (address, tcp_port))
-    except OSError as error:
-        raise TopologyError(
-            f"Cannot listen on {address}, TCP port {tcp_port}: {error.strerror}."
-        ) from error
-
-    # The models warn of each deprecated field, in each of their steps.
-    for name in (None, "snappi"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    with server:
-        click.echo(
-            f"http://{address}:{server.server_port} serves {', '.join(locations)}. Ctrl-C ends it."
-        )
+    context = _tls(address, certificate, key, is_made=tls)
+    scheme, usual = ("http", 8080) if context is None else ("https", 8443)
+    with _listener(address, usual if tcp_port is None else tcp_port) as listener:
+        if find_spec("snappi") is not None:
+            # What the server needs takes seconds to load; clients can connect meanwhile.
+            place = f"{scheme}://{address}:{listener.getsockname()[1]}"
+            click.echo(f"{place} serves {', '.join(locations)}. Ctrl-C ends it.")
         if not is_loopback(address):
             click.echo(
                 "Every host that reaches this address can send traffic from these ports without a password."
             )
-        server.serve_forever()
+
+        from lossratio.traffic.otg import OtgServer, Tester
+
+        tester = Tester(locations, generator, settle_time, lambda line: click.echo(line, err=True))
+        with OtgServer(tester, listener, context) as server:
+            # The models warn of each deprecated field, in each of their steps.
+            for name in (None, "snappi"):
+                logging.getLogger(name).setLevel(logging.ERROR)
+            server.serve_forever()
+
+
+def _tls(
+    address: str, certificate: Path | None, key: Path | None, *, is_made: bool
+) -> SSLContext | None:
+    if certificate is None and key is not None:
+        raise TopologyError("--key is for a --certificate: give both.")
+    if certificate is None and not is_made:
+        return None
+
+    from lossratio.tls import given_context, made_context
+
+    return made_context(address) if certificate is None else given_context(certificate, key)
+
+
+def _listener(address: str, tcp_port: int) -> socket.socket:
+    try:
+        return socket.create_server((address, tcp_port), backlog=MOST_CONNECTIONS)
+    except OSError as error:
+        raise TopologyError(
+            f"Cannot listen on {address}, TCP port {tcp_port}: {os.strerror(error.errno or 0)}."
+        ) from error
 
 
 def _locations(ports: tuple[str, ...]) -> dict[str, str]:

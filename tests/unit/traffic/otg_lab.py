@@ -22,6 +22,17 @@ def state(word):
     wanted = api.control_state()
     wanted.traffic.flow_transmit.state = word
     return api.set_control_state(wanted).warnings
+def capture(word):
+    wanted = api.control_state()
+    wanted.port.capture.state = word
+    return api.set_control_state(wanted).warnings
+def captured(name, start=None, count=None):
+    request = api.capture_request()
+    request.port_name = name
+    if start is not None:
+        request.packets.slice.initial.start = start
+        request.packets.slice.initial.count = count
+    return api.get_capture(request).read().hex()
 def metrics(kind):
     request = api.metrics_request()
     request.choice = kind
@@ -94,7 +105,9 @@ class OtgLab:
 
     def send(self, *flows: dict[str, Any]) -> list[dict[str, Any]]:
         """Sends flows, and returns their metrics; numbers of 64 bits are text in them."""
-        return self.ask("send(config)", config(*flows))
+        answer = self.ask("send(config)", config(*flows))
+        assert "error" not in answer, answer
+        return answer
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
         """Ends the server, waits until its agent has ended, and returns the exit status."""

@@ -2,9 +2,11 @@
 
 import json
 import socket
+import ssl
+import subprocess
 import sys
 import threading
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
 
 import pytest
 import snappi
@@ -13,6 +15,7 @@ from waiting import wait_until
 
 from lossratio.commands.main import commands
 from lossratio.errors import TopologyError
+from lossratio.tls import given_context, made_context
 from lossratio.traffic.client import AgentRefusalError
 from lossratio.traffic.otg import OtgServer, Tester, checked
 from lossratio.traffic.otg.flows import MOST_FLOWS
@@ -32,6 +35,7 @@ class Generator:
     """Stands for the generator of this machine: it sends nothing."""
 
     def __init__(self, kind):
+        self.kind = kind
         self.flows = ()
 
     def configure(self, flows, configuration):
@@ -91,7 +95,11 @@ def test_snappi_itself_reads_the_answers(server):
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        ({"captures": [{"name": "c", "port_names": ["a"]}]}, "captures: this is not supported"),
+        (
+            {"captures": [{"name": "c", "port_names": ["a"], "filters": [{"choice": "custom"}]}]},
+            "captures[0].filters: this is not supported",
+        ),
+        ({"captures": [{"name": "c", "port_names": ["x"]}]}, "captures[0].port_names: there is no port 'x'"),
         ({"devices": [{"name": "d"}]}, "devices: this is not supported"),
         ({"nonsense": 1}, "nonsense: this is not supported"),
         (
@@ -115,8 +123,8 @@ def test_snappi_itself_reads_the_answers(server):
             "flows[0].tx_rx.choice: 'device' is not supported; possible: port",
         ),
         (
-            {"flows": [flow(tx_rx={"choice": "port", "port": {"tx_name": "a"}})]},
-            "flows[0].tx_rx.port.rx_names: one port receives a flow, and there are 0",
+            {"flows": [flow(tx_rx={"choice": "port", "port": {"tx_name": "a", "rx_names": ["a", "b"]}})]},
+            "flows[0].tx_rx.port.rx_names: at most one port receives a flow, and there are 2",
         ),
         (
             {"flows": [flow(tx_rx={"choice": "port", "port": {"tx_name": "x", "rx_names": ["b"]}})]},
@@ -130,12 +138,8 @@ def test_snappi_itself_reads_the_answers(server):
         ({"flows": [flow(), flow()]}, "flows: two of them have the same name"),
         ({"flows": [flow(str(number)) for number in range(MOST_FLOWS + 1)]}, "flows: there are 17; 16 are possible"),
         (
-            {"flows": [flow(), flow("g", duration={"choice": "fixed_packets", "fixed_packets": {"packets": 5}})]},
-            "flows[1].duration: all flows must last equally long",
-        ),
-        (
             {"flows": [flow(metrics={"enable": True, "latency": {"enable": True}})]},
-            "flows[0].metrics.latency: it is measured of all flows or of none, and of none without an end",
+            "flows[0].metrics.latency: it is measured of flows that have an end, and a port in rx_names",
         ),
         (
             {
@@ -256,7 +260,7 @@ def sent(server, monkeypatch, *counters):
     """Starts flows that have these counters in the end, and waits for it; returns the answer to the start."""
     monkeypatch.setattr("lossratio.traffic.otg.tester._Run._send", lambda _: [(counted, None) for counted in counters])
     answer = ask(server, "POST", "/control/state", STATE["start"])
-    wait_until(lambda: server.tester._run is None)
+    wait_until(lambda: not server.tester._runs)
     return answer
 
 
@@ -356,8 +360,12 @@ def test_a_percentage_is_of_the_line_rate_of_layer_1(server, speed, size, rate):
         (
             ("POST", "/control/state", b'{"choice": "port", "port": {"choice": "link"}}'),
             400,
-            "choice: 'port' is not supported; possible: traffic",
+            "port.choice: 'link' is not supported; possible: capture",
         ),
+        (("POST", "/control/state", b'{"choice": "port"}'), 400, "port.capture.state: it must be start or stop"),
+        (("POST", "/control/capture", b'{"state": "start", "port_names": ["b"]}'), 400, "'b' is not in port_names"),
+        (("POST", "/monitor/capture", b'{"port_name": "a"}'), 400, "port_name: 'a' is not in port_names of captures"),
+        (("POST", "/monitor/capture", b"{}"), 400, "CaptureRequest: "),
         (("PATCH", "/config", b"{}"), 404, "PATCH /config is not supported"),
         (("POST", "/control/action", b"{}"), 404, "possible: GET /capabilities/version"),
         (("GET", "/../../etc/passwd"), 404, "is not supported"),
@@ -368,6 +376,136 @@ def test_hostile_requests_are_refused(server, request_, status, error):
     answered, answer = ask(server, *request_)
     assert answered == status
     assert error in answer["errors"][0]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "contents", "path", "contents_of_today"),
+    [
+        ("/control/transmit", {"state": "start"}, "/control/state", STATE["start"]),
+        (
+            "/control/capture",
+            {"state": "stop", "port_names": ["a"]},
+            "/control/state",
+            {
+                "choice": "port",
+                "port": {"choice": "capture", "capture": {"state": "stop", "port_names": ["a"]}},
+            },
+        ),
+        ("/results/metrics", {"choice": "port"}, "/monitor/metrics", {"choice": "port"}),
+        ("/results/capture", {"port_name": "a"}, "/monitor/capture", {"port_name": "a"}),
+    ],
+)
+def test_requests_of_earlier_models_get_the_same_answers(server, earlier, contents, path, contents_of_today):
+    configure(server, captures=[{"name": "c", "port_names": ["a"]}])
+    answers = [ask(server, "POST", path, contents_of_today), ask(server, "POST", earlier, contents)]
+    assert answers[0] == answers[1]
+    assert answers[0][0] in {200, 400}
+
+
+def test_flows_are_sent_together_if_they_last_equally_long(server):
+    lasts = {"choice": "fixed_packets", "fixed_packets": {"packets": 500}}
+    slow, fast = ({"choice": "pps", "pps": rate} for rate in (500, 1000))
+    latency = {"enable": True, "latency": {"enable": True}}
+    second = {"choice": "fixed_seconds", "fixed_seconds": {"seconds": 1.0}}
+    status, _ = configure(
+        server,
+        *(flow(name, duration=lasts, rate=slow) for name in "ab"),
+        flow("c", duration=lasts, rate=fast),
+        flow("d", duration=lasts, rate=slow, metrics=latency),
+        flow("e", duration=second, rate=slow),
+        flow("f"),
+    )
+    assert status == 200
+    groups = [[each.name for each in generator.flows] for generator in server.tester._generators]
+    assert groups == [["a", "b"], ["c"], ["d"], ["e"], ["f"]]
+
+
+def test_the_kernels_generator_leaves_nothing_for_captures(server):
+    captures = [{"name": "c", "port_names": ["a"]}]
+    server.tester._kind = "auto"
+    configure(server, flow())
+    configure(server, flow(), captures=captures)
+    assert [generator.kind for generator in server.tester._generators] == ["afpacket"]
+    configure(server, flow())
+    assert [generator.kind for generator in server.tester._generators] == ["auto"]
+    server.tester._kind = "xdp"
+    status, answer = configure(server, flow(), captures=captures)
+    assert (status, answer["errors"][0][:40]) == (400, "captures: the generator xdp captures not")
+
+
+def test_a_flow_that_nobody_receives_has_no_count_of_what_arrived(server):
+    configure(server, flow(tx_rx={"choice": "port", "port": {"tx_name": "a"}}))
+    _, answer = ask(server, "POST", "/monitor/metrics", {"choice": "flow"})
+    (metric,) = answer["flow_metrics"]
+    assert metric["frames_tx"] == "0"
+    assert not {"frames_rx", "bytes_rx", "port_rx"} & metric.keys()
+
+
+@pytest.fixture
+def secured(monkeypatch):
+    monkeypatch.setattr("lossratio.traffic.otg.tester._OwnGenerator", Generator)
+    tester = Tester({"tg0": "tg0", "tg1": "tg1"}, "afpacket", 0.1, print)
+    with OtgServer(tester, ("127.0.0.1", 0), made_context("127.0.0.1")) as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def test_with_tls_any_name_may_lead_here_and_clients_without_it_keep_nobody_out(secured):
+    silent = [socket.create_connection(("127.0.0.1", secured.server_port)) for _ in range(3)]
+    silent[0].sendall(b"GET /config HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    connection = HTTPSConnection("127.0.0.1", secured.server_port, timeout=20, context=context)
+    for name, status in (("clab-lab1-tester", 200), ("127.0.0.1", 200)):
+        connection.request("GET", "/config", headers={"Host": name})
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())) == (status, {})
+    connection.request("GET", "/config", headers={"Origin": "https://evil.example"})
+    assert connection.getresponse().status == 403
+    # The one that spoke no TLS was closed.
+    assert b"200" not in silent[0].recv(1000)
+    for client in silent:
+        client.close()
+
+
+def test_snappi_itself_speaks_tls(secured):
+    api = snappi.api(location=f"https://127.0.0.1:{secured.server_port}", verify=False)
+    assert api.get_config().serialize() == api.config().serialize()
+
+
+def test_a_certificate_of_the_users_own_is_the_one_that_clients_see(tmp_path):
+    done = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2"]
+        + ["-addext", "subjectAltName=DNS:lab", "-keyout", tmp_path / "key", "-out", tmp_path / "certificate"],
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    server = given_context(tmp_path / "certificate", tmp_path / "key")
+    client = ssl.create_default_context(cafile=tmp_path / "certificate")
+    ours, theirs = socket.socketpair()
+    thread = threading.Thread(target=lambda: server.wrap_socket(ours, server_side=True))
+    thread.start()
+    with client.wrap_socket(theirs, server_hostname="lab") as connected:
+        assert connected.getpeercert()["subject"] == ((("commonName", "lab"),),)
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--certificate", "nowhere.pem"), "nowhere.pem is no certificate (PEM) with its key from nowhere.pem: No such"),
+        (("--certificate", __file__), "is no certificate (PEM) with its key from"),
+        (("--key", "key.pem"), "--key is for a --certificate: give both."),
+    ],
+)
+def test_a_certificate_that_cannot_be_used_is_an_error_of_the_command(arguments, error):
+    done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "--tcp-port", "0", *arguments])
+    assert error in str(done.exception)
 
 
 def test_a_page_in_a_browser_cannot_ask_for_traffic(server):

@@ -1,11 +1,15 @@
 """Real frames through the server of the Open Traffic Generator, asked by snappi's own client."""
 
+import io
 import signal
 import subprocess
 
 import pytest
 from netns import NetnsLab
 from otg_lab import AFPACKET, OtgLab, config, flow, lasting
+from scapy.layers.inet import UDP
+from scapy.layers.l2 import Dot1Q
+from scapy.utils import PcapNgReader, PcapReader
 from traffic_lab import Capture, drop, received_by, two_nodes
 from waiting import wait_until
 
@@ -39,6 +43,93 @@ def test_counts_of_flows_and_ports_are_those_of_the_kernel(otg):
     assert counts(otg.ask("metrics('port')")) == {"west": (900, 600), "east": (600, 900)}
     after = [received_by(otg.lab, port, node) for port, node in (("dut0", "dut1"), ("tg1", "tg"))]
     assert [new - old for new, old in zip(after, before, strict=True)] == [900, 900]
+
+
+HELLO = """(
+    api.set_config(json.dumps(config)), capture("start"), state("start"), wait(),
+    {name: captured(name) for name in ("west", "east")},
+)[-1]"""
+
+
+def test_hello_world_of_snappi(otg):
+    """What the first script of snappi's users does: 1,000 frames each way, whose captures are read as pcap."""
+    ways = []
+    for number, (name, source, sink) in enumerate(BOTH):
+        udp = {
+            "src_port": {"choice": "increment", "increment": {"start": 5000 + number, "step": 2, "count": 10}},
+            "dst_port": {"choice": "values", "values": [4000, 4044, 4060, 4074]},
+        }
+        headers = [{"choice": kind, kind: {}} for kind in ("ethernet", "ipv4")]
+        packet = [*headers, {"choice": "udp", "udp": udp}]
+        size = {"choice": "fixed", "fixed": (128, 256)[number]}
+        ways.append(flow(name, source, sink, packet=packet, size=size, **lasting(1000, 1000)))
+
+    asked = {**config(*ways), "captures": [{"name": "cp", "port_names": ["west", "east"]}]}
+    # Twice, as each start begins with the first values of the fields.
+    for _ in range(2):
+        files = otg.ask(HELLO, asked)
+        for name, size, first in (("east", 128, 5000), ("west", 256, 5001)):
+            packets = PcapReader(io.BytesIO(bytes.fromhex(files[name])))
+            own = [packet for packet in packets if UDP in packet]
+            ports = [(packet[UDP].sport, packet[UDP].dport) for packet in own]
+            due = [(first + 2 * (count % 10), 4000 + (0, 44, 60, 74)[count % 4]) for count in range(1000)]
+            assert ports == due
+            assert {len(packet) for packet in own} == {size - 4}
+            times = [packet.time for packet in own]
+            assert times == sorted(times)
+            assert 0.9 < times[-1] - times[0] < 2.0
+
+
+def test_a_capture_has_all_tags_and_is_given_in_parts(otg):
+    vlan = {"choice": "vlan", "vlan": {"id": {"choice": "value", "value": 7}}}
+    headers = [{"choice": kind, kind: {}} for kind in ("ethernet", "ipv4", "udp")]
+    tagged = flow(packet=[headers[0], vlan, *headers[1:]], size={"choice": "fixed", "fixed": 100}, **lasting(20, 200))
+    asked = {**config(tagged), "captures": [{"name": "c", "port_names": ["east"], "format": "pcapng"}]}
+    packets = [
+        PcapNgReader(io.BytesIO(bytes.fromhex(data)))
+        for data in otg.ask(
+            "(api.set_config(json.dumps(config)), capture('start'), state('start'), wait(),"
+            "[captured('east'), captured('east', 5, 3)])[-1]",
+            asked,
+        )
+    ]
+    whole, part = ([packet for packet in each if UDP in packet] for each in packets)
+    assert len(whole) == 20
+    assert [bytes(packet) for packet in part] == [bytes(packet) for packet in whole][4:7]
+    assert {(packet[Dot1Q].vlan, len(packet)) for packet in whole} == {(7, 100)}
+
+
+def test_flows_that_last_differently_are_sent_at_once(otg):
+    latency = {"metrics": {"enable": True, "latency": {"enable": True}}}
+    before = received_by(otg.lab, "tg1", "tg")
+    flows = otg.send(
+        flow("short", **lasting(100, 1000)),
+        flow("long", **lasting(900, 1500)),
+        flow("timed", **{**lasting(400, 1000), **latency}),
+    )
+    assert counts(flows) == {"short": (100, 100), "long": (900, 900), "timed": (400, 400)}
+    assert received_by(otg.lab, "tg1", "tg") - before == 1400
+    assert [("latency" in each) for each in flows] == [False, False, True]
+    # The agents that are not needed any more leave nothing behind for the next flows.
+    assert counts(otg.send(flow(**lasting(50, 500)))) == {"f": (50, 50)}
+
+
+def test_a_flow_that_ends_does_not_stop_one_without_an_end(otg):
+    found = otg.ask(
+        "[api.set_config(json.dumps(config)), state('start'), time.sleep(1.5), metrics('flow')][-1]",
+        config(flow("short", **lasting(100, 1000)), flow("endless", **CONTINUOUS)),
+    )
+    assert [(each["name"], each["transmit"]) for each in found] == [("short", "stopped"), ("endless", "started")]
+    assert counts(found)["short"] == (100, 100)
+    sent, received = counts(otg.ask("[state('stop'), metrics('flow')][-1]"))["endless"]
+    assert sent == received > 0
+
+
+def test_a_flow_without_a_receiver_is_sent(otg):
+    before = received_by(otg.lab, "dut0")
+    (metric,) = otg.send(flow(tx_rx={"choice": "port", "port": {"tx_name": "west"}}, **lasting(100, 1000)))
+    assert (int(metric["frames_tx"]), "frames_rx" in metric) == (100, False)
+    assert received_by(otg.lab, "dut0") - before == 100
 
 
 def test_what_a_policer_drops_is_lost(otg):

@@ -63,6 +63,7 @@ _PATTERN = {
 _ADDRESS = {"choice": {"value", "auto"}, "value": ANY, "auto": ANY}
 _COMPUTED = {"choice": {"auto", "generated"}, "auto": ANY, "generated": {"good"}}
 _NEXT = {"choice": {"auto", "value"}, "auto": ANY, "value": ANY}
+_NO_MAC = "00:00:00:00:00:00"
 _GAPS = {
     "gap": {12},
     "delay": {"choice": ANY, "bytes": {0}, "nanoseconds": {0}, "microseconds": {0}},
@@ -83,6 +84,9 @@ def _header(fields: Sequence[HeaderField]) -> dict[str, Any]:
 CONFIG: Mapping[str, Any] = {
     "ports": [{"name": ANY, "location": ANY}],
     "layer1": [{"name": ANY, "port_names": ANY, "speed": ANY, **dict.fromkeys(_LAYER1, IGNORED)}],
+    "captures": [
+        {"name": ANY, "port_names": ANY, "format": ANY, "overwrite": ANY, "packet_size": ANY}
+    ],
     "options": {"port_options": {"location_preemption": IGNORED, "data_integrity": {False}}},
     "flows": [
         {
@@ -120,13 +124,25 @@ CONFIG: Mapping[str, Any] = {
 }
 """The fields of a configuration."""
 CONTROL_STATE: Mapping[str, Any] = {
-    "choice": {"traffic"},
+    "choice": {"traffic", "port"},
     "traffic": {
         "choice": {"flow_transmit"},
         "flow_transmit": {"state": {"start", "stop"}, "flow_names": ANY},
     },
+    "port": {
+        "choice": {"capture"},
+        "capture": {"state": {"start", "stop"}, "port_names": ANY},
+    },
 }
-"""The fields of a request that starts or stops flows."""
+"""The fields of a request that starts or stops flows or captures."""
+CAPTURE: Mapping[str, Any] = {
+    "port_name": ANY,
+    "packets": {
+        "choice": ANY,
+        "slice": {"choice": ANY, "initial": {"start": ANY, "count": ANY}},
+    },
+}
+"""The fields of a request for captured frames."""
 METRICS: Mapping[str, Any] = {
     "choice": {"port", "flow"},
     "port": {"port_names": ANY, "column_names": ANY},
@@ -206,8 +222,10 @@ class Flow:
 
     name: str
     """Its name."""
-    ports: tuple[str, str]
-    """Names of the ports that it leaves from, and that it comes back to."""
+    source: str
+    """Name of the port that it leaves from."""
+    sink: str | None
+    """Name of the port that it comes back to; None: nobody says, so that its frames are only sent."""
     rate: float
     """Frames per second."""
     packets: int | None
@@ -254,16 +272,10 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
         )
 
     for number, flow in enumerate(flows):
-        where = f"flows[{number}].duration"
-        kinds = {(each.packets is None, each.duration is None) for each in (flow, flows[0])}
-        if len(kinds) > 1 or abs((flow.duration or 0.0) - (flows[0].duration or 0.0)) > 1e-9:
-            raise FieldError(where, "all flows must last equally long: they start and end together")
-        if flow.wants_latency != flows[0].wants_latency or (
-            flow.wants_latency and flow.duration is None
-        ):
+        if flow.wants_latency and (flow.duration is None or flow.sink is None):
             raise FieldError(
                 f"flows[{number}].metrics.latency",
-                "it is measured of all flows or of none, and of none without an end",
+                "it is measured of flows that have an end, and a port in rx_names",
             )
 
     return flows
@@ -274,13 +286,14 @@ def _flow(
 ) -> Flow:
     tx_rx = model["tx_rx"].get("port", {})
     receivers = [*tx_rx.get("rx_names", ()), *([tx_rx["rx_name"]] if "rx_name" in tx_rx else ())]
-    if len(receivers) != 1:
+    if len(receivers) > 1:
         raise FieldError(
             f"{where}.tx_rx.port.rx_names",
-            f"one port receives a flow, and there are {len(receivers)}",
+            f"at most one port receives a flow, and there are {len(receivers)}",
         )
 
-    for name, port in (("tx_name", tx_rx.get("tx_name")), ("rx_names", receivers[0])):
+    ends = [("tx_name", tx_rx.get("tx_name")), *(("rx_names", each) for each in receivers)]
+    for name, port in ends:
         if port not in ports:
             raise FieldError(f"{where}.tx_rx.port.{name}", f"there is no port {str(port)[:100]!r}")
 
@@ -293,7 +306,8 @@ def _flow(
 
     return Flow(
         name=model["name"],
-        ports=(tx_rx["tx_name"], receivers[0]),
+        source=tx_rx["tx_name"],
+        sink=receivers[0] if receivers else None,
         rate=rate,
         packets=packets,
         duration=seconds,
@@ -374,6 +388,15 @@ def _size(size: int, least: int, where: str) -> int:
     return size
 
 
+def groups_of(flows: Sequence[Flow]) -> list[tuple[Flow, ...]]:
+    """Flows that can be sent together, as they last equally long, and are measured in the same way."""
+    groups: dict[object, list[Flow]] = {}
+    for flow in flows:
+        duration = None if flow.duration is None else round(flow.duration, 9)
+        groups.setdefault((duration, flow.packets is None, flow.wants_latency), []).append(flow)
+    return [tuple(group) for group in groups.values()]
+
+
 def configuration_of(
     flows: Sequence[Flow], interfaces: Mapping[str, str], settle_time: float
 ) -> Configuration:
@@ -381,11 +404,16 @@ def configuration_of(
     fastest = max(flow.rate for flow in flows)
     directions = []
     for flow in flows:
+        source = interfaces[flow.source]
+        sink, destination = source, flow.packet.destination_mac or _NO_MAC
+        if flow.sink is not None:
+            sink, destination = interfaces[flow.sink], flow.packet.destination_mac
         direction = Direction(
             name=flow.name,
-            transmit=interfaces[flow.ports[0]],
-            receive=interfaces[flow.ports[1]],
-            destination_mac=flow.packet.destination_mac,
+            transmit=source,
+            # Frames that come back to where they were sent are those of a flow that nobody receives.
+            receive=sink,
+            destination_mac=destination,
             source_mac=flow.packet.source_mac,
             frames=flow.packet.headers.spec(flow.sizes),
             load_share=flow.rate / fastest,
@@ -393,7 +421,9 @@ def configuration_of(
         directions.append(direction)
 
     return Configuration(
-        ports=tuple(dict.fromkeys(interfaces[port] for flow in flows for port in flow.ports)),
+        ports=tuple(
+            dict.fromkeys(port for each in directions for port in (each.transmit, each.receive))
+        ),
         directions=tuple(directions),
         settle_time=settle_time,
         examines=False,

@@ -1,6 +1,8 @@
 """The REST interface of the Open Traffic Generator in front of a `Tester`: requests and answers by snappi's models."""
 
 import json
+import socket
+import ssl
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -36,15 +38,26 @@ def _set_state(tester: Tester, model: Any, sent: Any) -> dict[str, Any]:
 
 
 # Table: one row for each request.
-ROUTES: Mapping[tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str, str | None]] = {
+ROUTES: Mapping[tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str | None, str | None]] = {
     ("GET", "/capabilities/version"): (_version, "Version", None),
     ("GET", "/config"): (_config, "Config", None),
     ("POST", "/config"): (_set_config, "Warning", "Config"),
     ("POST", "/control/state"): (_set_state, "Warning", "ControlState"),
     ("POST", "/monitor/metrics"): (Tester.metrics, "MetricsResponse", "MetricsRequest"),
+    ("POST", "/monitor/capture"): (Tester.capture, None, "CaptureRequest"),
 }
-"""What answers a request, by method and path: the function, the model of its answer, and the model of the request;
-None: the request has no contents. The function gets the tester, the request as the models read it, and as it came."""
+"""What answers a request, by method and path: the function, the model of its answer, and the model of the request.
+
+None: the answer is a file, or the request has no contents. The function gets the tester, the request as the models read
+it, and as it came."""
+EARLIER: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "/control/transmit": ("/control/state", ("traffic", "flow_transmit")),
+    "/control/capture": ("/control/state", ("port", "capture")),
+    "/results/metrics": ("/monitor/metrics", ()),
+    "/results/capture": ("/monitor/capture", ()),
+}
+"""Paths that requests had in earlier models (snappi 0.9): the path of today, and in which parts of its request the
+contents are."""
 
 
 class _RefusalError(Exception):
@@ -88,10 +101,13 @@ class _Handler(LocalHandler):
             status, checked("Error", {"code": int(status), "kind": kind, "errors": [str(error)]})
         )
 
-    def _send(self, status: HTTPStatus, answer: Mapping[str, Any]) -> None:
-        data = json.dumps(answer).encode()
+    def _send(self, status: HTTPStatus, answer: Mapping[str, Any] | bytes) -> None:
+        if isinstance(answer, bytes):
+            kind, data = "application/octet-stream", answer
+        else:
+            kind, data = "application/json", json.dumps(answer).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         if self.close_connection:
             self.send_header("Connection", "close")
@@ -99,8 +115,9 @@ class _Handler(LocalHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self) -> dict[str, Any] | bytes:
         path = self.path.partition("?")[0]
+        path, parts = EARLIER.get(path, (path, ()))
         if (self.command, path) not in ROUTES:
             there = ", ".join(" ".join(each) for each in ROUTES)
             raise _RefusalError(
@@ -109,10 +126,13 @@ class _Handler(LocalHandler):
             )
         answer, returns, takes = ROUTES[self.command, path]
         sent = None if takes is None else self._contents()
+        for part in reversed(parts):
+            sent = {"choice": part, part: sent}
         with self.server.at_work(self.connection):
             check_counts(sent)
             model = None if takes is None else checked(takes, sent)
-            return checked(returns, answer(self.server.tester, model, sent))
+            made = answer(self.server.tester, model, sent)
+            return checked(returns, made) if returns is not None else bytes(made)
 
     def _contents(self) -> Any:
         # Pages in a browser cannot send this type to another server without asking it.
@@ -142,12 +162,21 @@ class _Handler(LocalHandler):
 
 
 class OtgServer(LocalServer):
-    """The server; as a context manager it is closed in the end, with its tester. TCP port 0: any that is free."""
+    """The server; as a context manager it is closed in the end, with its tester. TCP port 0: any that is free.
 
-    def __init__(self, tester: Tester, address: tuple[str, int]) -> None:
+    Raises:
+        TopologyError: If snappi is not there.
+    """
+
+    def __init__(
+        self,
+        tester: Tester,
+        place: tuple[str, int] | socket.socket,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         load_snappi()
         self.tester = tester
-        super().__init__(address, _Handler)
+        super().__init__(place, _Handler, tls)
 
     def server_close(self) -> None:
         """Stops all traffic, and listens no more."""

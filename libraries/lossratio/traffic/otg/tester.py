@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,16 @@ from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.generators import open_generator, start_agent
 from lossratio.traffic.generators.base import Generator, GeneratorNode
+from lossratio.traffic.otg.captures import Capture, CaptureSettings, read_captures
 from lossratio.traffic.otg.flows import (
+    CAPTURE,
     CONFIG,
     CONTROL_STATE,
     METRICS,
     Flow,
     check_fields,
     configuration_of,
+    groups_of,
     read_flows,
 )
 from lossratio.traffic.otg.packets import FieldError
@@ -74,10 +77,13 @@ class Tester:
         self._lock = threading.RLock()
         self.config: Mapping[str, Any] = {}
         self._flows: tuple[Flow, ...] = ()
+        self._capture_settings: Mapping[str, CaptureSettings] = {}
+        # By the names of the ports; those that were stopped are kept for who asks for their frames.
+        self._captures: dict[str, Capture] = {}
         self._counts: dict[str, Counted] = {}
-        self._run: _Run | None = None
+        self._runs: list[_Run] = []
         self._problem: LossRatioError | None = None
-        self._generator: _OwnGenerator | None = None
+        self._generators: list[_OwnGenerator] = []
         # What no client has been told yet of flows that have ended.
         self._untold: list[str] = []
 
@@ -95,9 +101,11 @@ class Tester:
             self._flows = ()
             self._counts = {}
             self._problem = None
+            self._end_captures()
             list(check_fields(sent, CONFIG))
             warnings = list(check_fields(config, CONFIG))
             flows = read_flows(config)
+            self._capture_settings = read_captures(config)
 
             for number, port in enumerate(config.get("ports", ())):
                 if port.get("location") not in self._ports:
@@ -113,36 +121,54 @@ class Tester:
             return [*self._told(), *warnings]
 
     def set_state(self, state: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
-        """Starts or stops flows: all, unless some are named. A `BusyError` if some are being sent yet.
+        """Starts or stops flows, or captures: all, unless some are named. A `BusyError` if flows are being sent yet.
 
-        Returns warnings of flows that have ended, and were not reported to any client yet.
+        Returns warnings of flows and captures that have ended, and were not reported to any client yet.
 
         Raises:
             FieldError: If something in it is not supported.
         """
         list(check_fields(sent, CONTROL_STATE))
         list(check_fields(state, CONTROL_STATE))
-        wanted = state.get("traffic", {}).get("flow_transmit", {})
-        if "state" not in wanted:
-            raise FieldError("traffic.flow_transmit.state", "it must be start or stop")
-
         with self._lock:
+            if state.get("choice") == "port":
+                self._set_captures(state.get("port", {}).get("capture", {}))
+                return self._told()
+
+            wanted = state.get("traffic", {}).get("flow_transmit", {})
+            if "state" not in wanted:
+                raise FieldError("traffic.flow_transmit.state", "it must be start or stop")
             flows = self._named(wanted.get("flow_names"))
-            run = self._run
             if wanted["state"] == "start":
                 self._start(flows)
                 return self._told()
+            runs = [run for run in self._runs if set(run.flows) & set(flows)]
 
-        if run is not None:
-            if {flow.name for flow in flows} != {flow.name for flow in run.flows}:
-                raise FieldError(
-                    "traffic.flow_transmit.flow_names",
-                    "flows that were started together stop together",
-                )
-            run.stop()
-
+        self._stop(runs, flows)
         with self._lock:
             return self._told()
+
+    def capture(self, request: Mapping[str, Any], sent: Mapping[str, Any]) -> bytes:
+        """Stops the capture of a port, and returns its frames as a file.
+
+        Raises:
+            FieldError: If no capture was started there.
+        """
+        list(check_fields(sent, CAPTURE))
+        list(check_fields(request, CAPTURE))
+        name = request["port_name"]
+        packets = request.get("packets", {})
+        part = packets.get("slice", {}).get("initial", {})
+        with self._lock:
+            self._captured(name, "port_name")
+            if name not in self._captures:
+                raise FieldError("port_name", f"no capture was started on {name[:100]!r}")
+            self._stop_capture(name)
+            if packets.get("choice") != "slice":
+                return self._captures[name].file()
+            # Numbers of 64 bits are text, as in all JSON of Protocol Buffers.
+            first = int(part.get("start", 1)) - 1
+            return self._captures[name].file(slice(first, first + int(part.get("count", 100))))
 
     def metrics(self, request: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
         """The metrics of ports or flows. Frames are counted when the traffic has ended.
@@ -153,8 +179,8 @@ class Tester:
         list(check_fields(sent, METRICS))
         list(check_fields(request, METRICS))
         with self._lock:
-            if self._run is not None:
-                self._run.heard = time.monotonic()
+            for run in self._runs:
+                run.heard = time.monotonic()
             if self._problem is not None:
                 raise self._problem
 
@@ -181,11 +207,11 @@ class Tester:
 
     def close(self) -> None:
         """Ends all traffic at once, and the generator."""
-        run, generator = self._run, self._generator
-        if generator is not None:
-            generator.close()
-        if run is not None:
+        runs = list(self._runs)
+        self._close_generators()
+        for run in runs:
             run.stop()
+        self._end_captures()
 
     def _say(self, text: str) -> None:
         # Names are what clients say, and the operator's terminal obeys control characters.
@@ -205,26 +231,86 @@ class Tester:
         return tuple(flow for flow in self._flows if not names or flow.name in names)
 
     def _check_idle(self) -> None:
-        if self._run is not None:
+        if self._runs:
             raise BusyError(
                 "Flows are being sent. Stop them first (traffic.flow_transmit.state: stop)."
             )
 
-    def _ready(self, flows: Sequence[Flow], config: Mapping[str, Any]) -> "_OwnGenerator":
-        interfaces = {port["name"]: self._ports[port["location"]] for port in config["ports"]}
-        if self._generator is None:
-            self._generator = _OwnGenerator(self._kind)
+    def _interfaces(self, config: Mapping[str, Any]) -> dict[str, str]:
+        return {port["name"]: self._ports[port["location"]] for port in config["ports"]}
+
+    def _set_captures(self, wanted: Mapping[str, Any]) -> None:
+        if "state" not in wanted:
+            raise FieldError("port.capture.state", "it must be start or stop")
+
+        for name in wanted.get("port_names") or self._capture_settings:
+            settings = self._captured(name, "port.capture.port_names")
+            self._stop_capture(name)
+            if wanted["state"] == "start":
+                self._captures[name] = Capture(self._interfaces(self.config)[name], settings)
+
+    def _captured(self, name: str, where: str) -> CaptureSettings:
+        if name not in self._capture_settings:
+            there = ", ".join(self._capture_settings) or "none"
+            raise FieldError(
+                where, f"{name[:100]!r} is not in port_names of captures; there are {there}"
+            )
+        return self._capture_settings[name]
+
+    def _stop_capture(self, name: str) -> None:
+        capture = self._captures.get(name)
+        if capture is not None and capture.is_running:
+            capture.stop()
+            self._tell(capture.warnings())
+
+    def _end_captures(self) -> None:
+        for capture in self._captures.values():
+            capture.stop()
+        self._captures = {}
+
+    def _close_generators(self) -> None:
+        for generator in self._generators:
+            generator.close()
+        self._generators = []
+
+    def _ready(self, flows: Sequence[Flow], config: Mapping[str, Any]) -> "list[_OwnGenerator]":
+        """Generators that are ready for flows, one for each group of those that are sent together."""
+        groups = groups_of(flows)
+        kind = self._kind_for(groups)
+        if any(generator.kind != kind for generator in self._generators):
+            self._close_generators()
+
+        interfaces = self._interfaces(config)
         try:
-            self._generator.configure(flows, configuration_of(flows, interfaces, self._settle_time))
+            for number, group in enumerate(groups):
+                if number == len(self._generators):
+                    self._generators.append(_OwnGenerator(kind))
+                configuration = configuration_of(group, interfaces, self._settle_time)
+                self._generators[number].configure(group, configuration)
         except AgentRefusalError as error:
             if error.kind in _REFUSED_FIELDS:
                 raise FieldError("flows", str(error)) from error
             raise
         except NodeError:
-            self._generator.close()
-            self._generator = None
+            self._close_generators()
             raise
-        return self._generator
+        for spare in self._generators[len(groups) :]:
+            spare.close()
+        del self._generators[len(groups) :]
+        return self._generators
+
+    def _kind_for(self, groups: Sequence[object]) -> str:
+        """The generator for so many groups of flows: XDP has each port once, and leaves no frames for captures."""
+        if len(groups) < 2 and not self._capture_settings:
+            return self._kind
+        if self._kind == "xdp":
+            where = "captures" if self._capture_settings else "flows"
+            raise FieldError(
+                where,
+                "the generator xdp captures nothing, and its flows last equally long. Start the server with "
+                "--generator auto or afpacket",
+            )
+        return "afpacket"
 
     def _start(self, flows: tuple[Flow, ...]) -> None:
         self._check_idle()
@@ -234,50 +320,67 @@ class Tester:
                 "there are no flows to start; send a configuration first",
             )
         self._problem = None
-        generator = self._generator
-        if generator is None or generator.flows != flows:
-            generator = self._ready(flows, self.config)
+        generators = self._ready(flows, self.config)
         self._counts |= _no_counts(flows)
-        self._run = _Run(generator, flows, self._ended)
+        self._runs = [_Run(generator, self._ended) for generator in generators]
+
+    def _stop(self, runs: "Sequence[_Run]", flows: Sequence[Flow]) -> None:
+        if not all(set(run.flows) <= set(flows) for run in runs):
+            raise FieldError(
+                "traffic.flow_transmit.flow_names",
+                "flows that last equally long, and were started together, stop together",
+            )
+        for run in runs:
+            run.stop()
 
     def _ended(self, run: "_Run", counters: Sequence[Counted]) -> None:
         with self._lock:
-            self._run = None
-            self._problem = run.problem
+            self._runs.remove(run)
             if run.problem is not None:
+                self._problem = run.problem
                 self._say(f"failed: {run.problem}")
-                if self._generator is not None:
-                    self._generator.close()
-                self._generator = None
+                # Runs that go on keep theirs until they have ended.
+                run.generator.close()
+                self._generators = [each for each in self._generators if each is not run.generator]
 
             for counted, latency in counters:
                 self._counts[counted.name] = (counted, latency)
                 warnings = list(_warnings(counted, latency))
-                # The last ones are enough for a client that never asks.
-                self._untold = [*self._untold, *warnings][-_MOST_UNTOLD:]
-                text = f"{counted.name}: sent {counted.sent_frames}, received {counted.received_frames}"
-                self._say("; ".join([text, *warnings]))
+                text = f"{counted.name}: sent {counted.sent_frames}"
+                if self._named([counted.name])[0].sink is not None:
+                    text += f", received {counted.received_frames}"
+                self._tell(warnings, "; ".join([text, *warnings]))
+
+    def _tell(self, warnings: Iterable[str], line: str | None = None) -> None:
+        """Keeps warnings for the next client, and reports a line, or else each of them."""
+        kept = list(warnings)
+        # The last ones are enough for a client that never asks.
+        self._untold = [*self._untold, *kept][-_MOST_UNTOLD:]
+        for each in kept if line is None else [line]:
+            self._say(each)
 
     def _flow_metric(self, flow: Flow) -> dict[str, Any]:
         counted, latency = self._counts[flow.name]
-        sent, received = counted.sent_frames, counted.received_frames
-        is_sent = self._run is not None and flow in self._run.flows
+        is_sent = any(flow in run.flows for run in self._runs)
+        counts = {"tx": counted.sent_frames}
         metric: dict[str, Any] = {
             "name": flow.name,
-            "port_tx": flow.ports[0],
-            "port_rx": flow.ports[1],
+            "port_tx": flow.source,
             "transmit": "started" if is_sent else "stopped",
-            "frames_tx": sent,
-            "frames_rx": received,
-            "frames_tx_rate": 0.0,
-            "frames_rx_rate": 0.0,
         }
-        if len(flow.sizes) == 1:
-            size = flow.sizes[0][0]
-            metric |= {"bytes_tx": sent * size, "bytes_rx": received * size}
+        # What becomes of frames that nobody receives is not known.
+        if flow.sink is not None:
+            counts["rx"] = counted.received_frames
+            metric["port_rx"] = flow.sink
 
-        if flow.wants_loss:
-            metric["loss"] = 100.0 * (sent - received) / sent if sent else 0.0
+        for end, count in counts.items():
+            metric |= {f"frames_{end}": count, f"frames_{end}_rate": 0.0}
+            if len(flow.sizes) == 1:
+                metric[f"bytes_{end}"] = count * flow.sizes[0][0]
+
+        if flow.wants_loss and "rx" in counts:
+            lost = counts["tx"] - counts["rx"]
+            metric["loss"] = 100.0 * lost / counts["tx"] if counts["tx"] else 0.0
         if latency is not None:
             found = {
                 "minimum_ns": latency.least_us,
@@ -291,8 +394,8 @@ class Tester:
         return metric
 
     def _port_metric(self, name: str, location: str) -> dict[str, Any]:
-        sent = [self._flow_metric(flow) for flow in self._flows if flow.ports[0] == name]
-        received = [self._flow_metric(flow) for flow in self._flows if flow.ports[1] == name]
+        sent = [self._flow_metric(flow) for flow in self._flows if flow.source == name]
+        received = [self._flow_metric(flow) for flow in self._flows if flow.sink == name]
         is_sending = any(flow["transmit"] == "started" for flow in sent)
         metric: dict[str, Any] = {
             "name": name,
@@ -344,7 +447,8 @@ class _OwnGenerator:
     """A generator of this machine, with the agent that runs it, and the flows that it is ready for."""
 
     def __init__(self, kind: str) -> None:
-        self.flows: Sequence[Flow] = ()
+        self.kind = kind
+        self.flows: tuple[Flow, ...] = ()
         self._configuration: Configuration | None = None
         self._session = NodeSession.here("otg-serve")
         settings = KINDS[kind].model_validate({"kind": kind, "python": sys.executable})
@@ -354,7 +458,7 @@ class _OwnGenerator:
             settings, GeneratorNode(self._session, facts.interfaces, facts.cpus), ()
         )
 
-    def configure(self, flows: Sequence[Flow], configuration: Configuration) -> None:
+    def configure(self, flows: tuple[Flow, ...], configuration: Configuration) -> None:
         # A new rate or duration alone needs nothing new.
         if configuration != self._configuration:
             self._configuration = None
@@ -363,27 +467,31 @@ class _OwnGenerator:
             self._configuration = configuration
         self.flows = flows
 
+    def begin(self) -> AgentClient:
+        """The agent, to send the flows: they begin with the first values of their fields each time they are started."""
+        if any(flow.packet.headers.fields or len(flow.sizes) > 1 for flow in self.flows):
+            # A generator that is used again goes on with the next ones.
+            self._configuration = None
+        return self.agent
+
     def close(self) -> None:
         """Ends all traffic at once. A request that waits for an answer gets an error."""
         self._session.close()
 
 
 class _Run:
-    """Flows that are being sent, in a thread."""
+    """The flows that a generator is ready for, while they are being sent, in a thread."""
 
     def __init__(
-        self,
-        generator: _OwnGenerator,
-        flows: tuple[Flow, ...],
-        ended: "Callable[[_Run, Sequence[Counted]], None]",
+        self, generator: _OwnGenerator, ended: "Callable[[_Run, Sequence[Counted]], None]"
     ) -> None:
-        self.flows = flows
+        self.generator = generator
+        self.flows = generator.flows
         self.heard = time.monotonic()
         self.problem: LossRatioError | None = TrafficError(
             "The flows ended for a reason that is not known."
         )
         self._started = self.heard
-        self._generator = generator
         self._ended = ended
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -398,7 +506,7 @@ class _Run:
         self._stopping.set()
         if duration is not None and self._thread.is_alive():
             # The generator cannot be asked while it sends so many frames.
-            self._generator.close()
+            self.generator.close()
         self._thread.join()
 
     def _work(self) -> None:
@@ -417,11 +525,9 @@ class _Run:
             self._ended(self, counted)
 
     def _send(self) -> list[Counted]:
-        flow, agent, load = (
-            self.flows[0],
-            self._generator.agent,
-            float(max(flow.rate for flow in self.flows)),
-        )
+        flow = self.flows[0]
+        agent = self.generator.begin()
+        load = float(max(each.rate for each in self.flows))
         if flow.duration is None:
             agent.start_traffic(load)
             while not self._stopping.wait(1.0) and time.monotonic() - self.heard < SILENT_SECONDS:

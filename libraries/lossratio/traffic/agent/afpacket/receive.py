@@ -18,7 +18,16 @@ from lossratio.bpf import Array, Attachment, BpfError, read_object
 
 from ..core.configuration import DIRECTIONS, MOST_STREAMS, VLAN_TAG_BYTES, TagPlace, stream_tag
 from ..core.links import Link
-from ..core.packets import SOL_PACKET, Jump, attach_filter, ring_socket, share_frames, take_all
+from ..core.packets import (
+    PACKET_STATISTICS,
+    SOL_PACKET,
+    Jump,
+    attach_filter,
+    overlooked,
+    ring_socket,
+    share_frames,
+    take_all,
+)
 from ..core.protocol import AgentError
 from .frames import Bytes, Numbers
 
@@ -62,7 +71,7 @@ _MULTIPLIERS = (0x9E3779B1, 0x85EBCA6B)
 _MIXED_BITS = 8
 
 _Program = List[Jump]
-_PACKET_RX_RING, _PACKET_STATISTICS = 5, 6
+_PACKET_RX_RING = 5
 _STATUS_VLAN_VALID = 0x10
 _MAC_HALF = 6
 _VLAN_HALF = 12
@@ -240,8 +249,7 @@ class ReceiveRing:
 
     def overlooked(self) -> int:
         """Frames that passed the filter and had no more room, since this was asked before."""
-        _, dropped = struct.unpack("=II", self.socket.getsockopt(SOL_PACKET, _PACKET_STATISTICS, 8))
-        return int(dropped)
+        return overlooked(self.socket)
 
     def filled(self) -> int:
         """How many frames came since the last `release`."""
@@ -370,7 +378,7 @@ class FrameCounter:
     def read(self) -> int:
         """Frames counted since then."""
         # Reading clears the kernel's 32-bit count.
-        counted, _ = struct.unpack("=II", self.socket.getsockopt(SOL_PACKET, _PACKET_STATISTICS, 8))
+        counted, _ = struct.unpack("=II", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
         self._count += counted
         return self._count
 

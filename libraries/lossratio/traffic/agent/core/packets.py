@@ -9,7 +9,7 @@ import socket
 import struct
 import time
 from contextlib import ExitStack
-from typing import Mapping, Protocol, Sequence, Tuple
+from typing import Mapping, NamedTuple, Protocol, Sequence, Tuple
 
 from .links import Link
 from .protocol import AgentError, Message
@@ -21,6 +21,8 @@ SOL_PACKET = 263
 """Level of a packet socket's options."""
 ETH_P_ALL = 3
 """All protocols."""
+PACKET_STATISTICS = 6
+"""The option of a packet socket that says how many frames passed its filter, and how many had no room."""
 _PACKET_ADD_MEMBERSHIP = 1
 _PACKET_AUXDATA = 8
 _PACKET_VERSION = 10
@@ -31,6 +33,8 @@ _TPACKET_V2 = 1
 _PACKET_MR_PROMISC = 1
 _STATUS_VLAN_VALID, _STATUS_TPID_VALID = 0x10, 0x40
 _AUXDATA = "=IIIHHHH"
+_SO_TIMESTAMPNS = 35
+_ANCILLARY_BYTES = 256
 _MACS = 12
 _DOT1Q = 0x8100
 _LARGEST = 1 << 16
@@ -111,25 +115,62 @@ def take_all(packets: socket.socket, link: Link, protocol: int = ETH_P_ALL) -> N
 
 def receive_whole(packets: socket.socket) -> bytes:
     """Receives a frame, with the tag of its VLAN back in its place; empty: one of the port's own, or none is there."""
+    arrived = _receive(packets)
+    return b"" if arrived is None else arrived.frame
+
+
+class StampedFrame(NamedTuple):
+    """A frame that arrived, with all of its tags and without FCS; empty: it was one of the port's own."""
+
+    arrived_ns: int
+    """When the kernel got it, in nanoseconds since 1970; 0: it does not say."""
+    frame: bytes
+    """Its bytes."""
+
+
+def have_stamps(packets: socket.socket) -> None:
+    """Lets the kernel say on a socket when each frame arrived."""
+    packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+
+
+def receive_stamped(packets: socket.socket) -> StampedFrame | None:
+    """Receives the next frame that arrived from outside; None: none is there."""
+    while True:
+        arrived = _receive(packets)
+        if arrived is None or arrived.frame:
+            return arrived
+
+
+def overlooked(packets: socket.socket) -> int:
+    """How many frames a packet socket had no room for, since it was opened or asked."""
+    _, dropped = struct.unpack("=II", packets.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
+    return int(dropped)
+
+
+def _receive(packets: socket.socket) -> StampedFrame | None:
     try:
-        frame, ancillary, _, address = packets.recvmsg(_LARGEST, socket.CMSG_SPACE(struct.calcsize(_AUXDATA)))
+        frame, ancillary, _, address = packets.recvmsg(_LARGEST, _ANCILLARY_BYTES)
     except OSError as error:
         # A port says once that its link went down, and other ports have frames all the same.
         if error.errno in (errno.EAGAIN, errno.ENETDOWN):
-            return b""
+            return None
         raise
 
     if address[2] == socket.PACKET_OUTGOING:
-        return b""
+        return StampedFrame(0, b"")
 
+    stamp = 0
     for level, kind, data in ancillary:
-        if level == SOL_PACKET and kind == _PACKET_AUXDATA:
-            status, *_, tag, ethertype = struct.unpack(_AUXDATA, data[: struct.calcsize(_AUXDATA)])
+        if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
+            seconds, nanoseconds = struct.unpack_from("=qq", data)
+            stamp = seconds * 1_000_000_000 + nanoseconds
+        elif (level, kind) == (SOL_PACKET, _PACKET_AUXDATA):
+            status, *_, tag, ethertype = struct.unpack_from(_AUXDATA, data)
             if status & _STATUS_VLAN_VALID:
                 ethertype = ethertype if status & _STATUS_TPID_VALID else _DOT1Q
-                return frame[:_MACS] + struct.pack(">HH", ethertype, tag) + frame[_MACS:]
+                frame = frame[:_MACS] + struct.pack(">HH", ethertype, tag) + frame[_MACS:]
 
-    return frame
+    return StampedFrame(stamp, frame)
 
 
 class Wire(Protocol):
