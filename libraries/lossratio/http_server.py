@@ -127,9 +127,7 @@ class LocalServer(ThreadingHTTPServer):
         if self._tls is None:
             return connection, client
         # Its own thread makes the handshake as it reads, so that no client keeps others waiting.
-        secured = self._tls.wrap_socket(
-            connection, server_side=True, do_handshake_on_connect=False
-        )
+        secured = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return secured, client
 
     def process_request(self, request: Any, client_address: Any) -> None:

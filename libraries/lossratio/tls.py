@@ -1,4 +1,4 @@
-"""TLS of servers of ours: a certificate that the user has, or one that is made at the start and signed by nobody else."""
+"""TLS of our servers: a certificate that the user has, or one that is made now and that nobody else has signed."""
 
 import datetime
 import socket
@@ -55,13 +55,11 @@ def made_context(address: str) -> ssl.SSLContext:
     builder = builder.public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number())
     builder = builder.not_valid_before(now - _CLOCKS_DIFFER).not_valid_after(now + _LIFE)
-    certificate = builder.add_extension(
-        x509.SubjectAlternativeName(names), critical=False
-    ).sign(key, hashes.SHA256())
+    certificate = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(
+        key, hashes.SHA256()
+    )
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
     # The ssl module only reads files; this one is its owner's alone, and gone at once.

@@ -25,7 +25,8 @@ def otg_serve(
     ),
     address: str = option("The address to listen on.", default="127.0.0.1"),
     tcp_port: int | None = option(
-        "The TCP port to listen on. Default: 8080, or 8443 with TLS.", type=click.IntRange(0, 65_535)
+        "The TCP port to listen on. Default: 8080, or 8443 with TLS.",
+        type=click.IntRange(0, 65_535),
     ),
     tls: bool = option("Speak https, with a certificate that is made now.", is_flag=True),
     certificate: Path | None = option("Speak https, with this certificate (PEM)."),
@@ -39,6 +40,7 @@ def otg_serve(
     _check_interfaces(locations.values())
     context = _tls(address, certificate, key, is_made=tls)
     scheme, usual = ("http", 8080) if context is None else ("https", 8443)
+
     with _listener(address, usual if tcp_port is None else tcp_port) as listener:
         if find_spec("snappi") is not None:
             # What the server needs takes seconds to load; clients can connect meanwhile.

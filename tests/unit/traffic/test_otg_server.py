@@ -47,7 +47,7 @@ class Generator:
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr("lossratio.traffic.otg.tester._OwnGenerator", Generator)
+    monkeypatch.setattr("lossratio.traffic.otg.tester.OwnGenerator", Generator)
     with OtgServer(Tester({"tg0": "tg0", "tg1": "tg1"}, "afpacket", 0.1, print), ("127.0.0.1", 0)) as made:
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -258,7 +258,7 @@ def test_a_request_that_is_too_long_is_answered_when_it_has_been_sent(server):
 
 def sent(server, monkeypatch, *counters):
     """Starts flows that have these counters in the end, and waits for it; returns the answer to the start."""
-    monkeypatch.setattr("lossratio.traffic.otg.tester._Run._send", lambda _: [(counted, None) for counted in counters])
+    monkeypatch.setattr("lossratio.traffic.otg.runs.Run._send", lambda _: [(counted, None) for counted in counters])
     answer = ask(server, "POST", "/control/state", STATE["start"])
     wait_until(lambda: not server.tester._runs)
     return answer
@@ -288,7 +288,7 @@ def test_a_name_moves_nothing_on_the_operators_terminal(server, monkeypatch, cap
 
 def test_of_several_clients_that_start_flows_at_once_one_does(server, monkeypatch):
     running = threading.Event()
-    monkeypatch.setattr("lossratio.traffic.otg.tester._Run._send", lambda run: running.wait(20) and [])
+    monkeypatch.setattr("lossratio.traffic.otg.runs.Run._send", lambda run: running.wait(20) and [])
     assert configure(server, flow())[0] == 200
     found = []
     clients = [
@@ -386,10 +386,7 @@ def test_hostile_requests_are_refused(server, request_, status, error):
             "/control/capture",
             {"state": "stop", "port_names": ["a"]},
             "/control/state",
-            {
-                "choice": "port",
-                "port": {"choice": "capture", "capture": {"state": "stop", "port_names": ["a"]}},
-            },
+            {"choice": "port", "port": {"choice": "capture", "capture": {"state": "stop", "port_names": ["a"]}}},
         ),
         ("/results/metrics", {"choice": "port"}, "/monitor/metrics", {"choice": "port"}),
         ("/results/capture", {"port_name": "a"}, "/monitor/capture", {"port_name": "a"}),
@@ -443,7 +440,7 @@ def test_a_flow_that_nobody_receives_has_no_count_of_what_arrived(server):
 
 @pytest.fixture
 def secured(monkeypatch):
-    monkeypatch.setattr("lossratio.traffic.otg.tester._OwnGenerator", Generator)
+    monkeypatch.setattr("lossratio.traffic.otg.tester.OwnGenerator", Generator)
     tester = Tester({"tg0": "tg0", "tg1": "tg1"}, "afpacket", 0.1, print)
     with OtgServer(tester, ("127.0.0.1", 0), made_context("127.0.0.1")) as made:
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
@@ -478,12 +475,9 @@ def test_snappi_itself_speaks_tls(secured):
 
 
 def test_a_certificate_of_the_users_own_is_the_one_that_clients_see(tmp_path):
-    done = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2"]
-        + ["-addext", "subjectAltName=DNS:lab", "-keyout", tmp_path / "key", "-out", tmp_path / "certificate"],
-        check=False,
-        capture_output=True,
-    )
+    made = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2")
+    files = ("-addext", "subjectAltName=DNS:lab", "-keyout", tmp_path / "key", "-out", tmp_path / "certificate")
+    done = subprocess.run(["openssl", *made, *files], check=False, capture_output=True)
     assert done.returncode == 0, done.stderr
     server = given_context(tmp_path / "certificate", tmp_path / "key")
     client = ssl.create_default_context(cafile=tmp_path / "certificate")
@@ -498,7 +492,10 @@ def test_a_certificate_of_the_users_own_is_the_one_that_clients_see(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (("--certificate", "nowhere.pem"), "nowhere.pem is no certificate (PEM) with its key from nowhere.pem: No such"),
+        (
+            ("--certificate", "nowhere.pem"),
+            "nowhere.pem is no certificate (PEM) with its key from nowhere.pem: No such",
+        ),
         (("--certificate", __file__), "is no certificate (PEM) with its key from"),
         (("--key", "key.pem"), "--key is for a --certificate: give both."),
     ],

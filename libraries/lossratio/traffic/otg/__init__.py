@@ -1,5 +1,6 @@
 """The Open Traffic Generator (OTG): a tester of ours behind its REST interface, and the headers of its models."""
 
 from lossratio.traffic.otg.packets import checked, load_snappi, write_packet
+from lossratio.traffic.otg.runs import KINDS
 from lossratio.traffic.otg.server import OtgServer
-from lossratio.traffic.otg.tester import KINDS, Tester
+from lossratio.traffic.otg.tester import Tester

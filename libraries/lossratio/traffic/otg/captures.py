@@ -68,6 +68,7 @@ def read_captures(config: Mapping[str, Any]) -> dict[str, CaptureSettings]:
                 raise FieldError(where, f"there is no port {name[:100]!r}")
             if name in captures:
                 raise FieldError(where, f"the port {name[:100]!r} has two captures")
+
             captures[name] = CaptureSettings(
                 format=model.get("format", "pcap"),
                 overwrite=model.get("overwrite", True),
@@ -119,6 +120,7 @@ class Capture:
         self._overlooked = 0
         self._is_stopping = threading.Event()
         self._end_ns = sys.maxsize
+
         try:
             self._packets = open_packets(links_in_use([interface])[interface], ETH_P_ALL)
         except AgentError as error:

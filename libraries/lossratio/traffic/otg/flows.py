@@ -129,18 +129,12 @@ CONTROL_STATE: Mapping[str, Any] = {
         "choice": {"flow_transmit"},
         "flow_transmit": {"state": {"start", "stop"}, "flow_names": ANY},
     },
-    "port": {
-        "choice": {"capture"},
-        "capture": {"state": {"start", "stop"}, "port_names": ANY},
-    },
+    "port": {"choice": {"capture"}, "capture": {"state": {"start", "stop"}, "port_names": ANY}},
 }
 """The fields of a request that starts or stops flows or captures."""
 CAPTURE: Mapping[str, Any] = {
     "port_name": ANY,
-    "packets": {
-        "choice": ANY,
-        "slice": {"choice": ANY, "initial": {"start": ANY, "count": ANY}},
-    },
+    "packets": {"choice": ANY, "slice": {"choice": ANY, "initial": {"start": ANY, "count": ANY}}},
 }
 """The fields of a request for captured frames."""
 METRICS: Mapping[str, Any] = {
@@ -285,7 +279,9 @@ def _flow(
     model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, str], where: str
 ) -> Flow:
     tx_rx = model["tx_rx"].get("port", {})
-    receivers = [*tx_rx.get("rx_names", ()), *([tx_rx["rx_name"]] if "rx_name" in tx_rx else ())]
+    receivers = list(tx_rx.get("rx_names", ()))
+    if "rx_name" in tx_rx:
+        receivers.append(tx_rx["rx_name"])
     if len(receivers) > 1:
         raise FieldError(
             f"{where}.tx_rx.port.rx_names",
@@ -304,10 +300,11 @@ def _flow(
     packets, seconds = _duration(model.get("duration", {}), rate, f"{where}.duration")
     metrics = model.get("metrics", {})
 
+    # Record: the flow.
     return Flow(
         name=model["name"],
         source=tx_rx["tx_name"],
-        sink=receivers[0] if receivers else None,
+        sink=next(iter(receivers), None),
         rate=rate,
         packets=packets,
         duration=seconds,
@@ -405,9 +402,12 @@ def configuration_of(
     directions = []
     for flow in flows:
         source = interfaces[flow.source]
-        sink, destination = source, flow.packet.destination_mac or _NO_MAC
-        if flow.sink is not None:
+        destination: str | None
+        if flow.sink is None:
+            sink, destination = source, flow.packet.destination_mac or _NO_MAC
+        else:
             sink, destination = interfaces[flow.sink], flow.packet.destination_mac
+
         direction = Direction(
             name=flow.name,
             transmit=source,

@@ -38,7 +38,9 @@ def _set_state(tester: Tester, model: Any, sent: Any) -> dict[str, Any]:
 
 
 # Table: one row for each request.
-ROUTES: Mapping[tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str | None, str | None]] = {
+ROUTES: Mapping[
+    tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str | None, str | None]
+] = {
     ("GET", "/capabilities/version"): (_version, "Version", None),
     ("GET", "/config"): (_config, "Config", None),
     ("POST", "/config"): (_set_config, "Warning", "Config"),
@@ -125,6 +127,7 @@ class _Handler(LocalHandler):
                 f"{self.command} {path[:100]} is not supported; possible: {there}",
             )
         answer, returns, takes = ROUTES[self.command, path]
+
         sent = None if takes is None else self._contents()
         for part in reversed(parts):
             sent = {"choice": part, part: sent}

@@ -1,20 +1,13 @@
 """The tester behind the server: it has one configuration, sends its flows with a generator of lossratio, and counts."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from lossratio.errors import LossRatioError, NodeError, TrafficError
+from lossratio.errors import LossRatioError, NodeError
 from lossratio.input_file import shown_name
-from lossratio.nodes import NodeSession
-from lossratio.topology import AfPacketGenerator, AutoGenerator, RealGenerator, XdpGenerator
-from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.client import AgentClient, AgentRefusalError
-from lossratio.traffic.generators import open_generator, start_agent
-from lossratio.traffic.generators.base import Generator, GeneratorNode
+from lossratio.traffic.client import AgentRefusalError
 from lossratio.traffic.otg.captures import Capture, CaptureSettings, read_captures
 from lossratio.traffic.otg.flows import (
     CAPTURE,
@@ -28,19 +21,9 @@ from lossratio.traffic.otg.flows import (
     read_flows,
 )
 from lossratio.traffic.otg.packets import FieldError
-from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput
+from lossratio.traffic.otg.runs import Counted, OwnGenerator, Run
+from lossratio.trials import DirectionCounters, LatencyCounters
 
-KINDS: Mapping[str, type[RealGenerator]] = {
-    "auto": AutoGenerator,
-    "afpacket": AfPacketGenerator,
-    "xdp": XdpGenerator,
-}
-"""Its generators, and their settings."""
-SILENT_SECONDS = 600.0
-"""Seconds without a request after which flows without an end are stopped: their client has gone."""
-_END_SECONDS = 0.5
-"""Seconds before the end of flows from which on a request to stop them waits for the end."""
-_COUNT_SECONDS = 30.0
 _NANOSECONDS = 1000.0
 _MOST_UNTOLD = 64
 _LONGEST_LINE = 1000
@@ -52,16 +35,12 @@ class BusyError(LossRatioError):
     """Flows are being sent."""
 
 
-Counted = tuple[DirectionCounters, LatencyCounters | None]
-"""What a flow has sent and received since it was started, and the latency of its frames, if that was measured."""
-
-
 class Tester:
     """A tester with some of this machine's network interfaces as ports. Close it in the end.
 
     The ports are by the locations that configurations call them by, and no others are used. The kind of its generator
-    is one of `KINDS`. It waits for the settle time, in seconds, for frames in flight. `report` takes a line about what
-    is going on.
+    is one of `lossratio.traffic.otg.runs.KINDS`. It waits for the settle time, in seconds, for frames in flight.
+    `report` takes a line about what is going on.
     """
 
     __test__ = False
@@ -73,6 +52,7 @@ class Tester:
         self._kind = kind
         self._settle_time = settle_time
         self._report = report
+
         # Requests come from several clients; a run ends in a thread of its own.
         self._lock = threading.RLock()
         self.config: Mapping[str, Any] = {}
@@ -81,9 +61,9 @@ class Tester:
         # By the names of the ports; those that were stopped are kept for who asks for their frames.
         self._captures: dict[str, Capture] = {}
         self._counts: dict[str, Counted] = {}
-        self._runs: list[_Run] = []
+        self._runs: list[Run] = []
         self._problem: LossRatioError | None = None
-        self._generators: list[_OwnGenerator] = []
+        self._generators: list[OwnGenerator] = []
         # What no client has been told yet of flows that have ended.
         self._untold: list[str] = []
 
@@ -159,6 +139,7 @@ class Tester:
         name = request["port_name"]
         packets = request.get("packets", {})
         part = packets.get("slice", {}).get("initial", {})
+
         with self._lock:
             self._captured(name, "port_name")
             if name not in self._captures:
@@ -273,7 +254,7 @@ class Tester:
             generator.close()
         self._generators = []
 
-    def _ready(self, flows: Sequence[Flow], config: Mapping[str, Any]) -> "list[_OwnGenerator]":
+    def _ready(self, flows: Sequence[Flow], config: Mapping[str, Any]) -> list[OwnGenerator]:
         """Generators that are ready for flows, one for each group of those that are sent together."""
         groups = groups_of(flows)
         kind = self._kind_for(groups)
@@ -284,7 +265,7 @@ class Tester:
         try:
             for number, group in enumerate(groups):
                 if number == len(self._generators):
-                    self._generators.append(_OwnGenerator(kind))
+                    self._generators.append(OwnGenerator(kind))
                 configuration = configuration_of(group, interfaces, self._settle_time)
                 self._generators[number].configure(group, configuration)
         except AgentRefusalError as error:
@@ -294,6 +275,7 @@ class Tester:
         except NodeError:
             self._close_generators()
             raise
+
         for spare in self._generators[len(groups) :]:
             spare.close()
         del self._generators[len(groups) :]
@@ -322,9 +304,9 @@ class Tester:
         self._problem = None
         generators = self._ready(flows, self.config)
         self._counts |= _no_counts(flows)
-        self._runs = [_Run(generator, self._ended) for generator in generators]
+        self._runs = [Run(generator, self._ended) for generator in generators]
 
-    def _stop(self, runs: "Sequence[_Run]", flows: Sequence[Flow]) -> None:
+    def _stop(self, runs: Sequence[Run], flows: Sequence[Flow]) -> None:
         if not all(set(run.flows) <= set(flows) for run in runs):
             raise FieldError(
                 "traffic.flow_transmit.flow_names",
@@ -333,7 +315,7 @@ class Tester:
         for run in runs:
             run.stop()
 
-    def _ended(self, run: "_Run", counters: Sequence[Counted]) -> None:
+    def _ended(self, run: Run, counters: Sequence[Counted]) -> None:
         with self._lock:
             self._runs.remove(run)
             if run.problem is not None:
@@ -441,104 +423,3 @@ def _columns(metrics: list[dict[str, Any]], names: Sequence[str] | None) -> list
     for metric in metrics:
         columns.append({name: value for name, value in metric.items() if name in wanted})
     return columns
-
-
-class _OwnGenerator:
-    """A generator of this machine, with the agent that runs it, and the flows that it is ready for."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.flows: tuple[Flow, ...] = ()
-        self._configuration: Configuration | None = None
-        self._session = NodeSession.here("otg-serve")
-        settings = KINDS[kind].model_validate({"kind": kind, "python": sys.executable})
-        self.agent: AgentClient = start_agent(settings, self._session)
-        facts = self.agent.facts
-        self._generator: Generator[RealGenerator] = open_generator(
-            settings, GeneratorNode(self._session, facts.interfaces, facts.cpus), ()
-        )
-
-    def configure(self, flows: tuple[Flow, ...], configuration: Configuration) -> None:
-        # A new rate or duration alone needs nothing new.
-        if configuration != self._configuration:
-            self._configuration = None
-            self.flows = ()
-            self._generator.configure(self.agent, configuration)
-            self._configuration = configuration
-        self.flows = flows
-
-    def begin(self) -> AgentClient:
-        """The agent, to send the flows: they begin with the first values of their fields each time they are started."""
-        if any(flow.packet.headers.fields or len(flow.sizes) > 1 for flow in self.flows):
-            # A generator that is used again goes on with the next ones.
-            self._configuration = None
-        return self.agent
-
-    def close(self) -> None:
-        """Ends all traffic at once. A request that waits for an answer gets an error."""
-        self._session.close()
-
-
-class _Run:
-    """The flows that a generator is ready for, while they are being sent, in a thread."""
-
-    def __init__(
-        self, generator: _OwnGenerator, ended: "Callable[[_Run, Sequence[Counted]], None]"
-    ) -> None:
-        self.generator = generator
-        self.flows = generator.flows
-        self.heard = time.monotonic()
-        self.problem: LossRatioError | None = TrafficError(
-            "The flows ended for a reason that is not known."
-        )
-        self._started = self.heard
-        self._ended = ended
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stops them, and waits until their frames are counted."""
-        duration = self.flows[0].duration
-        if duration is not None:
-            is_ending = time.monotonic() > self._started + duration - _END_SECONDS
-            self._thread.join(_COUNT_SECONDS if is_ending else 0.0)
-        self._stopping.set()
-        if duration is not None and self._thread.is_alive():
-            # The generator cannot be asked while it sends so many frames.
-            self.generator.close()
-        self._thread.join()
-
-    def _work(self) -> None:
-        counted: list[Counted] = []
-        try:
-            counted = self._send()
-            self.problem = None
-        except LossRatioError as error:
-            self.problem = error
-            if self._stopping.is_set() and self.flows[0].duration is not None:
-                self.problem = NodeError(
-                    "Flows of fixed_packets or fixed_seconds were stopped before their end; how many frames had left "
-                    "is not known. Wait for their end, or use 'continuous'."
-                )
-        finally:
-            self._ended(self, counted)
-
-    def _send(self) -> list[Counted]:
-        flow = self.flows[0]
-        agent = self.generator.begin()
-        load = float(max(each.rate for each in self.flows))
-        if flow.duration is None:
-            agent.start_traffic(load)
-            while not self._stopping.wait(1.0) and time.monotonic() - self.heard < SILENT_SECONDS:
-                pass
-            return [(counters, None) for counters in agent.stop_traffic().directions]
-
-        if flow.wants_latency:
-            output = agent.latency(load, flow.duration)
-            return list(zip(output.directions, output.latency, strict=True))
-        if flow.packets is None:
-            return [(counters, None) for counters in agent.trial(load, flow.duration)]
-
-        burst = replace(TrialInput(flow.duration, load), frames=round(load * flow.duration))
-        return [(counters, None) for counters in agent.timed(burst)[0]]
