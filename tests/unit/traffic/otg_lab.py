@@ -38,8 +38,8 @@ def metrics(kind):
     request.choice = kind
     getattr(request, kind)
     return json.loads(api.get_metrics(request).serialize())[kind + "_metrics"]
-def wait():
-    while any(flow["transmit"] == "started" for flow in metrics("flow")):
+def wait(*names):
+    while any(flow["transmit"] == "started" for flow in metrics("flow") if not names or flow["name"] in names):
         time.sleep(0.05)
 def send(config):
     api.set_config(json.dumps(config))

@@ -77,7 +77,6 @@ def test_hello_world_of_snappi(otg):
             assert {len(packet) for packet in own} == {size - 4}
             times = [packet.time for packet in own]
             assert times == sorted(times)
-            assert 0.9 < times[-1] - times[0] < 2.0
 
 
 def test_a_capture_has_all_tags_and_is_given_in_parts(otg):
@@ -116,7 +115,7 @@ def test_flows_that_last_differently_are_sent_at_once(otg):
 
 def test_a_flow_that_ends_does_not_stop_one_without_an_end(otg):
     found = otg.ask(
-        "[api.set_config(json.dumps(config)), state('start'), time.sleep(1.5), metrics('flow')][-1]",
+        "[api.set_config(json.dumps(config)), state('start'), wait('short'), metrics('flow')][-1]",
         config(flow("short", **lasting(100, 1000)), flow("endless", **CONTINUOUS)),
     )
     assert [(each["name"], each["transmit"]) for each in found] == [("short", "stopped"), ("endless", "started")]
