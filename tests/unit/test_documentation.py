@@ -102,7 +102,9 @@ def test_the_example_suites_pass_on_the_simulated_testbed(tmp_path):
 
 
 def test_the_example_traffic_profile_is_usable(tmp_path):
-    example, trunk, *others = blocks(DOCS / "reference" / "traffic-profiles.md", "yaml")
+    example, classes, trunk, *others = blocks(DOCS / "reference" / "traffic-profiles.md", "yaml")
+    (tmp_path / "classes.yaml").write_text(classes)
+    assert load_profile(tmp_path / "classes.yaml", frame_size=64).name == "two-classes"
     (tmp_path / "trunk.yaml").write_text(trunk)
     assert load_profile(tmp_path / "trunk.yaml", frame_size=64).growth == (-4, 4)
     (tmp_path / "mine.yaml").write_text(example)
