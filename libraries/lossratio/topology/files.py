@@ -82,7 +82,7 @@ def _two_ends_problems(
         yield (
             ("nodes", first, "generator"),
             f"{generator.kind!r} sends and receives on one node, but there are two nodes of type TG. Use 'kind: "
-            "afpacket', which counts at one end what the other end sends, or give both ports to one TG",
+            "afpacket' or 'kind: xdp', which count at one end what the other end sends, or give both ports to one TG",
         )
     if topology.testbed != "lab":
         yield ("testbed",), f"two nodes of type TG do not go with 'testbed: {topology.testbed}'"

@@ -112,6 +112,7 @@ class AfPacketGenerator(RealGenerator):
 class XdpGenerator(RealGenerator):
     """The generator inside the kernel: XDP programs send and receive."""
 
+    has_two_nodes: ClassVar[bool] = True
     kind: Literal["xdp"]
     catch_up: Duration | None = None
     """Seconds of traffic that it makes up for, in one burst, after the machine stalled it; older frames stay unsent.

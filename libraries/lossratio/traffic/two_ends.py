@@ -21,6 +21,8 @@ _BETWEEN = ":"
 _READINGS = 8
 """Readings of a node's clock, of which the one that took the least time is the best."""
 Message = dict[str, Any]
+_WATCHED: Message = {"op": "watched_trial", "above": 1.0, "in_flight": 0.0, "ends": False}
+"""What makes a trial one that is watched, and never ends early."""
 
 
 class AgentProcess(Protocol):
@@ -51,6 +53,7 @@ class TwoEnds:
 
     def __init__(self, processes: Mapping[str, AgentProcess]) -> None:
         self._processes = dict(processes)
+        self._first = next(iter(self._processes))
         self._request: Message = {}
         self._asked: list[str] = []
         self._macs: dict[str, str] = {}
@@ -87,7 +90,12 @@ class TwoEnds:
             NodeError: If an agent has ended or does not answer, with its node; or one is out of step.
         """
         while True:
-            said = {node: self._next(node, timeout, meanwhile) for node in self._asked}
+            said: dict[str, Message] = {}
+            for node in self._asked:
+                said[node] = self._next(node, timeout, meanwhile)
+                if "note" in said[node]:
+                    # The first node's: the others have not been heard yet.
+                    return json.dumps(said[node])
             refused = [node for node in said if "error" in said[node]]
             if refused:
                 return json.dumps(self._refusal(said, refused, timeout, meanwhile))
@@ -158,12 +166,13 @@ class TwoEnds:
             return {node: {"questions": own} for node, own in questions.items() if own}
         if operation == "probe":
             return {node: self._probe(node, request) for node in nodes}
-        if operation == "watched_trial":
-            # Neither end sees both counters while traffic flows, so no verdict is early.
-            return {node: {"op": "trial", "notes": False} for node in nodes}
         if operation == "clock":
-            return {next(iter(nodes)): {}}
-        return {node: {"notes": False} if "notes" in request else {} for node in nodes}
+            return {self._first: {}}
+        if not request.get("notes"):
+            return {node: {} for node in nodes}
+        # Both look at the counters of both ends, and one of them says what they see.
+        watch = {} if operation == "watched_trial" else _WATCHED
+        return {node: {**watch, "notes": node == self._first} for node in nodes}
 
     def _configuration(self, node: str, request: Message) -> Message:
         whole = request["configuration"]
@@ -236,9 +245,12 @@ class TwoEnds:
             merged = {**merged, **result}
         if "directions" in merged:
             merged["directions"] = [self._counters(name, results) for name in self._ends]
-        if operation == "watched_trial":
-            nothing = dict.fromkeys(self._ends, 0)
-            merged |= {"certain_after": None, "ended": False, "most_missing": nothing}
+        if "latency" in merged:
+            # Each end says it of the frames that come back to it.
+            found = {
+                one["direction"]: one for result in results.values() for one in result["latency"]
+            }
+            merged["latency"] = [found[name] for name in self._ends]
         return merged
 
     def _counters(self, name: str, results: Mapping[str, Message]) -> Message:
@@ -251,8 +263,7 @@ class TwoEnds:
         merged = {**sent, **received}
         if "course" in merged:
             # By the clock of the first node, as the answer to 'clock' is.
-            first = next(iter(self._processes))
-            shift = min(self._behind[source]) - min(self._behind[first])
+            shift = min(self._behind[source]) - min(self._behind[self._first])
             merged["course"] = {**merged["course"], "began": merged["course"]["began"] + shift}
         return merged
 
@@ -286,7 +297,14 @@ class TwoEnds:
             for name, port in facts["ports"].items()
         }
         is_realtime = all(facts.get("realtime", True) for facts in results.values())
-        return {**first, "realtime": is_realtime, "ports": ports, "nodes": list(results)}
+        whole: Message = {**first, "realtime": is_realtime, "ports": ports, "nodes": list(results)}
+        if "receives" in first:
+            whole["receives"] = {
+                port_at(node, name): mode
+                for node, facts in results.items()
+                for name, mode in facts["receives"].items()
+            }
+        return whole
 
     def _probe_answer(self, results: Mapping[str, Message]) -> Message:
         def all_of(field: str) -> list[list[Any]]:

@@ -116,9 +116,9 @@ def edited(old: str, new: str) -> str:
         (edited("name: eth2", "name: eth1"), 10, "another interface of TG is also named 'eth1'"),
         (edited("    type: TG", "    type: reflector"), 3, "one at each end of the path, not 0"),
         (
-            edited("    type: DUT", "    type: TG").replace("kind: afpacket", "kind: xdp"),
+            edited("    type: DUT", "    type: TG").replace("kind: afpacket", "kind: trex"),
             7,
-            "'xdp' sends and receives on one node, but there are two nodes of type TG",
+            "'trex' sends and receives on one node, but there are two nodes of type TG",
         ),
         (
             edited("    type: DUT", "    type: TG\n    generator: {kind: afpacket}"),

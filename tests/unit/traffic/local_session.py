@@ -23,6 +23,7 @@ class LocalProcess:
         self._stderr = stderr
         self._lines: deque[bytes] = deque()
         self._rest = b""
+        self.seconds_to_end = 60.0
 
     def write_line(self, text: str) -> None:
         try:
@@ -54,7 +55,7 @@ class LocalProcess:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
         try:
-            return self.process.wait(60)
+            return self.process.wait(self.seconds_to_end)
         except subprocess.TimeoutExpired:
             return None
 

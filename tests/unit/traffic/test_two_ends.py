@@ -6,17 +6,20 @@ import json
 import signal
 import time
 from collections import deque
+from dataclasses import asdict
 
 import pytest
 from local_session import PYTHON, LocalSession
 from netns import NetnsLab
-from traffic_lab import received_by
+from traffic_lab import hold, received_by
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.meeting import Meeting, Sent
+from lossratio.traffic.agent.core.early_verdict import ReceivedSoFar, SentSoFar
+from lossratio.traffic.agent.core.meeting import Meeting, Sight
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.two_ends import TwoEnds, port_at
+from lossratio.trials import TrialInput
 
 # Both interfaces have the same name, as those of hosts mostly have.
 WEST = TrafficPort("west", port_at("CLIENT", "eth1"))
@@ -110,7 +113,30 @@ def test_an_end_with_another_tag_than_the_other_one_sends_nothing():
 def test_an_end_whose_partner_is_elsewhere_counts_nothing():
     meeting = Meeting(lambda said: {"op": "met", "said": {"ready": 1}})
     with pytest.raises(AgentError, match="elsewhere"):
-        meeting.sent({"west>east": Sent(1, 0, 1.0)})
+        meeting.tell("sent", {"west>east": {"frames": 1}})
+
+
+def test_both_ends_see_the_same_of_a_running_trial_and_count_arrivals_after_departures():
+    said = {}
+
+    def seen_by(end):
+        def exchange(message):
+            said[end] = message["look"]
+            return {"op": "met", "said": {"look": said["server" if end == "client" else "client"]}}
+
+        return Meeting(exchange)
+
+    client, server = seen_by("client"), seen_by("server")
+    views = []
+    for left, back in ((10, 0), (20, 9)):
+        at_client = Sight({"west>east": SentSoFar(left, 0, 0)}, {}, has_ended=False)
+        at_server = Sight({}, {"west>east": ReceivedSoFar(back, 0)}, has_ended=True)
+        said = {"client": asdict(at_client), "server": asdict(at_server)}
+        views.append((client.look(at_client), server.look(at_server)))
+    assert all(one == other for one, other in views)
+    # Nobody knows yet what had left before the first look.
+    assert views[0][0] == Sight({}, {"west>east": ReceivedSoFar(0, 0)}, has_ended=False)
+    assert views[1][0] == Sight({"west>east": SentSoFar(10, 0, 0)}, {"west>east": ReceivedSoFar(9, 0)}, has_ended=False)
 
 
 def test_questions_go_to_the_end_that_has_the_port():
@@ -129,6 +155,8 @@ def lab():
         lab.veth("client", "eth1", "dut1", "dut0")
         lab.veth("server", "eth1", "dut1", "dut1")
         lab.bridge("dut1", "br0", "dut0", "dut1")
+        for interface in ("dut0", "dut1"):
+            lab.run("dut1", "ethtool", "-K", interface, "gro", "on")
         yield lab
 
 
@@ -150,14 +178,19 @@ def agent(ends):
         yield agent
 
 
-def ready_to_send(agent, **options):
+generators = pytest.mark.parametrize("generator", ["afpacket", "xdp"])
+
+
+def ready_to_send(agent, generator="afpacket", **options):
     traffic = load_profile("ethip4-udp-hosts", frame_size=128, **options)
-    agent.configure(make_configuration(traffic, [PAIR], settle_time=0.2), options={"catch_up": 10.0})
+    configuration = make_configuration(traffic, [PAIR], settle_time=0.2)
+    agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
 
 
 @pytest.mark.netns
-def test_both_ways_are_counted_at_the_other_end_and_by_the_kernel(lab, agent):
-    ready_to_send(agent)
+@generators
+def test_both_ways_are_counted_at_the_other_end_and_by_the_kernel(lab, agent, generator):
+    ready_to_send(agent, generator)
     before = {node: received_by(lab, "eth1", node) for node in ("client", "server")}
     counters = agent.trial(COUNT, 1.0)
     assert [(way.name, way.sent_frames, way.received_frames) for way in counters] == [
@@ -171,13 +204,14 @@ def test_both_ways_are_counted_at_the_other_end_and_by_the_kernel(lab, agent):
 
 
 @pytest.mark.netns
-def test_a_device_that_loses_and_changes_frames_is_seen_from_two_nodes(lab, agent):
+@generators
+def test_a_device_that_loses_and_changes_frames_is_seen_from_two_nodes(lab, agent, generator):
     rules = (
         'table netdev faults {\nchain west {\ntype filter hook ingress device "dut0" priority 0;\n'
         "udp sport 1024-1150 drop\n}\nchain east {\n"
         'type filter hook ingress device "dut1" priority 0;\nudp sport 1024 udp sport set 9\n}\n}\n'
     )
-    ready_to_send(agent)
+    ready_to_send(agent, generator)
     lab.run("dut1", "nft", "-f", "-", input=rules)
     try:
         west, east = agent.trial(COUNT, 1.016)
@@ -189,8 +223,9 @@ def test_a_device_that_loses_and_changes_frames_is_seen_from_two_nodes(lab, agen
 
 
 @pytest.mark.netns
-def test_traffic_that_is_stopped_is_counted_at_both_ends_and_goes_one_way(lab, agent):
-    ready_to_send(agent, bidirectional=False)
+@generators
+def test_traffic_that_is_stopped_is_counted_at_both_ends_and_goes_one_way(lab, agent, generator):
+    ready_to_send(agent, generator, bidirectional=False)
     agent.start_traffic(COUNT)
     time.sleep(0.3)
     stopped = agent.stop_traffic(0.1)
@@ -201,8 +236,6 @@ def test_traffic_that_is_stopped_is_counted_at_both_ends_and_goes_one_way(lab, a
 @pytest.mark.netns
 def test_what_needs_both_ends_on_one_node_is_refused_and_the_next_trial_is_measured(agent):
     ready_to_send(agent)
-    with pytest.raises(TrafficError, match="Latency needs both ends of a path on one node"):
-        agent.latency(COUNT, 0.2)
     with pytest.raises(TrafficError, match="Locating losses in time needs both ends"):
         agent.start_traffic(COUNT, watch=True)
     assert all(way.lost == 0 for way in agent.trial(COUNT, 0.2))
@@ -224,8 +257,10 @@ def test_an_agent_that_is_killed_is_named_and_the_other_one_ends(ends, agent, vi
 
 @pytest.mark.netns
 def test_an_agent_that_is_frozen_gives_no_counters(ends):
-    with AgentClient.start(*ends, python=PYTHON, patience=2.0) as agent:
+    with AgentClient.start(*ends, python=PYTHON, patience=20.0) as agent:
         ready_to_send(agent)
+        agent._patience = 1.0
+        ends[1].processes[-1].seconds_to_end = 1.0
         frozen = ends[1].processes[-1].process
         frozen.send_signal(signal.SIGSTOP)
         try:
@@ -233,3 +268,71 @@ def test_an_agent_that_is_frozen_gives_no_counters(ends):
                 agent.trial(COUNT, 0.5)
         finally:
             frozen.send_signal(signal.SIGCONT)
+
+
+@pytest.fixture
+def losing(lab):
+    """A device that drops half of the flows on their way to the east."""
+    rules = (
+        'table netdev faults {\nchain west {\ntype filter hook ingress device "dut0" priority 0;\n'
+        "udp sport 1024-1150 drop\n}\n}\n"
+    )
+    lab.run("dut1", "nft", "-f", "-", input=rules)
+    yield
+    lab.run("dut1", "nft", "delete", "table", "netdev", "faults")
+
+
+@pytest.mark.netns
+@generators
+def test_a_trial_whose_loss_is_certain_ends_early_at_both_ends(agent, losing, generator):
+    ready_to_send(agent, generator)
+    began = time.monotonic()
+    watched = agent.watched_trial(COUNT, 10.0, above=0.01, in_flight=0.05)
+    assert watched.ended
+    assert time.monotonic() - began < 5.0
+    west, east = watched.directions
+    assert west.intended_frames == east.intended_frames == 10 * COUNT
+    assert 0.3 < west.received_frames / west.sent_frames < 0.7
+    assert east.received_frames == east.sent_frames < 5 * COUNT
+
+
+@pytest.mark.netns
+@generators
+def test_a_trial_without_loss_is_watched_to_its_end_and_notes_are_of_both_ends(agent, generator):
+    ready_to_send(agent, generator)
+    notes = []
+    agent.see = lambda sent, received: notes.append((sent, received))
+    watched = agent.watched_trial(COUNT, 1.3, above=0.01, in_flight=0.05)
+    assert not watched.ended
+    assert all(way.sent_frames == way.received_frames == 1.3 * COUNT for way in watched.directions)
+    assert all(way.lost == 0 for way in agent.trial(COUNT, 0.7))
+    # What has left is an older count than what has come back.
+    assert len(notes) >= 3
+    assert all(0 < sent <= received for sent, received in notes)
+
+
+@pytest.mark.netns
+@generators
+def test_bursts_have_their_rate_and_every_frame_at_both_ends(agent, generator):
+    ready_to_send(agent, generator)
+    counters, timelines = agent.timed(TrialInput(duration=0.05, load=10_000.0, frames=500))
+    assert [(way.sent_frames, way.received_frames) for way in counters] == [(500, 500)] * 2
+    assert all(line.steps[0].sent == 500 and line.rate > 0 for line in timelines)
+
+
+@pytest.mark.netns
+def test_latency_is_measured_where_both_ends_have_one_kernel(lab, agent):
+    ready_to_send(agent)
+    # Of 62,000 bytes in half a second, 58,250 get through in time: the last ones wait for 33 ms.
+    hold(lab, "dut1", 900_000)
+    try:
+        output = agent.latency(COUNT, 0.5)
+    finally:
+        lab.run("dut1", "tc", "qdisc", "del", "dev", "dut1", "root")
+    east, west = output.latency
+    assert east.error is west.error is None
+    assert east.received_frames == east.sent_frames == west.received_frames == 50
+    assert east.most_us > 20_000
+    assert east.least_us > 0
+    assert west.least_us > 0
+    assert all(way.sent_frames == way.received_frames == COUNT // 2 for way in output.directions)

@@ -173,7 +173,7 @@ class Agent:
             self.close()
             raise unsupported(
                 f"The generator {name} needs both ends of a path on one node, but this TG has its ends on two "
-                "nodes. Use 'kind: afpacket'."
+                "nodes. Use 'kind: afpacket' or 'kind: xdp'."
             )
         cast(MeetingGenerator, self._generator).join(Meeting(self._exchange), first_tag)
 

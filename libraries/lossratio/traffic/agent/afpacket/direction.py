@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Callable, Mapping, Sequence
 
 from ..core.configuration import Direction
-from ..core.early_verdict import Lookout, SoFar
+from ..core.early_verdict import ReceivedSoFar, SentSoFar
 from ..core.links import Link
 from ..core.losses import LossTables
-from ..core.meeting import Sent
 from ..core.pacing import BATCH
 from ..core.protocol import AgentError, Message, unsupported
 from ..core.returns import Returns
@@ -28,6 +27,18 @@ BROADCAST = b"\xff" * 6
 """The MAC address of all stations."""
 FAR = 0x80000000
 """How far tags of frames that do not count are from the tags of those that do."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What left in one direction, as the agent that counts arriving frames must know it."""
+
+    frames: int
+    """Frames that left, without those that measure latency."""
+    first: int
+    """Number of the first one, with sequence number 0, in the order of all frames."""
+    elapsed: float
+    """Seconds in which they left."""
 
 
 class SendingEnd:
@@ -59,6 +70,14 @@ class SendingEnd:
         report = reports[self.sender]
         transmission = report.transmission
         return Sent(frames=transmission.sent - report.probes, first=report.first, elapsed=transmission.elapsed)
+
+    def so_far(self, rate: float) -> SentSoFar:
+        """What has left of running traffic, of so many frames per second."""
+        progress = self.sender.progress
+        # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
+        sent = progress.sent
+        usual = int(BATCH * rate) + 2
+        return SentSoFar(sent, progress.unsent, max(0, progress.longest_burst - usual))
 
     def counters(
         self, reports: Mapping[Sender, SenderReport], before: Mapping[str, Link], after: Mapping[str, Link]
@@ -152,9 +171,10 @@ class ReceivingEnd:
         if self._arrivals is not None:
             self._arrivals.note()
 
-    def arrived(self) -> int:
-        """How many frames came back until now; it may still be asked again."""
-        return self._returns.arrived()
+    def so_far(self, before: Mapping[str, Link], now: Mapping[str, Link]) -> ReceivedSoFar:
+        """What has come back of running traffic; `before` and `now` are all interfaces."""
+        sink = self._direction.receive
+        return ReceivedSoFar(self._returns.arrived(), now[sink].receive_drops - before[sink].receive_drops)
 
     def count(self) -> int:
         """How many frames came back until now; those that come from now on are late."""
@@ -368,34 +388,16 @@ class ActiveDirection:
 
     def open_probe(self, load: float, duration: float, tag: int) -> Probe:
         """Gets latency frames ready, a part of this direction's traffic; their tags count up from the first one."""
-        sending, receiving = self.both_ends("Latency")
         self._end_probe()
-        ends = ((sending.source, sending.setup.tag_place), (receiving.sink, self._direction.arriving_tag))
-        self._probe = Probe(self.name, ends, tag=tag, frames=latency_frames(self.load(load), duration))
+        source = None if self.sending is None else (self.sending.source, self.sending.setup.tag_place)
+        sink = None if self.receiving is None else (self.receiving.sink, self._direction.arriving_tag)
+        self._probe = Probe(self.name, source, sink, tag=tag, frames=latency_frames(self.load(load), duration))
         return self._probe
 
-    def so_far(self, lookout: Lookout, before: Mapping[str, Link], now: Mapping[str, Link]) -> SoFar:
-        """The counters of a running trial that is watched; `before` and `now` are all interfaces."""
-        sending, receiving = self.both_ends("An early verdict")
-        sink = self._direction.receive
-        progress = sending.sender.progress
-        rate = lookout.rates[self.name]
-        # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
-        sent = progress.sent
-        unsent = progress.unsent
-        usual = int(BATCH * rate) + 2
-        received = receiving.arrived()
-        kept = max(0, progress.longest_burst - usual)
-        dropped = now[sink].receive_drops - before[sink].receive_drops
-
-        return SoFar(
-            whole=lookout.whole[self.name],
-            sent=sent,
-            unsent=unsent,
-            received=received,
-            in_flight=lookout.watch.in_flight * rate,
-            of_generator=kept + dropped,
-        )
+    def stamps(self) -> Message | None:
+        """When latency frames left this node, for the other end; None: there are none."""
+        left = None if self._probe is None else self._probe.left()
+        return None if left is None else left.as_message()
 
     def count(self) -> int:
         """How many frames came back to this node until now."""

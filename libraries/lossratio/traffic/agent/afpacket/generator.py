@@ -5,21 +5,22 @@ from __future__ import annotations
 import errno
 import os
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
 
 from ..core.configuration import DIRECTIONS, Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
 from ..core.generator import Exchange, Tags, integrity_of
-from ..core.meeting import Alone, Meeting, Sent
+from ..core.links import Link
+from ..core.meeting import Alone, Meeting, Sight
 from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Check, Message, unsupported
+from ..core.protocol import AgentError, Check, Message, read_record, unsupported
 from .connections import Conversation
-from .direction import FAR, MOST_EARLIER, ActiveDirection
+from .direction import FAR, MOST_EARLIER, ActiveDirection, Sent
 from .examination import MOST_EXAMINED
-from .latency import MOST_FRAMES, NUMBERS, Probe
+from .latency import MOST_FRAMES, NUMBERS, Probe, Stamps, stamps_of
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
 _NOTE_SECONDS = 0.05
@@ -48,6 +49,7 @@ class AfPacketGenerator:
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
         self._meeting = Alone()
         self._sent_elsewhere: dict[str, Sent] = {}
+        self._stamps_elsewhere: dict[str, Stamps] = {}
         cpus = free_processors(device_cpus)
 
         try:
@@ -67,6 +69,7 @@ class AfPacketGenerator:
         """See `MeetingGenerator.join`."""
         self._meeting = meeting
         self._tags = Tags(first_tag)
+        self._probe_tag = first_tag & ~NUMBERS
 
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and deal with stalls."""
@@ -94,17 +97,16 @@ class AfPacketGenerator:
         self._begin(SendOrder(load, duration, ramp=ramp, is_watched=True))
         lookout = Lookout({direction.name: direction.load(load) for direction in self._directions}, duration, watch)
         reports = self._finish(self._senders(), check, lookout)
+        elapsed = [one.elapsed for one in self._all_sent(reports).values()]
         if lookout.has_ended:
-            left = duration - min(report.transmission.elapsed for report in reports.values())
-            wait_for_held_frames(self._arrived, left, self._settle_time, check)
+            wait_for_held_frames(self._arrived, duration - min(elapsed), self._settle_time, check)
         counters = self._counters(reports)
         # All that was due may have been sent before the senders heard of it.
-        ended = watch.ends and all(report.transmission.elapsed < duration for report in reports.values())
+        ended = watch.ends and max(elapsed) < duration
         if ended:
             whole = lookout.whole
             counters = [{**counted, "intended_frames": whole[counted["name"]]} for counted in counters]
-        after = max(report.transmission.elapsed for report in reports.values())
-        return lookout.answer(counters, after if ended else None)
+        return lookout.answer(counters, max(elapsed) if ended else None)
 
     def latency(self, load: float, duration: float, check: Check) -> Message:
         """See `Generator.latency`."""
@@ -114,10 +116,12 @@ class AfPacketGenerator:
             raise _socket_error(error) from error
         self._begin(SendOrder(load, duration), probes)
         counters = self._counters(self._finish(self._senders(), check))
-        latency = [probe.latency() for probe in probes]
+        latency = {
+            probe.name: probe.latency(self._stamps_elsewhere.get(probe.name)) for probe in probes if probe.arrives
+        }
         return {
-            "directions": [_with_latency_frames(counted, answer) for counted, answer in zip(counters, latency)],
-            "latency": latency,
+            "directions": [_with_latency_frames(counted, latency.get(counted["name"])) for counted in counters],
+            "latency": list(latency.values()),
         }
 
     def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
@@ -285,9 +289,10 @@ class AfPacketGenerator:
         pending: dict[Any, Sender] = {sender.connection: sender for sender in senders}
         reports: dict[Sender, SenderReport] = {}
         ended = time.monotonic()
+        is_over = not pending and lookout is None
 
         try:
-            while pending:
+            while not is_over:
                 for connection in wait(list(pending), _NOTE_SECONDS if lookout is None else LOOK_SECONDS):
                     sender = pending.pop(connection)
                     reports[sender] = sender.report()
@@ -297,18 +302,19 @@ class AfPacketGenerator:
                 for sender in pending.values():
                     sender.renew()
                 links = self._ports.after(may_go_down=self._links_may_change)
-                if lookout is not None and lookout.must_end(
-                    {way.name: way.so_far(lookout, self._ports.before, links) for way in self._directions}
-                ):
-                    for sender in pending.values():
-                        sender.stop()
+                is_over = not pending
+                if lookout is not None:
+                    seen = self._meeting.look(self._sight(lookout, links, has_ended=is_over))
+                    is_over = seen.has_ended
+                    if lookout.sees(seen.sent, seen.received):
+                        for sender in pending.values():
+                            sender.stop()
 
                 check()
                 for direction in self._directions:
                     direction.note_arrivals()
 
-            self._sent_elsewhere = self._meeting.sent(self._sent(reports))
-            if self._sent_elsewhere:
+            if self._meet(reports):
                 ended = time.monotonic()
             # Frames in flight need this time, and so it costs nothing.
             for direction in self._directions:
@@ -321,6 +327,31 @@ class AfPacketGenerator:
 
         return reports
 
+    def _sight(self, lookout: Lookout, links: Mapping[str, Link], *, has_ended: bool) -> Sight:
+        """What this node sees of a running trial."""
+        sent = {
+            way.name: way.sending.so_far(lookout.rates[way.name]) for way in self._directions if way.sending is not None
+        }
+        received = {
+            way.name: way.receiving.so_far(self._ports.before, links)
+            for way in self._directions
+            if way.receiving is not None
+        }
+        return Sight(sent, received, has_ended)
+
+    def _meet(self, reports: Mapping[Sender, SenderReport]) -> bool:
+        """Tells the other end what this one has sent, and takes in what that says; returns whether there is one."""
+        if not self._configuration.has_other_end:
+            return False
+        own = {name: {"sent": asdict(one), "stamps": None} for name, one in self._sent(reports).items()}
+        for direction in self._directions:
+            if direction.name in own:
+                own[direction.name]["stamps"] = direction.stamps()
+        theirs = self._meeting.tell("sent", own)
+        self._sent_elsewhere = {name: read_record(Sent, one["sent"]) for name, one in theirs.items()}
+        self._stamps_elsewhere = {name: stamps_of(one["stamps"]) for name, one in theirs.items() if one["stamps"]}
+        return True
+
     def _arrived(self) -> int:
         return sum(direction.count() for direction in self._directions)
 
@@ -330,7 +361,7 @@ class AfPacketGenerator:
             direction.end_examination()
         received = [direction.count() for direction in self._directions]
         links = self._ports.before, self._ports.after(may_go_down=self._links_may_change)
-        sent = {**self._sent(reports), **self._sent_elsewhere}
+        sent = self._all_sent(reports)
         return [
             direction.counters(reports, sent[direction.name], count, *links)
             for direction, count in zip(self._directions, received)
@@ -344,6 +375,10 @@ class AfPacketGenerator:
                 sent[direction.name] = direction.sending.sent(reports)
         return sent
 
+    def _all_sent(self, reports: Mapping[Sender, SenderReport]) -> dict[str, Sent]:
+        """What left from this node and from the other one, by direction."""
+        return {**self._sent(reports), **self._sent_elsewhere}
+
     def _senders(self) -> list[Sender]:
         return [sender for direction in self._directions for sender in direction.senders]
 
@@ -353,8 +388,10 @@ class AfPacketGenerator:
         return direction.open_probe(load, duration, (self._tags.last ^ FAR) & FAR | self._probe_tag & ~FAR)
 
 
-def _with_latency_frames(counters: Message, latency: Message) -> Message:
-    """The counters of a direction, with its latency frames among those received."""
+def _with_latency_frames(counters: Message, latency: Message | None) -> Message:
+    """The counters of a direction, with its latency frames among those received; None: they are counted elsewhere."""
+    if latency is None:
+        return counters
     duplicates, examination = latency["duplicate_frames"], counters["examination"]
     if examination is not None:
         examination = {**examination, "latency_copies": duplicates}

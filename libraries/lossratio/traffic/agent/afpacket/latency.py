@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from ..core.configuration import TAG_BYTES, TagPlace
 from ..core.generator import unknown_latency
 from ..core.links import Link
 from ..core.pacing import frames_within
-from ..core.protocol import Message
+from ..core.protocol import AgentError, Message
 from .receive import ReceiveRing, let_probes_through, ring_slot_bytes, words_at
 
 _ROOM = 2
@@ -35,6 +34,10 @@ RESOLUTION_NS = 100
 """Width of the histogram's intervals, in nanoseconds; the kernel's own times are finer, and less exact."""
 _MICROSECOND = 1000.0
 _CLOCK_WAS_SET = "The system's clock was set while frames were on their way. Measure again when it is in order."
+_TWO_CLOCKS = (
+    "Both ends are on machines of their own, whose clocks differ by more than the latency. Give the TG's first node "
+    "both ports, or have a reflector send frames back."
+)
 _READINGS = 5
 _READING_ERROR_NS = 100_000
 
@@ -52,33 +55,62 @@ def latency_frames(load: float, duration: float) -> tuple[int, ...]:
 class Probe:
     """Measures the latency of one direction once, by those of the load's `frames` that have tags from `tag` on.
 
-    It sees late ones until it is closed.
+    It sees late ones until it is closed. Of an end that another agent has (None), that agent says what it saw.
+
+    Attributes:
+        name: The direction.
+        arrives: Whether its frames come back to this node.
     """
 
-    def __init__(self, name: str, ends: Sequence[tuple[Link, TagPlace]], *, tag: int, frames: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: tuple[Link, TagPlace] | None,
+        sink: tuple[Link, TagPlace] | None,
+        *,
+        tag: int,
+        frames: tuple[int, ...],
+    ) -> None:
         self.tag = tag
         self.frames = frames
-        self._name = name
+        self.name = name
+        self.arrives = sink is not None
         self._counted = 0
         self._clock = ClockWatch()
         room = len(frames) + _SPARE
         with ExitStack() as opened:
-            source, sink = ends
-            self._left = StampRing(*source, tag, room, outgoing=True)
-            opened.callback(self._left.close)
-            self._arrived = StampRing(*sink, tag, _ROOM * room, outgoing=False)
-            opened.callback(self._arrived.close)
+            self._left = self._arrived = None
+            if source is not None:
+                self._left = StampRing(*source, tag, room, outgoing=True)
+                opened.callback(self._left.close)
+            if sink is not None:
+                self._arrived = StampRing(*sink, tag, _ROOM * room, outgoing=False)
+                opened.callback(self._arrived.close)
             self._opened = opened.pop_all()
 
-    def latency(self) -> Message:
-        """The latency that was measured; see `lossratio.traffic.agent.core.generator.Generator.latency`."""
-        arrived = self._arrived.read()
-        answer = summarize(self._name, self._left.read(), arrived, clock_was_set=self._clock.was_set())
+    def left(self) -> Stamps | None:
+        """When its frames left; None: they leave from another node."""
+        if self._left is None:
+            return None
+        return replace(self._left.read(), clock_was_set=self._clock.was_set())
+
+    def latency(self, elsewhere: Stamps | None = None) -> Message:
+        """The latency that was measured; see `lossratio.traffic.agent.core.generator.Generator.latency`.
+
+        `elsewhere`: when its frames left, by the agent of the node that they left from.
+        """
+        arrived = replace(self._arrivals(), clock_was_set=self._clock.was_set())
+        left = self.left() or elsewhere
+        if left is None:
+            raise AgentError("out_of_step", f"Nobody says when frames of direction {self.name} left; configure anew.")
+        answer = summarize(self.name, left, arrived)
         self._counted = answer["received_frames"]
         return answer
 
     def late(self) -> int:
-        """Latency frames that came back since they were counted."""
+        """Latency frames that came back here since they were counted."""
+        if self._arrived is None:
+            return 0
         before = self._counted
         self._counted = len(np.unique(self._arrived.read().numbers))
         return self._counted - before
@@ -86,6 +118,11 @@ class Probe:
     def close(self) -> None:
         """Closes its sockets."""
         self._opened.close()
+
+    def _arrivals(self) -> Stamps:
+        if self._arrived is None:
+            raise AgentError("out_of_step", f"Frames of direction {self.name} come back to another node.")
+        return self._arrived.read()
 
 
 @dataclass(frozen=True)
@@ -98,6 +135,20 @@ class Stamps:
     """When it was seen, in nanoseconds of the system's clock."""
     overlooked: int
     """Frames that there was no more room for."""
+    kernel: str
+    """The start of the kernel that saw them: one kernel has one clock."""
+    clock_was_set: bool = False
+    """Whether its clock was set meanwhile."""
+
+    def as_message(self) -> Message:
+        """These stamps for the agent at the other end: see `stamps_of`."""
+        return {**asdict(self), "numbers": self.numbers.tolist(), "times": self.times.tolist()}
+
+
+def stamps_of(message: Message) -> Stamps:
+    """Reads what `Stamps.as_message` wrote."""
+    numbers, times = (np.array(message[name], dtype=np.int64) for name in ("numbers", "times"))
+    return Stamps(**{**message, "numbers": numbers, "times": times})
 
 
 class StampRing(ReceiveRing):
@@ -116,10 +167,17 @@ class StampRing(ReceiveRing):
         """Times at which the kernel saw frames since the ring was made; `overlooked` is since this was asked before."""
         overlooked, captured = self.overlooked(), self.captured()
         start = self._tag_place.offset
-        return Stamps(words_at(captured.contents(start + 4), start) & NUMBERS, captured.times, overlooked)
+        numbers = words_at(captured.contents(start + 4), start) & NUMBERS
+        return Stamps(numbers, captured.times, overlooked, started_as())
 
 
-def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) -> Message:
+def started_as() -> str:
+    """What this node's kernel calls its present run: no other kernel, and no other run of it, has the same name."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
     """The latency of one direction, as a reply to ``latency`` has it. Each frame was sent once."""
     numbers, first = np.unique(arrived.numbers, return_index=True)
     firsts = arrived.numbers[np.sort(first)]
@@ -127,7 +185,7 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
     if len(firsts):
         overtaken = int(np.count_nonzero(firsts < np.maximum.accumulate(firsts)))
 
-    error = _CLOCK_WAS_SET if clock_was_set else _fault(left, arrived)
+    error = _fault(left, arrived)
     answer: Message = {
         **unknown_latency(name, RESOLUTION_NS / _MICROSECOND, error),
         "sent_frames": len(left.numbers),
@@ -170,6 +228,10 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
 
 
 def _fault(left: Stamps, arrived: Stamps) -> str | None:
+    if left.kernel != arrived.kernel:
+        return _TWO_CLOCKS
+    if left.clock_was_set or arrived.clock_was_set:
+        return _CLOCK_WAS_SET
     if left.overlooked or arrived.overlooked:
         return "More latency frames came back than were sent: something repeats them."
     if not len(arrived.numbers):

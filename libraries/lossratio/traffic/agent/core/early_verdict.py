@@ -32,6 +32,28 @@ class Watch:
 
 
 @dataclass(frozen=True)
+class SentSoFar:
+    """What has left in one direction of a running trial; frames."""
+
+    sent: int
+    """Frames that left."""
+    unsent: int
+    """Frames that the generator could not send in time."""
+    kept: int
+    """Frames that it may not have handed over yet, or that it sent in a burst after a stall."""
+
+
+@dataclass(frozen=True)
+class ReceivedSoFar:
+    """What has come back in one direction of a running trial; frames. It is read after what has left."""
+
+    received: int
+    """Frames that came back."""
+    dropped: int
+    """Frames that the generator dropped itself."""
+
+
+@dataclass(frozen=True)
 class SoFar:
     """The counters of one direction of a running trial; frames."""
 
@@ -114,6 +136,23 @@ class Lookout:
         self.most_missing = dict.fromkeys(self.whole, 0)
         self.certain_after: float | None = None
         self._next_note = clock() + NOTE_SECONDS
+
+    def sees(self, sent: Mapping[str, SentSoFar], received: Mapping[str, ReceivedSoFar]) -> bool:
+        """Takes in what has left and come back by direction, and returns whether the traffic must end."""
+        if sent.keys() != self.whole.keys():
+            return self.has_ended
+        seen = {}
+        for name, back in received.items():
+            left = sent[name]
+            seen[name] = SoFar(
+                whole=self.whole[name],
+                sent=left.sent,
+                unsent=left.unsent,
+                received=back.received,
+                in_flight=self.watch.in_flight * self.rates[name],
+                of_generator=left.kept + back.dropped,
+            )
+        return self.must_end(seen)
 
     def must_end(self, seen: Mapping[str, SoFar]) -> bool:
         """Takes in the counters of all directions, by their names, and returns whether the traffic must end."""

@@ -172,7 +172,7 @@ class TimedGenerator(Generator, Protocol):
         """
 
 
-class MeetingGenerator(Generator, Protocol):
+class MeetingGenerator(WatchingGenerator, Protocol):
     """A generator that may have one end of a direction, while the agent of another node has the other end.
 
     The program of a generator need not be one: it has the method, or it has not. Counters of a direction whose other

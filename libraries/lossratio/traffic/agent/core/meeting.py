@@ -1,30 +1,32 @@
 """Where the agents at both ends of a path meet in each trial: the controller carries what one says to the other.
 
 They meet twice: when both are ready to receive, and when both have sent everything. So no frame arrives before
-somebody counts it, and nobody stops counting before the last frame has left.
+somebody counts it, and nobody stops counting before the last frame has left. In between they meet to look at a trial
+that is watched.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Callable, Mapping
 
+from .early_verdict import ReceivedSoFar, SentSoFar
 from .protocol import AgentError, Message, read_record
 
 _LONGEST_SLEEP = 1.0
 
 
 @dataclass(frozen=True)
-class Sent:
-    """What left in one direction, as the agent that counts arriving frames must know it."""
+class Sight:
+    """What an agent sees of a running trial, or both agents together."""
 
-    frames: int
-    """Frames that left, without those that measure latency."""
-    first: int
-    """Number of the first one, with sequence number 0, in the order of all frames."""
-    elapsed: float
-    """Seconds in which they left."""
+    sent: Mapping[str, SentSoFar]
+    """What has left, by direction."""
+    received: Mapping[str, ReceivedSoFar]
+    """What has come back, by direction."""
+    has_ended: bool
+    """Whether everything has left."""
 
 
 class Alone:
@@ -33,8 +35,15 @@ class Alone:
     def ready(self, tag: int) -> None:
         """Waits until the other agent counts frames with this tag, too."""
 
-    def sent(self, own: Mapping[str, Sent]) -> dict[str, Sent]:
-        """Waits until the other agent has sent everything; returns what it sent, by direction."""
+    def look(self, own: Sight) -> Sight:
+        """Waits until the other agent has looked, too; returns what both see.
+
+        What has come back was counted after what had left, so that no frame is missing that had not left.
+        """
+        return own
+
+    def tell(self, point: str, own: Mapping[str, Message]) -> dict[str, Message]:
+        """Waits until the other agent is at the same point, such as ``sent``; returns what it says, by direction."""
         return {}
 
 
@@ -43,6 +52,7 @@ class Meeting(Alone):
 
     def __init__(self, exchange: Callable[[Message], Message]) -> None:
         self._exchange = exchange
+        self._sent_before: Mapping[str, SentSoFar] = {}
 
     def ready(self, tag: int) -> None:
         """See `Alone.ready`; then it waits for the instant at which both begin.
@@ -50,6 +60,7 @@ class Meeting(Alone):
         Raises:
             AgentError: If the other one is out of step, or cannot go on.
         """
+        self._sent_before = {}
         answer = self._exchange({"ready": tag, "now": time.monotonic()})
         theirs = answer["said"].get("ready")
         if theirs != tag:
@@ -60,14 +71,28 @@ class Meeting(Alone):
         left = float(answer["at"]) - time.monotonic()
         time.sleep(min(_LONGEST_SLEEP, max(0.0, left)))
 
-    def sent(self, own: Mapping[str, Sent]) -> dict[str, Sent]:
-        """See `Alone.sent`.
+    def look(self, own: Sight) -> Sight:
+        """See `Alone.look`: both see what had left when they met before, and so the same.
 
         Raises:
             AgentError: If the other one is out of step, or cannot go on.
         """
-        answer = self._exchange({"sent": {name: asdict(one) for name, one in own.items()}})
-        theirs = answer["said"].get("sent")
+        theirs = self.tell("look", asdict(own))
+        sent = {name: read_record(SentSoFar, one) for name, one in theirs["sent"].items()}
+        received = {name: read_record(ReceivedSoFar, one) for name, one in theirs["received"].items()}
+        both = Sight({**own.sent, **sent}, {**own.received, **received}, own.has_ended and bool(theirs["has_ended"]))
+        before, self._sent_before = self._sent_before, both.sent
+        return replace(both, sent=before)
+
+    def tell(self, point: str, own: Mapping[str, Message]) -> dict[str, Message]:
+        """See `Alone.tell`.
+
+        Raises:
+            AgentError: If the other one is out of step, or cannot go on.
+        """
+        theirs = self._exchange({point: dict(own)})["said"].get(point)
         if not isinstance(theirs, dict):
-            raise AgentError("out_of_step", "This end has sent everything, and the other one is elsewhere.")
-        return {name: read_record(Sent, one) for name, one in theirs.items()}
+            raise AgentError(
+                "out_of_step", f"This end is at {point!r}, and the other one is elsewhere; configure anew."
+            )
+        return theirs

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Mapping, Sequence
 
 from ..core.configuration import Direction
-from ..core.early_verdict import Lookout, SoFar
+from ..core.early_verdict import ReceivedSoFar, SentSoFar
 from ..core.generator import counted_course, unknown_latency
 from ..core.links import Link
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Message, unsupported
+from ..core.protocol import AgentError, Message, read_record, unsupported
 from ..core.returns import Returns
 from . import histogram
 from .cards import CardClock, handed_over, transmitted
@@ -19,7 +20,7 @@ from .frames import FramePlan, Share
 from .plan import Plan, schedule_course
 from .receive_program import MOST_TRAFFIC, ReceivedFrames, ReceiveWay, Reception, StreamCounter
 from .send_program import Segment, SentSegment
-from .sender import Senders
+from .sender import Sender, Senders
 
 if TYPE_CHECKING:
     from .fates import FateLog
@@ -30,6 +31,24 @@ share a direction, as many frames at most after which flows and sizes repeat."""
 _EXAMINED = ("duplicated", "reordered", "corrupted", "readdressed", "wrong_length", "wrong_mac")
 _NANOSECONDS = 1e9
 _MICROSECOND = 1000.0
+_NO_TIMES = (
+    "Another node has sent the frames, and the generator xdp keeps the times of sending there. Use 'kind: afpacket', "
+    "or give the TG's first node both ports."
+)
+
+
+@dataclass(frozen=True)
+class Departures:
+    """What left in a direction, as the agent that counts arriving frames must know it."""
+
+    parts: tuple[SentSegment, ...]
+    """What was sent of each segment of each stream, without the ramp."""
+    refused: int
+    """Frames that the port did not take."""
+    uncounted: int
+    """Frames of which nobody knows whether it took them."""
+    start: int
+    """When the traffic began, in nanoseconds of that node's clock that cannot be set."""
 
 
 class ActiveDirection:
@@ -46,13 +65,16 @@ class ActiveDirection:
     ) -> None:
         self.name = direction.name
         self.transmit = direction.transmit
+        self.sends_here, self.receives_here = direction.sends_here, direction.receives_here
+        self._elsewhere: Departures | None = None
         self.streams = streams
         self._numbers = [stream.number for stream in streams]
         self._direction, self._examines = direction, examines
         self._ports, self._senders = ports, senders
         self.sharing: Sequence[ActiveDirection] = [self]
-        source, sink = ports.before[self.transmit], ports.before[direction.receive]
-        self._macs = direction.macs(source.mac, sink.mac)
+        # Of an end that is elsewhere, the direction says the MAC address.
+        macs = {port: ports.before[port].mac for port in direction.local_ports}
+        self._macs = direction.macs(macs.get(self.transmit, b""), macs.get(direction.receive, b""))
         self._plan = FramePlan(direction.frames, *self._macs)
         flows = self._plan.flows
         if len(streams) == 1:
@@ -87,17 +109,21 @@ class ActiveDirection:
             from .fates import FateLog
 
             self._loss_tables = LossTables(direction.frames)
-            self._logs = [FateLog(partial(self._ring_of, stream)) for stream in streams]
+            if self.receives_here:
+                is_elsewhere = not self.sends_here
+                self._logs = [FateLog(partial(self._ring_of, stream), is_elsewhere=is_elsewhere) for stream in streams]
 
-    def way(self, reception: Reception, first_flow: int) -> ReceiveWay:
-        """How it comes back; counts of its flows begin at a place of the reception."""
+    def way(self, reception: Reception, first_flow: int) -> ReceiveWay | None:
+        """How it comes back, None: to another node; counts of its flows begin at a place of the reception."""
         self._reception = reception
         counter_of = partial(StreamCounter, reception, self._numbers)
         self._returns = Returns(counter_of, MOST_TRAFFIC - 1)
         self._first_flow = first_flow if self.counted_flows else None
+        if not self.receives_here:
+            return None
         plan = FramePlan(self._direction.returned, *self._macs)
         mac = self._ports.before[self._direction.receive].mac
-        return ReceiveWay(plan, mac, self.streams[0], len(self.streams), self._first_flow)
+        return ReceiveWay(plan, mac, self.streams[0], len(self.streams), self._first_flow, not self.sends_here)
 
     def sent_as(self, stream: Share) -> tuple[FramePlan, int, Share]:
         """What its sender sends for a stream: see `SendProgram`."""
@@ -115,9 +141,12 @@ class ActiveDirection:
 
     def begin(self, trial: Plan, tag: int) -> None:
         """Notes all counters before new traffic with a tag."""
-        self._transmitted = self._transmitted_by(self._ports.before)
-        self._handed_over = self._handed_over_by(self._ports.before)
-        self._returns.watch(tag)
+        if self.sends_here:
+            self._transmitted = self._transmitted_by(self._ports.before)
+            self._handed_over = self._handed_over_by(self._ports.before)
+        if self.receives_here:
+            self._returns.watch(tag)
+        self._elsewhere = None
         self._trial = trial
         for log in self._logs:
             log.begin()
@@ -126,35 +155,45 @@ class ActiveDirection:
         """How many of its frames came back until now."""
         return self._reception.arrived(*self._numbers)
 
-    def so_far(self, lookout: Lookout, now: Mapping[str, Link]) -> SoFar:
-        """The counters of a running trial; `now` are all interfaces."""
+    def sent_so_far(self, now: Mapping[str, Link]) -> SentSoFar:
+        """What has left this node of running traffic; `now` are all interfaces."""
         parts = self._parts_sent()
-        sink = self._direction.receive
         # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
         sent = sum(part.sent for part in parts)
         unsent = sum(part.unsent for part in parts)
         # A sender that loses its processor keeps the frames of a batch, which count as sent already.
-        kept = sum(self._senders[stream.sender].batch for stream in self.streams)
-        received = self.arrived()
-        dropped = now[sink].receive_drops - self._ports.before[sink].receive_drops
+        kept = sum(self._sender_of(stream).batch for stream in self.streams)
+        return SentSoFar(sent, unsent, kept + self._refused(now, is_over=False))
 
-        return SoFar(
-            whole=lookout.whole[self.name],
-            sent=sent,
-            unsent=unsent,
-            received=received,
-            in_flight=lookout.watch.in_flight * lookout.rates[self.name] + kept,
-            of_generator=self._refused(now) + dropped,
-        )
+    def received_so_far(self, now: Mapping[str, Link]) -> ReceivedSoFar:
+        """What has come back to this node of running traffic; `now` are all interfaces."""
+        sink = self._direction.receive
+        dropped = now[sink].receive_drops - self._ports.before[sink].receive_drops
+        return ReceivedSoFar(self.arrived(), dropped)
+
+    def departures(self, start: int, after: Mapping[str, Link]) -> Message:
+        """What left this node, for the agent at the other end; `after` are all interfaces: see `take_in`."""
+        return asdict(Departures(tuple(self._parts_sent()), self._refused(after), self._uncounted(after), start))
+
+    def take_in(self, departures: Message) -> None:
+        """Takes in what left from another node: its `departures`."""
+        self._elsewhere = read_record(Departures, departures, {"parts": SentSegment})
 
     def count(self) -> None:
-        """Counts what came back; `counters` are about that."""
+        """Counts what came back to this node; `counters` are about that."""
+        if not self.receives_here:
+            return
         self._returns.count()
         self._received = self._reception.received(*self._numbers)
 
     def counters(self, elapsed: float, after: Mapping[str, Link]) -> Message:
-        """Its counters; `after` are all interfaces. Without `elapsed`, its traffic was not cut short."""
+        """Its counters; `after` are all interfaces. Without `elapsed`, its traffic was not cut short.
+
+        The node that its frames come back to has them all.
+        """
         direction = self._direction
+        if not self.receives_here:
+            return {"name": self.name}
         received = self._received
         trial = self._trial
         parts = self._parts_sent()
@@ -163,7 +202,7 @@ class ActiveDirection:
         refused = min(max(0, sent - received.intact), self._refused(after))
         sent -= refused
         if sent > received.arrived:
-            self._check_refused(after)
+            self._check_refused(self._uncounted(after), sent)
         strayed, foreign = self._reception.others(*self._numbers)
         due = sum(part.sent + part.unsent for part in parts)
         intended = trial.intended(direction)
@@ -210,6 +249,8 @@ class ActiveDirection:
             "duplicate_frames": received.duplicated,
             "interval_ratio": 1 / (1 << histogram.SUB_BITS),
         }
+        if not self.sends_here:
+            return {**answer, "error": _NO_TIMES}
         if not self._direction.frames.is_numbered:
             return {**answer, "error": "The frames have no room for sequence numbers."}
         if not received.intact or received.latency_least is None:
@@ -230,30 +271,33 @@ class ActiveDirection:
         """Where losses are in time, after a start in nanoseconds; see `TimedGenerator.schedule`."""
         counters = {**counters, "last": max(part.last for part in self._parts_sent())}
         if self._trial.is_burst:
-            return counted_course(start / _NANOSECONDS, counters)
+            began = start if self._elsewhere is None else self._elsewhere.start
+            return counted_course(began / _NANOSECONDS, counters)
         streams = [
-            (self._reception.ring(stream.number), self._senders[stream.sender].program, stream.place)
+            (self._reception.ring(stream.number), self._sender_of(stream).program, stream.place)
             for stream in self.streams
         ]
         return schedule_course(self._trial, counters, start, streams, self._received.intact)
 
     def late(self) -> int:
         """Late frames of the last traffic since they were counted."""
-        return self._returns.late()
+        return self._returns.late() if self.receives_here else 0
 
     def late_of_earlier(self) -> list[int]:
         """Late frames of the traffic before, of that before that..., since `counters` or this."""
-        return self._returns.late_of_earlier()[0]
+        return self._returns.late_of_earlier()[0] if self.receives_here else []
 
-    def _refused(self, now: Mapping[str, Link]) -> int:
+    def _refused(self, now: Mapping[str, Link], *, is_over: bool = True) -> int:
         """Frames that the port did not take: a veth counts these, and a card only those that it sent."""
+        if self._elsewhere is not None:
+            return self._elsewhere.refused
         port = self.transmit
         if self._transmitted is None:
             return now[port].transmit_drops - self._ports.before[port].transmit_drops
         segments = range(self._trial.ramp_segments + len(self._trial.steps))
         sent = sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
         left = (self._transmitted_by(now) or 0) - self._transmitted
-        if sent and not left and self._senders.have_finished():
+        if sent and not left and is_over:
             raise AgentError(
                 "counters",
                 f"The driver of {port} has counted none of {sent} frames that it was given, and it is not known how "
@@ -261,14 +305,19 @@ class ActiveDirection:
             )
         return max(0, sent - left)
 
-    def _check_refused(self, after: Mapping[str, Link]) -> None:
-        """Makes sure that missing frames are none that the port refused without counting them."""
+    def _uncounted(self, after: Mapping[str, Link]) -> int:
+        """Frames that the port may have refused without counting them."""
+        if self._elsewhere is not None:
+            return self._elsewhere.uncounted
         now = self._handed_over_by(after)
         if now is None or self._handed_over is None:
-            return
+            return 0
         segments = range(self._trial.ramp_segments + len(self._trial.steps))
         given = sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
-        missed = given - (now - self._handed_over)
+        return max(0, given - (now - self._handed_over))
+
+    def _check_refused(self, missed: int, given: int) -> None:
+        """Makes sure that missing frames are none that the port refused without counting them."""
         if missed > 0:
             raise AgentError(
                 "counters",
@@ -294,9 +343,11 @@ class ActiveDirection:
 
     def _parts_sent(self, segments: Sequence[int] = ()) -> list[SentSegment]:
         """What was sent so far, of each segment and stream; without the ramp, unless it is named."""
+        if self._elsewhere is not None:
+            return list(self._elsewhere.parts)
         ramp = self._trial.ramp_segments
         return [
-            self._senders[stream.sender].program.sent(stream.place, segment)
+            self._sender_of(stream).program.sent(stream.place, segment)
             for stream in self.streams
             for segment in segments or range(ramp, ramp + len(self._trial.steps))
         ]
@@ -304,10 +355,21 @@ class ActiveDirection:
     def _ring_of(self, stream: Share) -> memoryview:
         return self._reception.ring(stream.number)
 
+    def _sender_of(self, stream: Share) -> Sender:
+        """The sender of one of its streams, on this node."""
+        if stream.sender is None:
+            raise AgentError("out_of_step", f"Another node sends {self.name}; configure anew.")
+        return self._senders[stream.sender]
+
     def note(self) -> None:
         """Notes which frames were lost, before later ones take their places; called several times a second."""
-        for log, sent in zip(self._logs, self._sent_by_stream()):
-            log.note(sent)
+        if self.sends_here:
+            sent = self._sent_by_stream()
+        else:
+            # As far as is known here.
+            sent = [self._reception.highest(number) for number in self._numbers]
+        for log, count in zip(self._logs, sent):
+            log.note(count)
 
     def _sent_by_stream(self) -> list[int]:
         sent = [0] * len(self.streams)

@@ -1,7 +1,8 @@
 """Which frames were lost: the times of sending that stay in the ring, read while the traffic flows.
 
-A sender keeps the time of each frame in a ring, and the receiver takes it out. The ring is as long as the latest
-2^20 frames of a stream, so that earlier ones are looked at before later ones take their places.
+A sender keeps the time of each frame in a ring, and the receiver takes it out. Where another node sends, the receiver
+writes the round of each frame into it. The ring is as long as the latest 2^20 frames of a stream, so that earlier ones
+are looked at before later ones take their places.
 """
 
 from __future__ import annotations
@@ -19,13 +20,19 @@ CHUNK = 1 << 16
 MOST_CHUNKS = 128
 """Chunks of a stream that are kept at most, one bit for each frame; of longer traffic every second one, and so on."""
 _RING = 1 << RING_BITS
+_ROUNDS = 1 << 32 - RING_BITS
+"""After so many rounds of the ring, numbers of frames begin anew."""
 
 
 class FateLog:
-    """Notes which frames of a stream were lost; `ring` gives its part of the times of sending."""
+    """Notes which frames of a stream were lost; `ring` gives its part of the times of sending.
 
-    def __init__(self, ring: Callable[[], memoryview]) -> None:
+    `is_elsewhere`: another node sends it.
+    """
+
+    def __init__(self, ring: Callable[[], memoryview], *, is_elsewhere: bool = False) -> None:
         self._ring = ring
+        self._is_elsewhere = is_elsewhere
         self.chunks: dict[int, NDArray[np.uint8]] = {}
         self._next = 0
         self._stride = 1
@@ -54,7 +61,11 @@ class FateLog:
             return
         start = number * CHUNK % _RING
         entries = np.frombuffer(self._ring()[start : start + count], dtype=np.uint64)
-        self.chunks[number] = np.packbits(entries >> np.uint64(WRAP_BITS) != 0)
+        if self._is_elsewhere:
+            lost = entries != np.uint64((number * CHUNK >> RING_BITS) % _ROUNDS + 1)
+        else:
+            lost = entries >> np.uint64(WRAP_BITS) != 0
+        self.chunks[number] = np.packbits(lost)
         if len(self.chunks) > MOST_CHUNKS:
             self._stride *= 2
             self.chunks = {kept: bits for kept, bits in self.chunks.items() if kept % self._stride == 0}

@@ -27,8 +27,8 @@ class Share:
     """Its number among all streams: its place in the ring of times, and the lowest bits of its tag."""
     direction: int = 0
     """Number of its direction."""
-    sender: int = 0
-    """Number of its sender."""
+    sender: int | None = 0
+    """Number of its sender; None: another node sends it."""
     place: int = 0
     """Its number among the sender's streams."""
     share: tuple[int, int] = (0, 1)

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from contextlib import ExitStack, suppress
-from typing import Sequence
+from typing import Mapping, Sequence
 
 from lossratio.bpf import (
     Attachment,
@@ -26,9 +26,10 @@ from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
 from ..core.generator import Tags, integrity_of
 from ..core.links import Link
+from ..core.meeting import Alone, Meeting, Sight
 from ..core.pacing import CATCH_UP, free_processors, pause, raise_priority
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Check, Message
+from ..core.protocol import AgentError, Check, Message, unsupported
 from .cards import CardClock, batch_at, clock_of, described
 from .direction import ActiveDirection
 from .plan import Plan, check_schedule
@@ -80,7 +81,9 @@ class XdpGenerator:
             raise AgentError("bpf", f"The generator 'xdp' cannot run here: {reason}. {_WAY_OUT}")
 
         for direction in configuration.directions:
-            check_may_attach(self._ports.before[direction.receive])
+            if direction.receives_here:
+                check_may_attach(self._ports.before[direction.receive])
+        self._meeting = Alone()
         self._opened = ExitStack()
         self._tags = Tags()
         self._modes: dict[str, XdpMode] = {}
@@ -91,7 +94,7 @@ class XdpGenerator:
 
         try:
             self._open(cpus, free_processors(device_cpus))
-            used = dict.fromkeys(one.transmit for one in configuration.directions)
+            used = dict.fromkeys(one.transmit for one in configuration.directions if one.sends_here)
             self._cards = described([self._ports.before[name] for name in used])
         except BpfError as error:
             self.close()
@@ -100,6 +103,11 @@ class XdpGenerator:
             # Also an interrupt must not leave programs attached and threads alive.
             self.close()
             raise
+
+    def join(self, meeting: Meeting, first_tag: int) -> None:
+        """See `MeetingGenerator.join`."""
+        self._meeting = meeting
+        self._tags = Tags(first_tag)
 
     def facts(self) -> Message:
         """Ports with their modes, and how senders are scheduled."""
@@ -140,15 +148,24 @@ class XdpGenerator:
     def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
         """See `TimedGenerator.schedule`: without outages and silences, as frames that arrive leave no times."""
         if not is_burst:
+            if self._configuration.has_other_end:
+                raise unsupported(
+                    "Losses are located in time where both ends of a path are on one node, and this TG has its ends on "
+                    "two. Give the TG's first node both ports."
+                )
             check_schedule(steps, self._configuration.directions, len(self._directions[0].streams))
         self._send(Plan(tuple(steps), is_burst=is_burst), check)
         ways = zip(self._counters(), self._directions)
-        return [{**counted, "course": direction.course(self._start, counted)} for counted, direction in ways]
+        return [
+            {**counted, "course": way.course(self._start, counted)} if way.receives_here else counted
+            for counted, way in ways
+        ]
 
     def latency(self, load: float, duration: float, check: Check) -> Message:
         """See `Generator.latency`: every frame of the load measures its latency."""
         counters = self.trial(load, duration, 0.0, check)
-        latency = [direction.latency(counted) for counted, direction in zip(counters, self._directions)]
+        ways = zip(counters, self._directions)
+        latency = [direction.latency(counted) for counted, direction in ways if direction.receives_here]
         return {"directions": counters, "latency": latency}
 
     def start(self, load: float) -> None:
@@ -171,6 +188,7 @@ class XdpGenerator:
         self._senders.stop()
         elapsed = (time.monotonic_ns() - self._start) / _NANOSECONDS
         self._senders.rest()
+        self._meeting.tell("sent", {})
         pause(self._configuration.settle_time, check)
         counters = self._counters(elapsed)
         late = self.late(late_wait, check)
@@ -192,11 +210,14 @@ class XdpGenerator:
 
     def _open(self, cpus: Sequence[int] | None, free: Sequence[int]) -> None:
         directions = self._configuration.directions
-        claims = claim_cpus(len(directions), cpus, free, self._cpus_per_direction)
+        are_here = [direction.sends_here for direction in directions]
+        claims = claim_cpus(are_here.count(True), cpus, free, self._cpus_per_direction)
         self._cpus = tuple(claims)
         for claimed in claims.values():
             self._opened.callback(claimed.close)
-        streams = share_out(len(directions), len(self._cpus))
+        # The other end has the same options.
+        elsewhere = len(set(cpus)) if cpus is not None else are_here.count(False) * (self._cpus_per_direction or 1)
+        streams = share_out(are_here, len(self._cpus), elsewhere)
 
         for number, direction in enumerate(directions):
             own = [stream for stream in streams if stream.direction == number]
@@ -209,12 +230,13 @@ class XdpGenerator:
         processors = os.cpu_count() or 1
         with suppress(OSError):
             processors = possible_cpus()
-        self._reception = Reception(len(streams), processors, sum(counted))
+        sent_elsewhere = [stream.number for stream in streams if stream.sender is None]
+        self._reception = Reception(len(streams), processors, sum(counted), sent_elsewhere)
         self._opened.callback(self._reception.close)
         ways = [one.way(self._reception, sum(counted[:number])) for number, one in enumerate(self._directions)]
 
-        for port in dict.fromkeys(direction.receive for direction in directions):
-            own_ways = [way for way, direction in zip(ways, directions) if direction.receive == port]
+        for port in dict.fromkeys(direction.receive for direction in directions if direction.receives_here):
+            own_ways = [way for way, one in zip(ways, directions) if way is not None and one.receive == port]
             link = self._ports.before[port]
             card = None
             if self._has_card_stamps:
@@ -230,6 +252,8 @@ class XdpGenerator:
         for active, direction in zip(self._directions, directions):
             active.clock = self._clocks.get(direction.receive)
         for direction in directions:
+            if not direction.sends_here:
+                continue
             # Only now: a veth sends such frames once its other end has a program, which may be one of these.
             check_can_send(self._ports.before[direction.transmit])
 
@@ -243,6 +267,11 @@ class XdpGenerator:
     def _send(self, plan: Plan, check: Check, lookout: Lookout | None = None) -> float | None:
         self._begin(plan)
         ended_after = self._finish(check, lookout)
+        others = self._meeting.tell("sent", {"ended_after": {"seconds": ended_after}})
+        if others:
+            self._stopped = time.monotonic()
+            theirs = others["ended_after"]["seconds"]
+            ended_after = None if ended_after is None or theirs is None else max(ended_after, theirs)
         # Devices under test of this machine may run from then on.
         pause(max(0.0, self._stopped + self._configuration.settle_time - time.monotonic()), check)
         return ended_after
@@ -256,6 +285,7 @@ class XdpGenerator:
             clock.begin()
         self._plan = plan
         self._reception.watch(tag)
+        self._meeting.ready(tag)
         schedules = []
 
         for sender, streams in zip(self._senders, self._streams):
@@ -277,18 +307,20 @@ class XdpGenerator:
         """Waits until all has been sent, or the lookout ends the traffic: then it returns the seconds of traffic."""
         looked = 0.0
         between = _CHECK_SECONDS if lookout is None else LOOK_SECONDS
+        is_over = self._senders.have_finished() and lookout is None
         try:
-            while not self._senders.have_finished():
-                if time.monotonic() > looked + between:
+            while not is_over:
+                has_finished = self._senders.have_finished()
+                if has_finished or time.monotonic() > looked + between:
                     looked = time.monotonic()
                     links = self._ports.after()
                     check()
-                    now = time.monotonic_ns()
 
-                    # When all is due, the senders need no more than a moment to end by themselves.
-                    if lookout is not None:
-                        so_far = {way.name: way.so_far(lookout, links) for way in self._directions}
-                        if lookout.must_end(so_far) and now < self._end:
+                    if lookout is not None and not lookout.has_ended:
+                        seen = self._meeting.look(self._sight(links, has_ended=has_finished))
+                        has_finished = seen.has_ended
+                        # When all is due, the senders need no more than a moment to end by themselves.
+                        if lookout.sees(seen.sent, seen.received) and time.monotonic_ns() < self._end:
                             self._senders.stop()
                             flowed = (time.monotonic_ns() - self._start) / _NANOSECONDS - self._plan.ramp
                             if self._senders.have_finished():
@@ -296,9 +328,11 @@ class XdpGenerator:
                             return min(flowed, self._plan.duration)
 
                     self.renew()
+                is_over = has_finished
 
                 left = (self._end - time.monotonic_ns()) / _NANOSECONDS
-                time.sleep(min(between, max(_POLL_SECONDS, left)))
+                if not is_over:
+                    time.sleep(min(between, max(_POLL_SECONDS, left)))
                 if left < -_LATE_END_SECONDS:
                     raise AgentError("sender_died", "A sender does not finish. Configure the generator again.")
         finally:
@@ -307,6 +341,21 @@ class XdpGenerator:
             self._stopped = time.monotonic()
 
         return None
+
+    def _exchange_departures(self, after: Mapping[str, Link]) -> None:
+        """Tells the other end what left this node, and takes in what left that one; `after` are all interfaces."""
+        own = {way.name: way.departures(self._start, after) for way in self._directions if way.sends_here}
+        theirs = self._meeting.tell("counted", own)
+        for direction in self._directions:
+            if direction.name in theirs:
+                direction.take_in(theirs[direction.name])
+
+    def _sight(self, links: Mapping[str, Link], *, has_ended: bool) -> Sight:
+        """What this node sees of a running trial."""
+        ways = self._directions
+        sent = {way.name: way.sent_so_far(links) for way in ways if way.sends_here}
+        received = {way.name: way.received_so_far(links) for way in ways if way.receives_here}
+        return Sight(sent, received, has_ended)
 
     def _arrived(self) -> int:
         return sum(direction.arrived() for direction in self._directions)
@@ -317,6 +366,8 @@ class XdpGenerator:
         for clock in self._clocks.values():
             clock.compare()
         after = self._ports.after()
+        if self._configuration.has_other_end:
+            self._exchange_departures(after)
         return [direction.counters(elapsed, after) for direction in self._directions]
 
 

@@ -83,6 +83,8 @@ struct way {
     u32 number, streams, first, step;
     /* Where flows of its first stream are counted, if `counts_flows`; those of the others follow. */
     u32 flow_counts, counts_flows;
+    /* Whether another node sends them: its agent keeps the times of sending. */
+    u32 is_elsewhere, pad;
     /* One bit for each length of frames. */
     u64 lengths[LONGEST_FRAME / 64];
 };
@@ -308,6 +310,48 @@ PART u64 arrival(struct xdp_md *context, struct counters *counters)
     return compared->system + since + (since * compared->stretch >> 32);
 }
 
+/* Takes note of an intact frame that another node has sent: its place in the ring then has its round. */
+PART int note_of_elsewhere(struct counters *here, u64 *entry, u64 round)
+{
+    u64 before = *entry, later = (before - round) & WRAPS;
+    if (RARELY(before && later && later <= WRAPS / 2)) {
+        here->stale++;
+        return 0;
+    }
+    if (RARELY((before && !later) || __sync_val_compare_and_swap(entry, before, round) != before)) {
+        here->duplicated++;
+        return 0;
+    }
+    here->intact++;
+    return 1;
+}
+
+/* Takes the time of sending of an intact frame out of the ring: it is there once. */
+PART int take_time(struct counters *here, u64 *entry, u64 round, u64 now, u64 sequence)
+{
+    u64 time = *entry, of_entry = time & ((1 << WRAP_BITS) - 1), later = (of_entry - round) & WRAPS;
+    /* A frame that was never sent has a wrong number. */
+    if (RARELY(of_entry == 0 || later > WRAPS / 2)) {
+        here->corrupted++;
+        return 0;
+    }
+    if (RARELY(later)) {
+        here->stale++;
+        return 0;
+    }
+    if (RARELY(!(time >> WRAP_BITS) || __sync_val_compare_and_swap(entry, time, round) != time)) {
+        here->duplicated++;
+        return 0;
+    }
+    /* The difference of both times, each in the upper 48 bits. Clocks of two processors may differ by some nanoseconds. */
+    u64 latency = ((now << WRAP_BITS) - (time - round)) >> WRAP_BITS;
+    if (RARELY(latency >> (63 - WRAP_BITS)))
+        latency = 0;
+    here->intact++;
+    count_latency(here, latency, sequence);
+    return 1;
+}
+
 /* Counts a frame of a stream: `number` is the stream's among all, and `lost` as in `compare`. */
 PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 number)
 {
@@ -352,27 +396,10 @@ PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 numbe
         here->readdressed++;
         return XDP_DROP;
     }
-    /* The time of sending is taken out of the ring: it is there once. */
     u64 *entry = &times[number << RING_BITS | (sequence & ((1 << RING_BITS) - 1))];
-    u64 time = *entry, round = (sequence >> RING_BITS) + 1, of_entry = time & ((1 << WRAP_BITS) - 1);
-    u64 later = (of_entry - round) & WRAPS;
-    /* A frame that was never sent has a wrong number. */
-    if (RARELY(of_entry == 0 || later > WRAPS / 2))
-        goto corrupted;
-    if (RARELY(later)) {
-        here->stale++;
+    u64 round = (sequence >> RING_BITS) + 1;
+    if (KNOWN(way->is_elsewhere) ? !note_of_elsewhere(here, entry, round) : !take_time(here, entry, round, now, sequence))
         return XDP_DROP;
-    }
-    if (RARELY(!(time >> WRAP_BITS) || __sync_val_compare_and_swap(entry, time, round) != time)) {
-        here->duplicated++;
-        return XDP_DROP;
-    }
-    /* The difference of both times, each in the upper 48 bits. Clocks of two processors may differ by some nanoseconds. */
-    u64 latency = ((now << WRAP_BITS) - (time - round)) >> WRAP_BITS;
-    if (RARELY(latency >> (63 - WRAP_BITS)))
-        latency = 0;
-    here->intact++;
-    count_latency(here, latency, sequence);
     u64 queue = context->rx_queue_index % QUEUES;
     note_order(&stream->orders[queue], &gaps[(number * QUEUES + queue) << GAP_BITS], here, sequence, now);
     if (KNOWN(way->counts_flows) && flow < frames->flows && number - way->number < way->streams)

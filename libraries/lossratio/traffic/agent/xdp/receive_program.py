@@ -37,7 +37,7 @@ _MANY = 1 << 16
 """In place of the end of a MAC address, where frames have many."""
 _Way = structure(
     ("frames", Frames),
-    "u32 mac, mac_end, number, streams, first, step, flow_counts, counts_flows",
+    "u32 mac, mac_end, number, streams, first, step, flow_counts, counts_flows, is_elsewhere, pad",
     f"u64 lengths[{LONGEST_FRAME // 64}]",
 )
 _NAMES = [name for name, _ in _Counters._fields_[:-1]]
@@ -107,16 +107,19 @@ class ReceiveWay:
     flows: int | None = None
     """Where flows of its first stream are counted in `Reception.flows`, and then those of the others; None: they are
     not."""
+    is_elsewhere: bool = False
+    """Whether another node sends it."""
 
 
 class Reception:
     """Memory that all programs of the receiving ports share: tags, and counters for each stream and processor.
 
     `flows` are counts of received frames by flow, four bytes each; and `times` say when each of the latest frames of a
-    stream was sent: see `RING_BITS` and `WRAP_BITS`.
+    stream was sent: see `RING_BITS` and `WRAP_BITS`. Of a stream that another node sends (`elsewhere`), they say which
+    frames came back: the lower bits of an entry are the round of the latest one.
     """
 
-    def __init__(self, streams: int, cpus: int, flows: int = 0) -> None:
+    def __init__(self, streams: int, cpus: int, flows: int = 0, elsewhere: Sequence[int] = ()) -> None:
         shared = structure("u64 family, latest", ("streams", _Stream * streams))
         self.streams, self.cpus = streams, cpus
         self._control = Array(ctypes.sizeof(shared), "lossratio_tags")
@@ -128,6 +131,7 @@ class Reception:
         self.times = Array(streams * 8 << RING_BITS, "lossratio_times")
         self._shared.family = self._shared.latest = _NO_TAG
         self._in_time: OrderedDict[int, Sequence[int]] = OrderedDict()
+        self._elsewhere = elsewhere
 
     def close(self) -> None:
         """Gives the memory back."""
@@ -157,6 +161,9 @@ class Reception:
         fresh = bytes(_Counters(latency_least=FOREVER, next_in_turn=FOREVER))
         self._counters.memory[:] = fresh * (self.streams * self.cpus)
         self.flows.memory[:] = bytes(len(self.flows.memory))
+        for number in self._elsewhere:
+            ring = self.ring(number).cast("B")
+            ring[:] = bytes(len(ring))
 
         for number in range(self.streams):
             own = tag + number
@@ -171,6 +178,10 @@ class Reception:
     def ring(self, stream: int) -> memoryview:
         """A stream's part of `times`, in words of eight bytes."""
         return self.times.words[stream << RING_BITS : stream + 1 << RING_BITS]
+
+    def highest(self, stream: int) -> int:
+        """The number after the highest one of a stream's frames that have come back, by any queue."""
+        return max(int(order.next) for order in self._shared.streams[stream].orders)
 
     def others(self, *streams: int) -> tuple[int, int]:
         """Frames of none of these streams that arrived where they should, since `watch`.
@@ -263,7 +274,7 @@ def _way(way: ReceiveWay, frames: Any) -> Any:
     mac, mac_end = (int.from_bytes(part, sys.byteorder) for part in (way.mac[:4], way.mac[4:]))
     mac_end = _MANY if way.plan.spec.has_macs else mac_end
     place = (0, 0) if way.flows is None else (way.flows, 1)
-    packed = _Way(frames, mac, mac_end, way.stream.number, way.streams, *way.stream.share, *place)
+    packed = _Way(frames, mac, mac_end, way.stream.number, way.streams, *way.stream.share, *place, way.is_elsewhere)
     for length in way.plan.lengths:
         packed.lengths[length // 64] |= 1 << length % 64
     return packed

@@ -235,13 +235,22 @@ def claim(cpu: int) -> Table:
     return Table.create("hash", 4, 4, 1, f"{_CLAIM}{cpu}")
 
 
-def share_out(directions: int, senders: int) -> tuple[Share, ...]:
-    """Shares directions out among senders: several senders to one direction, or one to several of them."""
+def share_out(are_here: Sequence[bool], senders: int, elsewhere: int = 0) -> tuple[Share, ...]:
+    """Shares directions out among senders: several senders to one direction, or one to several of them.
+
+    Of each direction it is known whether this node sends it. So many senders are on the node that sends the others.
+    """
     streams: list[Share] = []
     places = [0] * senders
-    for direction in range(directions):
-        own = [sender for sender in range(senders) if sender % directions == direction] or [direction % senders]
+    for direction, is_here in enumerate(are_here):
+        count = senders if is_here else elsewhere
+        number, directions = are_here[:direction].count(is_here), are_here.count(is_here)
+        own = [sender for sender in range(count) if sender % directions == number] or [number % count]
         for part, sender in enumerate(own):
-            streams.append(Share(len(streams), direction, sender, places[sender], (part, len(own))))
-            places[sender] += 1
+            share = (part, len(own))
+            if is_here:
+                streams.append(Share(len(streams), direction, sender, places[sender], share))
+                places[sender] += 1
+            else:
+                streams.append(Share(len(streams), direction, None, 0, share))
     return tuple(streams)
