@@ -14,7 +14,8 @@ import yaml
 from lossratio.errors import TopologyError
 
 _ROUTERS = re.compile(
-    r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs|cumulus|sonic|firewall|(?<![a-z])(gw|fw|nat)(?![a-z])",
+    r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs|cumulus|sonic|firewall|"
+    r"(?<![a-z])(gw|fw|nat|r|rt|sw)(?![a-z])",
     re.IGNORECASE,
 )
 """Images and names of `linux` nodes that forward traffic, and are no hosts."""

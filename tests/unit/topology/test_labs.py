@@ -145,6 +145,14 @@ def test_it_is_said_what_each_path_crosses(tmp_path):
     assert "# From pc2 to server3 it would go through r2 (linux): --end pc2 --end server3.\n" in text
 
 
+@pytest.mark.parametrize("name", ["r7", "rt2", "sw1", "r-as100", "core-r1", "gw"])
+def test_a_node_with_the_name_of_a_router_has_no_end_of_the_traffic(tmp_path, name):
+    path = tmp_path / "office.clab.yml"
+    path.write_text(CLIENTS.replace("pc1", name))
+    assert not read_containerlab(path).nodes[name].may_be_host
+    assert read_containerlab(path).nodes["pc2"].may_be_host
+
+
 def test_a_lab_without_a_name_takes_one(tmp_path):
     path = tmp_path / "office.clab.yml"
     path.write_text(CLIENTS.replace("name: office\n", ""))
