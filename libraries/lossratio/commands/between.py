@@ -12,12 +12,16 @@ from lossratio.commands.parameters import DURATION, FRAME_RATE, OneOf, argument,
 from lossratio.exit_status import ExitStatus
 
 if TYPE_CHECKING:
+    from lossratio.measurements.open_testbed import OpenTestbed
+    from lossratio.measurements.throughput import ThroughputResult
     from lossratio.testbed import Host
 
 _PROFILES = {4: "ethip4-udp-hosts", 6: "ethip6-udp-hosts"}
 _TOPOLOGY = "topology.yaml"
 _MIN_LOAD = 100.0
 """Frames per second from which searches begin: a policer may let few through."""
+_LATENCY_SHARES = (0.9, 0.5, 0.1)
+_LATENCY_SECONDS = 1.0
 
 
 @command()
@@ -36,6 +40,7 @@ def between(
     soak: float | None = option(
         "Find the critical load (PLRsearch) instead, for this long, e.g. 2min.", type=DURATION
     ),
+    latency: bool = option("Measure latency, too, at 90, 50 and 10 % of the load found."),
     one_way: bool = option("Send from CLIENT to SERVER only."),
     max_load: float = option(
         "The largest load, in frames per second each way.", type=FRAME_RATE, default="100 kfps"
@@ -62,6 +67,8 @@ def between(
     """
     from lossratio.testbed import Host, find_host_path
 
+    if latency and soak is not None:
+        raise click.UsageError("--latency follows a search, so leave --soak out.")
     given = {"key_file": key_file, "known_hosts": known_hosts}
     # The topology file is in another directory.
     ssh = {name: str(file.resolve()) for name, file in given.items() if file is not None}
@@ -91,31 +98,48 @@ def between(
 
     asked: dict[str, Any] = {"min_load": _MIN_LOAD}
     asked |= {"goals": goals} if soak is None else {"timeout": soak}
-    way = False if one_way else None
-    _measure(file, _PROFILES[path.version], frame_size, way, hold, asked, is_soak=soak is not None)
+    traffic: dict[str, Any] = {
+        "profile": _PROFILES[path.version],
+        "bidirectional": False if one_way else None,
+    }
+    with _opened(file, hold) as testbed:
+        for size in frame_size:
+            if soak is not None:
+                click.echo(testbed.critical_load(size, **traffic, **asked))
+                continue
+            found = testbed.ndr_pdr(size, **traffic, **asked)
+            click.echo(found)
+            if latency:
+                _measure_latency(testbed, found, size, traffic)
+    _write_page(file)
     sys.exit(int(ExitStatus.PASSED))
 
 
-def _measure(
-    file: Path,
-    profile: str,
-    sizes: tuple[str, ...],
-    bidirectional: bool | None,
-    hold: str,
-    asked: dict[str, Any],
-    *,
-    is_soak: bool,
-) -> None:
+def _opened(file: Path, hold: str) -> "OpenTestbed":
     from lossratio.measurements.open_testbed import open_testbed
+
+    options: dict[str, Any] = {"hold": hold}
+    return open_testbed(file, dut="black_box", options=options, results=file.parent)
+
+
+def _measure_latency(
+    testbed: "OpenTestbed", found: "ThroughputResult", size: str, traffic: dict[str, Any]
+) -> None:
+    from lossratio.errors import SearchError
+    from lossratio.measurements.latency import points_of
+
+    try:
+        *points, _ = points_of(found, shares=_LATENCY_SHARES)
+    except SearchError as error:
+        click.echo(f"Latency is not measured: {error}")
+        return
+    click.echo(testbed.latency(size, **traffic, points=points, duration=_LATENCY_SECONDS))
+
+
+def _write_page(file: Path) -> None:
     from lossratio.report import PAGE, read_run, report_format, write_report
 
     directory = file.parent
-    options: dict[str, Any] = {"hold": hold}
-    with open_testbed(file, dut="black_box", options=options, results=directory) as testbed:
-        for size in sizes:
-            measure = testbed.critical_load if is_soak else testbed.ndr_pdr
-            click.echo(measure(size, profile, bidirectional=bidirectional, **asked))
-
     page = report_format(PAGE)
     target = directory / page.file_name
     write_report(target, page.write([read_run(directory)]))

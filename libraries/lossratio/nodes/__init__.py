@@ -12,7 +12,7 @@ from lossratio.nodes.facts import (
     gather_facts,
     read_hardware,
 )
-from lossratio.nodes.namespaces import NETNS_DIRECTORY
+from lossratio.nodes.namespaces import NETNS_DIRECTORY, namespace_key
 from lossratio.nodes.node import NOT_FOUND, DutNode, Will, reason, shown
 from lossratio.nodes.process import NodeProcess, Pulse
 from lossratio.nodes.program import NodeProgram, pack_program, read_sources

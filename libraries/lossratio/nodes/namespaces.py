@@ -40,6 +40,17 @@ def _of_name(name: str, netns: str) -> Path:
         ) from error
 
 
+def namespace_key(netns: str) -> str:
+    """What distinguishes a network namespace from all others of this machine: its name, and the kernel's number of it.
+
+    Names alone do not: processes with mounts of their own may have other namespaces of the same names.
+    """
+    try:
+        return f"{netns}-{(NETNS_DIRECTORY / netns).stat().st_ino}"
+    except OSError:
+        return netns
+
+
 def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
     reasons = []
     for tool in ("docker", "podman"):

@@ -96,12 +96,14 @@ class TwoEnds:
                 if "note" in said[node]:
                     # The first node's: the others have not been heard yet.
                     return json.dumps(said[node])
+
             refused = [node for node in said if "error" in said[node]]
             if refused:
                 return json.dumps(self._refusal(said, refused, timeout, meanwhile))
             if all("result" in message for message in said.values()):
                 results = {node: message["result"] for node, message in said.items()}
                 return json.dumps({"id": self._request["id"], "result": self._merged(results)})
+
             if not all("meet" in message for message in said.values()):
                 raise NodeError(
                     f"Node {' and '.join(said)}: the agents at both ends are out of step."
@@ -168,6 +170,7 @@ class TwoEnds:
             return {node: self._probe(node, request) for node in nodes}
         if operation == "clock":
             return {self._first: {}}
+
         if not request.get("notes"):
             return {node: {} for node in nodes}
         # Both look at the counters of both ends, and one of them says what they see.
@@ -240,6 +243,7 @@ class TwoEnds:
             return self._probe_answer(results)
         if operation == "late":
             return self._late(results)
+
         merged: Message = {}
         for result in results.values():
             merged = {**merged, **result}
@@ -297,6 +301,7 @@ class TwoEnds:
             for name, port in facts["ports"].items()
         }
         is_realtime = all(facts.get("realtime", True) for facts in results.values())
+
         whole: Message = {**first, "realtime": is_realtime, "ports": ports, "nodes": list(results)}
         if "receives" in first:
             whole["receives"] = {

@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from lossratio.errors import NodeError, ReservationError
-from lossratio.nodes import NodeProcess, NodeSession, Pulse, pack_program
+from lossratio.nodes import NodeProcess, NodeSession, Pulse, namespace_key, pack_program
 from lossratio.topology import Reservation, Topology
 from lossratio.units import format_duration
 
@@ -99,7 +99,7 @@ def make_claim(
     default = _LOCAL_DIRECTORY if topology.testbed == "local" else _LAB_DIRECTORY
     tg = topology.nodes[node_name or topology.tg_name]
     # All namespaces of a machine share its directory of reservations.
-    place = tg.netns or tg.container
+    place = tg.container if tg.netns is None else namespace_key(tg.netns)
     name = reservation.name
     if place is not None:
         name = re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100]

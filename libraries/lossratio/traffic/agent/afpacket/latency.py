@@ -78,6 +78,7 @@ class Probe:
         self._counted = 0
         self._clock = ClockWatch()
         room = len(frames) + _SPARE
+
         with ExitStack() as opened:
             self._left = self._arrived = None
             if source is not None:
@@ -98,6 +99,9 @@ class Probe:
         """The latency that was measured; see `lossratio.traffic.agent.core.generator.Generator.latency`.
 
         `elsewhere`: when its frames left, by the agent of the node that they left from.
+
+        Raises:
+            AgentError: If nobody says when they left, or they come back to another node.
         """
         arrived = replace(self._arrivals(), clock_was_set=self._clock.was_set())
         left = self.left() or elsewhere

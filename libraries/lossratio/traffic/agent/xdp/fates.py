@@ -59,12 +59,14 @@ class FateLog:
         # Later frames may have taken the places of those that are this far behind.
         if number % self._stride or sent - number * CHUNK > _RING:
             return
+
         start = number * CHUNK % _RING
         entries = np.frombuffer(self._ring()[start : start + count], dtype=np.uint64)
         if self._is_elsewhere:
             lost = entries != np.uint64((number * CHUNK >> RING_BITS) % _ROUNDS + 1)
         else:
             lost = entries >> np.uint64(WRAP_BITS) != 0
+
         self.chunks[number] = np.packbits(lost)
         if len(self.chunks) > MOST_CHUNKS:
             self._stride *= 2
