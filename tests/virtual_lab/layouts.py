@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from images import Recipe
-from machines import Card, Machine, Plan, VirtualLab
+from machines import Card, Machine, Plan, VirtualLab, require_qemu
 
 VMXNET3, VIRTIO, E1000E = "vmxnet3", "virtio-net-pci", "e1000e"
 
@@ -18,8 +18,12 @@ def pair_of_machines(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # n
     Args:
         recipe: What both boot.
         plan: Further fields of the DUT's plan.
+
+    Raises:
+        CannotBuildError: If a program or Debian's packages cannot be had here.
     """
     cards = [Card(VMXNET3, "a"), Card(VMXNET3, "b"), Card(VIRTIO, "c"), Card(E1000E, "d")]
+    require_qemu()
     image = recipe.image()
     lab = VirtualLab({"TG": Plan(image, cards), "DUT1": Plan(image, cards, **plan)})
     set_up(lab["TG"])

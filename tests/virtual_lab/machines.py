@@ -264,12 +264,7 @@ class VirtualLab:
 
         Args:
             plans: The machines by name.
-
-        Raises:
-            CannotBuildError: If QEMU is missing.
         """
-        if shutil.which(QEMU) is None:
-            raise CannotBuildError(f"{QEMU} is missing (Debian: qemu-system-x86)")
         remove_remains()
         self.directory = Path(tempfile.mkdtemp(prefix=f"{_DIRECTORY}{os.getpid()}-"))
         make_key(self.directory / "user.key")
@@ -343,6 +338,16 @@ class VirtualLab:
 
     def _socket(self, machine: str, number: int) -> Path:
         return self.directory / f"{machine}.plug{number}"
+
+
+def require_qemu() -> None:
+    """Checks that machines can be switched on here.
+
+    Raises:
+        CannotBuildError: If QEMU is missing.
+    """
+    if shutil.which(QEMU) is None:
+        raise CannotBuildError(f"{QEMU} is missing (Debian package qemu-system-x86)")
 
 
 def remove_remains() -> None:

@@ -16,7 +16,9 @@ def test_a_check_logs_in_and_names_each_driver(lab, lossratio, cards, west, east
 
 
 @pytest.mark.parametrize("cards", ["vmxnet3", "mixed"])
-def test_a_probe_finds_each_link_where_it_is(lab, lossratio, cards):
+def test_a_probe_finds_frames_at_cards_that_nobody_has_set_up(lab, lossratio, cards):
     set_up(lab["DUT1"])
     said = lossratio("check", topologies(lab)[cards], "--connect", "--probe")
-    print(said)
+    assert "PROBLEM" not in said
+    assert "TG.west > TG.east: the frames arrive at DUT1.west, and do not come out" in said
+    assert "TG.east > TG.west: the frames arrive at DUT1.east, and do not come out" in said

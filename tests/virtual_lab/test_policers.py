@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from layouts import topologies
 
@@ -16,7 +18,13 @@ NO_LOSS = SearchGoal(0.0, 0.75, SECONDS, SECONDS, 0.02, name="no loss")
 
 @pytest.fixture
 def search(tmp_path):
-    """Searches, and returns the whole result."""
+    """Searches, and returns the whole result.
+
+    Machines that wait for a core stall for longer than a frame may take, so their frames count as lost.
+    """
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > 2 * cores:
+        pytest.skip(f"the machine is busy: a load of {load:.0f} on {cores} cores")
 
     def run(topology, kind):
         profile = load_profile("ethip4-udp", frame_size=64)
