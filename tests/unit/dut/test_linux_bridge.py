@@ -210,9 +210,9 @@ def test_of_the_kernel_s_command_line_only_what_matters_is_described(dut_lab):
     ("harm", "message"),
     [
         (("ip", "link", "set", "dev", "dut1", "down"), "interface dut1 no longer exists, or was set down"),
-        (("ip", "link", "set", "dev", "dut1", "nomaster"), "interface dut1 is not in lr-dut0 any more"),
-        (("ip", "link", "delete", "dev", "lr-dut0"), "interface lr-dut0 is gone"),
-        (("nft", "flush", "ruleset"), "the nftables table bridge lossratio-dut0 is gone"),
+        (("ip", "link", "set", "dev", "dut1", "nomaster"), "interface dut1 is no longer in lr-dut0"),
+        (("ip", "link", "delete", "dev", "lr-dut0"), "interface lr-dut0 no longer exists"),
+        (("nft", "flush", "ruleset"), "the nftables table bridge lossratio-dut0 no longer exists"),
         (("nft", "flush", "table", "bridge", "lossratio-dut0"), "table bridge lossratio-dut0 was changed"),
         (
             ("nft", "add table bridge x; add chain bridge x y {type filter hook forward priority 9; policy drop;}"),

@@ -173,7 +173,7 @@ def test_a_router_whose_routes_went_with_its_interface_does_not_verify(dut_lab, 
     dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "down")
     dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "up")
     dut_lab.wait_for_links()
-    with pytest.raises(DutError, match=r"route to 198\.19\.0\.0/16 dev dut1 table main is gone"):
+    with pytest.raises(DutError, match=r"route to 198\.19\.0\.0/16 dev dut1 table main no longer exists"):
         router.verify()
 
 

@@ -161,7 +161,7 @@ testbed.close()
         "Nothing was sent."
     )
     assert elsewhere.startswith(
-        "TopologyError BOX would send test traffic to 10.99.0.1 out of in0, by its route to 10.99.0.0/16, and the path "
+        "TopologyError BOX would send test traffic to 10.99.0.1 out of in0, by its route to 10.99.0.0/16, but the path "
         "leaves through out0."
     )
     assert nowhere.startswith("TopologyError BOX does not forward traffic from 10.1.0.2 to 10.99.0.1 that arrives on")

@@ -95,7 +95,7 @@ class TestRoundTrips:
     [
         ({"generator": "afpacket"}, "only 'kind: xdp' sends and receives on one port"),
         ({"generator": "auto"}, "only 'kind: xdp' sends and receives on one port"),
-        ({"far_node": f"{REFLECTOR}\n  SECOND{REFLECTOR[3:].replace('link1', 'link2')}"}, "ends at one reflector"),
+        ({"far_node": f"{REFLECTOR}\n  SECOND{REFLECTOR[3:].replace('link1', 'link2')}"}, "end at one reflector only"),
     ],
 )
 def test_one_reflector_and_a_generator_inside_the_kernel(write, changes, words):

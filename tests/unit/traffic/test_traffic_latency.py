@@ -57,7 +57,7 @@ def test_a_frame_that_overtook_another_and_one_that_came_twice_are_distinguished
     [
         (stamps(), "None of 3 latency frames came back"),
         (stamps((0, 900)), "before they left. The system's clock was set"),
-        (stamps((7, 9_000_000)), "never left"),
+        (stamps((7, 9_000_000)), "were never sent"),
         (Stamps(np.array([0]), np.array([2_000]), 5, "one kernel"), "More latency frames"),
     ],
 )

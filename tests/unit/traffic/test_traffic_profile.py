@@ -111,7 +111,7 @@ def test_a_missing_file_is_named():
         ("ipv6: {source: {count: 1048577}}", r"ipv6\.source\.count: .*at most 1,048,576"),
         ("ipv4: {source: {order: shuffled}}", r"ipv4\.source\.order: .*'increment' or 'random'"),
         ("ipv4: {}\nload_share: 1.5", r"mine\.yaml:4: load_share: .*at most 1"),
-        ("ipv4: {}\nmixes: {Imix: {64: 1}}", r"mine\.yaml:4: mixes: 'Imix' cannot be the name of a mix: it is taken"),
+        ("ipv4: {}\nmixes: {Imix: {64: 1}}", r"mine\.yaml:4: mixes: 'Imix' cannot be the name of a mix: it is in use"),
         ("ipv4: {}\nmixes: {64B: {64: 1}}", r"'64B' cannot be the name of a mix"),
         ("ipv4: {}\nreverse: {load: 1}", r"mine\.yaml:4: reverse\.load: unknown field"),
     ],
