@@ -41,20 +41,37 @@ class Pause:
     """Frames that the ring holds."""
     varies: bool = False
     """Whether lengths are exponentially distributed."""
+    jitter: float | None = None
+    """Largest share by which periods differ from the mean; None: pauses come at random."""
+    spread: float = 0.0
+    """Largest share by which lengths differ from the mean, evenly distributed."""
+    share: float = 1.0
+    """Share of the frames that the ring gets."""
+    together: int = 1
+    """Pauses that follow each other at once, as of a job that wakes up so often."""
 
     def ratio(self, load: float) -> float:
         """Share of the frames that is lost."""
+        full = self.ring / (self.share * load)
         if self.varies:
-            return self.length * math.exp(-self.ring / load / self.length) / self.every
-        return max(0.0, self.length - self.ring / load) / self.every
+            lost = self.length * math.exp(-full / self.length)
+        else:
+            lengths = self.length * (1.0 + self.spread * (2.0 * _POINTS - 1.0))
+            lost = float(np.maximum(0.0, lengths - full).mean())
+        return self.share * self.together * lost / self.every
 
     def lost(self, traffic: Traffic, rng: np.random.Generator) -> float:
         """Frames lost in a trial."""
         number = int(rng.poisson(traffic.duration / self.every))
-        lengths = np.full(number, self.length)
+        if self.jitter is not None:
+            steps = int(traffic.duration / self.every / (1.0 - self.jitter)) + 2
+            periods = self.every * (1.0 + self.jitter * rng.uniform(-1.0, 1.0, steps))
+            number = int(np.count_nonzero(np.cumsum(periods) - rng.random() * periods[0] < traffic.duration))
+        number *= self.together
+        lengths = self.length * (1.0 + self.spread * rng.uniform(-1.0, 1.0, number))
         if self.varies:
             lengths = rng.exponential(self.length, number)
-        return float(np.maximum(0.0, lengths * traffic.load - self.ring).sum())
+        return float(np.maximum(0.0, lengths * self.share * traffic.load - self.ring).sum())
 
 
 @dataclass(frozen=True)
@@ -181,6 +198,8 @@ class Family:
         low = high - 0.1
         while excess(low) > 0.0:
             low -= 0.1
+            if low < math.log(1e-4 * self.capacity):
+                return 1e-4 * self.capacity
         return math.exp(optimize.brentq(excess, low, high, xtol=1e-9))
 
 
@@ -199,9 +218,8 @@ def _queues(shares: Sequence[float], spread: float = 1e3) -> Rate:
     return lambda load: sum(knee.loss_rate(part * load) for part in parts)
 
 
-def _m_m_1(load: float) -> float:
+def _m_m_1(load: float, places: int = 256) -> float:
     use = load / CAPACITY * (1.0 + 1e-12)
-    places = 256
     if use < 1.0:
         return load * (1.0 - use) * use**places / (1.0 - use ** (places + 1))
     return load * (1.0 - 1.0 / use) / (1.0 - use ** -(places + 1))
@@ -239,6 +257,14 @@ def _warming(change: float, time: float) -> Scale:
     return lambda number, seconds: 1.0 + change * -math.expm1(-seconds / time)
 
 
+def _after_all(*parts: Scale) -> Scale:
+    return lambda number, seconds: math.prod(part(number, seconds) for part in parts)
+
+
+def _warming_up(change: float, time: float) -> Scale:
+    return lambda number, seconds: 1.0 - change * math.exp(-seconds / time)
+
+
 def _sine(swing: float, period: float) -> Scale:
     return lambda number, seconds: 1.0 + swing * math.sin(2.0 * math.pi * seconds / period)
 
@@ -256,6 +282,42 @@ _HEALTHY = {
     "normal .4 %": Device(_sharp, drawn=_normal(0.004)),
     "normal .1 %": Device(_sharp, drawn=_normal(0.001)),
     "normal .05 %, soft knee": Device(_knee(2e4), drawn=_normal(0.0005)),
+}
+_MORE_HEALTHY = {
+    "4 queues, one at 60 %": Device(_queues([1.0 / 0.6, 1.0, 1.0, 1.0])),
+    "16 queues by hash": Device(_queues(np.random.default_rng(7).uniform(0.9, 1.1, 16).tolist())),
+    "M/M/1/1024": Device(lambda load: _m_m_1(load, 1024)),
+    "lognormal .2 %": Device(_sharp, drawn=lambda share: np.exp(0.002 * stats.norm.ppf(share))),
+}
+_MORE_SOFTWARE: dict[str, tuple[Device, str, float]] = {
+    "batches of 64, sharp knee": (Device(_knee(2e3), batch=64.0), "batches", 0.0),
+    "batches of 128": (Device(_knee(1e5), batch=128.0), "batches", 0.0),
+    "M/M/1, batches of 32": (Device(_m_m_1, batch=32.0), "batches", 0.0),
+    "descheduled, jittered period": (replace(_BASE, pauses=(Pause(2.0, 120e-6, 1024.0, jitter=0.3),)), "pauses", 2.0),
+    "descheduled often, varied": (replace(_BASE, pauses=(Pause(0.1, 20e-6, 512.0, varies=True),)), "pauses", 50.0),
+    "two rings": (
+        replace(_BASE, pauses=(Pause(3.0, 300e-6, 2048.0, share=0.5), Pause(5.0, 200e-6, 1024.0, share=0.5))),
+        "pauses",
+        5.0,
+    ),
+    "cron burst each 45 s": (replace(_BASE, pauses=(Pause(45.0, 150e-6, 2048.0, together=8),)), "pauses", 45.0),
+    "GC of random length": (replace(_BASE, pauses=(Pause(4.0, 300e-6, 4096.0, spread=0.5),)), "pauses", 8.0),
+    "GC of varied length": (replace(_BASE, pauses=(Pause(10.0, 100e-6, 4096.0, varies=True),)), "pauses", 200.0),
+    "interrupts each 100 ms": (replace(_BASE, pauses=(Pause(0.1, 40e-6, 512.0, jitter=0.05),)), "pauses", 0.1),
+    "pauses and batches of 32": (
+        Device(_knee(5e4), batch=32.0, pauses=(Pause(4.0, 300e-6, 4096.0),)),
+        "pauses batches",
+        4.0,
+    ),
+    "bit errors, .6 targets": (replace(_BASE, errors=0.6e-7), "", 0.0),
+    "bit errors, .9 targets": (replace(_BASE, errors=0.9e-7), "", 0.0),
+    "bucket of 10 ms, batches of 32": (Device(_knee(2e4), batch=32.0, bucket=0.01), "long batches", 0.0),
+    "bucket of 1 ms": (Device(_sharp, bucket=0.001, exact=True), "long", 0.0),
+    "cold start of 20 s": (replace(_BASE, scale=_warming_up(0.03, 8.0)), "changes", 0.0),
+    "step down and up": (replace(_BASE, scale=_after_all(_step(80.0, -0.02), _step(180.0, 0.015))), "changes", 0.0),
+    "drift of +.5 %": (replace(_BASE, scale=_warming(0.005, 120.0)), "changes", 0.0),
+    "batches of 32, step of -1 %": (Device(_knee(5e4), batch=32.0, scale=_step(100.0, -0.01)), "batches changes", 0.0),
+    "link flap each 10 min": (replace(_BASE, pauses=(Stalls(600.0, 400.0),)), "pauses", 600.0),
 }
 _SOFTWARE: dict[str, tuple[Device, str, float]] = {
     "batches of 32": (Device(_knee(5e4), batch=32.0), "batches", 0.0),
@@ -292,12 +354,12 @@ _SOFTWARE: dict[str, tuple[Device, str, float]] = {
 FAMILIES = {
     **{
         name: Family(device, True, frozenset({"varies"} if device.drawn is not None else ()))
-        for name, device in _HEALTHY.items()
+        for name, device in (*_HEALTHY.items(), *_MORE_HEALTHY.items())
     },
     "slow device, target 1e-6": Family(Device(_knee(3e3, capacity=1e6)), True, target=1e-6, capacity=1e6),
     **{
         name: Family(device, False, frozenset(traits.split()), rarest=rarest, lowest=0.995 if "sine" in name else 0.0)
-        for name, (device, traits, rarest) in _SOFTWARE.items()
+        for name, (device, traits, rarest) in (*_SOFTWARE.items(), *_MORE_SOFTWARE.items())
     },
 }
 """What is measured, by name."""

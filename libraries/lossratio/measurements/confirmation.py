@@ -20,7 +20,7 @@ from lossratio.measurements import (
     Request,
     Suite,
 )
-from lossratio.measurements.soak import TARGET_LOSS_RATIO, timed
+from lossratio.measurements.soak import TARGET_LOSS_RATIO, batch_seen, timed
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
 from lossratio.quantities import Duration, FrameRate, Share
@@ -48,8 +48,8 @@ class ConfirmationRequest(Request):
 
     How many frames that takes is said before the first trial: 11.8 ``batch`` / ``loss_ratio`` of each interface, in at
     least 10 trials, and fewer if more than that ratio is lost for certain. ``batch`` is the number of frames that are
-    lost at a time, because software drops them so. A soak test says it. Left out, it is 32, which takes 32 times as
-    long as where frames are lost one by one.
+    lost at a time, because software drops them so. Left out, it is what the soak test right before it in the suite saw,
+    or 32, which takes 32 times as long as where frames are lost one by one.
 
     The verdict is ``verified`` or ``contradicted`` (each with probability 97.5 %), or ``extrapolated``: the frames do
     not decide. It is irregular unless it is ``verified``, and the test fails if it is ``contradicted``.
@@ -126,6 +126,8 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
     ) -> ConfirmationRequest:
         """The request, after saying how many frames it takes."""
         request: ConfirmationRequest = suite.request({"load": load, **fields})
+        if "batch" not in fields and (seen := batch_of_last_soak(suite)) is not None:
+            request = request.but(batch=seen)
         suite.show(request.plan(request.planned_trials))
         return request
 
@@ -186,6 +188,14 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
             statement=statement,
             reason=reason,
         )
+
+
+def batch_of_last_soak(suite: Suite) -> float | None:
+    """Frames lost at a time that the suite's last measurement saw; None: it was no soak test, or there was none."""
+    try:
+        return batch_seen(suite.last_result)
+    except SearchError:
+        return None
 
 
 def lost_at_a_time(batch: float) -> str:

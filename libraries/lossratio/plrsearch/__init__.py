@@ -50,6 +50,7 @@ from lossratio.plrsearch.variation import (
     Change as Change,
     Description as Description,
     LocalFit as LocalFit,
+    Pauses as Pauses,
     Replicates as Replicates,
     Scatter as Scatter,
 )

@@ -44,6 +44,8 @@ _HALF = 0.5
 _WIDE, _FOR_WIDE = 0.05, 30
 """Share of a load by which loss and no loss are so far apart that other trials tell little; and the trials after which
 they are chosen all the same."""
+_NO_OVERLOAD, _STEPS_ABOVE = 0.97, 4
+"""Share of the forwarding rate at which there is no overload; and steps up to it at which pauses are looked at."""
 _SHARP = 1e-5
 """Distance of two loads, as a share, between which there is nothing to look for: no generator's clock is better."""
 
@@ -134,11 +136,12 @@ class PosteriorSelection:
             return Choice(question.min_load, "the minimum load")
 
         is_early = self._trials < min(_FOR_WIDE, _EARLY * (self._trials + left))
-        if is_early and known.local is not None and known.local.is_wide(_WIDE):
+        has_events = known.replicates.scatter is Scatter.EVENTS
+        if is_early and not has_events and known.local is not None and known.local.is_wide(_WIDE):
             load = self._of_line(known.local) or question.max_load
             return Choice(_in_whole_frames(load, duration, question), "where loss begins")
 
-        contested = self._contested(known, left)
+        contested = None if has_events else self._contested(known, left)
         if contested is not None:
             return Choice(contested, "whether it still loses what it lost")
 
@@ -199,6 +202,8 @@ class PosteriorSelection:
 
     def _most_informative(self, known: Description, duration: float) -> float | None:
         """The load, not in overload, with the largest gain; None: nothing is to be gained."""
+        if known.replicates.scatter is Scatter.EVENTS and self._verifying.load is not None:
+            return self._above(self._verifying.load)
         if known.local is not None:
             return self._of_line(known.local)
         # On a grid between the critical load and the knee: equal loads are frequent.
@@ -210,6 +215,12 @@ class PosteriorSelection:
         loads = loads if len(loads) else np.array([mean])
         loads = np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
         return float(loads[np.argmax(_gains(known, loads, duration, self._own_noise))])
+
+    def _above(self, low: float) -> float:
+        """A load between one that is verified and overload: what is lost there shows how losses grow with the load."""
+        high = max(_NO_OVERLOAD * self._forwarding_rate, low)
+        share = (self._trials % _STEPS_ABOVE + 1.0) / _STEPS_ABOVE
+        return clamped(low * (high / low) ** share, self._question)
 
     def _of_line(self, local: LocalFit) -> float | None:
         """Loss ratios near the target in turns; without a line, a load between quiet and loss."""

@@ -17,6 +17,8 @@ _JUST_BELOW, _BATCHES_BELOW = 0.2, 0.04
 takes as many trials to show that there are few of them."""
 _STEP = 0.95
 """The next load that is tried, as a share of one that cannot be verified."""
+_OF_PAUSES, _FARTHEST = 0.97, 0.75
+"""Share of the load with the target by pauses that is tried; and of the load before, at least."""
 _ENOUGH = 120
 """Trials at a load after which no more are added while others tell more."""
 _SHARE, _AFTERWARDS = 0.5, 0.2
@@ -108,7 +110,7 @@ class Verifying:
         agreeing = 0
         for load, frames, lost in self._long:
             if load == self.load and lost > _LONG_MOST * target * frames + _CHANCE * known.batch:
-                self._lower()
+                self._lower(known)
                 return self.load
             agreeing += load == self.load
         if agreeing >= _LONG_TRIALS:
@@ -144,10 +146,10 @@ class Verifying:
             if is_rare and self._verified is not None and self._verified > _STEP * self.load:
                 # So much at a time is lost at loads nearby, too: it was luck that it was not.
                 self._verified = None
-            self._lower(2 if much else 1)
+            self._lower(known, 2 if much else 1)
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
             self._verified = self.load
-            self._raise_to(place, left)
+            self._raise_to(known, place, left)
         elif (
             bounds.trials < LEAST_TRIALS
             and left > LEAST_TRIALS
@@ -168,22 +170,26 @@ class Verifying:
         certain = bounds.trials >= _FEW and bounds.least > target
         return certain or all_lose or bounds.lost > few + allowed
 
-    def _lower(self, steps: int = 1) -> None:
-        """To the next load below, or back to one that is verified."""
+    def _lower(self, known: Description, steps: int = 1) -> None:
+        """To the next load below, or back to one that is verified, or on the way to where pauses lose the target."""
         if self.load is None:
             return
         self._lowest_failed = min(self._lowest_failed, self.load)
-        lower = _on_grid(_STEP**steps * self.load, self._question)
+        lower = _STEP**steps * self.load
         if self._verified is not None and self._verified < self.load:
             lower = max(lower, self._verified)
-        self.load = max(lower, self._question.min_load)
+        if known.pauses is not None:
+            hinted = _OF_PAUSES * known.most
+            lower = min(lower, max(hinted, _FARTHEST * self.load))
+        self.load = max(_on_grid(lower, self._question), self._question.min_load)
 
-    def _raise_to(self, place: float, left: float) -> None:
+    def _raise_to(self, known: Description, place: float, left: float) -> None:
         """To the estimate's load, if it became higher and is not known to fail."""
         if self.load is None or self._raises >= _RAISES or left <= 1.5 * LEAST_TRIALS:
             return
         lossy = self._lowest_lossy()
-        if lossy is not None and lossy * _STEP > self.load / _STEP:
+        is_free = lossy is not None and lossy * _STEP > self.load / _STEP
+        if is_free and self.load / _STEP < known.most:
             # The estimate was too low: there is no loss for a step and more.
             self._raises += 1
             self.load = _on_grid(self.load / _STEP, self._question)

@@ -142,6 +142,6 @@ def test_rare_losses_are_said_and_the_estimate_is_between_the_loads_that_show_th
 def test_without_enough_trials_no_load_is_verified_and_the_result_says_so():
     found, _ = searched(KNEE, seconds=20.0)
     assert found.verified is None
-    assert found.stated == found.median
+    assert found.stated <= found.interval(0.95)[0] < found.median
     assert found.doubt.startswith("no load is verified; extrapolated: ")
     assert not found.is_regular

@@ -7,6 +7,7 @@ from lossratio.measurements.soak.measure import (
     SoakPreset as SoakPreset,
     SoakProgress as SoakProgress,
     SoakRequest as SoakRequest,
+    batch_seen as batch_seen,
     find_critical_load as find_critical_load,
     warm_start_from as warm_start_from,
 )

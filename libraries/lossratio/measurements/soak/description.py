@@ -25,6 +25,9 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
     curves = _curve_loads(estimate)
     least = _BELOW_TARGET * estimate.question.target_loss_ratio
     verified = None if estimate.verified is None else conditions.rate(estimate.verified)
+    supported = None
+    if estimate.verified is None and estimate.stated != estimate.median:
+        supported = conditions.rate(estimate.stated)
 
     functions = tuple(
         _fitted(function, weight, curves, least, conditions)
@@ -48,6 +51,8 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         csit=estimate.csit,
         stopping_factor=estimate.stopping_factor,
         verified=verified,
+        supported=supported,
+        trial_s=estimate.trial_s,
         rarest_s=estimate.rarest_s,
         doubt=estimate.doubt,
         process=estimate.sentences,

@@ -57,13 +57,13 @@ def scope_in_words(critical_load: CriticalLoad) -> str:
     if guard.verdict is Verdict.CONTRADICTED or critical_load.verified is None:
         return f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
 
-    return f"verified {_protocol(guard)}; {_rare(critical_load)}"
+    return f"verified {_protocol(guard, critical_load.trial_s)}; {_rare(critical_load)}"
 
 
-def _protocol(guard: GuardStatement) -> str:
-    if guard.protocol_s is None:
-        return "in short trials only"
-    return f"also in trials of {guard.protocol_s:g} s"
+def _protocol(guard: GuardStatement, usual: float | None) -> str:
+    if guard.protocol_s is not None:
+        return f"also in trials of {guard.protocol_s:g} s"
+    return "in short trials only" if usual is None else f"in trials of {usual:g} s only"
 
 
 def _rare(critical_load: CriticalLoad) -> str:

@@ -12,6 +12,8 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
+from pydantic import Field
+
 from lossratio.errors import SearchError
 from lossratio.measurements import (
     NOT_IN_FILES,
@@ -61,6 +63,8 @@ _OF_CSIT: Mapping[str, Any] = {
     "weighting": Weighting.EQUAL,
     "selection": SelectionName.CSIT,
 }
+_TIME_FOR_RARE = 6.0
+"""Seconds of a search for each second between losses that it is to see."""
 _USUAL = ("precision", "stop_on_misfit", "trial_duration", "warm_start")
 """Settings that presets leave as they are by default."""
 
@@ -81,6 +85,9 @@ class SoakRequest(Request):
     """The loss ratio at the critical load."""
     timeout: Duration = TIMEOUT
     """Seconds of trials after which the search ends."""
+    rarest: Annotated[Duration, Field(gt=0.0)] | None = None
+    """Seconds between losses that are to be seen, if they come at random. The search takes six times as long, in place
+    of ``timeout``, because half of its time shows rare losses, and three of them have to be expected."""
     precision: Share | None = None
     """Width of the 95 % interval, as a share of the load. An interval that narrow ends the search before ``timeout``,
     once the trials are enough to show rare losses. In return, the interval is 1.1 to 1.3 times wider. None: the search
@@ -97,6 +104,21 @@ class SoakRequest(Request):
     """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=csit``, where each is 0.1 s longer."""
     warm_start: Annotated[tuple[FrameRate, ...], Audience.SCRIPTS] = ()
     """Loads of the first trials, frames per second per interface: they should be near the knee."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of trials after which the search ends.
+
+        Raises:
+            SearchError: If the request has a timeout, too.
+        """
+        if self.rarest is None:
+            return self.timeout
+        if self.timeout != TIMEOUT:
+            raise SearchError(
+                f"rarest={self.rarest:g} s decides how long the search takes: leave out timeout, or rarest."
+            )
+        return _TIME_FOR_RARE * self.rarest
 
     def preset(self, preset: SoakPreset) -> SoakRequest:
         """This request with the settings of a preset.
@@ -161,7 +183,7 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
             request.target_loss_ratio,
             loads.min_load,
             loads.max_load,
-            timeout=request.timeout,
+            timeout=request.seconds,
             precision=request.precision,
             stop_on_misfit=request.stop_on_misfit,
             likelihood=request.likelihood,
@@ -187,7 +209,7 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
     ) -> SoakProgress:
         """The latest estimate, and the time that is left."""
         latest = controller.history[-1] if controller.history else None
-        time_left = max(0.0, request.timeout - controller.elapsed)
+        time_left = max(0.0, request.seconds - controller.elapsed)
         return SoakProgress(
             controller.trials, trial, latest, time_left, why_set_aside(trial), self.unit
         )
@@ -287,3 +309,10 @@ def _digits(width: float) -> int:
     if width >= 10.0:
         return 0
     return min(3, 1 - math.floor(math.log10(max(width, 1e-3))))
+
+
+def batch_seen(result: TestResult) -> float | None:
+    """Frames that are lost at a time, as a soak test saw; None: the result is of another kind, or shows none."""
+    if not isinstance(result, SoakResult) or result.critical_load is None:
+        return None
+    return result.critical_load.fit.batch_frames

@@ -140,6 +140,11 @@ class CriticalLoad(Record):
     verified: Rate | None = None
     """The highest load that is verified without any model: the first answer. Null: no load is, or by an earlier
     version."""
+    supported: Rate | None = None
+    """The load that is stated because none is verified: the highest that no trials speak against. Null: one is
+    verified, or by an earlier version, which stated the median."""
+    trial_s: Seconds | None = None
+    """Seconds of most trials; null: by an earlier version."""
     rarest_s: Seconds | None = None
     """Losses that come once in so many seconds, at random, are surely (95 %) among the trials near the stated load;
     rarer ones may not have been seen. Null: by an earlier version."""
@@ -150,14 +155,19 @@ class CriticalLoad(Record):
 
     @property
     def stated(self) -> Rate:
-        """The load that is stated: that which is verified, or else the median, or the mean of an earlier version."""
-        return self.verified or self.median or self.mean
+        """The load that is stated: that which is verified, or one that nothing speaks against.
+
+        Of earlier versions it is the median or the mean.
+        """
+        return self.verified or self.supported or self.median or self.mean
 
     @property
     def stated_as(self) -> str:
         """What the stated load is, in a few words."""
         if self.verified is not None:
             return "highest verified load"
+        if self.supported is not None:
+            return "not verified, highest load that no trials speak against"
         if self.median is None:
             return "mean"
         return "median"

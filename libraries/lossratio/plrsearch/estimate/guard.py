@@ -30,6 +30,8 @@ _LONG_TRIALS, _LONG_MOST = 2, 3.0
 """Long trials that have to agree, and how many targets they may lose together: a rare loss may be in one of them."""
 _JUST_ABOVE = 0.02
 """How far above a load the trials are that speak about it, too, as a share."""
+_FEW_TRIALS = 3
+"""Trials, at least, by which a load is stated that is not verified."""
 _CHANCE = 3.0
 """Lost frames of a trial that say nothing."""
 _RESULTS = 25
@@ -307,6 +309,7 @@ def guard(
     lowest: float,
     long: TrialCounts | None = None,
     batch: float = 1.0,
+    most: float = np.inf,
 ) -> GuardStatement:
     """The highest load that is verified without a model; if there is none, what is known about a reported load.
 
@@ -325,9 +328,10 @@ def guard(
         lowest: Lower end of its 95 % interval, in frames per second.
         long: Trials that are much longer.
         batch: Frames that are lost at a time.
+        most: No load above is verified, because pauses lose more there.
     """
     target = question.target_loss_ratio
-    verified = _highest_verified(counts, target, lowest, batch)
+    verified = _highest_verified(counts.at(counts.load <= most), target, lowest, batch)
     if verified is not None:
         return _sustained(verified, counts, target, long, batch)
 
@@ -380,6 +384,29 @@ def _highest_verified(
         if few and all(bounds.most <= target for bounds in shown):
             return float(load)
     return None
+
+
+def supported(
+    counts: TrialCounts, question: CriticalLoadQuestion, lowest: float, batch: float
+) -> float:
+    """The load that is stated where none is verified: the highest that no trials speak against, in frames per second.
+
+    It is not above the lowest plausible critical load. The trials from it up to that load, or to 5 % more, lose no more
+    than the target together, nor do those from 5 % below up to it; one batch is no loss that speaks against it.
+    """
+    target = question.target_loss_ratio
+    chance = batch if batch > 1.0 else 0.0
+    loads = np.unique(counts.load[counts.load <= lowest])
+    for load in loads[::-1].tolist():
+        above = _between(counts, load, min((1.0 + NEAR) * load, lowest))
+        below = _between(counts, (1.0 - NEAR) * load, load)
+        quiet = all(around.lost <= target * around.frames + chance for around in (above, below))
+        if quiet and max(above.trials, below.trials) >= _FEW_TRIALS:
+            return float(load)
+
+    much = counts.lost > target * counts.load * counts.exposure + _CHANCE * batch
+    lossy = float(counts.load[much].min(initial=lowest))
+    return max(min(lowest, (1.0 - NEAR) * lossy if lossy < lowest else lowest), question.min_load)
 
 
 def _sustained(

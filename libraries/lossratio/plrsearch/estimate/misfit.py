@@ -121,6 +121,8 @@ def loss_process(description: Description) -> Iterator[str]:
             "Some losses do not come from overload, such as those of pauses: some trials lose far more than "
             "others at their load"
         )
+    if description.pauses is not None and description.pauses.is_sure:
+        yield str(description.pauses)
     if replicates.scatter is Scatter.VARYING and description.posteriors:
         mode = description.best.mode
         yield (

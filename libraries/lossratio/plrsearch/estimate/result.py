@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
 
-from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, Verdict, guard
+import numpy as np
+
+from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, Verdict, guard, supported
 from lossratio.plrsearch.estimate.misfit import Misfit, check, loss_process
 from lossratio.plrsearch.model import (
     CriticalLoadQuestion,
@@ -119,7 +121,13 @@ class CriticalLoadEstimate:
         described = self.description
         lowest = self._interval(0.95)[0]
         return guard(
-            described.counts, self.question, self.median, lowest, described.long, described.batch
+            described.counts,
+            self.question,
+            self.median,
+            lowest,
+            described.long,
+            described.batch,
+            described.most,
         )
 
     @property
@@ -130,12 +138,25 @@ class CriticalLoadEstimate:
             return self.guard.load_per_interface_fps
         return None
 
-    @property
+    @cached_property
     def stated(self) -> float:
-        """The load that is stated, in frames per second: that which is verified, or else the median."""
-        if self.verified is None:
+        """The load that is stated, in frames per second: the verified one, or else one that nothing speaks against.
+
+        With another likelihood than ``varying`` it is the median then.
+        """
+        if self.verified is not None:
+            return self.verified
+        if self.likelihood is not LikelihoodName.VARYING or self.is_surely_at_most_min_load:
             return self.median
-        return self.verified
+        known = self.description
+        lowest = min(self._interval(0.95)[0], known.most)
+        return supported(known.counts, self.question, lowest, known.batch)
+
+    @cached_property
+    def trial_s(self) -> float | None:
+        """Seconds of most trials; None without trials."""
+        duration = self.description.counts.duration
+        return float(np.median(duration)) if len(duration) else None
 
     @cached_property
     def rarest_s(self) -> float:

@@ -57,11 +57,6 @@ class TrialCounts(Columns):
     def __len__(self) -> int:
         return len(self.load)
 
-    @property
-    def share_of_time(self) -> Array:
-        """The time as a share: 1 for the last trial."""
-        return np.asarray(self.time / self.time.max(initial=1e-300))
-
     def sorted(self) -> TrialCounts:
         """The same trials in an order that does not depend on when they were measured."""
         return self.at(np.lexsort((self.lost, self.exposure, self.load)))

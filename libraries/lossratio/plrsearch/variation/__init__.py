@@ -3,10 +3,12 @@
 - `replicates`: what trials at equal loads show without any model;
 - `change`: whether the SUT changed during the search;
 - `local`: the critical load by a line through trials near it;
+- `pauses`: pauses that overflow a ring, by the sizes of losses at several loads;
 - `inference`: the description that replicates decide for.
 """
 
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.inference import LONG, Description, described
 from lossratio.plrsearch.variation.local import LocalFit
+from lossratio.plrsearch.variation.pauses import Pauses
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter

@@ -18,6 +18,7 @@ from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, Tria
 from lossratio.plrsearch.quadrature import Distribution, Posterior, posteriors
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
+from lossratio.plrsearch.variation.pauses import Pauses
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 
 LONG = 5.0
@@ -32,6 +33,8 @@ class Description:
     """One for each function; empty where a line describes the trials."""
     local: LocalFit | None
     """The line; None where the functions describe the trials."""
+    question: CriticalLoadQuestion
+    """Target and limits."""
     counts: TrialCounts
     """The trials that they describe: of usual length, and after the last change."""
     likelihood: LikelihoodName
@@ -42,6 +45,15 @@ class Description:
     """The last change of the SUT; None: it stayed the same."""
     long: TrialCounts | None = None
     """The long trials after the last change; None: there are none."""
+    pauses: Pauses | None = None
+    """The pauses that lose frames, besides overload; None: none are seen."""
+
+    @cached_property
+    def most(self) -> float:
+        """The highest load in frames per second that pauses allow: they are too rare for trials at each load."""
+        if self.pauses is None:
+            return self.question.max_load
+        return self.pauses.critical_load(self.question)
 
     @property
     def best(self) -> Posterior:
@@ -84,7 +96,7 @@ def described(
     """The description of trials in the order of measurement; by rough posteriors to choose a load by."""
     if likelihood is not LikelihoodName.VARYING:
         known = posteriors(counts, question, likelihood, for_selection=for_selection)
-        return Description(known, None, counts, likelihood, Replicates.of(counts))
+        return Description(known, None, question, counts, likelihood, Replicates.of(counts))
 
     is_long = (
         counts.duration > LONG * np.median(counts.duration) if len(counts) else np.zeros(0, bool)
@@ -94,7 +106,7 @@ def described(
     usual = counts.at(is_after & ~is_long)
     replicates = Replicates.of(usual)
     found = Description(
-        (), None, usual, likelihood, replicates, change, counts.at(is_after & is_long)
+        (), None, question, usual, likelihood, replicates, change, counts.at(is_after & is_long)
     )
 
     batch = replicates.batch
@@ -103,7 +115,8 @@ def described(
         known = posteriors(divided, question, likelihood, for_selection=for_selection)
         return replace(found, posteriors=known)
     local = LocalFit.of(divided, question)
-    return replace(found, local=local, likelihood=LikelihoodName.POISSON)
+    pauses = Pauses.of(counts.at(is_after)) if replicates.scatter is Scatter.EVENTS else None
+    return replace(found, local=local, likelihood=LikelihoodName.POISSON, pauses=pauses)
 
 
 def _best(known: Sequence[Posterior]) -> Posterior:

@@ -27,6 +27,10 @@ _LEAST_MEAN = 1.0
 """Mean lost frames at a load, at least: scatter of fewer shows little, and is not that of a chi-squared."""
 _LARGEST_BATCH = 512.0
 """Frames that a device handles at a time, at most: where one scale of loss is seen, a larger dispersion is no batch."""
+_OVERLOAD = 1e-3
+"""Least loss ratio of trials that lose much in any case."""
+_MANY = 20.0
+"""Batches that a trial loses where much is lost, at least."""
 _MULTIPLES = 8
 """Trials with loss whose counts are all multiples of a batch, at least, so that this is no chance."""
 _LEAST_BATCH = 8
@@ -63,6 +67,8 @@ class Replicates:
     known, or chance explains the difference."""
     much: float = 0.0
     """Dispersion of loads that lose much."""
+    usual: float = 0.0
+    """Frames that a trial loses at these loads."""
     multiple: int = 1
     """All counts of lost frames are multiples of it."""
 
@@ -85,8 +91,12 @@ class Replicates:
         multiple = (
             int(np.gcd.reduce(np.round(lossy).astype(np.int64))) if len(lossy) >= _MULTIPLES else 1
         )
-        growth, much = _growth(scatter, freedom)
-        return cls(float(scatter.sum()), int(freedom.sum()), growth, much, multiple)
+        sent = np.bincount(group, counts.load * counts.exposure)
+        ratio = np.asarray((lost / sent)[used][order], dtype=float)
+        is_few = _lose_little(freedom, ratio)
+        growth, much = _growth(scatter, freedom, is_few)
+        usual = float(np.median((lost / trials)[used][order][~is_few])) if used.any() else 0.0
+        return cls(float(scatter.sum()), int(freedom.sum()), growth, much, usual, multiple)
 
     @property
     def ratio(self) -> float | None:
@@ -110,7 +120,11 @@ class Replicates:
             return Scatter.CHANCE
         if self.growth is None:
             dispersion = self.chi_squared / self.freedom
-            return Scatter.BATCHES if dispersion <= _LARGEST_BATCH else Scatter.VARYING
+            if dispersion > _LARGEST_BATCH:
+                return Scatter.VARYING
+            # Few large losses at low loads look like batches: only where many are lost, each trial has them.
+            is_shown = self.multiple >= _LEAST_BATCH or self.usual >= _MANY * dispersion
+            return Scatter.BATCHES if is_shown else Scatter.UNKNOWN
         # In overload a capacity that varies shows in each trial, and a rare loss is hidden among many frames.
         return (
             Scatter.VARYING
@@ -128,18 +142,27 @@ class Replicates:
         return float(self.multiple) if exact else dispersion
 
 
-def _growth(scatter: NDArray[np.float64], freedom: NDArray[np.int_]) -> tuple[float | None, float]:
-    """The dispersion of the upper half of the degrees of freedom by that of the lower half, and the upper one itself.
+def _lose_little(freedom: NDArray[np.int_], ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which loads lose little, in order of what they lose: those below overload, or those with half the freedom."""
+    is_few = ratio < _OVERLOAD
+    if min(freedom[is_few].sum(), freedom[~is_few].sum()) >= _ENOUGH_EACH:
+        return is_few
+    return np.asarray(np.cumsum(freedom) - 0.5 * freedom < 0.5 * freedom.sum())
 
-    None instead of the factor: chance explains it, or a half is too small.
+
+def _growth(
+    scatter: NDArray[np.float64], freedom: NDArray[np.int_], is_few: NDArray[np.bool_]
+) -> tuple[float | None, float]:
+    """The dispersion of loads that lose much by that of the others, and the former itself.
+
+    None instead of the factor: chance explains it, or a part is too small.
     """
-    half = np.cumsum(freedom) - 0.5 * freedom < 0.5 * freedom.sum()
-    few, many = int(freedom[half].sum()), int(freedom[~half].sum())
+    few, many = int(freedom[is_few].sum()), int(freedom[~is_few].sum())
     if min(few, many) < _ENOUGH_EACH:
         return None, 0.0
 
-    low = max(float(scatter[half].sum()), 1e-300) / few
-    high = max(float(scatter[~half].sum()), 1e-300) / many
+    low = max(float(scatter[is_few].sum()), 1e-300) / few
+    high = max(float(scatter[~is_few].sum()), 1e-300) / many
     growth = high / low
     test = scipy.special.fdtrc if growth > 1.0 else scipy.special.fdtr
     if test(many, few, growth) < _UNLIKE and not 1.0 / _GROWS < growth < _GROWS:

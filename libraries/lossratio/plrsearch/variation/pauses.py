@@ -1,0 +1,255 @@
+"""Pauses that overflow a ring: how long they are, how often they come, and what the ring holds.
+
+While a device does not read for a time *x*, its ring fills; at a load *L*, a pause loses L x - r frames, if the ring
+holds fewer than L x, that is r. Sizes and number of the losses at several loads show length, ring and frequency. The
+lengths may differ: they have a gamma distribution, whose shape is 1 where they are exponential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
+
+_SHAPES = (1.0, 8.0, 60.0, 1e5)
+"""Shapes of the lengths' distribution that are compared: from exponential to equal lengths."""
+_EQUAL = 2.0
+"""Shape from which on lengths are about equal."""
+_QUIET = 5.0
+"""Lost frames of a trial that shows no pause, at most."""
+_LEAST = 3
+"""Trials with losses by pauses, at least."""
+_OVERLOAD = 1e-3
+"""Loss ratio of trials in overload."""
+_BELOW = 0.998
+"""Loads above that share of the forwarding rate are about overload."""
+_MOST = 40
+"""Pauses of a trial that are told apart, at most."""
+_STRAY = 1e-9
+"""Probability of a count for another reason."""
+_ROUNDING = 0.005
+"""Share by which losses of equal pauses differ, at least."""
+_PLAUSIBLE = 6.0
+"""Nats by which a shape may be less likely than the best one."""
+_LENGTH, _RING = 0.15, 0.25
+"""Largest standard deviations of the logarithms of length and ring with which they are said."""
+_ALIKE = 1.2
+"""Largest factor between the lengths by plausible shapes."""
+_STEP = 3e-3
+"""Step of second derivatives, in nats."""
+_WIDTH, _LEAST_WIDTH = 0.2, 0.01
+"""How far from the beginning the search for the likeliest parameters looks first, for exponential lengths and for equal
+ones."""
+_CLOSE, _ROUNDS = 3e-3, 150
+"""Where the search for the likeliest parameters ends, and its steps."""
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """Pauses of a device, as far as its losses show them."""
+
+    every_s: float
+    """Mean seconds between pauses."""
+    length_s: float
+    """Mean length in seconds."""
+    shape: float
+    """Shape of the lengths' gamma distribution."""
+    ring_frames: float
+    """Frames that the ring holds."""
+    log_likelihood: float
+    """Of the counts."""
+    stdevs: tuple[float, float]
+    """Standard deviations of the logarithms of length and ring; infinite if the losses do not show them."""
+    is_sure: bool = False
+    """Whether losses show the length well enough to say it."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts) -> Pauses | None:
+        """The likeliest pauses; None if the losses are too few, or not of pauses."""
+        losses = _Losses.of(counts)
+        if losses is None:
+            return None
+        fits = [fit for shape in _SHAPES if (fit := losses.fitted(shape)) is not None]
+        if not fits:
+            return None
+        best = max(fits, key=lambda fit: fit.log_likelihood)
+        plausible = [fit for fit in fits if fit.log_likelihood > best.log_likelihood - _PLAUSIBLE]
+        lengths = [fit.length_s for fit in plausible]
+        is_sure = max(lengths) < _ALIKE * min(lengths) and best.stdevs[0] < _LENGTH
+        return replace(best, is_sure=is_sure)
+
+    def loss_ratio(self, load: float) -> float:
+        """Share of the frames that are lost to pauses at a load in frames per second."""
+        parameters = np.log([1.0 / self.every_s, self.length_s, self.ring_frames])
+        return float(_moments(np.array([load]), parameters, self.shape)[3][0])
+
+    def critical_load(self, question: CriticalLoadQuestion) -> float:
+        """The load in frames per second at which the target ratio is lost to pauses, within the limits."""
+        target, low, high = question.target_loss_ratio, question.min_load, question.max_load
+        if self.loss_ratio(low) >= target:
+            return low
+        if self.loss_ratio(high) <= target:
+            return high
+        return float(scipy.optimize.brentq(lambda load: self.loss_ratio(load) - target, low, high))
+
+    def __str__(self) -> str:
+        """The pauses, in one line."""
+        lengths = "on average, of very different length" if self.shape < 2.0 else "long"
+        ring = "a ring"
+        if self.stdevs[1] < _RING:
+            ring = f"a ring of about {self.ring_frames:,.2g} frames, if all frames go through one ring"
+        return (
+            f"The device pauses about {3600.0 / self.every_s:,.2g} times an hour. Pauses are about "
+            f"{1e6 * self.length_s:,.2g} us {lengths}, and overflow {ring}"
+        )
+
+
+@dataclass(frozen=True)
+class _Losses:
+    """Trials below the knee: loads, seconds and frames of each, where one interface is meant."""
+
+    load: Array
+    seconds: Array
+    lost: Array
+    quiet_load: Array
+    quiet_seconds: Array
+    quiet_trials: Array
+
+    @classmethod
+    def of(cls, counts: TrialCounts) -> _Losses | None:
+        lost = counts.lost * counts.duration / np.maximum(counts.exposure, 1e-300)
+        overloaded = counts.lost > _OVERLOAD * counts.load * counts.exposure
+        passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
+        rate = np.inf
+        if overloaded.any():
+            rate = float(np.median(passed[overloaded]))
+        quiet = lost <= _QUIET
+        if not quiet.any():
+            return None
+        # Where each trial loses frames is the knee, or pauses come so often that they do not differ from it.
+        most = min(float(counts.load[quiet].max()), _BELOW * rate)
+        below = (counts.load <= most) & ~overloaded
+        seen = below & ~quiet
+        if np.count_nonzero(seen) < _LEAST or len(np.unique(counts.load[seen])) < 2:
+            return None
+        pairs, trials = np.unique(
+            np.stack([counts.load, counts.duration])[:, below & quiet], axis=1, return_counts=True
+        )
+        return cls(counts.load[seen], counts.duration[seen], lost[seen], *pairs, trials)
+
+    def fitted(self, shape: float) -> Pauses | None:
+        """The likeliest pauses of that shape."""
+        where = float(np.median(self.load))
+        size = float(np.median(self.lost * where / self.load))
+        seconds = self.seconds.sum() + (self.quiet_seconds * self.quiet_trials).sum()
+        length, ring = self._begin(where, size, shape)
+        begun = np.array([np.log(len(self.lost) / seconds), np.log(length), np.log(ring)])
+        begun[0] -= np.log(scipy.special.gammaincc(shape, shape * ring / where / length))
+
+        def unknown(moved: Array) -> Array:
+            """Of equal lengths, length and size of a loss are known, and the ring follows."""
+            if shape < _EQUAL:
+                return moved
+            full = np.exp(moved[1]) * where - np.exp(moved[2])
+            return np.array([moved[0], moved[1], np.log(max(full, 1e-3))])
+
+        if shape >= _EQUAL:
+            begun[2] = np.log(max(length * where - ring, 1.0))
+
+        width = _WIDTH / np.sqrt(shape) + _LEAST_WIDTH
+
+        def likelihood(known: Array) -> float:
+            return self._log_likelihood(unknown(known), shape)
+
+        found = scipy.optimize.minimize(
+            lambda known: -likelihood(known),
+            begun,
+            method="Nelder-Mead",
+            options={
+                "xatol": _CLOSE,
+                "fatol": _CLOSE,
+                "maxfev": _ROUNDS,
+                "initial_simplex": begun + np.vstack([np.zeros(3), width * np.eye(3)]),
+            },
+        )
+        often, length, ring = np.exp(unknown(found.x)).tolist()
+        stdevs = _stdevs(likelihood, found.x)
+        of_ring = stdevs[2]
+        if shape >= _EQUAL:
+            of_ring = float(np.hypot(stdevs[1] * length * where, stdevs[2] * np.exp(found.x[2])))
+            of_ring /= ring
+        return Pauses(
+            1.0 / often, length, shape, ring, -float(found.fun), (float(stdevs[1]), float(of_ring))
+        )
+
+    def _begin(self, where: float, size: float, shape: float) -> tuple[float, float]:
+        """A length and a ring to begin with."""
+        if shape < _EQUAL:
+            return size / where, 2.0 * size
+        loads = np.unique(self.load)
+        least = np.array([self.lost[self.load == load].min() for load in loads])
+        one, other = np.triu_indices(len(loads), 1)
+        slopes = (least[other] - least[one]) / (loads[other] - loads[one])
+        length = max(float(np.median(slopes)), 1.1 * size / where)
+        return length, max(float(np.median(length * loads - least)), 0.1 * length * where)
+
+    def _log_likelihood(self, known: Array, shape: float) -> float:
+        number, size, variance, _ = _moments(self.load, known, shape)
+        expected = np.maximum(number * self.seconds, 1e-300)[:, None]
+        pauses = np.arange(1.0, _MOST + 1.0)
+        log_weight = pauses * np.log(expected) - expected - scipy.special.gammaln(pauses + 1.0)
+        scale = (variance / size)[:, None]
+        shapes = pauses * (size**2 / variance)[:, None]
+        lost = self.lost[:, None]
+        log_density = (shapes - 1.0) * np.log(lost / scale) - lost / scale
+        log_density -= scipy.special.gammaln(shapes) + np.log(scale)
+        seen = np.exp(np.minimum(log_weight + log_density, 700.0)).sum(axis=1)
+
+        number, size, variance, _ = _moments(self.quiet_load, known, shape)
+        small = scipy.special.gammainc(size**2 / variance, _QUIET * size / variance)
+        # No pause that loses more than a few frames.
+        log_quiet = -number * self.quiet_seconds * (1.0 - small)
+        quiet = np.log(np.exp(log_quiet) + _STRAY)
+        return float(np.log(seen + _STRAY).sum() + (self.quiet_trials * quiet).sum())
+
+
+def _stdevs(likelihood: Callable[[Array], float], at: Array) -> Array:
+    """Standard deviations of parameters by the curvature at the maximum; infinite where there is none."""
+    steps = _STEP * np.eye(len(at))
+    curvature = [
+        [
+            likelihood(at + one + two)
+            - likelihood(at + one - two)
+            - likelihood(at - one + two)
+            + likelihood(at - one - two)
+            for two in steps
+        ]
+        for one in steps
+    ]
+    values, vectors = np.linalg.eigh(-np.array(curvature) / (4.0 * _STEP**2))
+    if values.min() <= 0.0:
+        return np.full(len(at), np.inf)
+    return np.sqrt((vectors**2 / values).sum(axis=1))
+
+
+def _moments(load: Array, known: Array, shape: float) -> tuple[Array, Array, Array, Array]:
+    """Pauses per second that overflow the ring, mean and variance of the frames that one loses, and the loss ratio.
+
+    The parameters are logarithms: of the pauses per second, the mean length, and the frames of the ring.
+    """
+    often, length, ring = np.exp(np.minimum(known, 300.0))
+    full = ring / load
+    x = shape * full / length
+    tails = [np.maximum(scipy.special.gammaincc(shape + more, x), 1e-290) for more in range(3)]
+    first = np.maximum(length * tails[1] - full * tails[0], 1e-300)
+    second = length**2 * (shape + 1.0) / shape * tails[2] - 2.0 * full * length * tails[1]
+    second = second + full**2 * tails[0]
+
+    size = np.maximum(load * first / tails[0], 1e-3)
+    variance = load**2 * second / tails[0] - size**2
+    variance = np.maximum(variance, (_ROUNDING * size) ** 2 + 1.0)
+    return often * tails[0], size, variance, often * first

@@ -1,0 +1,91 @@
+"""Pauses that overflow a ring: their length, the ring and how often they come, from losses at several loads."""
+
+import numpy as np
+import pytest
+from soak_trials import counts_of, estimated, trial
+
+from lossratio.plrsearch import Pauses
+
+LOADS = np.linspace(6e6, 17e6, 12)
+
+
+def lost_by(every, lengths, ring, *, loads=LOADS, trials=10, seed=1, seconds=2.0):
+    """Counts of trials at each load; the lengths of pauses are drawn."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for load in np.repeat(loads, trials):
+        drawn = lengths(rng, rng.poisson(seconds / every))
+        rows.append((load, seconds, float(np.round(np.maximum(0.0, drawn * load - ring).sum()))))
+    return counts_of(rows)
+
+
+def equal(length):
+    return lambda rng, number: np.full(number, length)
+
+
+def exponential(length):
+    return lambda rng, number: rng.exponential(length, number)
+
+
+def jittered(length):
+    return lambda rng, number: length * rng.uniform(0.8, 1.2, number)
+
+
+DEVICES = {
+    "collects garbage": (5.0, equal(250e-6), 250e-6, 2048.0, 2.0),
+    "statistics": (1.0, equal(150e-6), 150e-6, 1024.0, 2.0),
+    "house-keeping": (8.0, equal(1e-3), 1e-3, 8192.0, 2.0),
+    "job": (3.0, equal(400e-6), 400e-6, 4096.0, 2.0),
+    "short ring": (4.0, equal(80e-6), 80e-6, 256.0, 2.0),
+    "long ring": (2.0, equal(2e-3), 2e-3, 16384.0, 2.0),
+    "jitter": (2.0, jittered(300e-6), 300e-6, 2048.0, 2.0),
+    "jitter, long trials": (6.0, jittered(500e-6), 500e-6, 4096.0, 20.0),
+    "descheduled": (0.5, exponential(100e-6), 100e-6, 1024.0, 2.0),
+    "long trials": (6.0, equal(300e-6), 300e-6, 2048.0, 20.0),
+}
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_length_ring_and_frequency_of_pauses_are_those_of_the_device(name):
+    every, lengths, length, ring, seconds = DEVICES[name]
+    found = Pauses.of(lost_by(every, lengths, ring, seconds=seconds))
+    assert found.is_sure
+    assert found.length_s == pytest.approx(length, rel=0.2)
+    assert found.ring_frames == pytest.approx(ring, rel=0.3)
+    assert found.every_s == pytest.approx(every, rel=0.5)
+
+
+def test_lengths_that_differ_are_not_taken_for_equal_ones():
+    """Only the longest pauses overflow the ring; their losses do not grow as those of equal pauses."""
+    found = Pauses.of(lost_by(0.5, exponential(100e-6), 1024.0))
+    assert found.shape == 1.0
+    assert "very different length" in str(found)
+    equal_ones = Pauses.of(lost_by(3.0, equal(400e-6), 4096.0))
+    assert equal_ones.shape > 100.0
+    assert str(equal_ones).startswith("The device pauses ")
+    assert "us long" in str(equal_ones)
+
+
+def test_few_losses_and_losses_of_one_load_say_nothing():
+    assert Pauses.of(lost_by(5.0, equal(250e-6), 4096.0, loads=LOADS[:3])) is None
+    assert Pauses.of(lost_by(5.0, equal(250e-6), 4096.0, loads=[17e6])) is None
+    narrow = Pauses.of(lost_by(0.5, exponential(100e-6), 1024.0, loads=[16.9e6, 17e6]))
+    assert narrow is None or not narrow.is_sure
+
+
+def test_losses_of_the_same_size_at_each_load_are_no_pauses():
+    rng = np.random.default_rng(1)
+    rows = [(load, 2.0, 300.0 * rng.poisson(0.3)) for load in np.repeat(LOADS, 8)]
+    found = Pauses.of(counts_of(rows))
+    assert found is None or not found.is_sure
+
+
+def test_the_target_is_lost_at_the_load_that_pauses_allow():
+    question = estimated([trial(1e6, 0)], likelihood="varying").question
+    target = question.target_loss_ratio
+    found = Pauses.of(lost_by(3.0, equal(500e-6), 3000.0))
+    assert found.critical_load(question) == pytest.approx(6e6, rel=0.03)
+    found = Pauses.of(lost_by(0.5, exponential(100e-6), 2048.0, trials=20))
+    allowed = 2048.0 / 100e-6 / np.log(100e-6 / 0.5 / target)
+    assert found.critical_load(question) == pytest.approx(allowed, rel=0.2)
+    assert found.loss_ratio(found.critical_load(question)) == pytest.approx(target, rel=1e-3)
