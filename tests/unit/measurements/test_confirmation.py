@@ -1,5 +1,7 @@
 """A confirmation of a critical load says before how many frames it takes, and a verdict from counts alone after."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from measurement_examples import PROFILE, SIMULATED, StallingTestbed, place
@@ -7,6 +9,7 @@ from measurement_examples import PROFILE, SIMULATED, StallingTestbed, place
 from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements import measure
 from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, bounds_of
+from lossratio.measurements.soak import SoakResult
 from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
@@ -110,3 +113,47 @@ def test_a_load_that_the_generator_cannot_send_is_an_error_and_no_verdict(tmp_pa
     failed = read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name))
     assert (failed.outcome, failed.statement) == (Outcome.FAILED, None)
     assert not any(trial.is_evidence for trial in failed.trials)
+
+
+class Suite:
+    """A suite with a last result, which may be an error."""
+
+    def __init__(self, last):
+        self.last = last
+        self.shown = []
+
+    @property
+    def last_result(self):
+        if isinstance(self.last, Exception):
+            raise self.last
+        return self.last
+
+    def request(self, fields):
+        return ConfirmationRequest(profile=PROFILE, **fields)
+
+    def show(self, text):
+        self.shown.append(text)
+
+
+def soaked(batch):
+    fit = SimpleNamespace(batch_frames=batch)
+    return SoakResult.model_construct(critical_load=SimpleNamespace(fit=fit))
+
+
+@pytest.mark.parametrize(
+    ("last", "fields", "batch"),
+    [
+        (soaked(64.0), {}, 64.0),
+        (soaked(1.0), {}, 1.0),
+        (soaked(64.0), {"batch": 8.0}, 8.0),
+        (soaked(None), {}, 32.0),
+        (SoakResult.model_construct(critical_load=None), {}, 32.0),
+        (SimpleNamespace(), {}, 32.0),
+        (SearchError("Nothing was measured yet."), {}, 32.0),
+    ],
+)
+def test_the_batch_is_what_the_soak_test_before_saw(last, fields, batch):
+    suite = Suite(last)
+    request = Confirmation().asked(suite, {"loss_ratio": 1e-5, **fields}, 50e3)
+    assert request.batch == batch
+    assert suite.shown == [request.plan(request.planned_trials)]

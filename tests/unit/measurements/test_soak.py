@@ -235,3 +235,10 @@ def test_the_preset_csit_measures_as_csit_does_and_shows_its_estimate(tmp_path):
 def test_a_preset_refuses_other_settings_of_what_it_chooses(settings):
     with pytest.raises(SearchError, match=f"preset=csit sets {next(iter(settings))} itself"):
         SoakRequest(profile=ONE_WAY, **settings).preset(SoakPreset.CSIT)
+
+
+def test_rarest_decides_how_long_a_search_takes(tmp_path):
+    assert SoakRequest(profile=PROFILE, rarest=300.0).seconds == 1800.0
+    assert SoakRequest(profile=PROFILE, timeout=40.0).seconds == 40.0
+    with pytest.raises(SearchError, match="rarest=30 s decides how long the search takes: leave out timeout"):
+        find_critical_load(open_testbed(SIMULATED), USUAL.but(rarest=30.0), place(tmp_path))

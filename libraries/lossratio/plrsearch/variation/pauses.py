@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy
@@ -44,7 +45,7 @@ _STEP = 3e-3
 _WIDTH, _LEAST_WIDTH = 0.2, 0.01
 """How far from the beginning the search for the likeliest parameters looks first, for exponential lengths and for equal
 ones."""
-_CLOSE, _ROUNDS = 3e-3, 150
+_CLOSE, _ROUNDS = 3e-3, 110
 """Where the search for the likeliest parameters ends, and its steps."""
 
 
@@ -73,9 +74,7 @@ class Pauses:
         losses = _Losses.of(counts)
         if losses is None:
             return None
-        fits = [fit for shape in _SHAPES if (fit := losses.fitted(shape)) is not None]
-        if not fits:
-            return None
+        fits = [losses.fitted(shape) for shape in _SHAPES]
         best = max(fits, key=lambda fit: fit.log_likelihood)
         plausible = [fit for fit in fits if fit.log_likelihood > best.log_likelihood - _PLAUSIBLE]
         lengths = [fit.length_s for fit in plausible]
@@ -101,7 +100,9 @@ class Pauses:
         lengths = "on average, of very different length" if self.shape < 2.0 else "long"
         ring = "a ring"
         if self.stdevs[1] < _RING:
-            ring = f"a ring of about {self.ring_frames:,.2g} frames, if all frames go through one ring"
+            ring = (
+                f"a ring of about {self.ring_frames:,.2g} frames, if all frames go through one ring"
+            )
         return (
             f"The device pauses about {3600.0 / self.every_s:,.2g} times an hour. Pauses are about "
             f"{1e6 * self.length_s:,.2g} us {lengths}, and overflow {ring}"
@@ -110,91 +111,100 @@ class Pauses:
 
 @dataclass(frozen=True)
 class _Losses:
-    """Trials below the knee: loads, seconds and frames of each, where one interface is meant."""
+    """Trials below the knee, with the frames that one interface lost."""
 
     load: Array
+    """Loads of trials with losses, in frames per second."""
     seconds: Array
+    """Their durations."""
     lost: Array
+    """Their lost frames."""
     quiet_load: Array
+    """Loads of trials without losses; equal trials are together."""
     quiet_seconds: Array
+    """Their durations."""
     quiet_trials: Array
+    """How many they are."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> _Losses | None:
+        """The trials that show pauses, and those that show none; None if they are too few, or all at one load."""
         lost = counts.lost * counts.duration / np.maximum(counts.exposure, 1e-300)
+        is_quiet = lost <= _QUIET
+        if not is_quiet.any():
+            return None
         overloaded = counts.lost > _OVERLOAD * counts.load * counts.exposure
         passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
-        rate = np.inf
-        if overloaded.any():
-            rate = float(np.median(passed[overloaded]))
-        quiet = lost <= _QUIET
-        if not quiet.any():
-            return None
+        rate = float(np.median(passed[overloaded])) if overloaded.any() else np.inf
+
         # Where each trial loses frames is the knee, or pauses come so often that they do not differ from it.
-        most = min(float(counts.load[quiet].max()), _BELOW * rate)
+        most = min(float(counts.load[is_quiet].max()), _BELOW * rate)
         below = (counts.load <= most) & ~overloaded
-        seen = below & ~quiet
+        seen = below & ~is_quiet
         if np.count_nonzero(seen) < _LEAST or len(np.unique(counts.load[seen])) < 2:
             return None
-        pairs, trials = np.unique(
-            np.stack([counts.load, counts.duration])[:, below & quiet], axis=1, return_counts=True
-        )
-        return cls(counts.load[seen], counts.duration[seen], lost[seen], *pairs, trials)
 
-    def fitted(self, shape: float) -> Pauses | None:
+        equal = np.stack([counts.load, counts.duration])[:, below & is_quiet]
+        (loads, seconds), trials = np.unique(equal, axis=1, return_counts=True)
+        return cls(
+            counts.load[seen],
+            counts.duration[seen],
+            lost[seen],
+            loads,
+            seconds,
+            trials.astype(float),
+        )
+
+    def fitted(self, shape: float) -> Pauses:
         """The likeliest pauses of that shape."""
         where = float(np.median(self.load))
-        size = float(np.median(self.lost * where / self.load))
+        length, ring = self._begin(where, shape)
         seconds = self.seconds.sum() + (self.quiet_seconds * self.quiet_trials).sum()
-        length, ring = self._begin(where, size, shape)
-        begun = np.array([np.log(len(self.lost) / seconds), np.log(length), np.log(ring)])
-        begun[0] -= np.log(scipy.special.gammaincc(shape, shape * ring / where / length))
+        overflowing = scipy.special.gammaincc(shape, shape * ring / where / length)
+        often = len(self.lost) / seconds / max(float(overflowing), _STRAY)
+        size = ring if shape < _EQUAL else max(length * where - ring, 1.0)
+        begun = np.log([often, length, size])
 
-        def unknown(moved: Array) -> Array:
-            """Of equal lengths, length and size of a loss are known, and the ring follows."""
+        def known(moved: Array) -> Array:
+            """Of equal lengths, length and size of a loss are sought: a ring that follows from them varies less."""
             if shape < _EQUAL:
                 return moved
-            full = np.exp(moved[1]) * where - np.exp(moved[2])
-            return np.array([moved[0], moved[1], np.log(max(full, 1e-3))])
+            frames = np.exp(moved[1]) * where - np.exp(moved[2])
+            return np.array([moved[0], moved[1], np.log(max(frames, 1e-3))])
 
-        if shape >= _EQUAL:
-            begun[2] = np.log(max(length * where - ring, 1.0))
+        def likelihood(moved: Array) -> float:
+            return self._log_likelihood(known(moved), shape)
 
         width = _WIDTH / np.sqrt(shape) + _LEAST_WIDTH
-
-        def likelihood(known: Array) -> float:
-            return self._log_likelihood(unknown(known), shape)
-
-        found = scipy.optimize.minimize(
-            lambda known: -likelihood(known),
-            begun,
-            method="Nelder-Mead",
-            options={
-                "xatol": _CLOSE,
-                "fatol": _CLOSE,
-                "maxfev": _ROUNDS,
-                "initial_simplex": begun + np.vstack([np.zeros(3), width * np.eye(3)]),
-            },
+        # The stubs want a function of any arguments.
+        minimize: Callable[..., Any] = scipy.optimize.minimize
+        options = {
+            "xatol": _CLOSE,
+            "fatol": _CLOSE,
+            "maxfev": _ROUNDS,
+            "initial_simplex": begun + np.vstack([np.zeros(3), width * np.eye(3)]),
+        }
+        found = minimize(
+            lambda moved: -likelihood(moved), begun, method="Nelder-Mead", options=options
         )
-        often, length, ring = np.exp(unknown(found.x)).tolist()
-        stdevs = _stdevs(likelihood, found.x)
-        of_ring = stdevs[2]
+        best = found.x
+        often, length, ring = np.exp(known(best)).tolist()
+        _, of_length, of_size = _stdevs(likelihood, best).tolist()
+        of_ring = of_size
         if shape >= _EQUAL:
-            of_ring = float(np.hypot(stdevs[1] * length * where, stdevs[2] * np.exp(found.x[2])))
-            of_ring /= ring
-        return Pauses(
-            1.0 / often, length, shape, ring, -float(found.fun), (float(stdevs[1]), float(of_ring))
-        )
+            of_ring = float(np.hypot(of_length * length * where, of_size * np.exp(best[2]))) / ring
+        return Pauses(1.0 / often, length, shape, ring, -float(found.fun), (of_length, of_ring))
 
-    def _begin(self, where: float, size: float, shape: float) -> tuple[float, float]:
-        """A length and a ring to begin with."""
+    def _begin(self, where: float, shape: float) -> tuple[float, float]:
+        """A length and a ring to begin with: of equal lengths, by how the smallest loss grows with the load."""
+        size = float(np.median(self.lost / self.load))
         if shape < _EQUAL:
-            return size / where, 2.0 * size
+            return size, 2.0 * size * where
         loads = np.unique(self.load)
         least = np.array([self.lost[self.load == load].min() for load in loads])
         one, other = np.triu_indices(len(loads), 1)
         slopes = (least[other] - least[one]) / (loads[other] - loads[one])
-        length = max(float(np.median(slopes)), 1.1 * size / where)
+        length = max(float(np.median(slopes)), 1.1 * size)
         return length, max(float(np.median(length * loads - least)), 0.1 * length * where)
 
     def _log_likelihood(self, known: Array, shape: float) -> float:
@@ -233,7 +243,7 @@ def _stdevs(likelihood: Callable[[Array], float], at: Array) -> Array:
     values, vectors = np.linalg.eigh(-np.array(curvature) / (4.0 * _STEP**2))
     if values.min() <= 0.0:
         return np.full(len(at), np.inf)
-    return np.sqrt((vectors**2 / values).sum(axis=1))
+    return np.asarray(np.sqrt((vectors**2 / values).sum(axis=1)))
 
 
 def _moments(load: Array, known: Array, shape: float) -> tuple[Array, Array, Array, Array]:
