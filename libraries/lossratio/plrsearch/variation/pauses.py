@@ -230,17 +230,15 @@ class _Losses:
 def _stdevs(likelihood: Callable[[Array], float], at: Array) -> Array:
     """Standard deviations of parameters by the curvature at the maximum; infinite where there is none."""
     steps = _STEP * np.eye(len(at))
-    curvature = [
-        [
-            likelihood(at + one + two)
-            - likelihood(at + one - two)
-            - likelihood(at - one + two)
-            + likelihood(at - one - two)
-            for two in steps
-        ]
-        for one in steps
-    ]
-    values, vectors = np.linalg.eigh(-np.array(curvature) / (4.0 * _STEP**2))
+    curvature = np.empty_like(steps)
+
+    for row, one in enumerate(steps):
+        for column, two in enumerate(steps):
+            both = likelihood(at + one + two) + likelihood(at - one - two)
+            crossed = likelihood(at + one - two) + likelihood(at - one + two)
+            curvature[row, column] = (crossed - both) / (4.0 * _STEP**2)
+
+    values, vectors = np.linalg.eigh(curvature)
     if values.min() <= 0.0:
         return np.full(len(at), np.inf)
     return np.asarray(np.sqrt((vectors**2 / values).sum(axis=1)))
