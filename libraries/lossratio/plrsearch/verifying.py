@@ -178,6 +178,7 @@ class Verifying:
         lower = _STEP**steps * self.load
         if self._verified is not None and self._verified < self.load:
             lower = max(lower, self._verified)
+
         if known.pauses is not None:
             hinted = _OF_PAUSES * known.most
             lower = min(lower, max(hinted, _FARTHEST * self.load))

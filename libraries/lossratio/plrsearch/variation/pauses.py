@@ -75,6 +75,7 @@ class Pauses:
         if losses is None:
             return None
         fits = [losses.fitted(shape) for shape in _SHAPES]
+
         best = max(fits, key=lambda fit: fit.log_likelihood)
         plausible = [fit for fit in fits if fit.log_likelihood > best.log_likelihood - _PLAUSIBLE]
         lengths = [fit.length_s for fit in plausible]
@@ -200,6 +201,7 @@ class _Losses:
         size = float(np.median(self.lost / self.load))
         if shape < _EQUAL:
             return size, 2.0 * size * where
+
         loads = np.unique(self.load)
         least = np.array([self.lost[self.load == load].min() for load in loads])
         one, other = np.triu_indices(len(loads), 1)

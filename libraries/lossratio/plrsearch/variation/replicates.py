@@ -125,6 +125,7 @@ class Replicates:
             # Few large losses at low loads look like batches: only where many are lost, each trial has them.
             is_shown = self.multiple >= _LEAST_BATCH or self.usual >= _MANY * dispersion
             return Scatter.BATCHES if is_shown else Scatter.UNKNOWN
+
         # In overload a capacity that varies shows in each trial, and a rare loss is hidden among many frames.
         return (
             Scatter.VARYING
