@@ -1,0 +1,187 @@
+"""Measures five kinds of networks with ``lossratio between``, from the names of their ends, beside the true rate.
+
+As root, it makes each network in namespaces of a mount namespace of its own (start it under ``unshare --mount --net
+--pid --fork --mount-proc --propagation private``). In each of them, a router of Linux lets 2,000 frames per second
+through, and a burst of 40: in the trials of half a second that the quick goals have, 2,080 frames per second.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from lossratio.measurements.throughput import ThroughputResult
+from lossratio.results import RunDirectory
+
+RATE, BURST = 2000, 40
+BEGIN = """
+set -e
+mount -t tmpfs tmpfs /run
+mkdir -p /run/netns /run/openvswitch
+node() { ip netns add $1; ip -n $1 link set lo up; }
+quiet() { ip netns exec $1 sysctl -qw net.ipv6.conf.$2.disable_ipv6=1; ip -n $1 link set $2 up; }
+cable() { ip link add $2 netns $1 type veth peer name $4 netns $3; quiet $1 $2; quiet $3 $4; }
+address() { ip -n $1 address add $3 dev $2; }
+via() { ip -n $1 route replace $2 via $3; }
+forward() { ip netns exec $1 sysctl -qw net.ipv4.ip_forward=1; }
+police() { ip netns exec $1 nft -f - <<END
+table netdev police {
+  chain west {
+    type filter hook ingress device "$2" priority 0
+    udp sport >= 1 limit rate over RATE/second burst BURST packets drop
+  }
+  chain east {
+    type filter hook ingress device "$3" priority 0
+    udp sport >= 1 limit rate over RATE/second burst BURST packets drop
+  }
+}
+END
+}
+switch() {
+    mkdir -p /run/$1
+    ovsdb-tool create /run/$1/conf.db /usr/share/openvswitch/vswitch.ovsschema
+    files() { echo --pidfile=/run/$1/$2.pid --log-file=/run/$1/$2.log --detach; }
+    ip netns exec $1 ovsdb-server /run/$1/conf.db --remote=punix:/run/$1/db.sock $(files $1 db)
+    OVS_RUNDIR=/run/$1 ip netns exec $1 ovs-vswitchd unix:/run/$1/db.sock $(files $1 switch)
+}
+vsctl() { one=$1; shift; ovs-vsctl --db=unix:/run/$one/db.sock "$@"; }
+frr() {
+    mkdir -p /run/frr/$1
+    chown frr:frr /run/frr /run/frr/$1
+    for daemon in zebra staticd; do
+        ip netns exec $1 /usr/lib/frr/$daemon -d -N $1 -z /run/frr/$1/zserv.api -i /run/frr/$1/$daemon.pid \\
+            --vty_socket /run/frr/$1
+    done
+}
+node client; node server
+""".replace("RATE", str(RATE)).replace("BURST", str(BURST))
+# Client and server in one network behind a policing bridge, with a device between that and the server.
+LAYER_2 = """
+node police; node device
+cable client eth1 police west; cable device west police east; cable device east server eth1
+ip -n police link add br0 type bridge mcast_snooping 0
+quiet police br0
+for port in west east; do ip -n police link set $port master br0; done
+police police west east
+address client eth1 10.0.1.2/24; address server eth1 10.0.1.3/24
+"""
+KINDS = {
+    "two routers of FRR": """
+node r1; node r2
+cable client eth1 r1 west; cable r1 east r2 west; cable r2 east server eth1
+address client eth1 10.0.1.2/24; address server eth1 10.0.3.2/24
+address r1 west 10.0.1.1/24; address r1 east 10.0.2.1/24; address r2 west 10.0.2.2/24; address r2 east 10.0.3.1/24
+forward r1; forward r2; frr r1; frr r2
+sleep 1
+vtysh --vty_socket /run/frr/r1 -c 'configure terminal' -c 'ip route 10.0.3.0/24 10.0.2.2'
+vtysh --vty_socket /run/frr/r2 -c 'configure terminal' -c 'ip route 10.0.1.0/24 10.0.2.1'
+via client default 10.0.1.1; via server default 10.0.3.1
+police r1 west east
+""",
+    "switch with VLANs": LAYER_2
+    + """
+switch device
+vsctl device add-br br0 -- set bridge br0 datapath_type=netdev
+vsctl device add-port br0 west tag=10 -- add-port br0 east tag=10
+""",
+    "firewall of nftables": """
+node fw
+cable client eth1 fw west; cable fw east server eth1
+address client eth1 10.0.1.2/24; address server eth1 10.0.2.2/24
+address fw west 10.0.1.1/24; address fw east 10.0.2.1/24
+forward fw; via client default 10.0.1.1; via server default 10.0.2.1
+ip netns exec fw nft -f - <<END
+table ip filter {
+  chain forward {
+    type filter hook forward priority 0; policy drop;
+    ct state established,related accept
+    ip saddr 10.0.1.0/24 meta l4proto { udp, icmp } accept
+    ip saddr 10.0.2.0/24 udp dport 1024-65535 accept
+  }
+}
+END
+police fw west east
+""",
+    "Open vSwitch": LAYER_2
+    + """
+switch device
+vsctl device add-br br0 -- set bridge br0 datapath_type=netdev
+vsctl device add-port br0 west -- add-port br0 east
+""",
+    "trunk to access": """
+node police; node device
+cable client trunk police west; cable device west police east; cable device east server eth1
+ip -n police link add br0 type bridge mcast_snooping 0
+quiet police br0
+for port in west east; do ip -n police link set $port master br0; done
+ip netns exec police nft -f - <<END
+table netdev police {
+  chain west {
+    type filter hook ingress device "west" priority 0
+    vlan id 10 udp sport >= 1 limit rate over RATE/second burst BURST packets drop
+  }
+  chain east {
+    type filter hook ingress device "east" priority 0
+    vlan id 10 udp sport >= 1 limit rate over RATE/second burst BURST packets drop
+  }
+}
+END
+switch client
+vsctl client add-br hosts -- set bridge hosts datapath_type=netdev
+vsctl client add-port hosts trunk -- add-port hosts vlan10 tag=10 -- set interface vlan10 type=internal
+switch device
+vsctl device add-br br0 -- set bridge br0 datapath_type=netdev
+vsctl device add-port br0 west -- add-port br0 east tag=10
+quiet client vlan10
+address client vlan10 10.0.1.2/24; address server eth1 10.0.1.3/24
+""".replace("RATE", str(RATE)).replace("BURST", str(BURST)),
+}
+
+
+@click.command(help=__doc__)
+@click.option("--only", type=click.Choice(list(KINDS)), multiple=True, help="These kinds; all, unless given.")
+def main(only: tuple[str, ...]) -> None:
+    """Measures, and prints a table."""
+    click.echo(f"{'network':22} {'truth':>8} {'lower':>8} {'upper':>8} {'enclosed':>9} {'seconds':>8}")
+    for kind in only or KINDS:
+        with tempfile.TemporaryDirectory() as folder:
+            click.echo(f"{kind:22} {_measured(kind, Path(folder) / 'out')}")
+
+
+def _measured(kind: str, output: Path) -> str:
+    """The row of a kind."""
+    ready = BEGIN + KINDS[kind] + 'exec "$@"\n'
+    command = [sys.executable, "-m", "lossratio", "between", "client", "server", "--max-load", "10 kfps"]
+    own = ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--propagation", "private"]
+    began = time.monotonic()
+    done = subprocess.run(
+        [*own, "sh", "-c", ready, "sh", *command, "--output", str(output)],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    seconds = time.monotonic() - began
+    if done.returncode:
+        return f"failed: {(done.stderr.strip() or done.stdout.strip())[-600:]}"
+
+    (result,) = RunDirectory(output).results()
+    if not isinstance(result, ThroughputResult):
+        return f"failed: the result is one of {result.kind}"
+    ndr = result.goals[0]
+    lower, upper = ndr.bounds
+    if lower is None or upper is None:
+        return "failed: no bound was found"
+    truth = RATE + BURST / ndr.goal.final_trial_duration_s
+    is_enclosed = lower.per_interface_fps <= truth <= upper.per_interface_fps
+    numbers = f"{truth:8,.0f} {lower.per_interface_fps:8,.0f} {upper.per_interface_fps:8,.0f}"
+    return f"{numbers} {'yes' if is_enclosed else 'no':>9} {seconds:8.0f}"
+
+
+if __name__ == "__main__":
+    main()
