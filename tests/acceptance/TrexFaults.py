@@ -20,7 +20,7 @@ from unittest.mock import patch
 from lossratio import traffic
 from lossratio.nodes import NodeSession
 from lossratio.results.run_directory import RunDirectory
-from lossratio.testbed import cabling
+from lossratio.testbed import cabling, describe_cabling
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import WEST, Port, Side, load_topology
 from lossratio.traffic import (
@@ -212,7 +212,7 @@ class TrexFaults:
             report = cabling.probe_cabling(
                 load_topology(topology), links, duts=None, nic=None, profile="ethip4-udp", frame_sizes=["64B", "1518B"]
             )
-        return "\n".join(cabling.describe_cabling(report))
+        return "\n".join(describe_cabling(report))
 
     def make_a_router(self) -> None:
         """Makes the device a router whose entries of neighbours live for some seconds only."""

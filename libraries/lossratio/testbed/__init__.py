@@ -1,6 +1,7 @@
 """The testbed that is measured on: opening, set-up, checks, changes, repair, traffic outside of trials."""
 
-from lossratio.testbed.cabling import describe_cabling, probe_cabling
+from lossratio.testbed.cabling import probe_cabling
+from lossratio.testbed.cabling_report import describe_cabling
 from lossratio.testbed.candidates import Candidate, candidate, log_in, reserved
 from lossratio.testbed.changes import guilty_of
 from lossratio.testbed.hosts import Host, HostPath, find_host_path

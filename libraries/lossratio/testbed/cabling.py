@@ -1,7 +1,7 @@
 """A look at the cabling: frames from each port of the TG, and where they come out."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from lossratio import traffic
 from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
+from lossratio.testbed.cabling_report import CablingReport
 from lossratio.testbed.inspection import read_interfaces, read_ports, with_names
 from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import answers_elsewhere, gateway_question
@@ -26,18 +27,6 @@ _MOST_COPIES = 3
 _COUNTERS = (
     'for name; do cat "/sys/class/net/$name/statistics/rx_packets" 2>/dev/null || echo -1; done'
 )
-
-
-@dataclass(frozen=True)
-class CablingReport:
-    """What a probe of the cabling has found."""
-
-    works: tuple[str, ...]
-    """What works, a line each."""
-    notes: tuple[str, ...]
-    """What need not be a fault."""
-    problems: tuple[str, ...]
-    """Faults, each with its place and the way out."""
 
 
 @dataclass(frozen=True)
@@ -580,10 +569,3 @@ def _in_vlans(vlans: tuple[int, ...]) -> str:
     if vlans:
         return f"in VLAN {' and '.join(map(str, vlans))}"
     return "untagged"
-
-
-def describe_cabling(report: CablingReport) -> Iterator[str]:
-    """The findings, a line each."""
-    yield from (f"  {line}" for line in report.works)
-    yield from (f"  Note: {line}" for line in report.notes)
-    yield from (f"  PROBLEM: {line}" for line in report.problems)
