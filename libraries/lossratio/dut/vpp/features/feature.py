@@ -59,6 +59,9 @@ class VppPort:
     """Networks behind the other neighbour."""
     vni: int
     """VXLAN network identifier of the tunnel on this link, if there is one."""
+    other_end: str = ""
+    """MAC address of the interface at the other end of the link; empty: it is the neighbour's. A bridge's neighbour is
+    the one beyond the next bridge."""
     directory: str = ""
     """VPP's directory on the node."""
     table: int = 0

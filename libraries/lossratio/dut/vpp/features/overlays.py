@@ -112,6 +112,7 @@ class Vxlan(Feature):
         if self.vxlan_between and not port.faces_dut:
             return port, ()
         tunnel = port.tunnel
+        mac = port.other_end or port.neighbour_mac
         local, remote, vni = tunnel.local, tunnel.remote, tunnel.vni
         if port.faces_dut:
             # Both ends say the same, unlike those of a tunnel to the TG.
@@ -122,7 +123,7 @@ class Vxlan(Feature):
         # Table: the commands that make a tunnel.
         commands = (
             Command(f"set interface ip address {port.link} {local}/32"),
-            Command(f"set ip neighbor {port.link} {remote} {port.neighbour_mac} static"),
+            Command(f"set ip neighbor {port.link} {remote} {mac} static"),
             Command(f"ip route add {remote}/32 via {remote} {port.link}"),
             Command(f"create vxlan tunnel {ends}", answer=r"vxlan_tunnel\d+"),
         )
