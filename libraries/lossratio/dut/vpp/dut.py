@@ -503,11 +503,12 @@ class Vpp(ProgramDut[VppOptions]):
         last = self.chain[-1]
         secret = first._secret if isinstance(first, Vpp) else b""
         west, east = both_ports(self._vpp_names, (west_mac, east_mac))
-        place = self.chain.index(self)
+        vpps = [dut for dut in self.chain if isinstance(dut, Vpp)]
+        place = vpps.index(self)
         if self is not first:
-            west = replace(west, other_end=self.chain[place - 1].own_macs().from_east)
+            west = replace(west, other_end=vpps[place - 1].own_macs().from_east)
         if self is not last:
-            east = replace(east, other_end=self.chain[place + 1].own_macs().from_west)
+            east = replace(east, other_end=vpps[place + 1].own_macs().from_west)
 
         return (
             replace(west, faces_dut=self is not first, secret=secret, directory=directory),
