@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import yaml
 
 from lossratio.results.trials import Trial
-from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import PortPair, TrafficPort, TrafficProfile, load_profile, make_configuration
 from lossratio.traffic.agent.core.configuration import FramesSpec, SteppingField
 from lossratio.traffic.agent.core.frame_order import FrameOrder
 from lossratio.traffic.agent.core.losses import Fates, LossTables
@@ -28,6 +29,16 @@ def spec(flows=1, sizes=((64, 1),), fields=None) -> FramesSpec:
     if fields is None:
         fields = (SteppingField(offset=30, width=4, first=0xC6120001, count=flows),) if flows > 1 else ()
     return replace(found, fields=fields, sizes=sizes)
+
+
+def streams(fields: str) -> FramesSpec:
+    """Streams of a profile with a VLAN's tag and eight addresses, by their fields in YAML."""
+    about = {"format": "lossratio-traffic-profile/1", "name": "streams", "dot1q": {"id": 7}, "udp": {}}
+    about["ipv4"] = {"source": {"count": 8}}
+    about["streams"] = yaml.safe_load(f"[{fields}]")
+    profile = TrafficProfile.model_validate({**about, "frame_size": 128})
+    ports = PortPair(TrafficPort("west", "west"), TrafficPort("east", "east"))
+    return make_configuration(profile, [ports], settle_time=0.1).directions[0].frames
 
 
 class Lab:

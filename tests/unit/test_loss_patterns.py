@@ -7,7 +7,21 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies
-from lossy_devices import MIX, Lab, both, bursts, every, none, of_flows, overloaded, policer, red, spec, tail_drop
+from lossy_devices import (
+    MIX,
+    Lab,
+    both,
+    bursts,
+    every,
+    none,
+    of_flows,
+    overloaded,
+    policer,
+    red,
+    spec,
+    streams,
+    tail_drop,
+)
 
 from lossratio.results.loss_patterns import loss_places
 from lossratio.results.loss_tests import chance_of_naming, lossy_set, rotation_test, runs_of
@@ -53,6 +67,18 @@ def hashed(queue, queues):
     return {flow for flow, value in enumerate(hashes) if value % queues == queue}
 
 
+def of_class(*streams, ratio=1.0):
+    """Frames of some of the streams of `STREAMS`."""
+    order = STREAMS.order.streams
+    return lambda numbers, load, random: (
+        np.isin(np.array(order)[numbers % len(order)], streams) & (random.random(len(numbers)) < ratio)
+    )
+
+
+STREAMS = streams(
+    "{name: voice, share: 1, dscp: 46, priority: 5}, {name: video, share: 1, dscp: 34, priority: 5}, "
+    "{name: data, share: 2, frame_size: 512}"
+)
 PORTS = (
     SteppingField(offset=30, width=4, first=0xC6120001, count=120),
     SteppingField(offset=36, width=2, first=53, count=3, values=(443, 53, 8080)),
@@ -103,6 +129,31 @@ FAULTS = {
         "All lost frames are of 1,518 B; these lose every frame, all others none",
     ),
     "a part of a size": (spec(254, MIX), of_size(1518, 0.4), {}, "All lost frames are of 1,518 B; these lose 40"),
+    "a stream": (
+        STREAMS,
+        of_class(0),
+        {},
+        "All lost frames are of stream voice; these lose every frame, all others none",
+    ),
+    "a tenth of a stream": (STREAMS, of_class(2, ratio=0.1), {}, "All lost frames are of stream data; these lose "),
+    "a class of two streams": (
+        STREAMS,
+        of_class(0, 1, ratio=0.5),
+        {},
+        "All lost frames are those with VLAN priority 5; these lose ",
+    ),
+    "every seventh frame": (
+        spec(254),
+        every(7),
+        {},
+        "All lost frames are one in 7, always as many frames apart, at any load",
+    ),
+    "the end": (
+        spec(254),
+        lambda numbers, load, random: numbers >= numbers[-1] - 299,
+        {},
+        "All lost frames are the last 300 frames of each trial",
+    ),
     "the beginning": (
         spec(254),
         lambda numbers, load, random: numbers - numbers[0] < 170,
@@ -180,7 +231,9 @@ def test_losses_without_a_pattern_are_said_to_have_none():
     found = places_of(spec(254, MIX), at_random(0.02), other=at_random(0.02))
     assert found.patterns == ()
     assert found.sentences == (found.without_pattern,)
-    assert found.without_pattern.endswith("by direction, flow, size, beginning of the trial, pause")
+    assert found.without_pattern.endswith(
+        "by direction, flow, size, beginning of the trial, end of the trial, distance, pause"
+    )
 
 
 def test_of_few_lost_frames_nothing_is_said():
@@ -219,7 +272,21 @@ def beyond(capacity, batch):
     return lost
 
 
+def two_queues(capacity, room, batch):
+    """Frames go to either of two queues, whatever they are."""
+    even, uneven = tail_drop(capacity / 2, room, min(batch, room)), tail_drop(capacity / 2, room, min(batch, room), 0.3)
+
+    def lost(numbers, load, random):
+        flags, is_first = none(numbers, load, random), random.random(len(numbers)) < 0.5
+        flags[is_first] = even(numbers[is_first], load / 2, random)
+        flags[~is_first] = uneven(numbers[~is_first], load / 2, random)
+        return flags
+
+    return lost
+
+
 OVERLOADED = {
+    "two queues": two_queues,
     "policer": lambda capacity, room, batch: policer(capacity, room),
     "queue": lambda capacity, room, batch: tail_drop(capacity, room, min(batch, room)),
     "uneven queue": lambda capacity, room, batch: tail_drop(capacity, room, min(batch, room), 0.5),
@@ -241,6 +308,8 @@ def test_of_an_overloaded_device_no_pattern_is_said(seed):
     room, batch = int(random.choice([16, 64, 128, 512])), int(random.choice([1, 16, 32, 64, 256]))
     device = overloaded(capacity, lambda limit: make(limit, room, batch))
     lab = Lab(spec(flows, MIX if random.random() < 0.4 else ((64, 1),)), seed, random.choice([None, 6000]))
+    if seed % 5 == 0:
+        lab = Lab(STREAMS, seed)
     loads = capacity * random.choice([4, 3, 2, 1.5, 1.25, 1.1, 1.05, 1.01], size=5, replace=False)
     devices = [device] * int(random.choice([1, 2]))
     for load in loads:

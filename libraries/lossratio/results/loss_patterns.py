@@ -37,6 +37,12 @@ _LEAST_EXPLAINED = 0.1
 """Patterns that explain a smaller share of the lost frames are not said."""
 _OTHER_LOAD = 1.02
 """From this ratio on, two loads are different ones."""
+_FAR_LOAD = 1.25
+_LEAST_DISTANCE = 3
+"""A device with a capacity that loses one in n frames loses one in fewer at `_FAR_LOAD` times the load, from this n on.
+"""
+_SAME_SHARE = 0.01
+"""A class with a name of its own is said in place of another one if it divides the losses better by this share."""
 _SAME = 0.8
 """How much of the flows must be the same at two loads."""
 _LITTLE = 2.0
@@ -158,11 +164,19 @@ def _patterns(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Iterator[_
     for direction, group in groupby(in_order, key=lambda one: one.direction):
         own = _OfDirection(direction, list(group), f" of {direction}" if len(names) > 1 else "")
         first = own.seen[0].losses
-        if first.flows > 1:
-            yield _of_flows(own)
+        streams = _streams_of(first)
+        flows = None
+        if streams is not None:
+            yield _of_streams(own, first, streams)
+        elif first.flows > 1:
+            flows = _of_flows(own)
+            yield flows
         if first.sizes_bytes:
             yield _of_sizes(own)
         yield _of_beginning(own)
+        yield _of_end(own)
+        if flows is None or flows.sentence is None:
+            yield _of_every_nth(own)
         yield _of_pauses(own)
 
 
@@ -224,6 +238,82 @@ def _of_flows(own: _OfDirection) -> _Found:
     if found.every is not None:
         sentence += f". That is also one frame in {found.every:,}, as flows follow one another"
     return _Found(kind, own.name, chance, sentence, found.explained, trials)
+
+
+def _streams_of(losses: Losses) -> FlowClasses | None:
+    """The streams of the frames of a round; None: there is one stream."""
+    return next((one for one in losses.classes if one.names), None)
+
+
+def _of_streams(own: _OfDirection, losses: Losses, streams: FlowClasses) -> _Found:
+    """Whether frames of some streams, or with some value of a field, lose more than others."""
+    seen = own.seen
+    rows = [row for one in seen for row in one.flow_blocks]
+    known = _mean_known(seen, lambda losses: losses.flows_known)
+    # Streams take turns in a part of the round: all parts are alike.
+    part = np.arange(len(known)) % _turn(streams.values)
+    chance = rotation_test([_by_label(row, labels=part, known=known) for row in rows])
+    best: LossySet | None = None
+    words = ""
+    for one in losses.classes:
+        distinct, labels = np.unique(np.array(one.values), return_inverse=True)
+        of_class = partial(_by_label, labels=labels.reshape(-1), known=known)
+        frames = np.bincount(labels.reshape(-1), weights=known).astype(float)
+        found = lossy_set([of_class(row) for row in rows], frames)
+        if found is None or not _is_alike_at_two_loads(found, seen, of_class):
+            continue
+        if best is None or _divides_better(found, best):
+            best = found
+            words = _values_in_words(
+                one, [distinct.tolist()[label] for label in np.flatnonzero(found.members)]
+            )
+
+    nothing = _Found("streams", own.name, chance)
+    if best is None:
+        return nothing
+    trials = len({one.trial for one in seen})
+    sentence = f"{own.share(best.explained, best.others)} {words}; {_shares(best)}"
+    return _Found("streams", own.name, chance, sentence, best.explained, trials)
+
+
+def _divides_better(found: LossySet, best: LossySet) -> bool:
+    """Whether classes divide the losses better than those before, or as well with fewer values."""
+    gain = (found.share - found.others) - (best.share - best.others)
+    return gain > _SAME_SHARE or (abs(gain) <= _SAME_SHARE and found.count < best.count)
+
+
+def _turn(streams: Sequence[int]) -> int:
+    """After how many frames the order of streams repeats."""
+    for length in range(1, len(streams) // 2 + 1):
+        if streams[length:] == streams[:-length]:
+            return length
+    return len(streams)
+
+
+def _by_label(row: Numbers, *, labels: NDArray[Any], known: Numbers) -> Numbers:
+    """What all flows with each label lose together, as a share of their frames."""
+    frames = np.bincount(labels, weights=known)
+    shares: Numbers = np.bincount(labels, weights=row * known) / np.maximum(frames, 1.0)
+    return shares
+
+
+def _is_alike_at_two_loads(
+    found: LossySet, seen: Sequence[SeenLosses], of_class: Callable[[Numbers], Numbers]
+) -> bool:
+    """Whether the same classes lose more at two loads; at one load, a loss of every n-th frame may hit one of them."""
+    loads = []
+    for one in sorted(seen, key=lambda one: one.load):
+        shares = np.mean([of_class(row) for row in one.flow_blocks], axis=0)
+        if shares[found.members].min() > shares[~found.members].max():
+            loads.append(one.load)
+    return len(loads) > 1 and loads[-1] >= _OTHER_LOAD * loads[0]
+
+
+def _values_in_words(one: FlowClasses, values: Sequence[int]) -> str:
+    if one.names:
+        words = " and ".join(one.names[value] for value in values)
+        return f"of stream {words}" if len(values) == 1 else f"of the streams {words}"
+    return "those with " + " or ".join(_value_in_words(one.field, value) for value in values)
 
 
 def _of_sizes(own: _OfDirection) -> _Found:
@@ -289,7 +379,7 @@ def _name_of(found: LossySet, losses: Losses) -> tuple[str | None, float]:
     candidates: list[tuple[Callable[[int], str], NDArray[Any], int]] = []
     for one in losses.classes:
         distinct, labels = np.unique(np.array(one.values), return_inverse=True)
-        of_class = partial(_class_in_words, one, distinct.tolist())
+        of_class = partial(_class_in_words, one.field, distinct.tolist())
         candidates.append((of_class, labels.reshape(-1)[numbers % len(one.values)], len(distinct)))
 
     hashes = np.array(read_counts(losses.flow_hashes), dtype=int)
@@ -309,12 +399,13 @@ def _name_of(found: LossySet, losses: Losses) -> tuple[str | None, float]:
     return fitting, chance_of_naming(flows, found.count, names)
 
 
-def _class_in_words(one: FlowClasses, values: Sequence[int], label: int) -> str:
-    if one.names:
-        return f"those of {one.field} {one.names[values[label]]}"
-    if one.field.endswith("IPv4 source address") or one.field.endswith("IPv4 destination address"):
-        return f"those with {one.field} {IPv4Address(values[label])}"
-    return f"those with {one.field} {values[label]}"
+def _class_in_words(field: str, values: Sequence[int], label: int) -> str:
+    return f"those with {_value_in_words(field, values[label])}"
+
+
+def _value_in_words(field: str, value: int) -> str:
+    is_address = field.endswith(("IPv4 source address", "IPv4 destination address"))
+    return f"{field} {IPv4Address(value) if is_address else value}"
 
 
 def _queue_in_words(count: int, label: int) -> str:
@@ -366,7 +457,7 @@ def _of_beginning(own: _OfDirection) -> _Found:
     seconds = [one.losses.leading_frames / one.load for one in leading]
     is_time = _spread(seconds) < _spread([float(count) for count in counts])
 
-    if whole and all_flows > 1:
+    if whole and all_flows > 1 and _streams_of(leading[0].losses) is None:
         kind = "first_frames_of_flows"
         rounds = counts[0] // all_flows
         many = "first frame" if rounds == 1 else f"first {rounds:,} frames"
@@ -377,6 +468,49 @@ def _of_beginning(own: _OfDirection) -> _Found:
         what = f"the first {_interval([float(count) for count in counts])} frames of each trial"
     sentence = f"{own.share(explained, lost - sum(counts))} {what}"
     return _Found(kind, own.name, chance, sentence, explained, len(leading))
+
+
+def _of_end(own: _OfDirection) -> _Found:
+    """Whether the last frames of trials are lost."""
+    seen = own.seen
+    chance = 1.0
+    counts = []
+    for one in seen:
+        losses = one.losses
+        last = losses.trailing_frames
+        if last >= _LEAST_LEADING:
+            counts.append(last)
+            # The last event of a trial may end anywhere.
+            rest = (losses.lost_frames - last) / max(1, losses.known_frames)
+            chance *= max(rest, 1.0 / losses.known_frames)
+
+    without = len(seen) - len(counts)
+    if not counts or without > len(seen) // 4:
+        return _Found("end", own.name, 1.0)
+    # Formula: no more trials without it than these.
+    chance *= float(len(seen)) ** without
+    lost = sum(one.losses.lost_frames for one in seen)
+    what = f"the last {_interval([float(count) for count in counts])} frames of each trial"
+    explained = sum(counts) / lost
+    sentence = f"{own.share(explained, lost - sum(counts))} {what}"
+    return _Found("end", own.name, chance, sentence, explained, len(counts))
+
+
+def _of_every_nth(own: _OfDirection) -> _Found:
+    """Whether every n-th frame is lost, the same one at two loads: then nothing runs out, but something counts."""
+    nothing = _Found("every_nth", own.name, 1.0)
+    distances = {one.losses.every_frames for one in own.seen}
+    loads = sorted(one.load for one in own.seen)
+    # A device that is overloaded loses one in fewer frames at a higher load.
+    if len(distances) > 1 or min(distances) < _LEAST_DISTANCE or loads[-1] < _FAR_LOAD * loads[0]:
+        return nothing
+
+    (distance,) = distances
+    gaps = sum(one.losses.lost_frames - 1 for one in own.seen)
+    # Formula: that a frame is lost again just then, where each one is lost by itself.
+    chance = max(float(distance) ** -gaps, 1e-300) if gaps < 100 else 1e-300
+    sentence = f"All lost frames{own.in_words} are one in {distance:,}, always as many frames apart, at any load"
+    return _Found("every_nth", own.name, chance, sentence, 1.0, len(own.seen))
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -472,7 +606,10 @@ def _without_pattern(seen: Sequence[SeenLosses], found: Sequence[_Found]) -> str
         "flows": "flow",
         "sizes": "size",
         "direction": "direction",
+        "streams": "stream",
+        "every_nth": "distance",
         "beginning": "beginning of the trial",
+        "end": "end of the trial",
         "pauses": "pause",
     }
     looked_at = dict.fromkeys(names[one.kind] for one in found if one.kind in names)

@@ -9,7 +9,15 @@ from lossratio.records import Ratio, Record
 LEVEL = 1e-4
 """The probability of chance, over all patterns looked at in a result, below which a pattern is said."""
 PatternKind: TypeAlias = Literal[
-    "flows", "sizes", "direction", "beginning", "first_frames_of_flows", "pauses"
+    "flows",
+    "streams",
+    "sizes",
+    "direction",
+    "every_nth",
+    "beginning",
+    "end",
+    "first_frames_of_flows",
+    "pauses",
 ]
 """What lost frames have in common."""
 

@@ -67,7 +67,7 @@ class Losses(Observed):
     last_frames: Frames = 0
     """Frames of the trial that were sent before the first known one, because only the last ones are known."""
     flows: int = 1
-    """Number of flows."""
+    """Number of flows; of several streams, number of frames after which their order repeats: each is a flow here."""
     blocks: int = 1
     """Number of blocks."""
     flows_lost: str = ""
@@ -99,3 +99,7 @@ class Losses(Observed):
     """Loss events by their size: of 1 frame, of 2 to 3, of 4 to 7, and so on."""
     leading_frames: Frames = 0
     """Frames lost at the beginning of the trial, before the first one that came back."""
+    trailing_frames: Frames = 0
+    """Frames lost at the end of the trial, behind the last one that came back."""
+    every_frames: Frames = 0
+    """From each lost frame to the next one it is so many frames; 0: not always as many."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .comparison import HeaderField, header_fields
-from .configuration import VLAN_TAG_BYTES, FramesSpec, SteppingField, behind_tags
+from .configuration import VLAN_TAG_BYTES, FramesSpec, SteppingField, StreamOrder, behind_tags
 from .frame_order import FrameOrder, Numbers, values_of
 from .protocol import Message
 
@@ -37,6 +37,8 @@ _RSS_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2d
 _KEY_BITS = 8 * len(_RSS_KEY)
 _HASH_WORD_BITS = 32
 _MACS = 12
+_MOST_VALUE_BYTES = 4
+_LEAST_DISTANCES = 10
 _IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
 _WITH_PORTS = (6, 17)
 # Table: for each ethertype, where its protocol, addresses and ports are, behind the Ethernet header.
@@ -91,21 +93,14 @@ class LossTables:
 
     def __init__(self, spec: FramesSpec) -> None:
         self._order = FrameOrder(spec)
-        # Of streams, several frames of a round may be of one flow.
-        self._flow_of = None if spec.order is None else _flows_of_streams(spec)
-        self._all_flows = self._order.flows if self._flow_of is None else int(self._flow_of.max()) + 1
-        self._flows = min(self._all_flows, MOST_FLOWS)
+        self._flows = min(self._order.flows, MOST_FLOWS)
         self._places = len(self._order.pattern)
-        hashes = _hashes(spec, self._order.flows if self._flow_of is not None else self._flows)
-        classes = _classes(spec)
-        if self._flow_of is not None and spec.order is not None:
-            _, firsts = np.unique(self._flow_of, return_index=True)
-            firsts = firsts[: self._flows]
-            hashes = hashes[firsts] if len(hashes) else hashes
-            classes = _classes_of_streams(spec, firsts)
-
         # Table: what is the same in all trials.
-        self._constant: Message = {"flows": self._all_flows, "flow_hashes": _counts(hashes), "classes": classes}
+        self._constant: Message = {
+            "flows": self._order.flows,
+            "flow_hashes": _counts(_hashes(spec, self._flows)),
+            "classes": _classes(spec) if spec.order is None else _classes_of_streams(spec, spec.order),
+        }
 
     def of(self, fates: Fates, first: int, duration: float) -> Message | None:
         """The losses of a trial, as `lossratio.trials.Losses` has them; None: no known frame was lost.
@@ -117,7 +112,7 @@ class LossTables:
             return None
 
         span = fates.sent - fates.first
-        blocks = int(min(BLOCKS, max(1, span // max(self._all_flows, self._places))))
+        blocks = int(min(BLOCKS, max(1, span // max(self._order.flows, self._places))))
         block = (fates.lost - fates.first) * blocks // span
         # Record: what is known about the places of lost frames.
         message: Message = {
@@ -132,35 +127,23 @@ class LossTables:
             **self._by_round(fates),
             **_events(fates),
         }
-        if self._all_flows > 1:
+        if self._order.flows > 1:
             message.update(self._by_flow(fates, first, blocks, block))
         if 1 < self._places <= MOST_PLACES and len(set(self._order.pattern.tolist())) > 1:
             message.update(self._by_size(fates, first, blocks, block))
         return message
 
     def _by_flow(self, fates: Fates, first: int, blocks: int, block: Numbers) -> Message:
-        flows = self._flow_numbers(fates.lost + first)
+        flows = self._order.flow_numbers(fates.lost + first)
         kept = flows < self._flows
         lost = np.bincount(block[kept] * self._flows + flows[kept], minlength=blocks * self._flows)
-        # Each period has as many frames of a flow.
+        # All flows have as many frames in each period.
         period = self._order.period
         periods = (fates.sent - fates.first) // period if fates.is_whole else 0
-        of_rest = self._frames_by_flow(fates.numbers(fates.first + periods * period) + first)
-        if self._flow_of is None:
-            of_period: Numbers = np.full(self._flows, self._places)
-        else:
-            of_period = self._frames_by_flow(np.arange(period))
-        return {"flows_lost": _counts(lost), "flows_known": _counts(of_rest + periods * of_period)}
-
-    def _flow_numbers(self, numbers: Numbers) -> Numbers:
-        """Which flows frames belong to, by their numbers among those of `FrameOrder`."""
-        flows = self._order.flow_numbers(numbers)
-        return flows if self._flow_of is None else self._flow_of[flows]
-
-    def _frames_by_flow(self, numbers: Numbers) -> Numbers:
-        """How many of some frames each of the flows has that are counted one by one."""
-        counts: Numbers = np.bincount(self._flow_numbers(numbers), minlength=self._flows)[: self._flows]
-        return counts
+        rest = fates.numbers(fates.first + periods * period)
+        of_rest = np.bincount(self._order.flow_numbers(rest + first), minlength=self._flows)[: self._flows]
+        known = of_rest + periods * (period // self._order.flows)
+        return {"flows_lost": _counts(lost), "flows_known": _counts(known)}
 
     def _by_size(self, fates: Fates, first: int, blocks: int, block: Numbers) -> Message:
         places = (fates.lost + first) % self._places
@@ -185,9 +168,9 @@ class LossTables:
         }
 
     def _by_round(self, fates: Fates) -> Message:
-        rounds = -(-fates.sent // self._all_flows)
+        rounds = -(-fates.sent // self._order.flows)
         ends = np.array([0, *(1 << power for power in range((rounds - 1).bit_length() + 1))])
-        ends = np.minimum(ends * self._all_flows, fates.sent)
+        ends = np.minimum(ends * self._order.flows, fates.sent)
         return {
             "rounds_lost": _counts(np.diff(np.searchsorted(fates.lost, ends))),
             "rounds_known": _counts(np.diff(fates.known_below(ends))),
@@ -195,7 +178,7 @@ class LossTables:
 
 
 def _events(fates: Fates) -> Message:
-    """Loss events by their size, and the one at the beginning of the trial."""
+    """Loss events by their size, those at both ends of the trial, and their distance where it is always the same."""
     lost = fates.lost
     follows = np.diff(lost) == 1
     if not fates.is_whole:
@@ -203,7 +186,19 @@ def _events(fates: Fates) -> Message:
     starts = np.flatnonzero(np.concatenate(([True], ~follows)))
     sizes = np.diff(np.concatenate((starts, [len(lost)])))
     leading = int(sizes[0]) if lost[0] == 0 and fates.is_whole else 0
-    return {"events": _counts(np.bincount(np.log2(sizes).astype(np.int64))), "leading_frames": leading}
+    trailing = int(sizes[-1]) if lost[-1] == fates.sent - 1 and fates.is_whole else 0
+    distances = np.diff(lost)
+    every = 0
+    if fates.is_whole and len(distances) >= _LEAST_DISTANCES and distances.min() == distances.max():
+        every = int(distances[0])
+
+    # Record: runs of lost frames, and how far these are apart.
+    return {
+        "events": _counts(np.bincount(np.log2(sizes).astype(np.int64))),
+        "leading_frames": leading,
+        "trailing_frames": trailing,
+        "every_frames": every,
+    }
 
 
 def _counts(numbers: NDArray[Any]) -> str:
@@ -225,32 +220,19 @@ def _classes(spec: FramesSpec) -> list[Message]:
     ]
 
 
-def _flows_of_streams(spec: FramesSpec) -> Numbers:
-    """The flow of each frame of a round of streams: frames of one stream that have the same headers."""
-    streams = np.array([] if spec.order is None else spec.order.streams, dtype=np.uint64)
-    columns = [streams, *(values_of(field) for field in spec.fields)]
-    _, firsts, flows = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
-    # In the order in which they come first.
-    ranks = np.argsort(np.argsort(firsts))
-    numbers: Numbers = ranks[flows.reshape(-1)]
-    return numbers
-
-
-def _classes_of_streams(spec: FramesSpec, firsts: Numbers) -> list[Message]:
-    """The streams of flows, and the fields by whose value the flows differ; `firsts` is a frame of each flow."""
-    if spec.order is None:
-        return []
-    streams = [spec.order.streams[place] for place in firsts.tolist()]
-    classes: list[Message] = [{"field": "stream", "values": streams, "names": list(spec.order.names)}]
-    headers = [bytearray(bytes.fromhex(spec.header)) for _ in streams]
+def _classes_of_streams(spec: FramesSpec, order: StreamOrder) -> list[Message]:
+    """The streams of the first frames of a round, and the fields by whose value these frames differ."""
+    count = min(len(order.streams), MOST_FLOWS)
+    classes: list[Message] = [{"field": "stream", "values": order.streams[:count], "names": order.names}]
+    headers = [bytearray(bytes.fromhex(spec.header)) for _ in range(count)]
     for field in spec.fields:
-        for header, value in zip(headers, values_of(field)[firsts].tolist()):
+        for header, value in zip(headers, values_of(field).tolist()):
             header[field.offset : field.offset + field.width] = value.to_bytes(field.width, "big")
 
     for part in (*_fields_of_tags(bytes(headers[0])), *header_fields(bytes(headers[0]))):
-        low = part.mask & -part.mask if part.mask != -1 else 1
+        low = 1 if part.mask == -1 else part.mask & -part.mask
         values = [part.value(bytes(header)) // low for header in headers]
-        if 1 < len(set(values)) < len(values):
+        if 1 < len(set(values)) <= MOST_CLASSES and part.width <= _MOST_VALUE_BYTES:
             classes.append({"field": part.name, "values": values})
     return classes
 
