@@ -6,7 +6,6 @@ load. Such a pattern must be the same at two loads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from ipaddress import IPv4Address
 from itertools import groupby
@@ -15,6 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lossratio.results.loss_moments import (
+    Found,
+    OfDirection,
+    of_beginning,
+    of_end,
+    of_every_nth,
+    of_pauses,
+    streams_of,
+)
 from lossratio.results.loss_tests import (
     LossySet,
     Numbers,
@@ -22,7 +30,6 @@ from lossratio.results.loss_tests import (
     chance_of_naming,
     lossy_set,
     rotation_test,
-    runs_of,
 )
 from lossratio.results.losses import LEVEL, LossPattern, LossPlaces, PatternKind
 from lossratio.results.trials import Trial
@@ -37,10 +44,6 @@ _LEAST_EXPLAINED = 0.1
 """Patterns that explain a smaller share of the lost frames are not said."""
 _OTHER_LOAD = 1.02
 """From this ratio on, two loads are different ones."""
-_FAR_LOAD = 1.25
-_LEAST_DISTANCE = 3
-"""A device with a capacity that loses one in n frames loses one in fewer at `_FAR_LOAD` times the load, from this n on.
-"""
 _SAME_SHARE = 0.01
 """A class with a name of its own is said in place of another one if it divides the losses better by this share."""
 _SAME = 0.8
@@ -48,47 +51,12 @@ _SAME = 0.8
 _LITTLE = 2.0
 """Trials whose loss ratio is so many times the smallest one, at most, are looked at by themselves, too."""
 _MOST_QUEUES = 64
-_LEAST_LEADING = 2
-_LEAST_PAUSE_S = 0.02
-_MOST_PAUSED = 0.1
-"""Share of a trial that pauses may take; a device without capacity is no device that pauses."""
 _INDEPENDENT = 4
 """Blocks of a trial that are taken for one, as those beside each other are alike."""
 _ENOUGH_FRAMES = 1000
 _ENOUGH_BLOCKS = 32
 _DOUBTFUL = 0.01
 """A chance below which it is not said that there is no pattern."""
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A pattern before the correction for all that were looked at; without a sentence it is not said."""
-
-    kind: PatternKind
-    direction: str | None
-    chance: float
-    sentence: str | None = None
-    explained: float = 0.0
-    trials: int = 0
-
-
-@dataclass(frozen=True)
-class _OfDirection:
-    """The losses of one direction in several trials."""
-
-    name: str
-    seen: Sequence[SeenLosses]
-    in_words: str
-    """What follows "lost frames", where several directions lose some."""
-
-    def share(self, explained: float, others: float) -> str:
-        """How much of the loss something explains, where this much is of others: the beginning of a sentence."""
-        frames = f"lost frames{self.in_words}"
-        if any(one.losses.known_frames != one.losses.run_frames for one in self.seen):
-            frames += " (of those examined)"
-        if not others:
-            return f"All {frames} are"
-        return f"{format_ratio(min(explained, 0.999))} of the {frames} are"
 
 
 def loss_places(trials: Sequence[Trial]) -> LossPlaces | None:
@@ -156,15 +124,15 @@ def _seen(trials: Iterable[Trial]) -> Iterator[SeenLosses]:
                 )
 
 
-def _patterns(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Iterator[_Found]:
+def _patterns(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Iterator[Found]:
     """What was looked at, found or not."""
     yield _of_direction(seen, trials)
     in_order = sorted(seen, key=lambda one: one.direction)
     names = {one.direction for one in seen}
     for direction, group in groupby(in_order, key=lambda one: one.direction):
-        own = _OfDirection(direction, list(group), f" of {direction}" if len(names) > 1 else "")
+        own = OfDirection(direction, list(group), f" of {direction}" if len(names) > 1 else "")
         first = own.seen[0].losses
-        streams = _streams_of(first)
+        streams = streams_of(first)
         flows = None
         if streams is not None:
             yield _of_streams(own, first, streams)
@@ -173,14 +141,14 @@ def _patterns(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Iterator[_
             yield flows
         if first.sizes_bytes:
             yield _of_sizes(own)
-        yield _of_beginning(own)
-        yield _of_end(own)
+        yield of_beginning(own)
+        yield of_end(own)
         if flows is None or flows.sentence is None:
-            yield _of_every_nth(own)
-        yield _of_pauses(own)
+            yield of_every_nth(own)
+        yield of_pauses(own)
 
 
-def _of_direction(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> _Found:
+def _of_direction(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Found:
     """Whether one direction alone loses frames."""
     numbers = {one.trial for one in seen}
     lost: dict[str, int] = {}
@@ -191,7 +159,7 @@ def _of_direction(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> _Found
     total = sum(lost.values())
     name, most = max(lost.items(), key=lambda item: item[1])
     if len(lost) < 2 or total - most > _NONE * total:
-        return _Found("direction", None, 1.0)
+        return Found("direction", None, 1.0)
     own = [one for one in seen if one.direction == name]
     lossy_blocks = 0
     for one in own:
@@ -205,16 +173,16 @@ def _of_direction(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> _Found
         sentence = f"All lost frames but {others:,} are of the direction {name}"
     else:
         sentence = f"All lost frames are of the direction {name}; the other one loses none"
-    return _Found("direction", None, chance, sentence, most / total, len(numbers))
+    return Found("direction", None, chance, sentence, most / total, len(numbers))
 
 
-def _of_flows(own: _OfDirection) -> _Found:
+def _of_flows(own: OfDirection) -> Found:
     """Whether some flows lose more than others."""
     seen = own.seen
     rows = [row for one in seen for row in one.flow_blocks]
     chance = rotation_test(rows)
     kind: PatternKind = "flows"
-    nothing = _Found(kind, own.name, chance)
+    nothing = Found(kind, own.name, chance)
     known = _mean_known(seen, lambda losses: losses.flows_known)
     found = lossy_set(rows, known)
     if found is None or not _holds_at_two_loads(found, seen, lambda one: one.flow_blocks, known):
@@ -237,15 +205,10 @@ def _of_flows(own: _OfDirection) -> _Found:
     sentence = f"{own.share(found.explained, found.others)} of {many}; {_shares(found)}"
     if found.every is not None:
         sentence += f". That is also one frame in {found.every:,}, as flows follow one another"
-    return _Found(kind, own.name, chance, sentence, found.explained, trials)
+    return Found(kind, own.name, chance, sentence, found.explained, trials)
 
 
-def _streams_of(losses: Losses) -> FlowClasses | None:
-    """The streams of the frames of a round; None: there is one stream."""
-    return next((one for one in losses.classes if one.names), None)
-
-
-def _of_streams(own: _OfDirection, losses: Losses, streams: FlowClasses) -> _Found:
+def _of_streams(own: OfDirection, losses: Losses, streams: FlowClasses) -> Found:
     """Whether frames of some streams, or with some value of a field, lose more than others."""
     seen = own.seen
     rows = [row for one in seen for row in one.flow_blocks]
@@ -268,12 +231,12 @@ def _of_streams(own: _OfDirection, losses: Losses, streams: FlowClasses) -> _Fou
                 one, [distinct.tolist()[label] for label in np.flatnonzero(found.members)]
             )
 
-    nothing = _Found("streams", own.name, chance)
+    nothing = Found("streams", own.name, chance)
     if best is None:
         return nothing
     trials = len({one.trial for one in seen})
     sentence = f"{own.share(best.explained, best.others)} {words}; {_shares(best)}"
-    return _Found("streams", own.name, chance, sentence, best.explained, trials)
+    return Found("streams", own.name, chance, sentence, best.explained, trials)
 
 
 def _divides_better(found: LossySet, best: LossySet) -> bool:
@@ -316,13 +279,13 @@ def _values_in_words(one: FlowClasses, values: Sequence[int]) -> str:
     return "those with " + " or ".join(_value_in_words(one.field, value) for value in values)
 
 
-def _of_sizes(own: _OfDirection) -> _Found:
+def _of_sizes(own: OfDirection) -> Found:
     """Whether frames of some sizes lose more than others."""
     seen = own.seen
     rows = [row for one in seen for row in one.size_blocks]
     chance = rotation_test(rows)
     kind: PatternKind = "sizes"
-    nothing = _Found(kind, own.name, chance)
+    nothing = Found(kind, own.name, chance)
     known = _mean_known(seen, lambda losses: losses.sizes_known)
     found = lossy_set(rows, known)
     if found is None or not _holds_at_two_loads(found, seen, lambda one: one.size_blocks, known):
@@ -336,7 +299,7 @@ def _of_sizes(own: _OfDirection) -> _Found:
     words = " and ".join(f"{size:,} B" for size in lossy)
     trials = len({one.trial for one in seen})
     sentence = f"{own.share(found.explained, found.others)} of {words}; {_shares(found)}"
-    return _Found(kind, own.name, chance, sentence, found.explained, trials)
+    return Found(kind, own.name, chance, sentence, found.explained, trials)
 
 
 def _mean_known(seen: Sequence[SeenLosses], table: Callable[[Losses], str]) -> Numbers:
@@ -429,172 +392,7 @@ def _as_many_as_a_queue(found: LossySet) -> str:
     return f", about as many as one of {queues} queues gets"
 
 
-def _of_beginning(own: _OfDirection) -> _Found:
-    """Whether the first frames of trials are lost."""
-    seen = own.seen
-    kind: PatternKind = "beginning"
-    chance = 1.0
-    leading = []
-    for one in seen:
-        losses = one.losses
-        first = losses.leading_frames
-        rest = (losses.lost_frames - first) / max(1, losses.known_frames)
-        if first >= _LEAST_LEADING:
-            leading.append(one)
-            # The first event of a trial may begin anywhere.
-            chance *= max(rest, 1.0 / losses.known_frames)
-
-    without = len(seen) - len(leading)
-    if not leading or without > len(seen) // 4:
-        return _Found(kind, own.name, 1.0)
-    # Formula: no more trials without it than these.
-    chance *= float(len(seen)) ** without
-    counts = [one.losses.leading_frames for one in leading]
-    lost = sum(one.losses.lost_frames for one in seen)
-    explained = sum(counts) / lost
-    all_flows = leading[0].losses.flows
-    whole = {count % all_flows for count in counts} == {0} and len(set(counts)) == 1
-    seconds = [one.losses.leading_frames / one.load for one in leading]
-    is_time = _spread(seconds) < _spread([float(count) for count in counts])
-
-    if whole and all_flows > 1 and _streams_of(leading[0].losses) is None:
-        kind = "first_frames_of_flows"
-        rounds = counts[0] // all_flows
-        many = "first frame" if rounds == 1 else f"first {rounds:,} frames"
-        what = f"the {many} of each of the {all_flows:,} flows"
-    elif is_time:
-        what = f"those of the first {_interval(seconds, 1e3)} ms of each trial"
-    else:
-        what = f"the first {_interval([float(count) for count in counts])} frames of each trial"
-    sentence = f"{own.share(explained, lost - sum(counts))} {what}"
-    return _Found(kind, own.name, chance, sentence, explained, len(leading))
-
-
-def _of_end(own: _OfDirection) -> _Found:
-    """Whether the last frames of trials are lost."""
-    seen = own.seen
-    chance = 1.0
-    counts = []
-    for one in seen:
-        losses = one.losses
-        last = losses.trailing_frames
-        if last >= _LEAST_LEADING:
-            counts.append(last)
-            # The last event of a trial may end anywhere.
-            rest = (losses.lost_frames - last) / max(1, losses.known_frames)
-            chance *= max(rest, 1.0 / losses.known_frames)
-
-    without = len(seen) - len(counts)
-    if not counts or without > len(seen) // 4:
-        return _Found("end", own.name, 1.0)
-    # Formula: no more trials without it than these.
-    chance *= float(len(seen)) ** without
-    lost = sum(one.losses.lost_frames for one in seen)
-    what = f"the last {_interval([float(count) for count in counts])} frames of each trial"
-    explained = sum(counts) / lost
-    sentence = f"{own.share(explained, lost - sum(counts))} {what}"
-    return _Found("end", own.name, chance, sentence, explained, len(counts))
-
-
-def _of_every_nth(own: _OfDirection) -> _Found:
-    """Whether every n-th frame is lost, the same one at two loads: then nothing runs out, but something counts."""
-    nothing = _Found("every_nth", own.name, 1.0)
-    distances = {one.losses.every_frames for one in own.seen}
-    loads = sorted(one.load for one in own.seen)
-    # A device that is overloaded loses one in fewer frames at a higher load.
-    if len(distances) > 1 or min(distances) < _LEAST_DISTANCE or loads[-1] < _FAR_LOAD * loads[0]:
-        return nothing
-
-    (distance,) = distances
-    gaps = sum(one.losses.lost_frames - 1 for one in own.seen)
-    # Formula: that a frame is lost again just then, where each one is lost by itself.
-    chance = max(float(distance) ** -gaps, 1e-300) if gaps < 100 else 1e-300
-    sentence = f"All lost frames{own.in_words} are one in {distance:,}, always as many frames apart, at any load"
-    return _Found("every_nth", own.name, chance, sentence, 1.0, len(own.seen))
-
-
-def _spread(values: Sequence[float]) -> float:
-    """The difference between the largest and the least value, as a share of the largest."""
-    return (max(values) - min(values)) / max(values)
-
-
-def _interval(values: Sequence[float], factor: float = 1.0) -> str:
-    least, most = (
-        f"{value * factor:,.3g}" if factor > 1 else f"{value:,.0f}"
-        for value in (min(values), max(values))
-    )
-    return least if least == most else f"{least} to {most}"
-
-
-@dataclass(frozen=True)
-class _Pause:
-    """A time in which every frame of a direction was lost."""
-
-    start: float
-    length: float
-    chance: float
-
-
-def _of_pauses(own: _OfDirection) -> _Found:
-    """Whether a direction loses every frame for a while, and none before and after it."""
-    kind: PatternKind = "pauses"
-    nothing = _Found(kind, own.name, 1.0)
-    chance = 1.0
-    paused = []
-    gaps: list[float] = []
-    seen = own.seen
-    for one in seen:
-        pauses = _pauses_in(one)
-        if pauses is None:
-            return nothing
-        paused += pauses
-        starts = [pause.start for pause in pauses]
-        gaps += np.diff(starts).tolist()
-
-    if not paused:
-        return nothing
-    for pause in paused[:10]:
-        chance *= pause.chance
-    lengths = [pause.length for pause in paused]
-    loads = [one.load for one in seen]
-    if max(loads) >= _OTHER_LOAD * min(loads) and _spread(lengths) > 0.5:
-        # Whoever lacks capacity is without it for longer at a higher load.
-        return nothing
-
-    step = max(one.losses.step_s for one in seen)
-    trials = len({one.trial for one in seen})
-    every = ""
-    if len(gaps) >= 3 and max(gaps) - min(gaps) <= max(2.0 * step, 0.03 * max(gaps)):
-        every = f", each {np.mean(gaps):.3g} s"
-    number = f"{len(paused)} {'pause' if len(paused) == 1 else 'pauses'} of about {_interval(lengths, 1e3)} ms"
-    sentence = (
-        f"{own.share(1.0, 0)} of {number}{every}: no frame came back then, and all others did"
-    )
-    return _Found(kind, own.name, chance, sentence, 1.0, trials)
-
-
-def _pauses_in(one: SeenLosses) -> list[_Pause] | None:
-    """The pauses of a trial; None: there are other losses, too, or no pauses."""
-    lost, known = one.steps
-    step = one.losses.step_s
-    if len(lost) < 10 or not known.all():
-        return None
-    share = float(lost.sum() / known.sum())
-    runs = runs_of(lost > 0)
-    if share > _MOST_PAUSED:
-        return None
-    pauses = []
-    for start, end in runs:
-        inner = lost[start + 1 : end - 1].sum() >= _WHOLE * known[start + 1 : end - 1].sum()
-        length = float((lost[start:end] / known[start:end]).sum()) * step
-        if not inner or length < _LEAST_PAUSE_S or length < (end - start - 2) * step:
-            return None
-        # Formula: that the next steps are lost, too, where steps do not care for each other.
-        pauses.append(_Pause(start * step, length, share ** max(0, end - start - 2)))
-    return pauses
-
-
-def _without_pattern(seen: Sequence[SeenLosses], found: Sequence[_Found]) -> str | None:
+def _without_pattern(seen: Sequence[SeenLosses], found: Sequence[Found]) -> str | None:
     """The sentence that there is no pattern, if enough frames were lost to see one."""
     blocks = sum(one.losses.blocks for one in seen)
     lost = sum(one.losses.lost_frames for one in seen)
