@@ -1,5 +1,6 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth. [Cfg] VPP with two bridge domains, a second VPP in a container behind it by memif.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth. [Cfg] VPP with two bridge domains, a second VPP in a container behind
+...               it by memif.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
 Metadata          Cores    1 2 4
 
