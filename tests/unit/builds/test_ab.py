@@ -111,7 +111,7 @@ def test_a_comparison_that_was_cut_off_goes_on_where_it_was(lab, run_ab):
     assert len(list((lab.parent / "ab").glob("0*"))) == 3
     assert len(measurements(lab)) == 8
     other = run_ab(lab, count + set_capacity(lab, 150), set_capacity(lab, 145), "--test", "64B-mrr")
-    assert (other.status, "has another request" in other.err) == (2, True)
+    assert (other.status, "belongs to another request" in other.err) == (2, True)
 
 
 def test_a_set_up_that_fails_ends_it_with_what_was_printed(lab, run_ab):

@@ -52,7 +52,7 @@ def test_a_shorter_trial_opens_them_faster(tmp_path):
 def test_a_table_that_is_full_is_no_rate(tmp_path, kind):
     request = kind.request(profile=load_profile("ethip4-udp-h1024-p63", frame_size=100))
     testbed = simulated(tmp_path, "rate: 20 kcps, burst: 400, room: 18000")
-    with pytest.raises(DutError, match=r"keeps 18,000 connections and takes no more\. .* no rate"):
+    with pytest.raises(DutError, match=r"keeps 18,000 connections and takes no more\. .* instead of a rate"):
         measure(kind, testbed, request, place(tmp_path / "run"))
 
 
