@@ -317,7 +317,7 @@ def test_a_simulated_dut_has_the_version_that_its_topology_file_names(tmp_path):
     named_version = tmp_path / "simulated.yaml"
     named_version.write_text(text.replace("capacity: 150 kfps}", "capacity: 150 kfps, version: v26.06}"))
     with (
-        closing(open_testbed(named_version)) as testbed,
+        closing(open_testbed(named_version, dut="linux_bridge")) as testbed,
         testbed.ready_for(load_profile("ethip4-udp", frame_size="64")) as ready,
     ):
         conditions = ready.conditions
