@@ -54,6 +54,8 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     # And each direction says which fields came back changed.
     assert all(way.pop("changed_fields") == [] for trial in again["trials"] for way in trial["directions"])
     assert {trial.pop("late_frames") for trial in again["trials"]} <= {0}
+    # And each direction has the frames of each stream.
+    assert all(way.pop("by_stream") == [] for trial in again["trials"] for way in trial["directions"])
     # And each direction has findings of generators that look at every frame.
     directions = [direction for trial in again["trials"] for direction in trial["directions"]]
     assert {direction.pop(name) for direction in directions for name in OF_EVERY_FRAME} <= {None}
@@ -66,7 +68,7 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     assert {direction.pop("load_ratio") for direction in directions} <= {1.0}
     # And soak tests have more of what was inferred.
     if found := again.get("critical_load"):
-        unknown = ("median", "guard", "csit", "variation", "verified", "rarest_s", "doubt")
+        unknown = ("median", "guard", "csit", "variation", "verified", "supported", "trial_s", "rarest_s", "doubt")
         assert {found.pop(name) for name in unknown} == {None}
         assert found.pop("process") == []
         assert found.pop("stopping_factor") == 1.0
