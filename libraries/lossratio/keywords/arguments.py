@@ -67,8 +67,8 @@ def to_format_name(value: str) -> FormatName:
 def to_frame_rate(value: str | int | float) -> FrameRate:
     """Frames per second: a number, with a prefix (``k``, ``M``, ``G``) and a unit if you like.
 
-    ``10 kpps``, ``50 kfps``, ``1.5 Mfps`` or ``64000``. The units ``fps``, ``pps``, ``frames/s`` and ``packets/s`` mean
-    the same. A load is what each transmitting interface sends.
+    Examples are ``10 kpps``, ``50 kfps``, ``1.5 Mfps`` and ``64000``. The units ``fps``, ``pps``, ``frames/s`` and
+    ``packets/s`` mean the same. A load is what each transmitting interface sends.
     """
     rate = FrameRate(parse_frame_rate(value))
     rate.counts_connections = counts_connections(str(value))
@@ -133,17 +133,17 @@ def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
     | ``QUICK_NDR`` | 0      | 0.5      | 0.5 s   | 2 s   | 1 %     | a tenth of NDR's evidence, to try things out |
     | ``QUICK_PDR`` | 0.5 %  | 0.5      | 0.5 s   | 2 s   | 1 %     | a tenth of PDR's evidence, likewise          |
 
-    Loss is the goal loss ratio, exceed the goal exceed ratio, trial the final trial duration, sum the duration sum, and
-    width is relative to the relevant upper bound.
+    The columns are the goal loss ratio, the goal exceed ratio, the final trial duration, the duration sum, and the
+    width relative to the relevant upper bound.
 
     A goal of your own is a dictionary with ``loss_ratio``, and if you like ``exceed_ratio``, ``final_trial_duration``,
-    ``duration_sum``, ``width``, ``initial_trial_duration`` and ``name``. What is left out
-    is as in NDR and PDR. Ratios may be in per cent, durations have units:
+    ``duration_sum``, ``width``, ``initial_trial_duration`` and ``name``. Missing values are those of NDR and PDR.
+    Ratios may be in per cent, and durations may have units:
     | {"name": "strict", "loss_ratio": "0.001 %", "exceed_ratio": 0, "duration_sum": "1 min"}
 
-    A goal with ``error`` or ``indifference`` is a sequential one: loads are tested until the verdict is sure enough,
-    not for a duration sum, and a bound is wrong with the probability ``error`` at most. ``SEQUENTIAL_NDR`` and
-    ``SEQUENTIAL_PDR`` are such goals. Their results are none of RFC 9971's, and not comparable with CSIT's.
+    A goal with ``error`` or ``indifference`` is a sequential goal: it has no duration sum, and each load is tested
+    until the verdict is certain enough. The probability that a bound is wrong is at most ``error``. ``SEQUENTIAL_NDR``
+    and ``SEQUENTIAL_PDR`` are such goals. Their results do not follow RFC 9971, and cannot be compared with CSIT's.
     | {"name": "sure", "loss_ratio": 0, "error": "1 %", "indifference": "20 %"}
     """
     with warnings.catch_warnings():

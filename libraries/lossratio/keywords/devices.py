@@ -48,9 +48,9 @@ class DeviceKeywords(Keywords):
 
         The trial takes ``duration``, at the relevant lower bound of ``goal`` (by default PDR). It does not count as a
         trial of the search, because nothing may read a device while a search runs. For each device, the result has the
-        frames that it received, transmitted and dropped (by place, so that each frame is accounted for), and the
-        statistics of its kind: VPP's ``show runtime``, or those of testpmd or Open vSwitch. All kinds also have the
-        counters of interfaces and CPUs, and ``perf stat`` if the node has and allows it.
+        frames that it received, transmitted and dropped (with the place of each drop, so that each frame is accounted
+        for), and the statistics of its kind, such as VPP's ``show runtime``. All kinds also have the counters of
+        interfaces and CPUs, and the output of ``perf stat`` if it is installed and allowed.
 
         | `Find NDR And PDR`    frame_size=64B
         | `Collect Telemetry`
@@ -139,8 +139,8 @@ class DeviceKeywords(Keywords):
 
         It first makes a search with a strict ``goal`` (CSIT's: no loss in any trial, 11 s, width 0.1 %). Then traffic
         flows at the relevant lower bound while `Reconfigure DUTs` adds ``entries`` entries, or while your own
-        ``keyword`` runs. The result has the lost frames, without those that the generator could not send, and the lost
-        time, in which the same number of frames is sent.
+        ``keyword`` runs. The result has the number of lost frames, without those that the generator could not send. It
+        also has the lost time: the time in which that number of frames is sent.
 
         | `Measure Reconfiguration Loss`    frame_size=64B    entries=10000
         | `Measure Reconfiguration Loss`    frame_size=64B    keyword=Restart The Routing Daemon

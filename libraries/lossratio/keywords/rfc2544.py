@@ -48,20 +48,20 @@ class Rfc2544Keywords(Keywords):
     ) -> rfc2544.Rfc2544Run:
         """Performs the tests of RFC 2544 over ``frame_sizes``, and writes the report that the RFC asks for.
 
-        ``tests`` are ``throughput``, ``latency``, ``frame loss``, ``back-to-back``, ``recovery`` and ``reset``; left
-        out, all of them. Throughput is always measured, as the others need it; the reset is made at the first frame
-        size. ``command`` and ``keyword`` are the reset, as of `Measure Reset Time`. ``quick`` takes a hundredth of the
-        time, to try things out.
+        ``tests`` are ``throughput``, ``latency``, ``frame loss``, ``back-to-back``, ``recovery`` and ``reset``; the
+        default is all of them. Throughput is always measured, because the others need it. The reset is only measured at
+        the first frame size; ``command`` and ``keyword`` choose how to reset, as for `Measure Reset Time`. ``quick``
+        takes a hundredth of the time, to try things out.
 
-        ``modifier`` is one of RFC 2544, sections 11 and 12: ``addresses`` has random destinations, ``broadcast`` 1 % of
-        broadcast frames, ``management`` a query in each second, ``routing updates`` one of two updates every 30 s, and
-        ``filters`` those that the testbed was set up with. A query and both updates are ``modifier_commands`` on this
-        machine. The RFC wants all tests without any modifier first, and then with each one alone: call the keyword
-        again.
+        ``modifier`` is a modifier of RFC 2544, sections 11 and 12. ``addresses`` sends frames to random destinations.
+        ``broadcast`` makes 1 % of the frames broadcast frames. ``management`` sends a query every second, and ``routing
+        updates`` sends one of two updates every 30 s; give the query or both updates as ``modifier_commands``, which
+        run on this machine. ``filters`` uses the filters that the testbed was set up with. The RFC asks for all tests
+        without a modifier first, and then with each modifier alone: call the keyword again for each.
 
-        Before the first test, the console has the time that all will take. Each test of each frame size has a result of
-        its own; a run that was interrupted continues in the middle. A test that fails does not end the others, and the
-        keyword fails at the end. The report is in ``rfc2544.html`` (one page, which prints well), ``rfc2544.json`` and
+        Before the first test, the console shows how long all tests will take. Each test of each frame size has its own
+        result, so an interrupted run can continue in the middle. If a test fails, the others still run, and the keyword
+        fails at the end. The report is in ``rfc2544.html`` (one page, which prints well), ``rfc2544.json`` and
         ``rfc2544.csv`` in the output directory. The other arguments are described under `Arguments of measurements`.
 
         | `Run RFC 2544`

@@ -42,7 +42,7 @@ class TestbedKeywords(Keywords):
         | =Argument= | =What it is= |
         | ``topology`` | The topology file. |
         | ``wait`` | How long to wait for the testbed at most. Default: not at all. |
-        | ``purpose`` | The reason, which others see who wait for the testbed. |
+        | ``purpose`` | The reason, which others see while they wait for the testbed. |
         | ``password``, ``passphrase`` | As for `Set Up Testbed`. |
 
         | Suite Setup       `Reserve Testbed`    ${TOPOLOGY}    wait=2 h    purpose=nightly
@@ -91,10 +91,10 @@ class TestbedKeywords(Keywords):
         | ``dut``        | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Default: the DUTs stay as they are. |
         | ``duts``       | How many DUTs the path goes through, in the order of the file; 0 is a cable from the generator to itself. Default: all of them. |
         | ``nic``        | The NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``. Default: the first free link, on any NIC. |
-        | ``links``      | How many parallel paths the traffic takes at once. A load is the load of each of their interfaces. |
+        | ``links``      | How many parallel paths the traffic takes at once. A load is per transmitting interface of each path. |
         | ``password``   | The password for nodes where a key is not enough, as a secret variable of Robot Framework. Default: the environment variable ``LOSSRATIO_PASSWORD_<NODE>`` or ``LOSSRATIO_PASSWORD``, if there is one. |
         | ``passphrase`` | The passphrase of the private key, likewise. Default: ``LOSSRATIO_PASSPHRASE``. |
-        | ``options``    | The device's options by name, e.g. ``police=50 kfps``. The built-in kinds have OPTIONS. An option that the kind does not have is an error, which names its options. |
+        | ``options``    | The device's options by name, e.g. ``police=50 kfps``. The built-in kinds have OPTIONS. If the kind does not have the option, that is an error, which names the options of the kind. |
 
         Everything is checked before anything is changed, and a set-up that fails half-way is undone. If the testbed has
         too few cores, DUTs or links, or no such NIC, the tests are skipped, with the reason. If a local testbed is not

@@ -71,7 +71,7 @@ class ThroughputKeywords(Keywords):
         there are devices to read. With ``latency``, trials at 100, 90, 50 and 10 % of PDR and at the minimum load
         follow, as with `Measure Latency`. Each of these trials takes as long as in FD.io CSIT (1 s for telemetry, 5 s
         for latency), or half of the goals' duration sum if that is less. The default of both is what the library was
-        imported with: then a failure of these trials is a warning. If you give ``on``, it is an error.
+        imported with. A failure of these trials is then a warning, but it is an error if you give ``on``.
 
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
@@ -199,7 +199,7 @@ class ThroughputKeywords(Keywords):
         doubts: Doubts | None = None,
         **fields: Any,
     ) -> throughput.ThroughputResult | latencies.LatencyResult:
-        """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
+        """Measures one-way latency at several loads, in one trial of ``duration`` each, and returns the result.
 
         After a search in the same test, it measures with the traffic of that search, as FD.io CSIT does: at ``shares``
         of the relevant lower bound of a goal (by default at 100, 90, 50 and 10 % of PDR), and at the minimum load of
@@ -208,8 +208,8 @@ class ThroughputKeywords(Keywords):
         | `Measure Latency`
         | `Measure Latency`    goal=NDR    shares=[1, 0.5]    duration=1 s
 
-        With ``loads``, it is a measurement of its own. ``frame_size``, ``profile`` and ``bidirectional`` are described
-        under `Arguments of measurements`.
+        With ``loads``, it needs no search. ``frame_size``, ``profile`` and ``bidirectional`` are described under
+        `Arguments of measurements`.
         | `Measure Latency`    10 kpps    100 kpps    frame_size=64B
 
         Each load is measured in ``repeats`` trials. RFC 2544, section 26.2, asks for 20 trials of 120 s at the
@@ -220,8 +220,9 @@ class ThroughputKeywords(Keywords):
 
         Some frames of the load carry a number. The generator records when each of them leaves and comes back; the
         resolution of these times is in the result, as ``resolution``. For each direction, the result has the smallest,
-        mean and largest latency, the jitter, percentiles, the whole histogram, frames out of order and duplicates. If a
-        load or a direction fails, you get a warning, and the others stay. If all fail, the keyword fails.
+        mean and largest latency, the jitter, percentiles, the whole histogram, frames out of order and duplicates. If
+        the measurement of a load or a direction fails, you get a warning, and the result has the others. If all fail,
+        the keyword fails.
         """
         if not loads:
             fields.pop("bidirectional", None)

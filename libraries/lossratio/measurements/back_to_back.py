@@ -110,16 +110,18 @@ class BackToBackRequest(measurements.AfterThroughput):
     unused = frozenset({"min_load", "ramp", "rest", "warm_up"})
 
     repeats: Repeats = 10
-    """Number of searches, N. RFC 9004 does not prescribe it, and asks that it is reported; RFC 2544 has 50 trials."""
+    """Number of searches, N. RFC 9004 does not prescribe a number, but asks for it in the report; RFC 2544 has 50
+    trials."""
     longest_burst: Annotated[Duration, Field(gt=0.0, le=30.0)] = 2.0
     """Seconds of the longest burst that is tried (RFC 9004, section 6.2)."""
     step: Annotated[Frames, Field(ge=1)] = 1
     """A search ends when its bounds are this close."""
     settle: Annotated[Duration, Field(ge=0.0)] = 2.0
-    """Least seconds without traffic after each burst, in which the buffer drains (RFC 9004, section 6.2). A burst that
-    takes longer has a settle time of its own length; 0: there is none."""
+    """Least seconds without traffic after each burst, in which the buffer drains (RFC 9004, section 6.2). After a
+    longer burst, the settle time is as long as the burst. 0: there is none."""
     loss_verification: bool = False
-    """Whether a burst with loss is sent once more, and only loss in both counts (ETSI GS NFV-TST 009)."""
+    """Whether a burst with loss is sent once more, and counts as lossy only if both lost frames (ETSI GS NFV-TST
+    009)."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
         """The time of all searches, and of none where no buffer fills.

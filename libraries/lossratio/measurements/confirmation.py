@@ -46,13 +46,14 @@ class ConfirmationRequest(Request):
 
     The ``load`` is in frames per second per interface. Frames have 64B by default.
 
-    How many frames that takes is said before the first trial: 11.8 ``batch`` / ``loss_ratio`` of each interface, in at
-    least 10 trials, and fewer if more than that ratio is lost for certain. ``batch`` is the number of frames that are
-    lost at a time, because software drops them so. Left out, it is what the soak test right before it in the suite saw,
-    or 32, which takes 32 times as long as where frames are lost one by one.
+    Before the first trial, the console shows how many frames this takes: 11.8 ``batch`` / ``loss_ratio`` for each
+    interface, in at least 10 trials. It takes fewer frames if the loss ratio is certainly higher. ``batch`` is the
+    number of frames that are lost at a time, because software drops frames in batches. By default, it is the number
+    that a soak test right before it in the suite saw, or 32. A batch of 32 takes 32 times as long as a batch of 1.
 
-    The verdict is ``verified`` or ``contradicted`` (each with probability 97.5 %), or ``extrapolated``: the frames do
-    not decide. It is irregular unless it is ``verified``, and the test fails if it is ``contradicted``.
+    The verdict is ``verified`` or ``contradicted`` (each with a probability of 97.5 %), or ``extrapolated``, if the
+    frames do not decide. The result is irregular unless the verdict is ``verified``, and the test fails if it is
+    ``contradicted``.
 
     | `Confirm Critical Load`    12.05 Mfps    loss_ratio=1e-7
     | `Confirm Critical Load`    12.05 Mfps    IMIX    loss_ratio=1e-6    trial_duration=10 s    batch=1
@@ -69,7 +70,7 @@ class ConfirmationRequest(Request):
     batch: Annotated[float, Field(ge=1.0)] = _USUAL_BATCH
     """Frames that are lost at a time."""
     longest: Annotated[Duration, Field(gt=0.0), NOT_IN_FILES] = 86_400.0
-    """Seconds of traffic that it may take at most; a longer measurement is refused before anything is sent."""
+    """The most seconds of traffic that it may take; a longer measurement is refused before any frame is sent."""
 
     @property
     def planned_trials(self) -> int:

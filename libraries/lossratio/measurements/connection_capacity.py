@@ -43,8 +43,8 @@ Connections = Annotated[int, Field(ge=1)]
 class CapacityRequest(OpeningRequest):
     """Searches for the most connections that a device keeps at once (RFC 9693), and returns the result.
 
-    Connections are opened at the rate ``max_load``, which must be safe: below the connection rate. The number of
-    connections doubles until some are lost, and then a bisection follows. There are several such searches, and the
+    Connections are opened at the rate ``max_load``, which must be safely below the device's connection rate. The number
+    of connections doubles until some are lost, and then a bisection follows. There are several such searches, and the
     result has their median and percentiles.
 
     | `Find Connection Table Capacity`    frame_size=100B    max_load=20 kcps
@@ -56,7 +56,7 @@ class CapacityRequest(OpeningRequest):
     first: Connections = 1000
     """Connections of the first trial of a search."""
     most: Connections | None = None
-    """The most connections that are tried; None: as many as the traffic has."""
+    """Largest number of connections that is tried; None: all connections that the traffic has."""
     step: Connections = 1
     """A search ends when its bounds are this close."""
     repeats: Repeats = 10

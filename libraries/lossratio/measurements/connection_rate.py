@@ -40,9 +40,9 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     A trial of T seconds at the rate R opens R * T connections, each with one UDP frame. Then the Responder sends a
     frame back over each of its entries. A connection is established if that answer comes back to its own address. The
     devices' tables are emptied before each trial. The search is MLRsearch over connections per second, with
-    ``own_goals`` (see the type ``SearchGoal``) or with ``goals``, a set of goals as for `Find NDR And PDR`. The
-    duration of a trial says how many connections it opens, and no trial ends early. By default, all connections must be
-    established in trials of one second.
+    ``own_goals`` (see the type ``SearchGoal``) or with ``goals``, a set of goals as for `Find NDR And PDR`. The longer
+    a trial is, the more connections it opens. No trial ends early. By default, all connections must be established in
+    trials of one second.
 
     | `Find Connection Rate`    frame_size=100B    max_load=50 kcps
     | `Find Connection Rate`    {"loss_ratio": "0.1 %", "final_trial_duration": "2 s"}    frame_size=100B
@@ -53,13 +53,13 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = (
         ALL_ESTABLISHED,
     )
-    """The search goals. A trial's duration states the number of its connections, at the rate that is asked for."""
+    """The search goals. A trial opens as many connections as its rate gives in its duration."""
     memory_rest: Annotated[Duration | None, Field(exclude=True)] = 0.0
-    """No trial at the end asks for a memory of the device, as its table is emptied before each one."""
+    """No trial at the end tests the device's memory, because the device's table is emptied before each trial."""
 
     established: bool = False
-    """Whether devices have all connections before each trial, and keep them (FD.io CSIT's tput). Then the frames of
-    both ends are measured, and not new entries. The export for CSIT is in packets per second."""
+    """Whether devices have all connections before each trial, and keep them (FD.io CSIT's tput). Then the search
+    measures frames of both ends instead of new entries. The export for CSIT is in packets per second."""
 
     def check(self, testbed: Testbed) -> None:
         """Checks, too, that connections which are opened again have an end.

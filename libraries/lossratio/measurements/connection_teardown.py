@@ -37,8 +37,9 @@ UNSTEADY = 2.0
 class TeardownRequest(OpeningRequest):
     """Measures how many connections per second a device deletes by its own command (RFC 9693), and returns the result.
 
-    All connections are opened at the rate ``max_load``, which must be safe, and verified. Then the device deletes
-    them, and reports how long that took. The result has the median and percentiles of several repetitions.
+    All connections are opened at the rate ``max_load``, which must be safely below the device's connection rate, and
+    are verified. Then the device deletes them, and reports how long that took. The result has the median and
+    percentiles of several repetitions.
 
     | `Measure Connection Teardown Rate`    frame_size=100B    max_load=20 kcps    connections=50000
     """

@@ -100,18 +100,19 @@ class OpeningRequest(Request):
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = 100.0
     """The smallest rate, connections per second."""
     integrity: Annotated[Integrity, NOT_IN_FILES] = Integrity.OFF
-    """Frames are not compared with what was sent, as a device may translate addresses; answers must be addressed to
-    those who opened their connections."""
+    """Received frames are not compared with sent ones, because a device may translate addresses. Each answer must be
+    addressed to the end that opened the connection."""
     answer_ratio: Annotated[float, Field(gt=0.0, le=10.0)] = 1.0
     """Rate of the answers, as a multiple of the rate at which connections were opened (RFC 9693, alpha)."""
     data_frames: Annotated[int, Field(ge=0, le=100)] = 0
-    """Frames of data in each direction over each connection that is open, all of which must arrive."""
+    """Frames of data in each direction over each open connection. All of them must arrive."""
     closing: Literal["fin", "rst"] | None = None
     """How connections of TCP end, once all data has arrived; None: they stay open."""
     counts: ClassVar[bool] = False
-    """Whether it is the number of connections that matters, and not their rate: late ones are opened late then."""
+    """Whether the number of connections matters, and not their rate. If so, connections that are behind are still
+    opened, late."""
     stateless: bool = False
-    """Whether it is right that no device on the path keeps connections: the measurement of the tester's own limit."""
+    """Whether no device on the path has to keep connections, as in a measurement of the tester's own limit."""
 
     @property
     def longest_trial(self) -> float:

@@ -85,7 +85,7 @@ class FrameLossRequest(Request):
     unused = frozenset({"min_load", "ramp", "warm_up"})
 
     step: Annotated[Share, Field(gt=0.0, le=LARGEST_STEP)] = LARGEST_STEP
-    """Distance of successive loads, as a share of the maximum load (RFC 2544, section 26.3)."""
+    """Distance between successive loads, as a share of the maximum load (RFC 2544, section 26.3)."""
     trial_duration: Annotated[Duration, Field(gt=0.0)] = 60.0
     """Seconds of each trial; the least of RFC 2544, section 24."""
 

@@ -75,8 +75,8 @@ class RecoveryValues(Spread):
 class RecoveryRequest(AfterThroughput):
     """Measures how long frames are lost after an overload (RFC 2544, section 26.5), and returns the result.
 
-    The load is ``overload`` times the throughput (``max_load`` at most) for ``duration``. Then it drops to half of that
-    without a gap, for the time ``limit``. The recovery time is the time from the drop until the last lost frame was
+    For ``duration``, the load is ``overload`` times the throughput, but at most ``max_load``. Then, without a gap, it
+    is half of that for the time ``limit``. The recovery time is the time from this change until the last lost frame was
     sent. If a device still loses frames at the end of the limit, it has no recovery time, and the result is irregular.
     The result is also irregular if there is no overload because the throughput is the maximum load.
 
@@ -90,7 +90,7 @@ class RecoveryRequest(AfterThroughput):
     repeats: Repeats = 5
     """Number of repetitions. RFC 2544 asks for several, and gives no number."""
     overload: Annotated[Share, Field(gt=1.0)] = 1.1
-    """The overload over the throughput, unless the maximum load is less."""
+    """The overload, as a multiple of the throughput, unless the maximum load is less."""
     duration: Annotated[Duration, Field(gt=0.0)] = 60.0
     """Seconds of the overload. RFC 2544 asks for at least 60 s."""
     limit: Annotated[Duration, Field(gt=0.0)] = 10.0

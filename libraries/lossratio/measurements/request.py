@@ -64,7 +64,7 @@ class Request(Record):
     model_config = ConfigDict(arbitrary_types_allowed=True, strict=True)
 
     unused: ClassVar[frozenset[str]] = frozenset()
-    """Fields below that a kind makes no use of, so that its keyword has no such arguments."""
+    """Fields below that a kind does not use. Its keyword does not have these arguments."""
     connects: ClassVar[bool] = False
     """Whether all of its trials open connections."""
     watches: ClassVar[bool] = False
@@ -76,11 +76,11 @@ class Request(Record):
     profile: Annotated[TrafficProfile, NOT_IN_FILES]
     """The test traffic."""
     max_load: Annotated[FrameRate | None, NOT_IN_FILES] = None
-    """The largest load per interface; None: the least that generator, links and NICs can do."""
+    """The largest load per interface; None: the smallest of the limits of generator, links and NICs."""
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = None
     """The smallest load per interface; None: see `lossratio.testbed.loads.load_range`."""
     ramp: Annotated[Duration, Field(ge=0.0, exclude=True)] = 0.0
-    """Seconds before each trial in which the load grows from nothing, and nothing is counted."""
+    """Seconds before each trial in which the load grows from zero, and no frame is counted."""
     rest: Annotated[Duration, Field(ge=0.0, exclude=True)] = 0.0
     """Least seconds without traffic before each trial, for a SUT that remembers the last one. They are part of the
     trial's time."""

@@ -88,11 +88,11 @@ DEVICES = "software reset of the devices"
 class ResetRequest(measurements.AfterThroughput):
     """Measures how long a device forwards nothing after a reset (RFC 6201), and returns the result.
 
-    Traffic flows at ``throughput`` or less for the time ``lead``. Then comes the reset, and traffic goes on for the
-    time ``limit``. The result has the time without forwarding, by time stamps and by frame loss. By default, the reset
-    is a software reset of each device that lossratio has set up: programs are killed and restarted, a bridge goes down
-    and up. As a keyword, it takes other resets: ``command`` is your own command on this machine, such as one that
-    switches a power socket or logs in to the device; if it fails, that is an error. ``keyword`` is your own keyword.
+    Traffic flows at ``throughput`` or less for the time ``lead``. Then the device is reset, and traffic continues for
+    the time ``limit``. The result has the time without forwarding, by time stamps and by frame loss. By default, the
+    reset is a software reset of each device that lossratio has set up: programs are killed and restarted, a bridge goes
+    down and up. You can give another reset: ``command`` is your own command on this machine, such as one that switches
+    a power socket or logs in to the device; if it fails, that is an error. ``keyword`` is your own keyword.
 
     | `Measure Reset Time`    frame_size=64B    throughput=100 kpps
     | `Measure Reset Time`    64B    throughput=1 Mpps    command=ssh admin@box reload    limit=2 min
@@ -107,9 +107,9 @@ class ResetRequest(measurements.AfterThroughput):
     """Resets the DUT, and returns when it has done so; None: a software reset of each device that lossratio set up, or
     of the model of a simulated testbed."""
     reset_name: Annotated[str, measurements.Audience.SCRIPTS] = DEVICES
-    """The reset, in words: RFC 6201 wants what may influence the time reported."""
+    """The reset, in words: by RFC 6201, a report names what may influence the time."""
     hitless: bool = False
-    """Whether a reset without loss is a result. Otherwise it is an error, as the reset may have done nothing."""
+    """Whether a reset without loss is a result. Otherwise it is an error, because the reset may have had no effect."""
     repeats: Repeats = 5
     """Number of repetitions; RFC 6201 recommends several."""
     lead: Annotated[Duration, Field(gt=0.0)] = 15.0

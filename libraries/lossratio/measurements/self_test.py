@@ -27,14 +27,14 @@ _DIGITS = 3
 
 
 class SelfTestRequest(SearchRequest):
-    """The settings of a self-test: a search, whose maximum load is the limit of links and NICs if none is named."""
+    """The settings of a self-test, which is a search. By default, its maximum load is the limit of links and NICs."""
 
     unused = frozenset(SearchRequest.model_fields) - {"max_load"}
 
     goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(tuple), NOT_IN_FILES] = (TESTER,)
     """The search goal."""
     record: Annotated[Path | None, NOT_IN_FILES] = None
-    """File that the limit is written into, so that topology files can name it; None: no file."""
+    """File to which the limit is written, so that topology files can name it; None: no file."""
 
 
 @dataclass(frozen=True)

@@ -272,7 +272,7 @@ class TelemetryRequest(Request):
     load: FrameRate
     """Frames per second, per interface."""
     goal: str | None = None
-    """Name of the goal whose relevant lower bound the load is; None: the load was given."""
+    """Name of the goal; the load is its relevant lower bound. None: the load was given."""
     duration: Annotated[Duration, Field(gt=0.0)] = TELEMETRY_DURATION
     """Seconds of the trial."""
 

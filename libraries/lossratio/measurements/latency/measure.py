@@ -87,7 +87,7 @@ class LatencyRequest(Request):
     points: Annotated[
         tuple[LatencyPoint, ...], BeforeValidator(_points), NOT_IN_FILES, Audience.SCRIPTS
     ]
-    """The loads, in the order of measuring; also read from frame rates per interface, such as ``10 kpps``."""
+    """The loads, in the order in which they are measured, or frame rates per interface, such as ``10 kpps``."""
     duration: Annotated[Duration, Field(gt=0.0)] = LATENCY_DURATION
     """Seconds of each trial."""
     repeats: Repeats = 1

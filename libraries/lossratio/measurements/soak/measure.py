@@ -74,8 +74,8 @@ class SoakRequest(Request):
 
     The result is an estimate with its 95 % interval. It is irregular if the trials contradict the model of the
     estimate, or if the critical load may be outside of the allowed loads. With the ``preset`` ``csit``, everything is
-    as in FD.io CSIT's soak tests, so that you can compare number by number. With ``warm_start``, a keyword begins at
-    the bounds of the last search of this suite with the same traffic.
+    as in FD.io CSIT's soak tests, so that you can compare the numbers directly. With ``warm_start``, a keyword begins
+    at the bounds of the last search of this suite with the same traffic.
 
     | `Find Critical Load`    frame_size=64B    timeout=30 min
     | `Find Critical Load`    64B    target_loss_ratio=1e-5    precision=0.05 %    warm_start=True
@@ -86,11 +86,12 @@ class SoakRequest(Request):
     timeout: Duration = TIMEOUT
     """Seconds of trials after which the search ends."""
     rarest: Annotated[Duration, Field(gt=0.0)] | None = None
-    """Seconds between losses that are to be seen, if they come at random. The search takes six times as long, in place
-    of ``timeout``, because half of its time shows rare losses, and three of them have to be expected."""
+    """Average seconds between random losses that the search should still see. The search then takes six times as long,
+    instead of ``timeout``: only half of its time shows rare losses, and three losses must be expected in that half."""
     precision: Share | None = None
-    """Width of the 95 % interval, as a share of the load. An interval that narrow ends the search before ``timeout``,
-    once the trials are enough to show rare losses. In return, the interval is 1.1 to 1.3 times wider. None: the search
+    """Width of the 95 % interval, as a share of the load. The search ends before ``timeout`` if its interval is as
+    narrow as this, and there are enough trials to show rare losses. In return, the interval is made 1.1 to 1.3 times
+    wider. None: the search
     takes the whole time."""
     stop_on_misfit: bool = False
     """Whether the search ends as soon as the model does not fit the trials."""
@@ -101,7 +102,8 @@ class SoakRequest(Request):
     selection: SelectionName = SelectionName.POSTERIOR
     """How loads are chosen: ``posterior`` or ``csit``."""
     trial_duration: Duration | None = None
-    """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=csit``, where each is 0.1 s longer."""
+    """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=csit``, where each trial is 0.1 s longer than
+    the one before."""
     warm_start: Annotated[tuple[FrameRate, ...], Audience.SCRIPTS] = ()
     """Loads of the first trials, frames per second per interface: they should be near the knee."""
 

@@ -90,25 +90,27 @@ class SearchRequest(Request):
     goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = (
         NdrPdrGoals.csit.value
     )
-    """The search goals; also read from the name of a set (``csit``), from presets by name, or from a file of goals."""
+    """The search goals: goals, the name of a set (``csit``), presets by name, or a file of goals."""
     timeout: Duration | None = DEFAULT_TIMEOUT
     """Seconds of trials after which the search ends with the results so far; None: no limit."""
     warm_up_duration: Duration | None = None
-    """Seconds of a first trial at maximum load with the same traffic, which does not count; None: there is none."""
+    """Seconds of a first trial at maximum load with the same traffic. This trial does not count. None: there is
+    none."""
     fail_fast: bool = True
-    """Whether the search ends for all goals when the minimum load is too much for one goal."""
+    """Whether the search ends for all goals when one goal fails at the minimum load."""
     hints: Annotated[Path | None, NOT_IN_FILES] = None
     """Earlier searches of the same test, which show where this search should start: the directory of a run, a folder of
     such directories, or a journal. None: there are no hints."""
     early_verdict: bool = False
     """Whether a trial ends as soon as it is certain to be a high-loss trial for every goal."""
     memory_rest: Annotated[Duration | None, Field(ge=0.0, exclude=True)] = None
-    """Time without traffic before one more short trial at the end, above the bounds (0: there is none). None: 15 s,
-    where that is no more than a quarter of the search's time, and once in a run for each device. With hints, this trial
-    is the first one. A black box is always asked."""
+    """Time without traffic before one more short trial at the end, above the bounds (0: there is none). None: 15 s, if
+    that is no more than a quarter of the search's time, and once in a run for each device. With hints, this trial is
+    the first one. For a black box, every search has this trial."""
 
     end_at_coin: Annotated[bool, Field(exclude=True)] = False
-    """Whether a goal is given up where only a coin would decide: the result is the zone of chance, in place of bounds.
+    """Whether the search gives up a goal if trials pass and fail by chance over a range of loads. The result is then
+    this zone instead of bounds.
     """
 
     @model_validator(mode="after")
