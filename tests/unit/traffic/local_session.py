@@ -18,8 +18,9 @@ from lossratio.errors import NodeError
 
 
 class LocalProcess:
-    def __init__(self, process: subprocess.Popen[bytes], stderr: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], stderr: Path, node: str) -> None:
         self.process = process
+        self._node = node
         self._stderr = stderr
         self._lines: deque[bytes] = deque()
         self._rest = b""
@@ -37,7 +38,7 @@ class LocalProcess:
         while not self._lines:
             if not select.select([self.process.stdout], [], [], min(1.0, max(0.0, deadline - time.monotonic())))[0]:
                 if time.monotonic() >= deadline:
-                    raise NodeError(f"Node TG: no answer within {timeout:g} s.")
+                    raise NodeError(f"Node {self._node}: no answer within {timeout:g} s.")
                 meanwhile()
                 continue
             chunk = os.read(self.process.stdout.fileno(), 1 << 16)
@@ -61,7 +62,7 @@ class LocalProcess:
 
     def _obituary(self) -> str:
         tail = " | ".join(self.stderr_tail().splitlines()[-5:])
-        return f"Node TG: the process ended with {self.process.wait(60)}: {tail}"
+        return f"Node {self._node}: the process ended with {self.process.wait(60)}: {tail}"
 
 
 class LocalSession:
@@ -89,7 +90,7 @@ class LocalSession:
             process = self._lab.popen(
                 self._namespace, *(*self._env, *command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file
             )
-        self.processes.append(LocalProcess(process, stderr))
+        self.processes.append(LocalProcess(process, stderr, self.name))
         return self.processes[-1]
 
 

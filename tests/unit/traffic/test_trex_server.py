@@ -71,7 +71,7 @@ class Here:
         stderr = Path(self.directory, "stderr")
         with stderr.open("wb") as file:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file)
-        return LocalProcess(process, stderr)
+        return LocalProcess(process, stderr, self.name)
 
     def put(self, data: bytes, path: str) -> None:
         Path(path).write_bytes(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 from collections import deque
 from dataclasses import asdict
@@ -11,7 +12,7 @@ from dataclasses import asdict
 import pytest
 from local_session import PYTHON, LocalSession
 from netns import NetnsLab
-from traffic_lab import hold, received_by
+from traffic_lab import hold, received_by, sent_by
 from whole_trials import whole
 
 from lossratio.errors import NodeError, TrafficError
@@ -242,33 +243,91 @@ def test_what_needs_both_ends_on_one_node_is_refused_and_the_next_trial_is_measu
     assert all(way.lost == 0 for way in whole(agent.trial, COUNT, 0.2))
 
 
+def in_the_middle(deed, seconds=0.5):
+    """Does it that long after now, while a trial runs."""
+    timer = threading.Timer(seconds, deed)
+    timer.start()
+    return timer
+
+
+def is_silent(lab, node):
+    """Whether nothing but a stray frame of the kernel leaves a node in the time of 300 frames of a trial."""
+    before = sent_by(lab, "eth1", node)
+    time.sleep(0.3)
+    return sent_by(lab, "eth1", node) - before < 10
+
+
 @pytest.mark.netns
-@pytest.mark.parametrize("victim", ["CLIENT", "SERVER"])
-def test_an_agent_that_is_killed_is_named_and_the_other_one_ends(ends, agent, victim):
-    ready_to_send(agent)
+@generators
+@pytest.mark.parametrize(("victim", "survivor"), [("CLIENT", "SERVER"), ("SERVER", "CLIENT")])
+def test_an_agent_that_is_killed_in_a_trial_is_named_and_the_other_one_ends(
+    lab, ends, agent, generator, victim, survivor
+):
+    ready_to_send(agent, generator)
     processes = {session.name: session.processes[-1].process for session in ends}
-    processes[victim].kill()
-    processes[victim].wait(10)
-    # The stand-in for a session's process calls every node TG.
-    with pytest.raises(TrafficError, match="the process ended with -9"):
-        agent.trial(COUNT, 1.0)
-    for process in processes.values():
-        assert process.wait(10) is not None
+    timer = in_the_middle(processes[victim].kill)
+    with pytest.raises(TrafficError, match=f"Node {victim}: the process ended with -9"):
+        agent.trial(COUNT, 1.5)
+    timer.join()
+    assert processes[survivor].wait(10) is not None
+    assert is_silent(lab, "client")
+    assert is_silent(lab, "server")
 
 
 @pytest.mark.netns
-def test_an_agent_that_is_frozen_gives_no_counters(ends):
+@pytest.mark.parametrize("victim", [0, 1])
+def test_an_agent_that_is_frozen_in_a_trial_is_named_and_the_other_one_ends(lab, ends, victim):
     with AgentClient.start(*ends, python=PYTHON, patience=20.0) as agent:
         ready_to_send(agent)
-        agent._patience = 1.0
-        ends[1].processes[-1].seconds_to_end = 1.0
-        frozen = ends[1].processes[-1].process
-        frozen.send_signal(signal.SIGSTOP)
+        agent._patience = 0.5
+        ends[victim].processes[-1].seconds_to_end = 0.2
+        frozen, other = (ends[number].processes[-1].process for number in (victim, 1 - victim))
+        timer = in_the_middle(lambda: frozen.send_signal(signal.SIGSTOP), 0.3)
         try:
-            with pytest.raises(TrafficError, match="no answer within"):
-                agent.trial(COUNT, 0.5)
+            with pytest.raises(TrafficError, match=f"Node {ends[victim].name}: no answer within"):
+                agent.trial(COUNT, 0.6)
+            assert other.wait(10) is not None
+            assert is_silent(lab, ends[1 - victim].name.lower())
         finally:
+            timer.join()
             frozen.send_signal(signal.SIGCONT)
+    # It ends by itself once it goes on, and sends nothing more.
+    assert frozen.wait(10) is not None
+    assert is_silent(lab, ends[victim].name.lower())
+
+
+SET_BACK = """
+import os, time
+its = time.time_ns
+time.time_ns = lambda: its() - 3600 * 10**9 * os.path.exists({file!r})
+time.time = lambda: time.time_ns() / 1e9
+"""
+"""What makes a Python's system clock one that is set back an hour as soon as a file exists."""
+
+
+@pytest.mark.netns
+@generators
+def test_the_system_clock_of_one_end_may_be_set_back_an_hour_in_a_trial(lab, tmp_path, generator):
+    is_set = tmp_path / "is-set"
+    (tmp_path / "sitecustomize.py").write_text(SET_BACK.format(file=str(is_set)))
+    client = LocalSession(lab, "client", tmp_path)
+    server = LocalSession(lab, "server", tmp_path, PYTHONPATH=str(tmp_path))
+    client.name, server.name = "CLIENT", "SERVER"
+    with AgentClient.start(client, server, python=PYTHON, patience=20.0) as agent:
+        ready_to_send(agent, generator)
+
+        def trial():
+            is_set.unlink(missing_ok=True)
+            timer = in_the_middle(is_set.touch)
+            counters = agent.trial(COUNT, 1.0)
+            timer.join()
+            return counters
+
+        counters = whole(trial)
+    assert [(way.sent_frames, way.received_frames) for way in counters] == [(COUNT, COUNT)] * 2
+    # The clock was set for those that ask it.
+    asked = server.run(PYTHON, "-c", "import time; print(time.time())").stdout
+    assert float(asked) < time.time() - 3000.0
 
 
 @pytest.fixture

@@ -85,5 +85,14 @@ def hold(lab: NetnsLab, interface: str, bits_per_second: int) -> None:
 
 def received_by(lab: NetnsLab, interface: str, node: str = "dut1") -> int:
     """Frames that an interface of the DUT, or of another node, has received so far."""
+    return _counted(lab, interface, node, "rx")
+
+
+def sent_by(lab: NetnsLab, interface: str, node: str = "dut1") -> int:
+    """Frames that an interface of the DUT, or of another node, has sent so far."""
+    return _counted(lab, interface, node, "tx")
+
+
+def _counted(lab: NetnsLab, interface: str, node: str, way: str) -> int:
     links = json.loads(lab.run(node, "ip", "-json", "-stats", "link", "show", "dev", interface).stdout)
-    return int(links[0]["stats64"]["rx"]["packets"])
+    return int(links[0]["stats64"][way]["packets"])
