@@ -44,10 +44,10 @@ def topologies(lab: VirtualLab, generator: str = "afpacket") -> Mapping[str, Pat
 def testbed(lab: VirtualLab, name: str, generator: str, west: int, east: int, **of_dut: Any) -> Path:
     """A topology file of TG and DUT1, which are joined by the cables of two cards; with further fields of the DUT.
 
-    The clock of an emulated machine jumps by milliseconds, which the generator makes up for.
+    The clock of an emulated machine jumps by milliseconds, which the generator makes up for; frames take their time.
     """
     ports = {"west": {"card": west, "link": "west"}, "east": {"card": east, "link": "east"}}
     tg = lab["TG"].node("TG", **ports)
-    tg["generator"] = {"kind": generator, "max_rate": "6 kfps", "catch_up": "50 ms"}
+    tg["generator"] = {"kind": generator, "max_rate": "6 kfps", "catch_up": "50 ms", "settle": "2 s"}
     nodes = {"TG": tg, "DUT1": {**lab["DUT1"].node("DUT", **ports), **of_dut}}
     return lab.topology(f"{name}-{generator}", nodes)

@@ -11,7 +11,7 @@ from lossratio import RunDirectory, SearchRequest, TestIdentity, TestPlace, find
 from lossratio.mlrsearch import SearchGoal
 from lossratio.testbed import open_testbed
 
-RATE, BURST, SECONDS = 800, 400, 1.0
+RATE, BURST, SECONDS = 400, 200, 2.0
 TRUTH = RATE + (BURST - 1) / SECONDS
 NO_LOSS = SearchGoal(0.0, 0.75, SECONDS, SECONDS, 0.02, name="no loss")
 
@@ -23,7 +23,7 @@ def search(tmp_path):
     Machines that wait for a core stall for longer than a frame may take, so their frames count as lost.
     """
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load > 2 * cores:
+    if load > 9 * cores:
         pytest.skip(f"the machine is busy: a load of {load:.0f} on {cores} cores")
 
     def run(topology, kind):
@@ -45,6 +45,7 @@ def test_the_bounds_enclose_what_a_policer_passes(lab, search, kind, cards, gene
     result = search(topologies(lab, generator)[cards], kind)
     found = result.goals[0].result
 
+    print(found, [(t.load_per_interface_fps, str(t.missing)) for t in result.trials])
     assert found.regular, found.reason
     assert found.relevant_lower_bound.per_interface_fps <= TRUTH + 2 / SECONDS
     assert found.relevant_upper_bound.per_interface_fps >= TRUTH - 2 / SECONDS

@@ -316,8 +316,9 @@ class LiveSetUp:
 
     @property
     def settle_time(self) -> float:
-        """Seconds for which frames may be in flight on the longest path."""
-        return max(link.settle_time for link in self.links)
+        """Seconds for which frames may be in flight on the longest path; the topology file may ask for more."""
+        wanted = self.generator.settings.settle or 0.0
+        return max(wanted, *(link.settle_time for link in self.links))
 
     @property
     def idle_time(self) -> float:

@@ -83,6 +83,9 @@ class RealGenerator(GeneratorSettings):
 
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node, with the modules that the generator's program needs."""
+    settle: Duration | None = None
+    """Seconds for which it waits after each trial for frames in flight, if the DUTs ask for no longer wait. Frames that
+    come later count as lost."""
 
     @property
     def takes_cards(self) -> bool:

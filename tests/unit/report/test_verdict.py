@@ -1,11 +1,28 @@
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings, strategies as st
-from report_examples import MAX_LOAD, MIN_LOAD, counted_trial, dropping_trial, searched, throughput, trials_of_any_kind
+from report_examples import (
+    MAX_LOAD,
+    MIN_LOAD,
+    counted_trial,
+    dropping_trial,
+    searched,
+    throughput,
+    throughput_of,
+    trials_of_any_kind,
+)
 
-from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, judge
+from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, LATE_LIMIT, judge
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
+from lossratio.report import render
+from lossratio.report.run import Run
 from lossratio.results.conditions import LoadOrigin
+from lossratio.results.contradictions import contradictions_of
+from lossratio.results.findings import findings_of, message
 from lossratio.results.model import Outcome
+from lossratio.results.view import CsitExportError, view_of
 from lossratio.simulation.constant_capacity import ConstantLoss, SharpKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
@@ -41,6 +58,53 @@ def test_a_bound_of_nothing_but_frames_that_the_generator_dropped_is_the_generat
 
 def test_frames_lost_besides_the_drops_of_the_generator_are_the_suts():
     assert judged([*BELOW, *[dropping_trial(100_400.0, lost=4, dropped=3)] * 21]) is None
+
+
+def late_trial(load, *, lost=0, late=0, unsent=0):
+    """A trial that lacks frames, of which some came back after the wait."""
+    trial = counted_trial(load, lost=lost + late, unsent=unsent)
+    return replace(trial, output=replace(trial.output, late_frames=late))
+
+
+def test_a_bound_of_nothing_but_late_frames_is_not_the_suts():
+    assert judged([*BELOW, *[late_trial(100_400.0, late=3)] * 21]) == LATE_LIMIT
+    assert judged([*BELOW, *[late_trial(100_400.0, late=3, unsent=3)] * 21]) == LATE_LIMIT
+
+
+def test_frames_lost_besides_late_ones_are_the_suts():
+    assert judged([*BELOW, *[late_trial(100_400.0, lost=1, late=3)] * 21]) is None
+    at_upper = [late_trial(100_400.0, lost=100, late=1000)] * 21
+    assert judged([*BELOW, *at_upper], PDR) == LATE_LIMIT
+    assert judged([*BELOW, *at_upper]) is None
+
+
+def test_late_frames_besides_unsent_ones_that_suffice_are_the_generators_limit():
+    at_upper = [late_trial(100_400.0, late=1)] * 5 + [counted_trial(100_400.0, unsent=1)] * 16
+    assert judged([*BELOW, *at_upper]) == GENERATOR_LIMIT
+
+
+def test_late_frames_at_minimum_load_are_not_taken_for_loss():
+    assert judged([late_trial(MIN_LOAD, late=5)] * 21) == LATE_LIMIT
+
+
+def test_a_bound_of_late_frames_is_said_as_at_least_everywhere():
+    result = throughput_of([*BELOW, *[late_trial(100_400.0, late=3)] * 21])
+    (finding,) = findings_of([result])
+    assert (finding.outcome, finding.is_at_limit) == (Outcome.IRREGULAR, True)
+    run = Run(Path("run"), (result,))
+    texts = [message(result), *(render(name, [run]) for name in ("html", "csv", "json"))]
+    assert [LATE_LIMIT in text for text in texts] == [True] * len(texts)
+    with pytest.raises(CsitExportError, match="late frames, not lost ones"):
+        view_of(result).csit(result)
+
+
+def test_a_result_of_an_earlier_version_may_call_it_regular():
+    result = throughput_of([*BELOW, *[late_trial(100_400.0, late=3)] * 21])
+    (report,) = result.goals
+    regular = report.model_copy(update={"result": report.result.model_copy(update={"regular": True, "reason": None})})
+    as_earlier = result.model_copy(update={"goals": (regular,), "outcome": Outcome.MEASURED})
+    for one in (result, as_earlier):
+        assert list(contradictions_of(one)) == []
 
 
 def test_a_few_lossy_trials_are_not_enough_to_blame_the_sut():
@@ -93,7 +157,7 @@ def test_a_verdict_never_makes_a_result_regular_and_has_a_reason_unless_it_is(tr
     reason = judge(result, trials, max_load_origin=origin)
     assert reason is not None or result.regular
     if result.reason is not None and reason != str(result.reason):
-        assert reason.startswith(GENERATOR_LIMIT)
+        assert reason.startswith((GENERATOR_LIMIT, LATE_LIMIT))
 
 
 @settings(max_examples=100)

@@ -25,6 +25,7 @@ from lossratio.measurements.throughput.evidence import (
     is_about_rest,
     is_bound_of_others,
     is_generators_limit,
+    is_least,
     level_in_words,
     rest_answers_in,
 )
@@ -256,7 +257,7 @@ class ThroughputView(View[GoalsResult]):
                     reason,
                     value,
                     *report.bounds,
-                    is_at_limit=is_max_load or is_generators_limit(reason),
+                    is_at_limit=is_max_load or is_least(reason),
                     is_too_slow=value is None and is_min_load,
                     is_bound_of_others=of_others,
                     resolution=report.goal.width_ratio,
