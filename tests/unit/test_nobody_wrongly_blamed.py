@@ -38,6 +38,7 @@ from lossratio.measurements.latency.measure import (
 from lossratio.measurements.measure import measure
 from lossratio.measurements.reconfiguration import Reconfiguration, measure_reconfiguration_loss
 from lossratio.measurements.telemetry import TelemetryRequest, measure_telemetry
+from lossratio.measurements.throughput.evidence import LATE_LIMIT
 from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report import render
@@ -348,3 +349,22 @@ def test_a_sentence_about_the_sut_is_found():
 def test_a_loss_without_a_cause_is_found():
     said = "trial 1: loss 0 %\ntrial 2: loss 3.1 %, rule: look\ntrial 3: loss 2 %, 5 frames unsent"
     assert without_cause(said) == ["trial 2: loss 3.1 %, rule: look"]
+
+
+def held_up_at_high_loads(moment, counters):
+    """Of loads above 200,000 frames/s, 3 % of the frames come back too late."""
+    if moment.trial.load <= 2e5:
+        return counters
+    late = round(0.03 * counters.sent_frames)
+    moment.late += late
+    return replace(counters, received_frames=counters.sent_frames - late)
+
+
+def test_late_frames_bound_no_throughput(tmp_path):
+    _, run, console = measured("quick", tmp_path, held_up_at_high_loads)
+    for finding in findings_of(run.results):
+        assert finding.reason == LATE_LIMIT
+        assert finding.is_at_limit
+        assert 0.9 * 2e5 < finding.lower_bound.per_interface_fps <= 2e5 < finding.upper_bound.per_interface_fps
+    assert LATE_LIMIT in message(run.results[0])
+    assert blaming(console) == []
