@@ -96,7 +96,8 @@ class Request(Record):
             try:
                 super().__init__(**values)
             except ValidationError as error:
-                first = {wrong["loc"][0]: wrong for wrong in reversed(error.errors())}
+                # What concerns several fields at once has no location.
+                first = {wrong["loc"][:1]: wrong for wrong in reversed(error.errors())}
                 raise SearchError(
                     " ".join(_in_words(type(self), wrong) for wrong in first.values())
                 ) from None
@@ -280,6 +281,9 @@ _BOUNDS = {"gt": "above {}", "ge": "at least {}", "lt": "below {}", "le": "at mo
 
 def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
     """One error of pydantic as a sentence with the field, its bounds, the value, and what the field is."""
+    if not wrong["loc"]:
+        return f"{wrong['ctx']['error']}."
+
     name = str(wrong["loc"][0])
     value = wrong["input"]
     field = request.model_fields.get(name)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_interface
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from types import MappingProxyType
 from typing import Any
 
@@ -173,7 +173,8 @@ def find_host_path(
         addresses = list(_addresses(far))
         targets = [each.split("/")[0] for each in addresses]
         if to is not None:
-            targets = [each for each in targets if ip_address(each) == ip_address(to)]
+            wanted_address = _address(to)
+            targets = [each for each in targets if ip_address(each) == wanted_address]
         if not targets:
             known = ", ".join(addresses) or "none"
             wanted = "no address" if to is None else f"no address {to}"
@@ -235,6 +236,15 @@ def _port(host: Host, session: NodeSession, target: str, own: str | None) -> Hos
     matched = session.run(*ask, "fibmatch", target, check=False).stdout
     network = str(_only(host.name, matched).get("dst", "")) if matched.strip() else ""
     return HostPort(host, interface, address, route.get("gateway"), network)
+
+
+def _address(text: str) -> IPv4Address | IPv6Address:
+    try:
+        return ip_address(text)
+    except ValueError:
+        raise TopologyError(
+            f"{text!r} is not an IP address. Give one of the server's own, such as 198.18.0.1 or 2001:2::1."
+        ) from None
 
 
 def _addresses(session: NodeSession) -> Iterator[str]:

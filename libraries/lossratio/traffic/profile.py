@@ -374,7 +374,7 @@ class TrafficProfile(ProfileFile):
         self, stream: StreamFields, weight: int, headers: Headers, size: int | str, longer: int
     ) -> TrafficStream:
         own = stream.headers_from(headers)
-        own_size = size if stream.frame_size is None else stream.frame_size
+        own_size = size if stream.frame_size is None else parse_frame_size(stream.frame_size)
         return TrafficStream(
             name=stream.name,
             weight=weight,

@@ -77,6 +77,13 @@ def test_one_end_is_no_path():
     assert "Both ends are a" in str(done.exception)
 
 
+@needs_root[0]
+@needs_root[1]
+def test_an_address_that_is_none_is_bad_input(tmp_path):
+    done = told(tmp_path, "client", "server", "--to", "foo")
+    assert (done.returncode, "'foo' is not an IP address" in done.stderr) == (2, True)
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """The measurement of the page."""

@@ -233,7 +233,10 @@ def test_the_critical_load_comes_on_top_where_it_is_asked_for(lossratio, through
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"goals": "NDR"}, "what its goals are"), ({"max_load_fps": "fast"}, "max_load_fps: must be a number, not 'fast'")],
+    [
+        ({"goals": "NDR"}, "what its goals are"),
+        ({"max_load_fps": "fast"}, "max_load_fps: must be a number, not 'fast'"),
+    ],
 )
 def test_a_header_that_makes_no_sense_is_an_error(lossratio, throughput, tmp_path, change, message):
     search = {**read_journal(throughput[0]).search, **change}

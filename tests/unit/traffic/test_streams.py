@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given, settings, strategies
 from traffic_lab import EAST, WEST, drop
 
 from lossratio.bpf import why_impossible
-from lossratio.errors import ProfileError
-from lossratio.mlrsearch import MLRsearch, SearchGoal
+from lossratio.errors import ProfileError, SearchError
+from lossratio.measurements.throughput import SearchRequest
+from lossratio.mlrsearch import NDR, MLRsearch, SearchGoal
 from lossratio.topology import addressing
 from lossratio.traffic import PortPair, TrafficMeasurer, load_profile, make_configuration
 from lossratio.traffic.agent.afpacket.frames import build_frames
@@ -55,6 +57,19 @@ def test_every_stream_has_its_share_size_and_marks(tmp_path):
     assert seen == {(128, 5, 46): 100, (512, 0, 0): 300}
     assert [spec.order.names[stream] for stream in spec.order.streams[:5]] == ["data", "voice", "data", "data", "data"]
     assert profile.size_weights == {128: 2 * 0.25, 512: 2 * 0.75}
+
+
+def test_a_size_of_a_stream_may_have_its_unit(tmp_path):
+    profile = profile_of(tmp_path, "  - {name: a, share: 1, frame_size: 128B}\n  - {name: b, share: 1}\n")
+    assert profile.size_weights == {128: 1.0, 512: 1.0}
+
+
+def test_a_goal_of_an_unknown_stream_is_refused_in_words(tmp_path):
+    goal = replace(NDR, name="gold", stream="vioce")
+    with pytest.raises(
+        SearchError, match=r"'vioce', and the profile classes has no such stream; its streams: voice, data"
+    ):
+        SearchRequest(goals=(goal,), profile=profile_of(tmp_path, TWO))
 
 
 def test_every_flow_of_a_stream_comes_as_often(tmp_path):
