@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
 
@@ -30,6 +32,8 @@ _BELOW = 0.998
 """Loads above that share of the forwarding rate are about overload."""
 _MOST = 40
 """Pauses of a trial that are told apart, at most."""
+_BEYOND = 8.0
+"""Standard deviations, and pauses, beyond the expected number up to which numbers of pauses are told apart."""
 _STRAY = 1e-9
 """Probability of a count for another reason."""
 _ROUNDING = 0.005
@@ -63,7 +67,7 @@ class Pauses:
     """Frames that the ring holds."""
     log_likelihood: float
     """Of the counts."""
-    stdevs: tuple[float, float]
+    stdevs: tuple[float, float] = (np.inf, np.inf)
     """Standard deviations of the logarithms of length and ring; infinite if the losses do not show them."""
     is_sure: bool = False
     """Whether losses show the length well enough to say it."""
@@ -79,8 +83,9 @@ class Pauses:
         best = max(fits, key=lambda fit: fit.log_likelihood)
         plausible = [fit for fit in fits if fit.log_likelihood > best.log_likelihood - _PLAUSIBLE]
         lengths = [fit.length_s for fit in plausible]
-        is_sure = max(lengths) < _ALIKE * min(lengths) and best.stdevs[0] < _LENGTH
-        return replace(best, is_sure=is_sure)
+        stdevs = losses.stdevs(best)
+        is_sure = max(lengths) < _ALIKE * min(lengths) and stdevs[0] < _LENGTH
+        return replace(best, stdevs=stdevs, is_sure=is_sure)
 
     def loss_ratio(self, load: float) -> float:
         """Share of the frames that are lost to pauses at a load in frames per second."""
@@ -156,25 +161,25 @@ class _Losses:
             trials.astype(float),
         )
 
+    @cached_property
+    def where(self) -> float:
+        """The load of the middle loss, in frames per second."""
+        return float(np.median(self.load))
+
+    @cached_property
+    def _loads(self) -> tuple[Array, NDArray[np.intp]]:
+        """Each load once; and which of them each trial with losses has, and then each quiet one."""
+        return np.unique(np.concatenate([self.load, self.quiet_load]), return_inverse=True)
+
     def fitted(self, shape: float) -> Pauses:
         """The likeliest pauses of that shape."""
-        where = float(np.median(self.load))
+        where = self.where
         length, ring = self._begin(where, shape)
         seconds = self.seconds.sum() + (self.quiet_seconds * self.quiet_trials).sum()
         overflowing = scipy.special.gammaincc(shape, shape * ring / where / length)
         often = len(self.lost) / seconds / max(float(overflowing), _STRAY)
         size = ring if shape < _EQUAL else max(length * where - ring, 1.0)
         begun = np.log([often, length, size])
-
-        def known(moved: Array) -> Array:
-            """Of equal lengths, length and size of a loss are sought: a ring that follows from them varies less."""
-            if shape < _EQUAL:
-                return moved
-            frames = np.exp(moved[1]) * where - np.exp(moved[2])
-            return np.array([moved[0], moved[1], np.log(max(frames, 1e-3))])
-
-        def likelihood(moved: Array) -> float:
-            return self._log_likelihood(known(moved), shape)
 
         width = _WIDTH / np.sqrt(shape) + _LEAST_WIDTH
         # The stubs want a function of any arguments.
@@ -186,15 +191,33 @@ class _Losses:
             "initial_simplex": begun + np.vstack([np.zeros(3), width * np.eye(3)]),
         }
         found = minimize(
-            lambda moved: -likelihood(moved), begun, method="Nelder-Mead", options=options
+            lambda moved: -self._log_likelihood(self._known(moved, shape), shape),
+            begun,
+            method="Nelder-Mead",
+            options=options,
         )
-        best = found.x
-        often, length, ring = np.exp(known(best)).tolist()
-        _, of_length, of_size = _stdevs(likelihood, best).tolist()
-        of_ring = of_size
-        if shape >= _EQUAL:
-            of_ring = float(np.hypot(of_length * length * where, of_size * np.exp(best[2]))) / ring
-        return Pauses(1.0 / often, length, shape, ring, -float(found.fun), (of_length, of_ring))
+        often, length, ring = np.exp(self._known(found.x, shape)).tolist()
+        return Pauses(1.0 / often, length, shape, ring, -float(found.fun))
+
+    def stdevs(self, fit: Pauses) -> tuple[float, float]:
+        """Standard deviations of the logarithms of length and ring."""
+        shape, where = fit.shape, self.where
+        size = fit.ring_frames if shape < _EQUAL else fit.length_s * where - fit.ring_frames
+        best = np.log([1.0 / fit.every_s, fit.length_s, size])
+        _, of_length, of_size = _stdevs(
+            lambda moved: self._log_likelihood(self._known(moved, shape), shape), best
+        ).tolist()
+        if shape < _EQUAL:
+            return of_length, of_size
+        frames = np.hypot(of_length * fit.length_s * where, of_size * size)
+        return of_length, float(frames) / fit.ring_frames
+
+    def _known(self, moved: Array, shape: float) -> Array:
+        """Of equal lengths, length and size of a loss are sought: a ring that follows from them varies less."""
+        if shape < _EQUAL:
+            return moved
+        frames = np.exp(moved[1]) * self.where - np.exp(moved[2])
+        return np.array([moved[0], moved[1], np.log(max(frames, 1e-3))])
 
     def _begin(self, where: float, shape: float) -> tuple[float, float]:
         """A length and a ring to begin with: of equal lengths, by how the smallest loss grows with the load."""
@@ -210,9 +233,15 @@ class _Losses:
         return length, max(float(np.median(length * loads - least)), 0.1 * length * where)
 
     def _log_likelihood(self, known: Array, shape: float) -> float:
-        number, size, variance, _ = _moments(self.load, known, shape)
-        expected = np.maximum(number * self.seconds, 1e-300)[:, None]
-        pauses = np.arange(1.0, _MOST + 1.0)
+        loads, where = self._loads
+        moments = _moments(loads, known, shape)
+        number, size, variance, _ = (part[where[: len(self.load)]] for part in moments)
+        expected = np.maximum(number * self.seconds, 1e-300)
+        # More pauses than these are less probable than a count for another reason.
+        most = expected.max()
+        most = min(int(most + _BEYOND * np.sqrt(most) + _BEYOND), _MOST)
+        pauses = np.arange(1.0, most + 1.0)
+        expected = expected[:, None]
         log_weight = pauses * np.log(expected) - expected - scipy.special.gammaln(pauses + 1.0)
         scale = (variance / size)[:, None]
         shapes = pauses * (size**2 / variance)[:, None]
@@ -221,7 +250,7 @@ class _Losses:
         log_density -= scipy.special.gammaln(shapes) + np.log(scale)
         seen = np.exp(np.minimum(log_weight + log_density, 700.0)).sum(axis=1)
 
-        number, size, variance, _ = _moments(self.quiet_load, known, shape)
+        number, size, variance, _ = (part[where[len(self.load) :]] for part in moments)
         small = scipy.special.gammainc(size**2 / variance, _QUIET * size / variance)
         # No pause that loses more than a few frames.
         log_quiet = -number * self.quiet_seconds * (1.0 - small)
@@ -235,10 +264,11 @@ def _stdevs(likelihood: Callable[[Array], float], at: Array) -> Array:
     curvature = np.empty_like(steps)
 
     for row, one in enumerate(steps):
-        for column, two in enumerate(steps):
+        for column, two in enumerate(steps[: row + 1]):
             both = likelihood(at + one + two) + likelihood(at - one - two)
             crossed = likelihood(at + one - two) + likelihood(at - one + two)
             curvature[row, column] = (crossed - both) / (4.0 * _STEP**2)
+            curvature[column, row] = curvature[row, column]
 
     values, vectors = np.linalg.eigh(curvature)
     if values.min() <= 0.0:
@@ -254,7 +284,12 @@ def _moments(load: Array, known: Array, shape: float) -> tuple[Array, Array, Arr
     often, length, ring = np.exp(np.minimum(known, 300.0))
     full = ring / load
     x = shape * full / length
-    tails = [np.maximum(scipy.special.gammaincc(shape + more, x), 1e-290) for more in range(3)]
+    # Each tail is the one before and a term more (DLMF 8.8.6).
+    tails = [scipy.special.gammaincc(shape, x)]
+    log_x = np.log(np.maximum(x, 1e-300))
+    for more in (shape, shape + 1.0):
+        tails.append(tails[-1] + np.exp(more * log_x - x - scipy.special.gammaln(more + 1.0)))
+    tails = [np.maximum(tail, 1e-290) for tail in tails]
     first = np.maximum(length * tails[1] - full * tails[0], 1e-300)
     second = length**2 * (shape + 1.0) / shape * tails[2] - 2.0 * full * length * tails[1]
     second = second + full**2 * tails[0]
