@@ -128,7 +128,7 @@ def is_false(words: str, family: Family, found: CriticalLoadEstimate, truth: flo
     if words.startswith("verified"):
         return found.guard.load_per_interface_fps > truth * (1.0 + CLOCK) and not _unseen(family, found)
     told = {
-        "frames are lost in batches": "batches" in traits or "pauses" in traits,
+        "Frames are lost in batches": "batches" in traits or "pauses" in traits,
         "capacity varies": bool({"varies", "pauses", "changes"} & traits),
         "heavier tails": family.rarest == 2000.0,
         "The device changed": "changes" in traits,

@@ -28,6 +28,7 @@ same trials.
 from lossratio.plrsearch.controller import TIMEOUT as TIMEOUT, PLRsearch as PLRsearch
 from lossratio.plrsearch.csit import csit_estimates as csit_estimates
 from lossratio.plrsearch.estimate import (
+    TIME_FOR_RARE as TIME_FOR_RARE,
     CriticalLoadEstimate as CriticalLoadEstimate,
     CsitEstimate as CsitEstimate,
     FitCheck as FitCheck,

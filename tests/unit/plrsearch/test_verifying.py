@@ -110,6 +110,30 @@ def test_a_load_is_verified_at_nine_tenths_of_the_truth_or_more_and_not_above(su
     assert 0.9 * truth <= found.verified <= truth
 
 
+def with_rare_losses(quiet):
+    """The estimate of quiet trials of 5 s at these loads, of some that lose thousands of frames, and of overload."""
+    lost = (0, 4001, 0, 0, 0, 0)
+    trials = [trial(load, 0) for load in quiet]
+    trials += [trial(load, one) for load in (9e6, 9.1e6) for one in lost]
+    trials += [trial(11e6, 1_000_000 + more) for more in (1, 305, -202, 104)]
+    return estimated(trials, likelihood="varying")
+
+
+def test_quiet_trials_that_verify_no_load_are_not_regular_where_some_lose_thousands_of_frames():
+    found = with_rare_losses(np.linspace(8.65e6, 8.9e6, 12))
+    assert found.verified is None
+    assert found.guard.lost_frames == 0
+    assert not found.is_regular
+    assert "would verify it" not in found.doubt
+
+
+def test_rare_losses_that_were_seen_may_come_more_often():
+    found = with_rare_losses([8.9e6] * 12)
+    assert found.verified == 8.9e6
+    # 22 quiet trials, and two others: 6.296 losses or more are expected where more than two are almost sure.
+    assert found.rarest_s == pytest.approx(22 * 5.0 / 6.296, rel=1e-3)
+
+
 def test_a_load_that_cannot_be_verified_is_left_and_not_tried_for_ever():
     _, trials = searched(Software(every=5.0, length=250e-6, ring=4096.0), seconds=600.0)
     loads, times = np.unique([result.load for result in trials if result.output.lost_frames], return_counts=True)

@@ -242,12 +242,19 @@ def test_the_highest_verified_load_is_stated_first_with_how_rare_losses_may_be_t
     shown = " ".join(message(result).split())
     said = "regular, verified also in trials of 20 s; losses rarer than one in 75 s may not have been seen"
     assert said in shown
-    assert "(rarest=75 s); for one in 300 s measure 20 min" in shown
+    assert "(rarest=75 s); for one in 300 s measure 30 min" in shown
     assert "highest verified load" in shown
     (finding,) = findings_of([result])
     assert finding.value == result.critical_load.verified
     assert finding.lower_bound.per_interface_fps <= finding.value.per_interface_fps
     assert any("rarest=75 s" in caveat for caveat in caveats_of(finding))
+
+
+def test_a_load_that_too_few_frames_verify_has_its_scope_in_seconds_beside_it():
+    result = guarded()
+    seen = result.critical_load.model_copy(update={"rarest_s": 40.0})
+    shown = " ".join(message(result.model_copy(update={"critical_load": seen})).split())
+    assert "to verify it; losses rarer than one in 40 s may not have been seen" in shown
 
 
 def test_a_load_that_was_verified_in_short_trials_only_says_so_and_a_long_search_asks_for_no_longer_one():

@@ -6,15 +6,13 @@ from typing import Any
 
 from lossratio.drawing import xml_text
 from lossratio.measurements.soak.result import CriticalLoad, SoakResult
-from lossratio.plrsearch import GuardStatement, Verdict
+from lossratio.plrsearch import TIME_FOR_RARE, GuardStatement, Verdict
 from lossratio.units import format_frame_rate
 
 _RARE = 300.0
 """Seconds between losses that a soak test should be long enough for: jobs that run each five minutes are usual."""
-_EXPECTED = 3.0
-"""Losses that have to be expected so that one of them is seen (95 %)."""
-_LEAST_WATCHED = 0.5
-"""Share of a longer search in which rare losses would be seen, at least."""
+_AS_LONG = 0.95
+"""A search that took that share of the time took as long as it was to take."""
 # Table: words, unit and format of each field.
 _OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
     "weight": ("weight by evidence or as chosen", "", ".4g"),
@@ -53,7 +51,8 @@ def scope_in_words(critical_load: CriticalLoad) -> str:
     if guard is None:
         return ""
     if guard.verdict is Verdict.EXTRAPOLATED:
-        return "extrapolated: there are too few frames or trials at the critical load to verify it"
+        few = "extrapolated: there are too few frames or trials at the critical load to verify it"
+        return few if critical_load.rarest_s is None else f"{few}; {_rare(critical_load)}"
     if guard.verdict is Verdict.CONTRADICTED or critical_load.verified is None:
         return f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
 
@@ -73,11 +72,10 @@ def _rare(critical_load: CriticalLoad) -> str:
         f"losses rarer than one in {rarest:,.0f} s may not have been seen (rarest={rarest:.0f} s)"
     )
     elapsed = critical_load.history[-1].elapsed_s if critical_load.history else 0.0
-    if rarest >= _RARE or not elapsed:
+    longer = TIME_FOR_RARE * _RARE
+    if rarest >= _RARE or not 0.0 < elapsed < _AS_LONG * longer:
         return words
-    watched = max(_EXPECTED * rarest / elapsed, _LEAST_WATCHED)
-    minutes = math.ceil(_EXPECTED * _RARE / watched / 60.0)
-    return f"{words}; for one in {_RARE:.0f} s measure {minutes} min"
+    return f"{words}; for one in {_RARE:.0f} s measure {math.ceil(longer / 60.0)} min"
 
 
 def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:

@@ -30,6 +30,7 @@ from lossratio.measurements.soak.description import describe_critical_load
 from lossratio.measurements.soak.result import SoakResult, critical_load_contradictions
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import (
+    TIME_FOR_RARE,
     TIMEOUT,
     IntervalPoint,
     LikelihoodName,
@@ -63,8 +64,6 @@ _OF_CSIT: Mapping[str, Any] = {
     "weighting": Weighting.EQUAL,
     "selection": SelectionName.CSIT,
 }
-_TIME_FOR_RARE = 6.0
-"""Seconds of a search for each second between losses that it is to see."""
 _USUAL = ("precision", "stop_on_misfit", "trial_duration", "warm_start")
 """Settings that presets leave as they are by default."""
 
@@ -120,7 +119,7 @@ class SoakRequest(Request):
             raise SearchError(
                 f"rarest={self.rarest:g} s decides how long the search takes: leave out timeout, or rarest."
             )
-        return _TIME_FOR_RARE * self.rarest
+        return TIME_FOR_RARE * self.rarest
 
     def preset(self, preset: SoakPreset) -> SoakRequest:
         """This request with the settings of a preset.

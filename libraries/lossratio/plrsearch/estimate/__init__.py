@@ -14,6 +14,7 @@ from lossratio.plrsearch.estimate.guard import (
 )
 from lossratio.plrsearch.estimate.misfit import FitCheck, Misfit
 from lossratio.plrsearch.estimate.result import (
+    TIME_FOR_RARE,
     CriticalLoadEstimate,
     CsitEstimate,
     IntervalPoint,

@@ -243,6 +243,8 @@ class GuardStatement(Observed):
             missing = bounds.missing_frames(target)
             if missing is not None and bounds.trials:
                 missing = max(missing, missing_trials * bounds.frames / bounds.trials)
+            # Enough of both that do not verify it: they are at many loads, or other trials speak against it.
+            missing = missing or None
 
         largest_burst = None
         if verdict is Verdict.VERIFIED:

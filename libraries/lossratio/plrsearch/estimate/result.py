@@ -6,6 +6,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 
 import numpy as np
+import scipy
 
 from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, Verdict, guard, supported
 from lossratio.plrsearch.estimate.misfit import Misfit, check, loss_process
@@ -28,8 +29,13 @@ _LIMIT_SHARE = 0.025
 
 _CLOCK = 10e-6
 """Least share of the load by which an interval reaches to either side."""
-_NONE_SEEN = 3.0
-"""As many rare events are expected in trials that have none of them with a probability of 5 %, at most."""
+_ALMOST_SURE = 0.95
+"""Probability with which a rare loss is among the trials that would show it."""
+_MOSTLY = 0.5
+"""Share of the trials at a load without losses, beyond which a loss there is a rare one."""
+TIME_FOR_RARE = 6.0
+"""Seconds of a search for each second between losses that it is to see: half of its time shows rare losses, and three
+of them have to be expected (see `CriticalLoadEstimate.rarest_s`)."""
 _QUIET, _CLEAN = 1000.0, 3.0
 """Largest loss ratio of trials that show a rare loss, in targets; and the same where rare losses may be among them."""
 
@@ -163,22 +169,32 @@ class CriticalLoadEstimate:
         """Seconds between losses that are surely among the trials, if they come at random at the stated load.
 
         A third of the seconds of traffic near that load in which they would be seen: none of three expected is seen
-        with a probability of 5 % (Hanley and Lippman-Hand 1983).
+        with a probability of 5 % (Hanley and Lippman-Hand 1983). Where some were seen, more of them were expected.
         """
         parts = (self.description.counts, self.description.long)
-        return sum(self._watched(part) for part in parts if part is not None) / _NONE_SEEN
+        watched = [self._watched(part) for part in parts if part is not None]
+        events = sum(number for _, number in watched)
+        expected = float(scipy.special.gammaincinv(events + 1.0, _ALMOST_SURE))
+        return sum(seconds for seconds, _ in watched) / expected
 
-    def _watched(self, counts: TrialCounts) -> float:
-        """Seconds of the trials in which a rare loss would be seen."""
+    def _watched(self, counts: TrialCounts) -> tuple[float, int]:
+        """Seconds of the trials in which a rare loss would be seen, and in how many others one was."""
         sent = counts.load * counts.exposure
-        few_events = self.description.replicates.scatter not in (Scatter.UNKNOWN, Scatter.EVENTS)
-        most = _QUIET if few_events else _CLEAN
+        scatter = self.description.replicates.scatter
+        most = _CLEAN if scatter in (Scatter.UNKNOWN, Scatter.EVENTS) else _QUIET
         is_quiet = counts.lost <= most * self.question.target_loss_ratio * sent + _CLEAN
         is_near = counts.load >= (1.0 - NEAR) * self.stated
         if self.stated < (1.0 - NEAR / 2.0) * self.median:
             # Higher loads were given up for their losses.
             is_near &= counts.load <= self.stated
-        return float(counts.duration[is_quiet & is_near].sum())
+        seconds = float(counts.duration[is_quiet & is_near].sum())
+        if scatter is not Scatter.EVENTS:
+            return seconds, 0
+
+        # A loss where most trials lose nothing does not come from the load.
+        _, group = np.unique(counts.load, return_inverse=True)
+        quiet_share = np.bincount(group, is_quiet) / np.maximum(np.bincount(group), 1)
+        return seconds, int(np.count_nonzero(is_near & ~is_quiet & (quiet_share[group] > _MOSTLY)))
 
     @cached_property
     def misfit(self) -> Misfit:
@@ -200,11 +216,14 @@ class CriticalLoadEstimate:
     def doubt(self) -> str | None:
         """Why no load is verified, unless frames without loss are too few; None if there is nothing to doubt."""
         said = self.guard
-        few = said.missing_trials or self.description.batch > 1.0
-        open_still = said.verdict is Verdict.EXTRAPOLATED and (few or said.lost_frames)
-        if said.verdict is Verdict.CONTRADICTED or open_still:
-            return f"no load is verified; {said}"
-        return None
+        if said.verdict is Verdict.VERIFIED:
+            return None
+        has_events = self.description.replicates.scatter is Scatter.EVENTS
+        has_losses = said.lost_frames > 0 or self.description.batch > 1.0 or has_events
+        lacks_frames_only = said.missing_frames is not None and not said.missing_trials
+        if said.verdict is Verdict.EXTRAPOLATED and lacks_frames_only and not has_losses:
+            return None
+        return f"no load is verified; {said}"
 
     @property
     def is_regular(self) -> bool:

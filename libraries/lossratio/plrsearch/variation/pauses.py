@@ -80,10 +80,11 @@ class Pauses:
             return None
         fits = [losses.fitted(shape) for shape in _SHAPES]
 
-        best = max(fits, key=lambda fit: fit.log_likelihood)
-        plausible = [fit for fit in fits if fit.log_likelihood > best.log_likelihood - _PLAUSIBLE]
+        best, moved = max(fits, key=lambda fit: fit[0].log_likelihood)
+        least = best.log_likelihood - _PLAUSIBLE
+        plausible = [fit for fit, _ in fits if fit.log_likelihood > least]
         lengths = [fit.length_s for fit in plausible]
-        stdevs = losses.stdevs(best)
+        stdevs = losses.stdevs(best, moved)
         is_sure = max(lengths) < _ALIKE * min(lengths) and stdevs[0] < _LENGTH
         return replace(best, stdevs=stdevs, is_sure=is_sure)
 
@@ -171,8 +172,8 @@ class _Losses:
         """Each load once; and which of them each trial with losses has, and then each quiet one."""
         return np.unique(np.concatenate([self.load, self.quiet_load]), return_inverse=True)
 
-    def fitted(self, shape: float) -> Pauses:
-        """The likeliest pauses of that shape."""
+    def fitted(self, shape: float) -> tuple[Pauses, Array]:
+        """The likeliest pauses of that shape, and where the search for them ended; see `_known`."""
         where = self.where
         length, ring = self._begin(where, shape)
         seconds = self.seconds.sum() + (self.quiet_seconds * self.quiet_trials).sum()
@@ -197,19 +198,17 @@ class _Losses:
             options=options,
         )
         often, length, ring = np.exp(self._known(found.x, shape)).tolist()
-        return Pauses(1.0 / often, length, shape, ring, -float(found.fun))
+        return Pauses(1.0 / often, length, shape, ring, -float(found.fun)), found.x
 
-    def stdevs(self, fit: Pauses) -> tuple[float, float]:
-        """Standard deviations of the logarithms of length and ring."""
-        shape, where = fit.shape, self.where
-        size = fit.ring_frames if shape < _EQUAL else fit.length_s * where - fit.ring_frames
-        best = np.log([1.0 / fit.every_s, fit.length_s, size])
+    def stdevs(self, fit: Pauses, moved: Array) -> tuple[float, float]:
+        """Standard deviations of the logarithms of length and ring, where the search for the fit ended."""
+        shape = fit.shape
         _, of_length, of_size = _stdevs(
-            lambda moved: self._log_likelihood(self._known(moved, shape), shape), best
+            lambda at: self._log_likelihood(self._known(at, shape), shape), moved
         ).tolist()
         if shape < _EQUAL:
             return of_length, of_size
-        frames = np.hypot(of_length * fit.length_s * where, of_size * size)
+        frames = np.hypot(of_length * fit.length_s * self.where, of_size * np.exp(moved[2]))
         return of_length, float(frames) / fit.ring_frames
 
     def _known(self, moved: Array, shape: float) -> Array:
