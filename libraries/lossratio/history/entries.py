@@ -171,6 +171,8 @@ def latency_readings(points: Iterable[Mapping[str, Any]]) -> Iterator[Reading]:
 MEASURED = "measured"
 """Outcome of a result that was measured as requested."""
 FAILED = "failed"
+AS_BEFORE = "as before"
+"""Outcome of entries of nights without a search, as the SUT was as before: they have no value, and lack none."""
 """Outcome of a result that could not be measured."""
 
 
@@ -195,7 +197,7 @@ class Entry:
     upper_bound: float | None
     """Relevant upper bound, likewise."""
     outcome: str
-    """``measured``, ``irregular`` or ``failed``."""
+    """``measured``, ``irregular``, ``failed`` or ``as before``."""
     reason: str | None
     """Why it is irregular or failed; None: it was measured."""
     doubts: tuple[str, ...]
@@ -311,7 +313,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         value=results.aggregate_of(finding.value),
         lower_bound=results.aggregate_of(finding.lower_bound),
         upper_bound=results.aggregate_of(finding.upper_bound),
-        outcome=finding.outcome.value,
+        outcome=AS_BEFORE if finding.is_as_before else finding.outcome.value,
         reason=finding.reason,
         doubts=doubts,
         lossratio_version=result.conditions.controller.lossratio_version,
@@ -401,6 +403,8 @@ class Series:
     """Whether its values are readings, whose changes are no alarms."""
     mark: str = ""
     """What distinguishes it from other series of the same quantity; empty: there are none."""
+    as_before: tuple[datetime, ...] = ()
+    """When the test found since the newest result that the SUT was as before, and did not search."""
 
     @property
     def quantity(self) -> str:
@@ -591,10 +595,19 @@ def series_of(table: Any, last: int) -> Iterator[Series]:
     """
     table = with_rates_per_interface(table)
     for key, rows in groups_of(table, ("testbed", "test", "quantity")):
-        lines = [line.slice(max(0, len(line) - last)) for _, line in groups_of(rows, (LINE,))]
-        yield from _distinguished(
-            [made_series(key, line.select(_FIELDS).to_pydict()) for line in lines]
-        )
+        lines = (_made_line(key, line, last) for _, line in groups_of(rows, (LINE,)))
+        yield from _distinguished([line for line in lines if line is not None])
+
+
+def _made_line(key: tuple[str, str, str], line: Any, last: int) -> Series | None:
+    """The last results of a line, without nights on which the SUT was as before; None: there are no others."""
+    outcomes = line.column("outcome").to_pylist()
+    searched = [place for place, outcome in enumerate(outcomes) if outcome != AS_BEFORE]
+    if not searched:
+        return None
+    times = line.column("started").to_pylist()
+    kept = line.take(searched[-last:]).select(_FIELDS)
+    return replace(made_series(key, kept.to_pydict()), as_before=tuple(times[searched[-1] + 1 :]))
 
 
 def rates_in_words(series: Iterable[Series]) -> str:

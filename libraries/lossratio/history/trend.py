@@ -487,6 +487,12 @@ def details_of(trend: Trend) -> Iterator[str]:
 
     if not np.isfinite(trend.series.values[-1]) and trend.verdict in _WITHOUT_VALUE:
         yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series['reason'][-1]}"
+    if trend.series.as_before:
+        *_, newest = trend.series.as_before
+        yield (
+            f"as before in {len(trend.series.as_before)} later nights, the last of {newest:%Y-%m-%d %H:%M} UTC, "
+            "without a search"
+        )
     yield from _of_tester(trend)
     if trend.new_kinds:
         yield f"change of kind: {', '.join(trend.new_kinds)}"

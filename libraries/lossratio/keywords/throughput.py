@@ -76,6 +76,7 @@ class ThroughputKeywords(Keywords):
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
         | `Find NDR And PDR`    frame_size=64B    hints=/srv/nightly
+        | `Find NDR And PDR`    frame_size=64B    hints=/srv/nightly    nightly=as_before
         """
         wanted = self.session.goals if goals is None else goals
         fields = {"goals": wanted.goals, "early_verdict": wanted.early_verdict, **fields}

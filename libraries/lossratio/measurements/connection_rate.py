@@ -108,7 +108,16 @@ class ConnectionRate(
     title = "Searching for the connection rate"
     algorithm = "MLRsearch over connections per second"
     without = frozenset(
-        {"warm_up_duration", "fail_fast", "hints", "early_verdict", "memory_rest", "end_at_coin"}
+        {
+            "warm_up_duration",
+            "fail_fast",
+            "hints",
+            "early_verdict",
+            "memory_rest",
+            "end_at_coin",
+            "nightly",
+            "search_every",
+        }
     )
 
     def asked(

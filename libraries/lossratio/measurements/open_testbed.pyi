@@ -29,6 +29,7 @@ from lossratio.trials.counters import Integrity
 from lossratio.measurements.latency.result import LatencyResult
 from lossratio.plrsearch.model.options import LikelihoodName
 from lossratio.measurements.mrr import MrrResult
+from lossratio.measurements.throughput.nightly import Nightly
 from lossratio.measurements.reconfiguration import ReconfigurationResult
 from lossratio.measurements.recovery import RecoveryResult
 from lossratio.measurements.reset import ResetResult
@@ -152,6 +153,8 @@ class OpenTestbed(Testbed):
         early_verdict: bool = ...,
         memory_rest: float | str | None = ...,
         end_at_coin: bool = ...,
+        nightly: Nightly = ...,
+        search_every: int = ...,
         answer_ratio: float | str = ...,
         data_frames: int = ...,
         closing: Literal['fin', 'rst'] | None = ...,
@@ -362,6 +365,8 @@ class OpenTestbed(Testbed):
         early_verdict: bool = ...,
         memory_rest: float | str | None = ...,
         end_at_coin: bool = ...,
+        nightly: Nightly = ...,
+        search_every: int = ...,
         dut: str | None = None,
         options: AnyOptions | None = None,
         bidirectional: bool | None = None,

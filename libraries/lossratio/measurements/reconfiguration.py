@@ -84,6 +84,8 @@ class ReconfigurationRequest(SearchRequest):
             "early_verdict",
             "memory_rest",
             "end_at_coin",
+            "nightly",
+            "search_every",
             "goals",
         }
     )

@@ -1,5 +1,12 @@
 """MLRsearch (RFC 9971): goals, load classification, search results, and the controller that chooses trials."""
 
+from lossratio.mlrsearch.as_before import (
+    MOVED as MOVED,
+    SAME as SAME,
+    Answer as Answer,
+    Question as Question,
+    Usual as Usual,
+)
 from lossratio.mlrsearch.classification import (
     Bound as Bound,
     Criterion as Criterion,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lossratio.errors import SearchError
+from lossratio.mlrsearch.as_before import Answer, Question
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
@@ -27,6 +28,9 @@ STALLED_AFTER = 100
 A picture: a generator sends for 5 ms of each second. 21 s of full-length trials then need 4200 trials, not 21, and the
 goal is given up after 2100 at one load.
 """
+
+ASKS_AS_BEFORE = "as before"
+"""Name of the rule that chooses the trials of a question."""
 
 _EXPECTATIONS = {
     Bound.LOWER: "low loss is expected",
@@ -75,6 +79,8 @@ class Purpose:
             return (
                 f"a control of the trial after a rest: {_EXPECTATIONS[self.expected]}, {searched}"
             )
+        if self.rule == ASKS_AS_BEFORE:
+            return "is the SUT as it was in earlier searches?"
         if self.rule == MEMORY:
             return f"does the SUT remember loss? {_EXPECTATIONS[self.expected]} {_IF_IT_REMEMBERS[self.expected]}"
 
@@ -124,6 +130,7 @@ class MLRsearch:
         has_rested: bool = False,
         end_at_coin: bool = False,
         load_step: float = 0.0,
+        question: Question | None = None,
     ) -> None:
         """Prepares a search.
 
@@ -146,6 +153,8 @@ class MLRsearch:
             end_at_coin: Whether a goal is given up where only a zone of chance is left to search, as another search
                 would find another bound there. RFC 9971 has no such end.
             load_step: The generator sends multiples of this load, in frames per second; 0: any load.
+            question: Asks first whether the SUT is as before; there is no search if it is. All goals have trials of one
+                length. None: the search begins at once.
 
         Raises:
             SearchError: If there are no goals, or loads or times make no sense.
@@ -171,6 +180,7 @@ class MLRsearch:
         )
         self._fail_fast = fail_fast
         self._end_at_coin = end_at_coin
+        self._question = question
         self._coins: dict[SearchGoal, bool] = {}
         self._has_streams = any(goal.stream is not None for goal in self.goals)
         # A trial that ends early says nothing of single streams.
@@ -189,7 +199,8 @@ class MLRsearch:
             # What a device remembers is asked by the loss of all frames.
             memory_rest = 0.0
         is_free = has_rested or memory_rest <= memory_share * sum(trial.elapsed for trial in last)
-        asks_first = memory_rest > 0.0 and warm_up_duration is None and is_free
+        is_first = warm_up_duration is None and question is None
+        asks_first = memory_rest > 0.0 and is_first and is_free
         self._rested = Rested(
             self._grid,
             shortest,
@@ -214,6 +225,11 @@ class MLRsearch:
         if self._next is None:
             return None
         return self._next[1]
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer to the question whether the SUT is as before; None: it is not there yet, or was not asked."""
+        return None if self._question is None else self._question.answer
 
     @property
     def evidence(self) -> tuple[TrialResult, ...]:
@@ -264,6 +280,8 @@ class MLRsearch:
         seen = {goal.stream: goal.seen(result) for goal in self.goals}
         for stream, curve in self._curves.items():
             curve.add(seen[stream])
+        if self._question is not None:
+            self._question.add(result)
         for view in self._views:
             view.add(seen[view.goal.stream])
         # What one goal's trials show about the SUT serves the other goals' plans, too.
@@ -299,8 +317,15 @@ class MLRsearch:
             return self._warm_up, Purpose(
                 (), self.max_load, self._warm_up.duration, Bound.UNDECIDED, None, None, False
             )
-        if self._is_failed():
+        if self.answer is Answer.AS_BEFORE or self._is_failed():
             return None
+        if self._question is not None and self.answer is None:
+            trial = TrialInput(
+                self.goals[0].final_trial_duration,
+                self._question.next_load(),
+                certain_above=self._certain_above,
+            )
+            return trial, self._purpose(trial, Bound.UNDECIDED, ASKS_AS_BEFORE, hinted=True)
 
         first = self._rested.first_trial()
         if first is not None:
@@ -416,9 +441,13 @@ class MLRsearch:
         """Whether the timeout keeps the search from its end."""
         if self.elapsed < self._timeout or self._is_failed():
             return False
+        if self.answer is Answer.AS_BEFORE:
+            return False
         return self._warm_up is not None or bool(self._proposals())
 
     def _goal_result(self, view: GoalView) -> GoalResult:
+        if self.answer is Answer.AS_BEFORE:
+            return GoalResult(view.goal, False, None, None, None, IrregularReason.AS_BEFORE)
         if self._is_left_to_a_coin(view):
             unfinished = IrregularReason.COIN
         elif view.intervals[-1].open and self._proposal(view) is None:

@@ -394,6 +394,15 @@ def _compared(
     if differing:
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
 
+    if any(one.is_as_before for one in (*before, *after)):
+        side, one = next(
+            (side, one)
+            for side, findings in (("B", after), ("A", before))
+            for one in findings
+            if one.is_as_before
+        )
+        return replace(base, note=f"{side} was not searched: {one.reason}")
+
     # What the generator could not send, or a TG that failed, says nothing about the SUT.
     if all(map(results.unsent_share_of, after)):
         missing = Verdict.NOT_COMPARABLE

@@ -182,6 +182,8 @@ class FindingRow:
         """The outcome in words, with the reason."""
         if self.finding.outcome is Outcome.FAILED:
             return "failed: no result"
+        if self.finding.is_as_before:
+            return self.finding.reason or "as before"
         if self.finding.outcome is Outcome.IRREGULAR:
             if self.finding.reason is None:
                 return "irregular"

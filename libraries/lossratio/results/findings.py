@@ -142,7 +142,8 @@ def digest_of(finding: Finding) -> str:
 def caveats_of(finding: Finding) -> list[str]:
     """Caveats of a value: facts that its reader needs, and that the number does not show."""
     result = finding.result
-    caveats = [] if finding.reason is None else [f"{finding.outcome.value}: {finding.reason}"]
+    outcome = "" if finding.is_as_before else f"{finding.outcome.value}: "
+    caveats = [] if finding.reason is None else [f"{outcome}{finding.reason}"]
     caveats += view_of(result).caveats(result)
     if finding.outcome is not Outcome.FAILED:
         caveats += [remark for remark in result.remarks if remark.startswith(FORCED)]

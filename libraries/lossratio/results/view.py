@@ -67,6 +67,8 @@ class Finding:
     resolution: float | None = None
     """The width of the search's goal, relative to the upper bound: so far apart may two searches end at a SUT that
     stayed the same; None: no search, or one without a goal."""
+    is_as_before: bool = False
+    """Whether there was no search, as the SUT is as before: then it has no value, and lacks none."""
 
     @property
     def in_short(self) -> str:
@@ -75,6 +77,8 @@ class Finding:
             value = format_frame_rate(self.value.per_interface_fps)
         elif self.value is not None:
             value = self.unit.format(self.value)
+        elif self.is_as_before:
+            return "as before"
         else:
             return self.outcome.value
         if self.outcome is Outcome.MEASURED:

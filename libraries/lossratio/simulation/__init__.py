@@ -21,7 +21,7 @@ from lossratio.simulation.measurer import (
     faults_from,
     simulated_latency,
 )
-from lossratio.simulation.recorded import Recorded
+from lossratio.simulation.recorded import Recorded, Replay, counted, record_of
 from lossratio.simulation.registry import SUT_MODELS, sut_from
 from lossratio.simulation.sut import GRACEFUL, Overload, RunningSut, Sut, Traffic, WithoutTruth
 from lossratio.simulation.varying_capacity import (

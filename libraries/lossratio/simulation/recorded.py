@@ -11,6 +11,7 @@ recorded trial does not matter: a trial of a search loses the same share, whatev
 import json
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -21,11 +22,12 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from lossratio.errors import SearchError
 from lossratio.simulation.sut import STRICT, RunningSut, Traffic, WithoutTruth
-from lossratio.trials import read_journal
+from lossratio.trials import TrialResult, read_journal
 
 NOTHING = 0.5
 """Frames that a trial without loss counts as between two loads, where a logarithm is needed."""
 _ROUNDING = 1e-6
+Between = Literal["interpolated", "either"]
 Sequence = NDArray[np.float64]
 """The trials at one load, in the order measured: a row of frames lost, at least `NOTHING`, and a row of frames sent."""
 
@@ -41,7 +43,7 @@ class Recorded(WithoutTruth):
 
     file: Path
     """The record."""
-    between: Literal["interpolated", "either"] = "interpolated"
+    between: Between = "interpolated"
     """The loss between two recorded loads: by the same trial at both, in logarithms of the loss ratio; or that of
     either load by chance, the nearer one more often."""
 
@@ -72,25 +74,15 @@ class Recorded(WithoutTruth):
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """Begins at a random trial of the record."""
-        record = _record(self.files)
-        loads, logs = list(record), np.log(list(record))
-        number = int(rng.integers(max(sequence.shape[1] for sequence in record.values())))
+        replay = Replay(_record(self.files), rng, self.between)
         ratio = 0.0
         sent = 0
         lost = 0
 
         def lost_frames(traffic: Traffic) -> int:
-            nonlocal number, ratio, sent, lost
+            nonlocal ratio, sent, lost
             if not traffic.continues:
-                place = float(np.interp(math.log(traffic.load), logs, np.arange(len(loads))))
-                if self.between == "either":
-                    place = math.floor(place + rng.random())
-                below = record[loads[math.floor(place)]]
-                above = record[loads[math.ceil(place)]]
-                ratio = _loss_ratio(below, above, place - math.floor(place), number)
-                if traffic.load > loads[-1]:
-                    ratio = 1.0 - (1.0 - ratio) * loads[-1] / traffic.load
-                number += 1
+                ratio = replay.loss_ratio(traffic.load)
                 sent = 0
                 lost = 0
 
@@ -100,6 +92,52 @@ class Recorded(WithoutTruth):
             return lost - before
 
         return lost_frames
+
+
+class Replay:
+    """The trials of a record, from a random one on."""
+
+    def __init__(
+        self, record: Mapping[float, Sequence], rng: np.random.Generator, between: Between
+    ) -> None:
+        """Begins at a random trial.
+
+        Args:
+            record: The trials by load, ascending, in frames per second; see `record_of`.
+            rng: Random numbers.
+            between: See `Recorded`.
+        """
+        self._record = record
+        self._loads = list(record)
+        self._logs = np.log(self._loads)
+        self._rng = rng
+        self._between = between
+        self._number = int(rng.integers(max(sequence.shape[1] for sequence in record.values())))
+
+    def loss_ratio(self, load: float) -> float:
+        """The loss ratio of the next trial.
+
+        Args:
+            load: Its load, in frames per second.
+        """
+        place = float(np.interp(math.log(load), self._logs, np.arange(len(self._loads))))
+        if self._between == "either":
+            place = math.floor(place + self._rng.random())
+        below = self._record[self._loads[math.floor(place)]]
+        above = self._record[self._loads[math.ceil(place)]]
+        ratio = _loss_ratio(below, above, place - math.floor(place), self._number)
+        self._number += 1
+        if load > self._loads[-1]:
+            return 1.0 - (1.0 - ratio) * self._loads[-1] / load
+        return ratio
+
+
+def record_of(trials: Iterable[tuple[float, float, float]]) -> dict[float, Sequence]:
+    """The record of trials, given by load (frames per second), frames sent and frames lost, in the order measured."""
+    by_load: dict[float, list[tuple[float, float]]] = {}
+    for load, frames, lost in trials:
+        by_load.setdefault(load, []).append((max(NOTHING, lost), frames))
+    return {load: np.array(by_load[load]).T for load in sorted(by_load)}
 
 
 def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> float:
@@ -113,18 +151,28 @@ def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> 
 
 @lru_cache
 def _record(files: tuple[Path, ...]) -> dict[float, Sequence]:
-    trials: dict[float, list[tuple[float, float]]] = {}
+    trials: list[tuple[float, float, float]] = []
     for file in files:
-        for number, (load, frames, lost) in enumerate(_trials(file), 1):
+        of_file = _trials(file)
+        for number, (load, frames, lost) in enumerate(of_file, 1):
             if not (0.0 < load < math.inf and frames > 0 and 0 <= lost <= frames):
                 raise SearchError(
                     f"{file}, trial {number}: {lost} of {frames} frames lost at {load} frames/s is not a possible "
                     "trial."
                 )
-            trials.setdefault(load, []).append((max(NOTHING, lost), frames))
-        if not trials:
+        if not (trials or of_file):
             raise SearchError(f"{file} has no trials to replay.")
-    return {load: np.array(trials[load]).T for load in sorted(trials)}
+        trials += of_file
+    return record_of(trials)
+
+
+def counted(trial: TrialResult) -> tuple[float, float, float]:
+    """Load (frames per second), frames sent and frames lost of a trial, per interface."""
+    frames = trial.load * trial.duration
+    if not trial.loss_ratio:
+        return trial.load, frames, 0.0
+    # One frame that was lost is less than one where a load is no whole number of frames.
+    return trial.load, frames, max(1.0, trial.loss_ratio * frames)
 
 
 def _trials(file: Path) -> list[tuple[float, float, float]]:
@@ -132,14 +180,7 @@ def _trials(file: Path) -> list[tuple[float, float, float]]:
     try:
         first, *_ = lines = file.read_text().splitlines() or [""]
         if '"lost"' not in first:
-            return [
-                (
-                    trial.load,
-                    trial.load * trial.duration,
-                    trial.loss_ratio * trial.load * trial.duration,
-                )
-                for trial in read_journal(file).results
-            ]
+            return [*map(counted, read_journal(file).results)]
 
         records = [json.loads(line) for line in lines if line.strip()]
         return [

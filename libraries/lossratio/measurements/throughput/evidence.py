@@ -81,6 +81,8 @@ MEMORY_SHARE = "memory_share"
 """The setting of the largest share of the search's time that this rest may take; None: any."""
 END_AT_COIN = "end_at_coin"
 """The setting of searches that give up a goal where only a coin would decide; other searches do not have it."""
+NIGHTLY = "nightly"
+"""The setting of searches that ask first whether the SUT is as before; other searches do not have it."""
 _RATES = ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput")
 _ALSO_DUE_TO_OTHERS = (
     IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
@@ -536,6 +538,11 @@ class SearchKind(results.Kind[ResultT]):
             searched = search_goal(report.goal)
             if said is None:
                 continue
+            if report.is_as_before:
+                # What it follows from is in earlier results.
+                found = [field for field in _RATES if getattr(said, field) is not None]
+                yield from (f"goal {name}: has {field}, and there was no search" for field in found)
+                continue
 
             made = goal_result(searched, evidence, min_load=least, max_load=most)
             for field in _RATES:
@@ -583,7 +590,8 @@ class SearchKind(results.Kind[ResultT]):
 
     def follows_from_trials(self, result: ResultT) -> bool:
         """Whether the result needs no other searches, latency and telemetry apart."""
-        return result.algorithm == ALGORITHM and not result.spread
+        asks = NIGHTLY in result.settings
+        return result.algorithm == ALGORITHM and not (result.spread or asks)
 
     def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
         """A result with the latency and the telemetry in its journal; None: it has some that is not in the journal.
@@ -633,6 +641,9 @@ class SearchKind(results.Kind[ResultT]):
         except (ValueError, SearchError):
             return None
 
+        if NIGHTLY in (journal.search.get("settings") or {}):
+            # Whether there was a search follows from earlier results, too.
+            return None
         # With this setting a last trial may have ended the measurement, which is not seen from its counts alone.
         is_checked = journal.search.get("integrity") == Integrity.FAIL.value
         if is_checked or not journal.entries or controller.next_trial() is not None:

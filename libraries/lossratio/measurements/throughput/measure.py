@@ -32,6 +32,7 @@ from lossratio.measurements.throughput.evidence import (
     END_AT_COIN,
     MEMORY_REST,
     MEMORY_SHARE,
+    NIGHTLY,
     SearchKind,
     check_generator,
     is_generators_limit,
@@ -41,10 +42,13 @@ from lossratio.measurements.throughput.evidence import (
 )
 from lossratio.measurements.throughput.experiments import experiments_on
 from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
+from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly, Tonight, ask
 from lossratio.measurements.throughput.result import (
     GoalReport,
     GoalSpread,
     GoalsResult,
+    OfEarlierSearch,
+    QuestionAsked,
     ThroughputResult,
     describe_goal,
     format_regularity,
@@ -52,10 +56,13 @@ from lossratio.measurements.throughput.result import (
 from lossratio.mlrsearch import (
     LARGEST_SHARE,
     LONG_REST,
+    MOVED,
+    Answer,
     Forecast,
     IrregularReason,
     LossUnit,
     MLRsearch,
+    Question,
     SearchGoal,
     level_loss_in,
     loss_falls_with_load,
@@ -112,6 +119,11 @@ class SearchRequest(Request):
     """Whether the search gives up a goal if trials pass and fail by chance over a range of loads. The result is then
     this zone instead of bounds.
     """
+    nightly: Annotated[Nightly, Field(exclude=True)] = Nightly.SEARCH
+    """What happens where earlier searches are known, by `hints`: a search (``search``), or the question whether the SUT
+    is as before, and a search unless it is (``as_before``)."""
+    search_every: Annotated[int, Field(ge=1, exclude=True)] = SEARCH_EVERY
+    """With ``as_before``: one of so many nights is a search in any case."""
 
     @model_validator(mode="after")
     def _has_streams_of_goals(self) -> SearchRequest:
@@ -159,6 +171,9 @@ class GoalSearch(
         self._earlier: Sequence[EarlierSearch] = ()
         self._memory_share = math.inf
         self._has_rested = False
+        self._topology: dict[str, Any] = {}
+        self._question: Question | None = None
+        self._asked: QuestionAsked | None = None
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
         """Notes the kind of the device, reads the hints, and checks that the generator can end trials early."""
@@ -184,6 +199,13 @@ class GoalSearch(
 
         if request.early_verdict:
             check_early_verdicts(testbed.request.topology.generator)
+        if request.nightly is Nightly.AS_BEFORE:
+            if request.hints is None:
+                raise SearchError(
+                    "nightly=as_before asks whether the SUT is as in earlier searches. Say where they are, e.g. "
+                    "hints=/srv/nightly."
+                )
+            self._topology = testbed.request.topology.model_dump(mode="json")
 
     def controller(self, request: RequestT, loads: LoadRange) -> MLRsearch:
         """MLRsearch.
@@ -191,6 +213,7 @@ class GoalSearch(
         Raises:
             SearchError: If two different goals have the same name, or the request makes no sense.
         """
+        self._ask(request, loads)
         # Record: the search as the request asks for it.
         controller = MLRsearch(
             # Goals warn when they are made, and that may have been long before anybody could see the warning.
@@ -200,13 +223,14 @@ class GoalSearch(
             timeout=request.timeout,
             warm_up_duration=request.warm_up_duration,
             fail_fast=request.fail_fast,
-            hints=[search.trials for search in self._earlier],
+            hints=[search.trials for search in self._earlier if not search.is_as_before],
             early_verdict=request.early_verdict,
             memory_rest=request.rest_before_question,
             memory_share=self._memory_share,
             has_rested=self._has_rested,
             end_at_coin=request.end_at_coin,
             load_step=loads.step,
+            question=self._question,
         )
         (name, times), *_ = Counter(map(str, controller.goals)).most_common(1)
         if times > 1:
@@ -218,6 +242,17 @@ class GoalSearch(
 
         return controller
 
+    def _ask(self, request: RequestT, loads: LoadRange) -> None:
+        """Prepares the question before the search, if the test asks one."""
+        if request.nightly is Nightly.SEARCH:
+            return
+        results = [search.result for search in self._earlier if search.result is not None]
+        # Record: what must be as in the earlier searches.
+        tonight = Tonight(
+            request.goals, loads, self._topology, request.early_verdict, request.search_every
+        )
+        self._question, self._asked = ask(results, tonight)
+
     def inputs(
         self, request: RequestT, loads: LoadRange, controller: MLRsearch
     ) -> Mapping[str, Any]:
@@ -228,6 +263,9 @@ class GoalSearch(
             stated["settings"][MEMORY_SHARE] = self._memory_share
         if request.end_at_coin:
             stated["settings"][END_AT_COIN] = True
+        if request.nightly is not Nightly.SEARCH:
+            stated["settings"][NIGHTLY] = request.nightly.value
+            stated["settings"]["search_every"] = request.search_every
         if request.hints is not None:
             stated["settings"]["hints"] = {
                 "searches": [
@@ -245,6 +283,8 @@ class GoalSearch(
 
     def remarks(self, request: RequestT, controller: MLRsearch) -> Iterator[str]:
         """The loads where the search started because of hints."""
+        if self._question is not None:
+            return
         starts = ", ".join(
             f"{goal} at {format_frame_rate(load)}" for goal, load in controller.hinted_loads.items()
         )
@@ -278,9 +318,14 @@ class GoalSearch(
         max_load: MaxLoad,
     ) -> ResultT:
         """The result of each goal."""
-        return self.result(
-            **search_fields(measured.run, max_load, inputs, measured.result, measured.entries)
-        )
+        fields = search_fields(measured.run, max_load, inputs, measured.result, measured.entries)
+        if self._asked is not None:
+            fields["question"] = self._asked
+        if self._asked is not None and self._question is not None:
+            answer = self._question.answer or Answer.UNSURE
+            answered = {"answer": str(answer), "trials": self._question.trials}
+            fields["question"] = self._asked.model_copy(update=answered)
+        return self.result(**fields)
 
 
 class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
@@ -440,12 +485,33 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
     if found is not None and found >= least:
         return
 
+    earlier = result.found_earlier(report.goal.name)
+    if earlier is not None:
+        _require_earlier(earlier, least)
+        return
+
     _refuse_generators_limit([report])
     has = f"has no conditional throughput ({format_regularity(report)})"
     wanted = f"it should be at least {written(least)}{per_interface if found is None else ''}"
     if found is not None:
         has = f"is {written(found)}{per_interface} ({format_regularity(report)})"
     raise AssertionError(f"{report.goal.name} {has}; {wanted}.")
+
+
+def _require_earlier(earlier: OfEarlierSearch, least: float) -> None:
+    """Checks that a SUT that is as before forwards enough, also where it may have moved by as little as is no change.
+
+    Raises:
+        AssertionError: If it does not, or it may not.
+    """
+    sure = (1.0 - MOVED) * earlier.relevant_lower_bound.per_interface_fps
+    if sure < least:
+        raise AssertionError(
+            f"{earlier.goal} was not searched, as the SUT is as before. The last search found at least "
+            f"{format_frames_per_second(earlier.relevant_lower_bound.per_interface_fps)} per interface, which proves "
+            f"{format_frames_per_second(sure)} tonight; it should be at least {format_frames_per_second(least)}. A "
+            "search shows more: nightly=search."
+        )
 
 
 def require_lower_bounds(result: GoalsResult) -> None:
@@ -458,7 +524,7 @@ def require_lower_bounds(result: GoalsResult) -> None:
     missing = [
         report
         for report in result.goals
-        if report.bounds[0] is None and not report.is_left_to_a_coin
+        if report.bounds[0] is None and not (report.is_left_to_a_coin or report.is_as_before)
     ]
     if not missing:
         return
@@ -519,6 +585,13 @@ class EarlierSearch:
     """When it began, RFC 3339, UTC."""
     trials: tuple[TrialResult, ...]
     """Its trials that count, in the order measured."""
+    result: ThroughputResult | None = None
+    """Its result; None: there is only its journal."""
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether there was no search, as the SUT was as before."""
+        return self.result is not None and self.result.is_as_before
 
 
 def earlier_searches(
@@ -588,13 +661,14 @@ def _from_run(
             return _from_journal(journal, traffic, device)
         return None
     result = read_result(file)
-    is_search = isinstance(result, ThroughputResult) and result.outcome is not Outcome.FAILED
-    if not is_search or result.conditions.traffic != traffic:
+    if not isinstance(result, ThroughputResult) or result.outcome is Outcome.FAILED:
+        return None
+    if result.conditions.traffic != traffic:
         return None
     if device is not None and result.conditions.device not in (None, device):
         return None
     trials = tuple(trial.as_result() for trial in result.trials if trial.is_evidence)
-    return EarlierSearch(file, result.started.isoformat(), trials)
+    return EarlierSearch(file, result.started.isoformat(), trials, result)
 
 
 def _from_journal(

@@ -11,8 +11,14 @@ from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.measurements.throughput.experiments import Experiments
-from lossratio.mlrsearch import IrregularReason, SearchGoal, SearchGoalWarning, SequentialGoal
-from lossratio.records import Rate, Ratio, Record, Seconds, left_out_if_empty
+from lossratio.mlrsearch import (
+    Answer,
+    IrregularReason,
+    SearchGoal,
+    SearchGoalWarning,
+    SequentialGoal,
+)
+from lossratio.records import Rate, Ratio, Record, Seconds, UtcTime, left_out_if_empty
 from lossratio.results import MaxLoad, Outcome, TestResult
 from lossratio.units import FRAMES_PER_SECOND, Unit
 
@@ -142,9 +148,55 @@ class GoalReport(Record):
         return lower, None if upper == lower else upper
 
     @property
+    def is_as_before(self) -> bool:
+        """Whether there was no search, as the SUT is as before."""
+        return self.result is not None and self.result.reason == str(IrregularReason.AS_BEFORE)
+
+    @property
     def is_left_to_a_coin(self) -> bool:
         """Whether the search gave the goal up, as only a coin would decide."""
         return self.result is not None and self.result.reason == str(IrregularReason.COIN)
+
+
+class OfEarlierSearch(Record):
+    """What the last search found for a goal."""
+
+    goal: str
+    """Name of the goal."""
+    relevant_lower_bound: Rate
+    """Its relevant lower bound."""
+    relevant_upper_bound: Rate
+    """Its relevant upper bound."""
+
+
+class ReplayedChange(Record):
+    """Questions in replays of this test's own nights, after a change of the SUT's speed."""
+
+    change_ratio: Ratio
+    """Size of the change; 0: none. One half of the questions is after a gain, and the other one after a loss."""
+    questions: int = Field(ge=1)
+    """Number of questions."""
+    as_before: int = Field(ge=0)
+    """How many were answered by *as before*."""
+    changed: int = Field(ge=0)
+    """How many were answered by *changed*. The others were left to a search."""
+
+
+class QuestionAsked(Record):
+    """The question whether the SUT is as in earlier searches."""
+
+    answer: Literal["as before", "changed", "unsure", "not asked"]
+    """The answer. There was a search, unless it is *as before*."""
+    reason: str | None = None
+    """Why it was not asked; null: it was."""
+    trials: int = Field(default=0, ge=0)
+    """Number of its trials, the first ones of the result."""
+    since: UtcTime | None = None
+    """When the last search began, which found the SUT as it was; null: it is not known."""
+    earlier: tuple[OfEarlierSearch, ...] = ()
+    """What this search found."""
+    replays: tuple[ReplayedChange, ...] = ()
+    """How often the question is answered wrongly; empty: it was not asked."""
 
 
 class GoalSpread(Record):
@@ -210,6 +262,29 @@ class GoalsResult(TestResult):
     """Spread of this result and those before it; empty: the search was not repeated, or this result is the first."""
     experiments: Experiments | None = None
     """What was tried after the search, as no load passed; null: nothing."""
+    question: QuestionAsked | None = None
+    """The question that came before the search; left out: the test asks none."""
+
+    _leave_out = left_out_if_empty("question")
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether there was no search, as the SUT is as before."""
+        return self.question is not None and self.question.answer == str(Answer.AS_BEFORE)
+
+    def found_earlier(self, goal: str) -> OfEarlierSearch | None:
+        """What the last search found for a goal, if the SUT is as before; otherwise None."""
+        if self.question is None or not self.is_as_before:
+            return None
+        return next((found for found in self.question.earlier if found.goal == goal), None)
+
+    @model_validator(mode="after")
+    def _is_as_before_for_all_goals(self) -> "GoalsResult":
+        if self.outcome is not Outcome.FAILED and any(
+            report.is_as_before != self.is_as_before for report in self.goals
+        ):
+            raise ValueError("there is a search for no goal if the SUT is as before, or for all")
+        return self
 
     @model_validator(mode="after")
     def _outcome_is_that_of_the_goals(self) -> "GoalsResult":
@@ -267,11 +342,16 @@ class GoalsResult(TestResult):
     def relevant_load(self, goal: str | None) -> tuple[str, float]:
         """The name and the load of a measurement after the search: a goal's relevant lower bound, per interface.
 
+        If the SUT is as before, it is the bound of the last search.
+
         Raises:
             SearchError: If there is no such goal, or it has no relevant lower bound.
         """
         chosen = self.goal_to_follow(goal)
         bound, _ = chosen.bounds
+        found = self.found_earlier(chosen.goal.name)
+        if found is not None:
+            return chosen.goal.name, found.relevant_lower_bound.per_interface_fps
         if bound is None:
             raise SearchError(
                 f"{chosen.goal.name} has no relevant lower bound at which to measure a trial."
@@ -333,9 +413,11 @@ def search_goal(goal: Goal) -> SearchGoal:
 
 
 def format_regularity(report: GoalReport) -> str:
-    """``regular``, ``irregular: why``, or ``failed`` where there is no goal result at all."""
+    """``regular``, ``irregular: why``, why there was no search, or ``failed`` where there is no goal result at all."""
     if report.result is None:
         return "failed: no result"
     if report.result.regular:
         return "regular"
+    if report.is_as_before:
+        return report.result.reason or ""
     return f"irregular: {report.result.reason}"

@@ -2,14 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 
-from lossratio.measurements.throughput.result import GoalReport, GoalsResult
+from lossratio.measurements.throughput.result import GoalReport, GoalsResult, QuestionAsked
 from lossratio.records import Rate
 from lossratio.results import LoadSemantics, Traffic, Trial
 from lossratio.units import format_ratio
 
 
 def sentences(result: GoalsResult) -> Iterator[str]:
-    """A sentence for each goal: what is forwarded, and how sharply the limit is known."""
+    """A sentence for each goal: what is forwarded, and how sharply the limit is known.
+
+    If the SUT is as before, it is one sentence for all goals.
+    """
+    if result.question is not None:
+        yield _about_question(result.question)
+    if result.is_as_before:
+        return
+
     frames = f"frames/s of {_size(result.conditions.traffic)} {_way(result.conditions.load)}"
     for report in result.goals:
         lower, upper = report.bounds
@@ -27,6 +35,36 @@ def sentences(result: GoalsResult) -> Iterator[str]:
         else:
             gap = 1.0 - lower.per_interface_fps / upper.per_interface_fps
             yield f"{found}; the limit is proved to {100.0 * gap:.2g} %."
+
+
+def _about_question(question: QuestionAsked) -> str:
+    """What the question whether the SUT is as before has shown, or why it was not asked."""
+    if question.answer == "not asked":
+        return f"Searched, without asking whether the SUT is as before: {question.reason}."
+    trials = f"{question.trials} trials"
+    if question.answer != "as before":
+        known = "has changed" if question.answer == "changed" else "may have changed"
+        return f"Searched, as the SUT {known} since {_day(question)}, by {trials}."
+
+    found = ", ".join(
+        f"{one.goal} {one.relevant_lower_bound.per_interface_fps:,.0f} to "
+        f"{one.relevant_upper_bound.per_interface_fps:,.0f}"
+        for one in question.earlier
+    )
+    missed = ", and ".join(
+        f"a change of {format_ratio(one.change_ratio)} is missed in {one.as_before} of {one.questions}"
+        for one in sorted(question.replays, key=lambda one: one.change_ratio)
+        if one.change_ratio
+    )
+    return (
+        f"As before since {_day(question)} ({found} frames/s per interface): asked with {trials}, and not searched. In "
+        f"replays of these nights, {missed}."
+    )
+
+
+def _day(question: QuestionAsked) -> str:
+    """The day of the last search."""
+    return "the last search" if question.since is None else f"{question.since:%Y-%m-%d}"
 
 
 def _found(report: GoalReport, lower: Rate, trials: Sequence[Trial], frames: str) -> str:

@@ -157,7 +157,7 @@ class ThroughputView(View[GoalsResult]):
             yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
             if report.goal.sequential is not None:
                 yield f"  {sequential_rule(report.goal.sequential)}"
-            if report.result is not None:
+            if report.result is not None and not report.is_as_before:
                 for label, bound in zip(
                     ("offered load, lower", "offered load, upper"), report.bounds, strict=True
                 ):
@@ -202,6 +202,8 @@ class ThroughputView(View[GoalsResult]):
 
     def warnings(self, result: GoalsResult) -> Iterator[str]:
         """Warnings of irregular goal results, when the search is over."""
+        if result.is_as_before:
+            return
         for report in result.goals:
             if report.result is not None and not report.result.regular and not result.latency:
                 yield f"{report.goal.name} is {format_regularity(report)}"
@@ -242,6 +244,8 @@ class ThroughputView(View[GoalsResult]):
                 )
             else:
                 reason = found.reason
+                if report.is_as_before:
+                    reason = " ".join(sentences(result)).rstrip(".")
                 limits = mlrsearch.IrregularReason
                 value = found.conditional_throughput
                 is_max_load = reason == limits.MAX_LOAD_IS_LOWER_BOUND.value
@@ -261,6 +265,7 @@ class ThroughputView(View[GoalsResult]):
                     is_too_slow=value is None and is_min_load,
                     is_bound_of_others=of_others,
                     resolution=report.goal.width_ratio,
+                    is_as_before=report.is_as_before,
                 )
 
     def aspects(self, result: GoalsResult, finding: Finding) -> Mapping[str, JsonValue]:

@@ -1,0 +1,241 @@
+"""A night that asks one question: is the SUT as it was in the last searches of the test?
+
+When it is asked, from which searches, and how often such questions are answered wrongly: by replays, in which trials of
+one of these nights, moved by a change, are asked what the other nights are like.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import JsonValue
+
+from lossratio.measurements.throughput.evidence import EARLY_VERDICT
+from lossratio.measurements.throughput.result import (
+    Goal,
+    OfEarlierSearch,
+    QuestionAsked,
+    ReplayedChange,
+    ThroughputResult,
+    describe_goal,
+)
+from lossratio.mlrsearch import Answer, LoadGrid, Question, SearchGoal, Usual
+from lossratio.results import Outcome
+from lossratio.simulation import Replay, counted, record_of
+from lossratio.trials import TrialInput, TrialOutput, TrialResult
+from lossratio.units import format_ratio
+from lossratio.version import __version__
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange
+
+LEAST_SEARCHES = 5
+"""So many whole searches are needed, all since the last change that was found."""
+
+SEARCH_EVERY = 7
+"""One of so many nights is a search in any case."""
+
+REPLAYS = 8
+"""Questions in the replays of each night, for each change."""
+
+ALLOWED = {0.05: 0.05, 0.02: 0.3}
+"""The share of changes that replays may miss, by their size. Where they miss more, the question is not asked."""
+
+MOST_FALSE = 0.025
+"""The share of unchanged nights that replays may call changed."""
+
+
+class Nightly(str, Enum):
+    """What a search does where earlier ones are known."""
+
+    SEARCH = "search"
+    """It searches, each time."""
+    AS_BEFORE = "as_before"
+    """It asks whether the SUT is as before, and searches where it is not, or where that cannot be said."""
+
+
+@dataclass(frozen=True)
+class Tonight:
+    """What must be as in the earlier searches."""
+
+    goals: tuple[SearchGoal, ...]
+    """The goals."""
+    loads: LoadRange
+    """The loads."""
+    topology: dict[str, JsonValue]
+    """The topology file's contents."""
+    early_verdict: bool
+    """Whether trials end as soon as their verdict is certain."""
+    search_every: int
+    """One of so many nights is a search."""
+
+    @property
+    def described(self) -> tuple[Goal, ...]:
+        """The goals as results have them."""
+        return tuple(describe_goal(goal) for goal in self.goals)
+
+    @property
+    def grid(self) -> LoadGrid:
+        """The loads of the search."""
+        width = min(goal.width for goal in self.goals)
+        return LoadGrid(self.loads.min_load, self.loads.max_load, width, self.loads.step)
+
+
+def ask(
+    earlier: Sequence[ThroughputResult], tonight: Tonight
+) -> tuple[Question | None, QuestionAsked]:
+    """The question of tonight (None: it is not asked), and what is known of it before its first trial.
+
+    Args:
+        earlier: The results of earlier nights with the same test, traffic and device, from the oldest.
+        tonight: What must be as then.
+    """
+    goals = tonight.goals
+    if any(goal.stream is not None for goal in goals):
+        return _not_asked("its goals are of single streams")
+    if (
+        len(
+            {
+                duration
+                for goal in goals
+                for duration in (goal.first_duration, goal.final_trial_duration)
+            }
+        )
+        > 1
+    ):
+        return _not_asked("its goals have trials of more than one length")
+
+    nights = _since_last_change([night for night in earlier if night.outcome is not Outcome.FAILED])
+    searches = [night for night in nights if not night.is_as_before]
+    since_search = len(nights) - 1 - max((nights.index(night) for night in searches), default=-1)
+    alike = [night for night in searches if _is_alike(night, tonight)]
+    if searches and searches[-1] not in alike:
+        return _not_asked(
+            "the last search had another topology, version of lossratio, or other goals"
+        )
+    if len(alike) < LEAST_SEARCHES:
+        return _not_asked(
+            f"it needs {LEAST_SEARCHES} regular searches since the last change, with the same device, topology, "
+            f"version of lossratio and goals, and there are {len(alike)}"
+        )
+    if since_search + 1 >= tonight.search_every:
+        return _not_asked(f"one of {tonight.search_every} nights is a search")
+
+    last = alike[-LEAST_SEARCHES:]
+    trials = [_trials_of(night, goals) for night in last]
+    usual = _usual(trials, tonight)
+    if not usual.loads:
+        return _not_asked("the earlier searches have no load with enough trials")
+    replays = tuple(_replayed(trials, tonight))
+    known = QuestionAsked(
+        answer="unsure", since=last[-1].started, earlier=tuple(_found(last[-1])), replays=replays
+    )
+    why = _too_often_wrong(replays)
+    if why is not None:
+        return None, known.model_copy(update={"answer": "not asked", "reason": why})
+    return Question(usual, tonight.grid.max_load), known
+
+
+def _not_asked(why: str) -> tuple[None, QuestionAsked]:
+    return None, QuestionAsked(answer="not asked", reason=why)
+
+
+def _since_last_change(nights: Sequence[ThroughputResult]) -> Sequence[ThroughputResult]:
+    """The nights from the last one on which the SUT had changed."""
+    changed = [
+        place
+        for place, night in enumerate(nights)
+        if night.question is not None and night.question.answer == str(Answer.CHANGED)
+    ]
+    return nights[max(changed, default=0) :]
+
+
+def _is_alike(night: ThroughputResult, tonight: Tonight) -> bool:
+    """Whether the result is of a whole search like that of tonight."""
+    return (
+        night.outcome is Outcome.MEASURED
+        and night.conditions.testbed.topology == tonight.topology
+        and night.conditions.controller.lossratio_version == __version__
+        and tuple(report.goal for report in night.goals) == tonight.described
+        and (night.settings.get(EARLY_VERDICT) is True) == tonight.early_verdict
+    )
+
+
+def _found(search: ThroughputResult) -> Iterator[OfEarlierSearch]:
+    for report in search.goals:
+        lower, upper = report.bounds
+        if lower is not None and upper is not None:
+            yield OfEarlierSearch(
+                goal=report.goal.name, relevant_lower_bound=lower, relevant_upper_bound=upper
+            )
+
+
+def _trials_of(night: ThroughputResult, goals: Sequence[SearchGoal]) -> list[TrialResult]:
+    """The full-length trials of a search, without those after a rest."""
+    trials = (trial.as_result() for trial in night.trials if trial.is_evidence)
+    duration = goals[0].final_trial_duration
+    return [trial for trial in trials if trial.duration >= duration and not trial.input.rest]
+
+
+def _usual(nights: Iterable[Sequence[TrialResult]], tonight: Tonight) -> Usual:
+    return Usual(tonight.goals, tonight.grid, [trial for night in nights for trial in night])
+
+
+def _replayed(
+    nights: Sequence[Sequence[TrialResult]], tonight: Tonight
+) -> Iterator[ReplayedChange]:
+    """Each night as if it were tonight, and the others were known, after no change and after each of `ALLOWED`."""
+    answers = {change: Counter[Answer]() for change in (0.0, *ALLOWED)}
+    record = record_of(counted(trial) for night in nights for trial in night)
+    for place in range(len(nights)):
+        usual = _usual([*nights[:place], *nights[place + 1 :]], tonight)
+        for change, counts in answers.items():
+            for number in range(REPLAYS):
+                factor = 1.0 + (change if number % 2 else -change)
+                rng = np.random.default_rng((place, round(change * 1e6), number))
+                counts[_answer(usual, Replay(record, rng, "either"), factor, tonight)] += 1
+
+    for change, counts in answers.items():
+        yield ReplayedChange(
+            change_ratio=change,
+            questions=counts.total(),
+            as_before=counts[Answer.AS_BEFORE],
+            changed=counts[Answer.CHANGED],
+        )
+
+
+def _answer(usual: Usual, replay: Replay, factor: float, tonight: Tonight) -> Answer:
+    """The answer to one question, in a replay of a night on which the SUT was faster by a factor."""
+    question = Question(usual, tonight.grid.max_load)
+    certain_above = max(goal.loss_ratio for goal in tonight.goals)
+    while question.answer is None:
+        load = question.next_load()
+        loss_ratio = replay.loss_ratio(load / factor)
+        is_early = tonight.early_verdict and loss_ratio > certain_above
+        trial = TrialInput(tonight.goals[0].final_trial_duration, load)
+        # A trial that fails may end at any time; when does not matter here.
+        output = TrialOutput(loss_ratio, decided_after=trial.duration if is_early else None)
+        question.add(TrialResult(trial, output))
+    return question.answer
+
+
+def _too_often_wrong(replays: Sequence[ReplayedChange]) -> str | None:
+    """Why the question is not asked: what replays show; None: it is asked."""
+    unchanged, *changes = replays
+    if unchanged.changed > MOST_FALSE * unchanged.questions:
+        return (
+            f"in replays of these nights, {unchanged.changed} of {unchanged.questions} unchanged nights were called "
+            "changed"
+        )
+    for replayed in changes:
+        if replayed.as_before > ALLOWED[replayed.change_ratio] * replayed.questions:
+            return (
+                f"in replays of these nights, {replayed.as_before} of {replayed.questions} changes of "
+                f"{format_ratio(replayed.change_ratio)} were missed"
+            )
+    return None
