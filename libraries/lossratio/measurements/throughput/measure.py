@@ -176,7 +176,11 @@ class GoalSearch(
         self._asked: QuestionAsked | None = None
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
-        """Notes the kind of the device, reads the hints, and checks that the generator can end trials early."""
+        """Notes the kind of the device, reads the hints, and checks that the generator can end trials early.
+
+        Raises:
+            SearchError: If the search is to ask whether the SUT is as before, and no earlier searches are named.
+        """
         from lossratio.dut import BLACK_BOX
         from lossratio.traffic import check_early_verdicts
 

@@ -98,16 +98,9 @@ def ask(
     goals = tonight.goals
     if any(goal.stream is not None for goal in goals):
         return _not_asked("its goals are of single streams")
-    if (
-        len(
-            {
-                duration
-                for goal in goals
-                for duration in (goal.first_duration, goal.final_trial_duration)
-            }
-        )
-        > 1
-    ):
+    durations = {goal.first_duration for goal in goals}
+    durations |= {goal.final_trial_duration for goal in goals}
+    if len(durations) > 1:
         return _not_asked("its goals have trials of more than one length")
 
     nights = _since_last_change([night for night in earlier if night.outcome is not Outcome.FAILED])
@@ -157,13 +150,14 @@ def _since_last_change(nights: Sequence[ThroughputResult]) -> Sequence[Throughpu
 
 def _is_alike(night: ThroughputResult, tonight: Tonight) -> bool:
     """Whether the result is of a whole search like that of tonight."""
-    return (
-        night.outcome is Outcome.MEASURED
-        and night.conditions.testbed.topology == tonight.topology
-        and night.conditions.controller.lossratio_version == __version__
-        and tuple(report.goal for report in night.goals) == tonight.described
-        and (night.settings.get(EARLY_VERDICT) is True) == tonight.early_verdict
-    )
+    conditions = night.conditions
+    if night.outcome is not Outcome.MEASURED or conditions.testbed.topology != tonight.topology:
+        return False
+    if conditions.controller.lossratio_version != __version__:
+        return False
+    has_early_verdicts = night.settings.get(EARLY_VERDICT) is True
+    has_goals = tuple(report.goal for report in night.goals) == tonight.described
+    return has_goals and has_early_verdicts == tonight.early_verdict
 
 
 def _found(search: ThroughputResult) -> Iterator[OfEarlierSearch]:
