@@ -254,7 +254,7 @@ RULES = {"acl": 5, "police": "50 Mbps"}
             "20.05",
             ("adl",),
             {"forwarding": "ip4", "allowlist": True},
-            r"DUT1: allowlist needs VPP 20\.09 or later, and \S+/bin/vpp is 20\.05\.",
+            r"DUT1: allowlist needs VPP 20\.09 or later, but \S+/bin/vpp is 20\.05\.",
         ),
         (
             "26.10",

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
@@ -387,27 +387,13 @@ class Vpp(ProgramDut[VppOptions]):
                 dropped[f"ring behind VPP, {side}"] = transmitted[side] - kernel["tx"]["packets"]
                 received[side], transmitted[side] = kernel["rx"]["packets"], kernel["tx"]["packets"]
 
-        dropped |= self._dropped_around_process(counts)
+        before, *behind = self.options.forwarding_pairs(self._ports)
+        if behind:
+            ends = {"west": before[1].link, "east": behind[0][0].link}
+            dropped |= reports.dropped_around_process(counts, ends)
         return DutCounters(
             received, transmitted, dropped, details=reports.parse_errors(control.ask("show errors"))
         )
-
-    def _dropped_around_process(self, counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-        """Frames that VPP gave to a process and did not get back, and those that it dropped then."""
-        before, *behind = self.options.forwarding_pairs(self._ports)
-        if not behind:
-            return {}
-        inner = {"west": before[1].link, "east": behind[0][0].link}
-        sent = {side: counts[name].get("tx packets", 0) for side, name in inner.items()}
-        back = {side: counts[name].get("rx packets", 0) for side, name in inner.items()}
-        return {
-            "process, frames from the west": sent["west"] - back["east"],
-            "process, frames from the east": sent["east"] - back["west"],
-            **{
-                f"VPP, at the process, {side}": counts[name].get("drops", 0)
-                for side, name in inner.items()
-            },
-        }
 
     @property
     def connections(self) -> Sessions | None:

@@ -29,6 +29,26 @@ def parse_interfaces(text: str) -> dict[str, dict[str, int]]:
     return interfaces
 
 
+def dropped_around_process(
+    counts: Mapping[str, Mapping[str, int]], ends: Mapping[str, str]
+) -> dict[str, int]:
+    """Frames that VPP gave to a process and did not get back, and those that it dropped then.
+
+    Args:
+        counts: VPP's counters by interface.
+        ends: The interface to the process on each side, ``west`` and ``east``.
+    """
+    sent = {side: counts[name].get("tx packets", 0) for side, name in ends.items()}
+    back = {side: counts[name].get("rx packets", 0) for side, name in ends.items()}
+    dropped = {
+        "process, frames from the west": sent["west"] - back["east"],
+        "process, frames from the east": sent["east"] - back["west"],
+    }
+    for side, name in ends.items():
+        dropped[f"VPP, at the process, {side}"] = counts[name].get("drops", 0)
+    return dropped
+
+
 def parse_errors(text: str) -> dict[str, int]:
     """Counts by place and reason, from the output of ``show errors``; counts that are not of errors are left out."""
     return {
