@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PROFILES = {4: "ethip4-udp-hosts", 6: "ethip6-udp-hosts"}
 _TOPOLOGY = "topology.yaml"
+_QUICK = "quick"
 _MIN_LOAD = 100.0
 """Frames per second from which searches begin: a policer may let few through."""
 _LATENCY_SHARES = (0.9, 0.5, 0.1)
@@ -34,8 +35,8 @@ def between(
     ),
     goals: str = option(
         "The goals: quick takes seconds per size, csit uses the goals of FD.io CSIT.",
-        type=OneOf(["quick", "csit"]),
-        default="quick",
+        type=OneOf([_QUICK, "csit"]),
+        default=_QUICK,
     ),
     soak: float | None = option(
         "Find the critical load (PLRsearch) instead, for this long, e.g. 2min.", type=DURATION
@@ -98,6 +99,9 @@ def between(
 
     asked: dict[str, Any] = {"min_load": _MIN_LOAD}
     asked |= {"goals": goals} if soak is None else {"timeout": soak}
+    if soak is None and goals == _QUICK:
+        # A rest as long as the search itself; the look for memory before the search stays.
+        asked["memory_rest"] = 0.0
     traffic: dict[str, Any] = {
         "profile": _PROFILES[path.version],
         "bidirectional": False if one_way else None,
