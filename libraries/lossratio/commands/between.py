@@ -100,7 +100,7 @@ def between(
     asked: dict[str, Any] = {"min_load": _MIN_LOAD}
     asked |= {"goals": goals} if soak is None else {"timeout": soak}
     if soak is None and goals == _QUICK:
-        # A rest as long as the search itself; the look for memory before the search stays.
+        # That rest takes longer than all trials of the search. The look for memory before the search stays.
         asked["memory_rest"] = 0.0
     traffic: dict[str, Any] = {
         "profile": _PROFILES[path.version],
