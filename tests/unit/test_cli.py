@@ -315,7 +315,7 @@ def test_a_testbed_goes_up_and_down(tmp_path, monkeypatch):
     assert f"{file.stem} is up" in up.stdout
     again = lossratio("up", file)
     assert (again.returncode, again.stdout) == (2, "")
-    assert "up already" in again.stderr
+    assert "already up" in again.stderr
     assert lossratio("status").stdout == up.stdout
     assert lossratio("down").stdout == f"Testbed {file.stem} is down.\n"
     assert lossratio("status").stdout == lossratio("down").stdout == "No testbed is up.\n"

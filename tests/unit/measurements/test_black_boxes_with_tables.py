@@ -86,7 +86,7 @@ def test_a_table_is_told_from_a_rate(lab, tmp_path):
 
 def test_a_reset_that_does_nothing_is_found_out(lab, tmp_path):
     # The check of the path has taken some of the entries.
-    error = r"DUT1 does not forget: .* over (1\d\d) of \1 connections"
+    error = r"DUT1 does not forget connections: .* over (1\d\d) of \1 earlier connections"
     with box(lab, "NeverReset") as testbed, pytest.raises(DutError, match=error):
         capacity_of(testbed, tmp_path)
 

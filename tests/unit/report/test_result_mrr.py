@@ -77,7 +77,7 @@ def test_nothing_sent_is_a_rate_of_nothing():
 
 @pytest.mark.parametrize("trials", [[], [trial((1, 1)), TrialResult(TrialInput(1.0, 5.0), TrialOutput(0.0))]])
 def test_it_needs_trials_at_one_load(trials):
-    with pytest.raises(SearchError, match="all at one load"):
+    with pytest.raises(SearchError, match="needs trials at one load"):
         maximum_receive_rate(trials, conditions())
 
 

@@ -79,7 +79,7 @@ def test_a_result_that_cannot_be_written_leaves_the_earlier_one(tmp_path, result
     run = RunDirectory(tmp_path)
     path = run.write(result)
     monkeypatch.setattr(os, "fsync", no_space_left)
-    with pytest.raises(StorageError, match=r"No space left on device.*journal, .*trials"):
+    with pytest.raises(StorageError, match=r"No space left on device.*trials are in the journal .*trials"):
         run.write(throughput(error="agent lost"))
     assert read_result(path) == result
     assert len(os.listdir(path.parent)) == 1

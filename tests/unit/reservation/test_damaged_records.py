@@ -49,7 +49,7 @@ def test_a_record_that_was_repaired_says_until_the_next_lease_what_was_wrong_wit
     os.pwrite(file.fd, b"{}", 0)
     with file.mutex(repair=True):
         pass
-    assert "overwritten" in why_lost(file, LEASE["token"])["reason"]
+    assert "overwrote" in why_lost(file, LEASE["token"])["reason"]
     with file.mutex() as changed:
         changed["lease"] = dict(LEASE)
     assert why_lost(file, LEASE["token"]) is None

@@ -148,7 +148,7 @@ def test_a_record_that_was_overwritten_while_held_is_repaired_by_its_holder(lab)
     lease = lab.take("alice@ci3", seconds=60.0)
     overwritten(lab)
     wait_until(lambda: lost(lease))
-    assert "overwritten" in lost(lease)
+    assert "overwrote" in lost(lease)
     lab.take("bob@desk")
 
 

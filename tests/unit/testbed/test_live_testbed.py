@@ -249,7 +249,7 @@ def test_a_dut_that_lost_its_policer_meanwhile_has_no_result(kept, log_in, tmp_p
 
     testbed = open_testbed(kept[0], dut="linux_bridge", options={"police": "10 kfps"})
     try:
-        with pytest.raises(DutError, match=r"DUT1 is not as it was set up: .*nftables table"):
+        with pytest.raises(DutError, match=r"DUT1 has changed since its set-up: .*nftables table"):
             measure_mrr(testbed, BRIEF, place(tmp_path), after(1, flush))
     finally:
         with pytest.raises(DutError, match="because another program changed it since"):

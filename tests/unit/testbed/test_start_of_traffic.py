@@ -105,7 +105,8 @@ def test_a_warm_up_has_traffic_of_its_own_and_counts_for_nothing(tmp_path):
     result = search(tmp_path, warm_up=warm_up)
     assert [trial.as_result() for trial in result.trials] == [trial.as_result() for trial in plain.trials]
     (remark,) = [remark for remark in result.remarks if "warm-up" in remark]
-    assert "a warm-up of 2 s at 20.000 kfps per interface with the traffic profile ethip4-ip4base" in remark
+    assert "a warm-up of 2 s came before the first trial, at 20.000 kfps per interface" in remark
+    assert "with the traffic profile ethip4-ip4base" in remark
     assert result.settings["warm_up"]["duration_s"] == 2.0
 
 

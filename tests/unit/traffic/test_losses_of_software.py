@@ -13,7 +13,7 @@ from traffic_lab import configure
 from lossratio.plrsearch import estimate
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
 
-pytestmark = pytest.mark.netns
+pytestmark = [pytest.mark.netns, pytest.mark.quiet]
 
 
 def lossy_trials(agent, lab, loads, duration, *device):

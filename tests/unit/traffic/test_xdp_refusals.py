@@ -91,7 +91,7 @@ def test_each_direction_gets_as_many_processors_as_are_asked_for(directions, for
 
 def test_more_processors_for_each_direction_than_there_are_is_refused_with_the_way_out():
     with pytest.raises(
-        AgentError, match=r"asks for 4 CPUs \(2 for each of 2\), and the agent may use 2: \[0, 1\]. Ask"
+        AgentError, match=r"asks for 4 CPUs \(2 for each of 2\), and the agent may use 2: \[0, 1\]. Use fewer"
     ):
         choose_cpus(2, None, (0, 1), (), 2)
 
@@ -181,7 +181,7 @@ def test_senders_keep_off_the_processors_on_which_a_local_bridge_forwards(kind, 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
-    [({"watches": True}, "leave no times"), ({"growth": (4, -4)}, "longer or shorter"), ({}, "too many headers")],
+    [({"watches": True}, "have no time stamps"), ({"growth": (4, -4)}, "longer or shorter"), ({}, "too many headers")],
 )
 def test_auto_takes_the_embedded_generator_for_what_programs_cannot_do(changes, reason):
     asked = []
