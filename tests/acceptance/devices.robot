@@ -93,7 +93,7 @@ Rule That Nobody Asked For
     [Documentation]    The error names it, before any search.
     Set Up Testbed    ${LOCAL}    dut=linux_bridge
     Stop Forwarding
-    Run Keyword And Expect Error    DutError: DUT1 has changed since its set-up: the nftables table bridge gap was added*
+    Run Keyword And Expect Error    DutError: DUT1 has changed since its set-up: the nftables table bridge gap was*
     ...    Find NDR And PDR    64B
 
 Reconfigured Bridge And Router

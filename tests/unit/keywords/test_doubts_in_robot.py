@@ -54,7 +54,8 @@ def tags_of(run, test):
 def test_each_doubt_is_one_warning_and_one_tag_and_the_test_passes(run):
     assert run.tests["Doubted"].passed
     assert tags_of(run, "Doubted") == ["doubt-frame-integrity", "doubt-unsent-frames"]
-    assert sorted(message.partition(" the generator left")[0].partition(" of ")[0] for message in warnings_of(run, "Doubted")) == [
+    warnings = [message.partition(" of ")[0] for message in warnings_of(run, "Doubted")]
+    assert sorted(message.partition(" the generator left")[0] for message in warnings) == [
         "Suite.Doubted (2): doubt: frame integrity:",
         "Suite.Doubted (2): doubt: unsent frames:",
         "Suite.Doubted: doubt: frame integrity:",
