@@ -6,11 +6,14 @@ A field of a request has one of these types. Keywords, methods, checks, journals
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, get_args
+from enum import Enum
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field
 
 from lossratio.units import format_frame_rate, parse_duration, parse_frame_rate, parse_ratio
+
+EnumT = TypeVar("EnumT", bound=Enum)
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ Share = Annotated[float, _parsed(parse_ratio), RATIO]
 """A share of a whole; also read from ``0.5 %``."""
 Frames = Annotated[int, FRAMES]
 """A number of frames of each transmitting interface."""
+Choice = Annotated[EnumT, Field(strict=False)]
+"""A member of an enumeration; also read from its value."""
 Repeats = Annotated[int, Field(ge=1)]
 """A number of repetitions."""
 

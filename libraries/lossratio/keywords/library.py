@@ -47,6 +47,8 @@ class LossRatio(
     | ``LATENCY``  | Whether searches also measure latency: ``on`` (the default of the resource file) or ``off``. |
     | ``TELEMETRY`` | Whether searches also collect telemetry: ``on`` (the default of the resource file) or ``off``. |
     | ``DOUBTS``   | What doubts about a result do: ``warn`` (the default of the resource file) or ``fail``. |
+    | ``HINTS``    | The folder with earlier runs, in which searches find their hints. |
+    | ``NIGHTLY``  | ``as_before``: searches first ask whether the SUT is as before. It needs ``HINTS``. |
     | ``RESUME``   | The directory of an interrupted run to continue. |
 
     = Arguments of measurements =
@@ -97,6 +99,8 @@ class LossRatio(
         latency: bool = False,
         telemetry: bool = False,
         doubts: str | None = None,
+        hints: Path | None = None,
+        nightly: str | None = None,
     ) -> None:
         """Sets the defaults for all measurements of a suite.
 
@@ -105,9 +109,19 @@ class LossRatio(
         ``latency``, `Find NDR And PDR` also measures latency, and with ``telemetry`` it collects the devices' telemetry
         at PDR, as FD.io CSIT's tests do. ``doubts`` says what doubts about results do: ``warn`` or ``fail``. The
         default is the value of the variable ``DOUBTS``, which ``lossratio run --doubts`` sets, or else ``warn``.
+        ``hints`` and ``nightly`` are arguments of all searches for throughput that do not have their own.
         """
+        given = {"hints": hints, "nightly": nightly}
+        defaults = {name: value for name, value in given.items() if value is not None}
         super().__init__(
-            Session(goals, resume, doubts, measures_latency=latency, collects_telemetry=telemetry)
+            Session(
+                goals,
+                resume,
+                doubts,
+                measures_latency=latency,
+                collects_telemetry=telemetry,
+                search_defaults=defaults,
+            )
         )
         for problem in self.unusable:
             logger.warn(f"{problem} So it has no keyword.")

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 from urllib.parse import quote
 
 from robot.api import logger
@@ -71,6 +71,8 @@ class Session:
     """Whether latency is measured after a search for NDR and PDR, unless a keyword says otherwise."""
     collects_telemetry: bool = False
     """Whether telemetry is collected after such a search, unless a keyword says otherwise."""
+    search_defaults: dict[str, Any] = field(default_factory=dict)
+    """Other arguments of searches, unless a keyword says otherwise."""
     testbed: Testbed | None = None
     """The testbed that is set up; None if none is."""
     traffic: RunningTraffic | None = None

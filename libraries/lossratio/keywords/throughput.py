@@ -257,6 +257,7 @@ class ThroughputKeywords(Keywords):
         self, frame_size: FrameSize, profile: str, fields: dict[str, Any]
     ) -> throughput.SearchRequest:
         """The search; a warm-up with the same traffic is its first trial."""
+        fields = {**self.session.search_defaults, **fields}
         if fields.get("warm_up_profile") is None:
             fields["warm_up_duration"] = fields.pop("warm_up", None)
         return request_of(self.session, throughput.SearchRequest, frame_size, profile, fields)

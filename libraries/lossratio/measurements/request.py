@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
 from lossratio.errors import SearchError
-from lossratio.quantities import Duration, FrameRate, quantity_of
+from lossratio.quantities import Choice, Duration, FrameRate, quantity_of
 from lossratio.records import Record, docstrings_of_fields
 from lossratio.shipped import names_near
 from lossratio.trials import Integrity, Measurer
@@ -86,7 +86,7 @@ class Request(Record):
     trial's time."""
     warm_up: Annotated[WarmUp | None, NOT_IN_FILES] = None
     """A warm-up at maximum load with traffic of its own, before the first trial; None: there is none."""
-    integrity: Annotated[Integrity, NOT_IN_FILES] = Integrity.DOUBT
+    integrity: Annotated[Choice[Integrity], NOT_IN_FILES] = Integrity.DOUBT
     """What happens if frames do not come back as they were sent."""
 
     if not TYPE_CHECKING:
@@ -314,4 +314,5 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
     said = in_words(wrong)
     if wrong["type"] in ("value_error", "assertion_error"):
         return f"{name}: {said}.{about}"
-    return f"{name} {said}.{about}"
+    end = "" if said.endswith("?") else "."
+    return f"{name} {said}{end}{about}"

@@ -36,3 +36,18 @@ def test_the_log_says_why_each_trial_was_measured(nights):
     (result,) = RunDirectory(nights[1].directory).results()
     assert len(purposes.splitlines()) == 1 + len(result.trials)
     assert "high loss is expected, as in earlier searches" in purposes.splitlines()[2]
+
+
+def test_variables_give_all_searches_of_a_run_hints_and_the_question(tmp_path):
+    file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    frame_size=64B\n")
+    run = run_suite(file, GOALS="quick", HINTS=tmp_path, NIGHTLY="as_before")
+    (result,) = RunDirectory(run.directory).results()
+    assert result.question.answer == "not asked"
+    assert "there are 0" in result.question.reason
+
+
+def test_a_misspelt_question_fails_tests_with_what_there_is(tmp_path):
+    file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    frame_size=64B\n")
+    run = run_suite(file, NIGHTLY="as_befor")
+    message = run.tests["A Test"].message
+    assert "nightly must be 'search' or 'as_before', not 'as_befor'. Did you mean 'as_before'? What" in message

@@ -18,10 +18,12 @@ from lossratio.keywords import measurement_keyword
 from lossratio.measurements import Request, measure, open_testbed
 from lossratio.measurements.mrr import MaximumReceiveRate, MrrRequest
 from lossratio.measurements.open_testbed import measured_kinds
+from lossratio.measurements.soak import SoakRequest
+from lossratio.plrsearch import LikelihoodName
 from lossratio.quantities import Duration
 from lossratio.records import docstrings_of_fields
 from lossratio.results.kinds import built_in_kinds
-from lossratio.trials import read_journal
+from lossratio.trials import Integrity, read_journal
 
 ROOT = Path(__file__).parents[3]
 
@@ -115,3 +117,9 @@ def test_every_kind_has_a_method_of_an_open_testbed():
 def test_the_stub_for_editors_is_that_of_the_requests(tmp_path):
     written = runpy.run_path(str(ROOT / "docs" / "stub.py"))["stub"]()
     assert Path(open_testbed.__file__).with_suffix(".pyi").read_text() == written, "run docs/stub.py"
+
+
+def test_a_member_of_an_enumeration_is_also_read_from_its_value():
+    request = SoakRequest(profile=PROFILE, integrity="off", likelihood="poisson")
+    assert request.integrity is Integrity.OFF
+    assert request.likelihood is LikelihoodName.POISSON

@@ -270,6 +270,20 @@ def test_a_night_whose_infrastructure_failed_is_resumed(checkout):
     assert resumed.startswith("run --resume results/night")
 
 
+def test_a_night_that_asks_first_takes_what_is_usual_from_the_archive(checkout):
+    stands_in(checkout, 'echo "$@" >>asked')
+    assert shell(checkout, "ci/night", NIGHTLY="as_before", RESULTS="s3://bucket").returncode == 0
+    fetched, run = (checkout / "asked").read_text().splitlines()
+    assert fetched.startswith("archive fetch results/night-hints --results s3://bucket --testbed simulated")
+    assert run.endswith("--variable NIGHTLY:as_before --variable HINTS:results/night-hints")
+
+
+def test_a_night_that_cannot_learn_what_is_usual_measures_nothing(checkout):
+    stands_in(checkout, 'echo "$@" >>asked\nexit 69')
+    assert shell(checkout, "ci/night", NIGHTLY="as_before", RESULTS="s3://bucket").returncode == 69
+    assert len((checkout / "asked").read_text().splitlines()) == 1
+
+
 def test_a_failed_test_is_not_tried_again(checkout):
     stands_in(checkout, 'echo "$@" >>asked\nexit 3')
     assert shell(checkout, "ci/night").returncode == 3

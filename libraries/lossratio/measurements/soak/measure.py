@@ -39,7 +39,7 @@ from lossratio.plrsearch import (
     Weighting,
     why_set_aside,
 )
-from lossratio.quantities import Duration, FrameRate, Share
+from lossratio.quantities import Choice, Duration, FrameRate, Share
 from lossratio.results import MaxLoad, TestResult, kind_of
 from lossratio.trials import TrialResult
 from lossratio.units import FRAMES_PER_SECOND, Unit
@@ -94,11 +94,11 @@ class SoakRequest(Request):
     takes the whole time."""
     stop_on_misfit: bool = False
     """Whether the search ends as soon as the model does not fit the trials."""
-    likelihood: LikelihoodName = LikelihoodName.VARYING
+    likelihood: Choice[LikelihoodName] = LikelihoodName.VARYING
     """Distribution of counts of lost frames: ``varying`` (with the SUT's capacity), ``poisson`` or ``geometric``."""
-    weighting: Weighting = Weighting.EVIDENCE
+    weighting: Choice[Weighting] = Weighting.EVIDENCE
     """How the fitting functions are combined: by their ``evidence``, or ``equal``, as in the Internet draft."""
-    selection: SelectionName = SelectionName.POSTERIOR
+    selection: Choice[SelectionName] = SelectionName.POSTERIOR
     """How loads are chosen: ``posterior`` or ``csit``."""
     trial_duration: Duration | None = None
     """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=csit``, where each trial is 0.1 s longer than

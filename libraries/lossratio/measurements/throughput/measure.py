@@ -67,7 +67,7 @@ from lossratio.mlrsearch import (
     level_loss_in,
     loss_falls_with_load,
 )
-from lossratio.quantities import Duration
+from lossratio.quantities import Choice, Duration
 from lossratio.results import (
     Device,
     MaxLoad,
@@ -119,7 +119,7 @@ class SearchRequest(Request):
     """Whether the search gives up a goal if trials pass and fail by chance over a range of loads. The result is then
     this zone instead of bounds.
     """
-    nightly: Annotated[Nightly, Field(exclude=True)] = Nightly.SEARCH
+    nightly: Annotated[Choice[Nightly], Field(exclude=True)] = Nightly.SEARCH
     """What happens where earlier searches are known, by `hints`: a search (``search``), or the question whether the SUT
     is as before, and a search unless it is (``as_before``)."""
     search_every: Annotated[int, Field(ge=1, exclude=True)] = SEARCH_EVERY
