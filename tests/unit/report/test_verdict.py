@@ -14,7 +14,8 @@ from report_examples import (
     trials_of_any_kind,
 )
 
-from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, LATE_LIMIT, judge
+from lossratio.errors import StarvedGeneratorError
+from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, LATE_LIMIT, check_generator, judge
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
 from lossratio.report import render
 from lossratio.report.run import Run
@@ -50,6 +51,13 @@ def test_loss_within_the_goal_does_not_excuse_the_generator():
     at_upper = [counted_trial(100_400.0, lost=100, unsent=1000)] * 21
     assert judged([*BELOW, *at_upper], PDR) == GENERATOR_LIMIT
     assert judged([*BELOW, *at_upper], NDR) is None
+
+
+def test_the_generator_is_not_to_blame_where_one_of_two_goals_fails_by_the_sut():
+    unsent = counted_trial(MIN_LOAD, unsent=MIN_LOAD / 2)
+    with pytest.raises(StarvedGeneratorError):
+        check_generator(unsent, [NDR, PDR], is_one_enough=True)
+    check_generator(counted_trial(MIN_LOAD, lost=1, unsent=MIN_LOAD / 2), [NDR, PDR], is_one_enough=True)
 
 
 def test_a_bound_of_nothing_but_frames_that_the_generator_dropped_is_the_generators():
