@@ -1,7 +1,10 @@
 """The command ``lossratio between``: what two hosts can send to each other, from nothing but their names."""
 
+import shlex
 import sys
-from itertools import chain, count
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,8 @@ _MIN_LOAD = 100.0
 """Frames per second from which searches begin: a policer may let few through."""
 _LATENCY_SHARES = (0.9, 0.5, 0.1)
 _LATENCY_SECONDS = 1.0
+_HEARTBEAT = 10.0
+"""Seconds between lines that show that a measurement goes on."""
 
 
 @command()
@@ -33,10 +38,9 @@ def between(
     frame_size: tuple[str, ...] = option(
         "A frame size in bytes, with FCS; you can give this option several times.", default=("128",)
     ),
-    goals: str = option(
-        "The goals: quick takes seconds per size, csit uses the goals of FD.io CSIT.",
+    goals: str | None = option(
+        "The goals: quick (the default) takes seconds per size, csit uses the goals of FD.io CSIT.",
         type=OneOf([_QUICK, "csit"]),
-        default=_QUICK,
     ),
     soak: float | None = option(
         "Find the critical load (PLRsearch) instead, for this long, e.g. 2min.", type=DURATION
@@ -46,7 +50,9 @@ def between(
     max_load: float = option(
         "The largest load, in frames per second each way.", type=FRAME_RATE, default="100 kfps"
     ),
-    hold: str = option("How long frames may still arrive after a trial.", default="100 ms"),
+    hold: float = option(
+        "How long frames may still arrive after a trial.", type=DURATION, default="100 ms"
+    ),
     to: str | None = option("SERVER's address, if it has several.", metavar="ADDRESS"),
     key_file: Path | None = option("The private key for hosts.", metavar="FILE"),
     known_hosts: Path | None = option(
@@ -57,6 +63,10 @@ def between(
     output: Path | None = option(
         "Directory for the results. Default: a new one in results.", metavar="DIR"
     ),
+    resume: Path | None = option(
+        "Continue the interrupted run in DIR: what was measured there is not measured again.",
+        metavar="DIR",
+    ),
 ) -> None:
     """Measure the network between CLIENT and SERVER, without a topology file.
 
@@ -64,12 +74,18 @@ def between(
     by SSH ([USER@]HOST[:PORT]). Their own addresses and routes are used. Each counts what the other one sends. What is
     between them is left as it is.
 
-    Exit status: 0 measured, 2 bad input, 69 an end or the network failed, 130 the user stopped it.
+    Exit status: 0 measured, 1 the network failed, 2 bad input, 69 an end failed or the cause is unknown, 75 an end is
+    reserved for somebody else, 130 the user stopped it.
     """
     from lossratio.testbed import Host, find_host_path
+    from lossratio.traffic import load_profile
 
     if latency and soak is not None:
         raise click.UsageError("--latency follows a search, so leave --soak out.")
+    if goals is not None and soak is not None:
+        raise click.UsageError("--soak has no goals, so leave --goals out.")
+    if resume is not None and (output or save) is not None:
+        raise click.UsageError("--resume names the directory, so leave --output and --save out.")
     given = {"key_file": key_file, "known_hosts": known_hosts}
     # The topology file is in another directory.
     ssh = {name: str(file.resolve()) for name, file in given.items() if file is not None}
@@ -87,26 +103,26 @@ def between(
     if save is not None:
         _save(save, text)
         return
-    directory = output or _new_directory(f"between-{ends[0].name}-{ends[1].name}")
-    directory.mkdir(parents=True, exist_ok=True)
-    file = directory / _TOPOLOGY
-    # A run that measured nothing leaves at most the topology file.
-    if any(path != file for path in directory.iterdir()):
-        raise click.UsageError(
-            f"{directory} has the results of another run. Name another directory."
-        )
-    file.write_text(text, encoding="utf-8")
+    profile = _PROFILES[path.version]
+    for size in frame_size:
+        # A wrong size is an error before there is a directory.
+        load_profile(profile, frame_size=size)
+    if resume is None:
+        directory = _begun(output, f"between-{ends[0].name}-{ends[1].name}", text)
+    else:
+        directory = _continued(resume, text)
 
     asked: dict[str, Any] = {"min_load": _MIN_LOAD}
-    asked |= {"goals": goals} if soak is None else {"timeout": soak}
-    if soak is None and goals == _QUICK:
+    asked |= {"goals": goals or _QUICK} if soak is None else {"timeout": soak}
+    if asked.get("goals") == _QUICK:
         # That rest takes longer than all trials of the search. The look for memory before the search stays.
         asked["memory_rest"] = 0.0
     traffic: dict[str, Any] = {
-        "profile": _PROFILES[path.version],
+        "profile": profile,
         "bidirectional": False if one_way else None,
+        "on_progress": _Heartbeat(),
     }
-    with _opened(file, hold) as testbed:
+    with _said_how_to_continue(directory), _opened(directory, hold, resume) as testbed:
         for size in frame_size:
             if soak is not None:
                 click.echo(testbed.critical_load(size, **traffic, **asked))
@@ -115,15 +131,44 @@ def between(
             click.echo(found)
             if latency:
                 _measure_latency(testbed, found, size, traffic)
-    _write_page(file)
+    _write_page(directory)
     sys.exit(int(ExitStatus.PASSED))
 
 
-def _opened(file: Path, hold: str) -> "OpenTestbed":
+class _Heartbeat:
+    """Shows the newest trial from time to time, on the standard error output."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, progress: Any) -> None:
+        now = time.monotonic()
+        if now - self._last >= _HEARTBEAT:
+            self._last = now
+            click.echo(progress.line(), err=True)
+
+
+@contextmanager
+def _said_how_to_continue(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(
+            f"To continue: the same command with --resume {shlex.quote(str(directory))}", err=True
+        )
+        raise
+
+
+def _opened(directory: Path, hold: float, resume: Path | None) -> "OpenTestbed":
     from lossratio.measurements.open_testbed import open_testbed
 
-    options: dict[str, Any] = {"hold": hold}
-    return open_testbed(file, dut="black_box", options=options, results=file.parent)
+    return open_testbed(
+        directory / _TOPOLOGY,
+        dut="black_box",
+        options={"hold": hold},
+        results=directory,
+        resume=resume,
+    )
 
 
 def _measure_latency(
@@ -140,15 +185,14 @@ def _measure_latency(
     click.echo(testbed.latency(size, **traffic, points=points, duration=_LATENCY_SECONDS))
 
 
-def _write_page(file: Path) -> None:
+def _write_page(directory: Path) -> None:
     from lossratio.report import PAGE, read_run, report_format, write_report
 
-    directory = file.parent
     page = report_format(PAGE)
     target = directory / page.file_name
     write_report(target, page.write([read_run(directory)]))
     click.echo(f"The page: {target.resolve()}")
-    click.echo(f"The topology file for further runs: {file}")
+    click.echo(f"The topology file for further runs: {directory / _TOPOLOGY}")
 
 
 def _python(ends: "tuple[Host, ...]", given: str) -> str:
@@ -165,6 +209,51 @@ def _save(file: Path, text: str) -> None:
     click.echo(f"Written: {file}. Next: lossratio check {file}")
 
 
+def _begun(output: Path | None, name: str, topology: str) -> Path:
+    """The directory of a new run, with its topology file.
+
+    Args:
+        output: The directory that the user names; None: a new one.
+        name: How a new one is named.
+        topology: The contents of the topology file.
+    """
+    directory = output or _new_directory(name)
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / _TOPOLOGY
+    # A run that measured nothing leaves at most the topology file.
+    if any(path != file for path in directory.iterdir()):
+        raise click.UsageError(
+            f"{directory} has the results of another run. Name another directory, or continue that run: --resume "
+            f"{directory}."
+        )
+    file.write_text(topology, encoding="utf-8")
+    return directory
+
+
+def _continued(directory: Path, topology: str) -> Path:
+    """The directory of an interrupted run, whose path must be that of now."""
+    file = directory / _TOPOLOGY
+    if not file.is_file():
+        raise click.UsageError(
+            f"There is no run to continue in {directory}: it has no {_TOPOLOGY}."
+        )
+    if file.read_text(encoding="utf-8") != topology:
+        raise click.UsageError(
+            f"The run in {directory} cannot be continued: its path or its options are others ({file}). Begin a new "
+            "run, without --resume."
+        )
+    return directory
+
+
 def _new_directory(name: str) -> Path:
-    names = chain([name], (f"{name}-{number}" for number in count(2)))
-    return next(path for path in (Path("results") / each for each in names) if not path.exists())
+    """A directory in results that nobody else has."""
+    path = Path("results") / name
+    number = 1
+    while True:
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+            path = path.with_name(f"{name}-{number}")
+        else:
+            return path

@@ -47,11 +47,13 @@ class OpenTestbed(Testbed):
         self,
         file: Path,
         results: Path,
+        resume: Path | None,
         dut: str | None,
         options: AnyOptions,
         settings: Mapping[str, Any],
     ) -> None:
         self._file = file
+        self._resume = None if resume is None else RunDirectory(resume)
         self._settings = settings
         self._directory = RunDirectory(results)
         self._measurements: Counter[str] = Counter()
@@ -143,7 +145,7 @@ class OpenTestbed(Testbed):
                 name=result_name(title, self._measurements[title]), suite=self.request.topology.name
             )
 
-            place = TestPlace(test, self._directory)
+            place = TestPlace(test, self._directory, self._resume)
             result: TestResult = type(kind)().perform(testbed, request, place, on_progress)
             self._results.append(result)
             return result
@@ -205,6 +207,7 @@ def open_testbed(
     dut: str | None = None,
     options: AnyOptions | None = None,
     results: str | Path = "results",
+    resume: str | Path | None = None,
     duts: int | None = None,
     nic: str | None = None,
     links: int = 1,
@@ -213,10 +216,13 @@ def open_testbed(
 ) -> OpenTestbed:
     """Opens a testbed, sets up its DUTs, and measures on it; close it in the end, best by a ``with`` block.
 
-    The methods that measure write into the directory of `results`. For all else see `lossratio.testbed.open_testbed`.
+    The methods that measure write into the directory of `results`. If `resume` is the directory of an interrupted run,
+    which may be the same one, each measurement continues after its last trial there. For all else see
+    `lossratio.testbed.open_testbed`.
 
     Raises:
-        LossRatioError: As `lossratio.testbed.open_testbed`; or if an argument is of another type than it has to be.
+        LossRatioError: As `lossratio.testbed.open_testbed`; or if an argument is of another type than it has to be, or
+            there is no directory `resume`.
     """
     from lossratio.nodes import Credentials as Secrets
     from lossratio.testbed import Recovery as Attempts
@@ -226,6 +232,7 @@ def open_testbed(
         ("topology", topology, (str, PathLike), "the name or the path of a topology"),
         ("dut", dut, (str, NoneType), "the name of a kind of DUT, such as 'linux_bridge'"),
         ("results", results, (str, PathLike), "the path of a directory"),
+        ("resume", resume, (str, PathLike, NoneType), "the path of a directory"),
         ("duts", duts, (int, NoneType), "a whole number"),
         ("nic", nic, (str, NoneType), "the name of a NIC model"),
         ("links", links, (int,), "a whole number"),
@@ -235,10 +242,16 @@ def open_testbed(
         if not isinstance(value, types) or isinstance(value, bool):
             raise LossRatioError(f"{name} must be {what}, not {shown_value(value)}.")
 
+    earlier = None if resume is None else Path(resume)
+    if earlier is not None and not earlier.is_dir():
+        raise LossRatioError(
+            f"There is no run to continue in {earlier}. Correct resume, or leave it out."
+        )
+
     settings: dict[str, Any] = {"duts": duts, "nic": nic, "links": links}
     settings |= {} if credentials is None else {"credentials": credentials}
     settings |= {} if recovery is None else {"recovery": recovery}
-    return OpenTestbed(Path(topology), Path(results), dut, _options(options), settings)
+    return OpenTestbed(Path(topology), Path(results), earlier, dut, _options(options), settings)
 
 
 def _options(options: Any) -> Any:

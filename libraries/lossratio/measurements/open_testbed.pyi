@@ -42,7 +42,7 @@ def measured_kinds() -> dict[str, RequestedKind[Any, Any]]:
     ...
 
 class OpenTestbed(Testbed):
-    def __init__(self, file: Path, results: Path, dut: str | None, options: AnyOptions, settings: Mapping[str, Any]) -> None:
+    def __init__(self, file: Path, results: Path, resume: Path | None, dut: str | None, options: AnyOptions, settings: Mapping[str, Any]) -> None:
         ...
     @property
     def results(self) -> tuple[TestResult, ...]:
@@ -373,5 +373,5 @@ class OpenTestbed(Testbed):
         name: str | None = None,
         on_progress: Callable[[Any], None] | None = None,
     ) -> ThroughputResult: ...
-def open_testbed(topology: str | Path, *, dut: str | None=None, options: AnyOptions | None=None, results: str | Path='results', duts: int | None=None, nic: str | None=None, links: int=1, credentials: Credentials | None=None, recovery: Repairs | None=None) -> OpenTestbed:
+def open_testbed(topology: str | Path, *, dut: str | None=None, options: AnyOptions | None=None, results: str | Path='results', resume: str | Path | None=None, duts: int | None=None, nic: str | None=None, links: int=1, credentials: Credentials | None=None, recovery: Repairs | None=None) -> OpenTestbed:
     ...

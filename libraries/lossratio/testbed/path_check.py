@@ -96,22 +96,25 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
             ) from error
 
         losses = _locate(traffic, links, nodes)
+        hint = _hint_at_swapped_links(links)
         if not losses:
-            raise DeadPathError(f"{NOBODY_KNOWN}: {error} {_MAY_BE_SWAPPED}") from error
+            raise DeadPathError(f"{NOBODY_KNOWN}: {error}{hint}") from error
 
         sentences = " ".join(loss.sentence for loss in losses)
         sides = {loss.guilty for loss in losses}
         if sides == {"wire"}:
             raise DeadLinkError(f"The wire is to blame: {sentences} {error}") from error
-        described = f"{sentences} {error} {_MAY_BE_SWAPPED}"
+        described = f"{sentences} {error}{hint}"
         if "DUT" in sides:
             raise DeadDutError(f"The DUT is to blame: {described}") from error
         raise DeadPathError(f"{NOBODY_KNOWN}: {described}") from error
 
 
-_MAY_BE_SWAPPED = (
-    "Swapped links also look like this: 'lossratio check FILE --connect --probe' names their ports."
-)
+def _hint_at_swapped_links(links: Sequence[LiveLink]) -> str:
+    """What finds swapped links; the probe needs all ports of the tester on one node."""
+    if any(len(link.path.tg_names) > 1 for link in links):
+        return ""
+    return " Swapped links also look like this: 'lossratio check FILE --connect --probe' names their ports."
 
 
 def check_large_frames(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch) -> None:

@@ -17,6 +17,7 @@ from lossratio.errors import TopologyError
 from lossratio.results import RunDirectory
 from lossratio.testbed import Host
 from lossratio.topology import load_topology
+from lossratio.trials import read_journal
 
 needs_root = [pytest.mark.netns, pytest.mark.skipif(os.geteuid() != 0, reason="names of namespaces need root")]
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "between.md").read_text()
@@ -140,9 +141,73 @@ def test_save_writes_the_file_and_sends_nothing_and_a_host_without_a_way_is_name
 
 @pytest.mark.netns
 @needs_root[1]
-def test_a_run_that_measured_nothing_can_be_repeated_and_results_are_kept(tmp_path):
-    words = ("client", "server", "--output", "out", "--frame-size", "9")
-    errors = [told(tmp_path, *words).stderr for _ in range(2)]
-    assert all("frame size" in error for error in errors), errors
+def test_a_wrong_frame_size_leaves_no_directory_and_results_of_another_run_are_kept(tmp_path):
+    wrong = told(tmp_path, "client", "server", "--frame-size", "9")
+    assert (wrong.returncode, "frame size" in wrong.stderr) == (2, True)
+    assert not (tmp_path / "results").exists()
+    (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a-result.json").write_text("{}")
-    assert "out has the results of another run" in told(tmp_path, *words).stderr
+    again = told(tmp_path, "client", "server", "--output", "out")
+    assert "out has the results of another run" in again.stderr
+    assert "--resume out" in again.stderr
+
+
+@pytest.mark.netns
+@needs_root[1]
+def test_only_the_run_with_the_same_path_and_options_is_continued(measured, tmp_path):
+    path, _ = measured
+    out = path / "out"
+    other = told(tmp_path, "client", "server", "--max-load", "9 kfps", "--resume", str(out))
+    assert (other.returncode, "cannot be continued" in other.stderr) == (2, True)
+    nothing = told(tmp_path, "client", "server", "--resume", str(tmp_path))
+    assert (nothing.returncode, "There is no run to continue" in nothing.stderr) == (2, True)
+
+
+@pytest.mark.netns
+@needs_root[1]
+def test_a_stopped_run_says_how_to_continue_and_then_measures_nothing_twice(tmp_path):
+    words = [sys.executable, "-m", "lossratio", *shlex.split(MEASURE)[1:]]
+    begun = 'while [ "$(cat out/trials/*.jsonl | wc -l)" -lt 3 ]; do sleep 0.1; done 2>/dev/null'
+    script = "\n".join(
+        (
+            f"{shlex.join([*words, '--output', 'out'])} & run=$!",
+            f"timeout 120 sh -c {shlex.quote(begun)}",
+            "kill -TERM $run",
+            "wait $run",
+            'test "$?" -eq 130 || exit 99',
+            "cp out/trials/*.jsonl stopped",
+            f"exec {shlex.join([*words, '--resume', 'out'])}",
+        )
+    )
+    done = in_lab(tmp_path, "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert "To continue: the same command with --resume out" in done.stderr
+    (journal,) = (tmp_path / "out" / "trials").glob("*.jsonl")
+    assert journal.read_text().startswith((tmp_path / "stopped").read_text())
+    assert read_journal(journal).withdrawn == ()
+    (found,) = RunDirectory(tmp_path / "out").results()
+    assert len(found.trials) == len(read_journal(journal).results)
+
+
+@pytest.mark.netns
+@needs_root[1]
+def test_a_network_that_forwards_nothing_gets_only_advice_that_can_be_followed(tmp_path):
+    words = [sys.executable, "-m", "lossratio", "between", "client", "server"]
+    drop = "ip netns exec router nft add rule ip police forward drop"
+    done = in_lab(tmp_path, "sh", "-c", f"{drop}\nexec {shlex.join(words)}")
+    assert done.returncode in (1, 69), done.stderr
+    assert "--probe" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--hold", "abc"], "--hold"),
+        (["--goals", "csit", "--soak", "1min"], "leave --goals out"),
+        (["--latency", "--soak", "1min"], "leave --soak out"),
+        (["--resume", "a", "--output", "b"], "leave --output and --save out"),
+    ],
+)
+def test_options_that_do_not_fit_are_usage_errors(words, why):
+    done = CliRunner().invoke(between, ["netns:a", "netns:b", *words])
+    assert (done.exit_code, why in done.output) == (2, True), done.output

@@ -309,8 +309,8 @@ class Lease(AbstractContextManager["Lease"]):
 
             waited = f" {wait:g} s were not enough." if wait else ""
             raise TestbedReservedError(
-                f"Node {session.name}: the testbed is not available: {whose}.{waited} Wait for it (--wait 2h), use "
-                "another one (--any-of), or see 'lossratio lab status'.",
+                f"Node {session.name}: the testbed is not available: {whose}.{waited} 'lossratio run' can wait for "
+                "it (--wait 2h), or take another one (--any-of). 'lossratio lab status' shows who uses it.",
                 holder,
             )
 
