@@ -117,7 +117,8 @@ class LiveTestbed(Testbed):
                 "Traffic is running on this testbed. Stop it before the next measurement."
             )
 
-        check_sends_streams(self.request.topology.generator, profile)
+        topology = self.request.topology
+        check_sends_streams(topology.generator, profile, topology.tg_names)
         self._restore()
         self._verify_duts()
         try:

@@ -1,6 +1,6 @@
 """The headers of test frames, as traffic profiles describe them, from the outside in."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from math import lcm
 from typing import ClassVar, Literal
 
@@ -8,7 +8,14 @@ from pydantic import Field, model_validator
 
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.topology import Side
+from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
 
+SMALLEST_FRAME = 64
+"""Bytes, with FCS, of the smallest Ethernet frame."""
+SMALLEST_IPV6_FRAME = 78
+"""Bytes, with FCS, of the smallest frame with IPv6 that tests use."""
+LARGEST_FRAME = 9000
+"""Bytes, with FCS, of the largest (jumbo) frame that tests use."""
 _HOSTS = 1 << 16
 _IPV6_HOSTS = 1 << 32
 _PORTS = 1 << 16
@@ -422,3 +429,24 @@ class Headers(InnerHeaders):
             yield from ((f"inner {name}", values) for name, values in self.tunnel.inner.ranges())
         if self.geneve is not None:
             yield "network identifiers", self.geneve.vni
+
+
+def why_wrong_sizes(headers: Headers, sizes: Collection[int], longer: int = 0) -> str | None:
+    """Why frames with these headers cannot have these sizes; None: they can.
+
+    Args:
+        headers: Headers of the frames.
+        sizes: Bytes of the frames with FCS.
+        longer: Bytes by which they may be longer than `LARGEST_FRAME`.
+    """
+    least = SMALLEST_IPV6_FRAME if 6 in headers.versions else SMALLEST_FRAME
+    largest = LARGEST_FRAME + longer
+    for size in sizes:
+        if not least <= size <= largest:
+            return f"{size} is not within {least} and {largest} bytes"
+
+    smallest = min(sizes)
+    needed = headers.length + TAG_BYTES + FCS_BYTES
+    if smallest < needed:
+        return f"frames of {smallest} bytes are too small, these headers need {needed} bytes"
+    return None

@@ -17,10 +17,16 @@ from lossratio.records import FileModel, left_out_if_empty
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.shipped import did_you_mean
 from lossratio.topology import EAST, WEST, FileName, Side
-from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
-from lossratio.traffic.headers import AddressRange, Headers, InnerHeaders
+from lossratio.traffic.headers import (
+    SMALLEST_IPV6_FRAME,
+    AddressRange,
+    Headers,
+    InnerHeaders,
+    why_wrong_sizes,
+)
 from lossratio.traffic.received import as_received, check_received
 from lossratio.traffic.streams import (
+    StreamError,
     StreamFields,
     TrafficStream,
     check_layout,
@@ -30,7 +36,7 @@ from lossratio.traffic.streams import (
 )
 from lossratio.units import parse_bytes
 from lossratio.wrong_values import in_words
-from lossratio.yaml_file import load_yaml_file
+from lossratio.yaml_file import describe_problem, load_yaml_file
 
 MOST_FLOWS = 1 << 22
 """The most flows of a profile in each direction."""
@@ -48,12 +54,6 @@ IMIX: Mapping[str, Mapping[int, int]] = {_IMIX: {64: 28, 570: 16, 1518: 4}}
 """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
 RESERVED_NAMES = frozenset({"imix", *(name.casefold() for name in IMIX)})
 """Names, in lower case, that mean the same in every profile."""
-SMALLEST_FRAME = 64
-"""Bytes, with FCS, of the smallest Ethernet frame."""
-SMALLEST_IPV6_FRAME = 78
-"""Bytes, with FCS, of the smallest frame with IPv6 that tests use."""
-LARGEST_FRAME = 9000
-"""Bytes, with FCS, of the largest (jumbo) frame that tests use."""
 LONGEST_PATTERN = 4096
 """The most frames after which a mix of sizes repeats."""
 MOST_SIZES = 64
@@ -184,21 +184,14 @@ class TrafficProfile(ProfileFile):
 
         for direction in self.directions:
             headers = direction.headers
+            longer = self.reverse.longer
             if direction.streams:
                 check_layout(direction.streams)
-            smallest = min(direction.size_weights)
-            least = SMALLEST_IPV6_FRAME if 6 in headers.versions else SMALLEST_FRAME
-            largest = LARGEST_FRAME + self.reverse.longer
-
-            for size in direction.size_weights:
-                if not least <= size <= largest:
-                    raise ValueError(f"{size} is not within {least} and {largest} bytes")
-
-            needed = headers.length + TAG_BYTES + FCS_BYTES
-            if smallest < needed:
-                raise ValueError(
-                    f"frames of {smallest} bytes are too small, these headers need {needed} bytes"
-                )
+            for stream in direction.streams:
+                if problem := why_wrong_sizes(stream.headers, stream.size_weights, longer):
+                    raise StreamError(stream.name, f"has wrong sizes: {problem}")
+            if problem := why_wrong_sizes(headers, direction.size_weights, longer):
+                raise ValueError(problem)
             if direction.flows > MOST_FLOWS:
                 raise ValueError(
                     f"these ranges make {direction.flows} flows, and there may be {MOST_FLOWS} at most"
@@ -374,12 +367,14 @@ class TrafficProfile(ProfileFile):
         self, stream: StreamFields, weight: int, headers: Headers, size: int | str, longer: int
     ) -> TrafficStream:
         own = stream.headers_from(headers)
-        own_size = size if stream.frame_size is None else parse_frame_size(stream.frame_size)
+        try:
+            own_size = size if stream.frame_size is None else parse_frame_size(stream.frame_size)
+            size_weights = self._sizes(own_size, own, longer)
+        except ValueError as error:
+            raise StreamError(stream.name, f"has wrong sizes: {error}") from error
+
         return TrafficStream(
-            name=stream.name,
-            weight=weight,
-            headers=own,
-            size_weights=self._sizes(own_size, own, longer),
+            name=stream.name, weight=weight, headers=own, size_weights=size_weights
         )
 
     def _sizes(self, size: int | str, headers: Headers, longer: int) -> dict[int, int]:
@@ -432,6 +427,11 @@ def load_profile(
         return TrafficProfile.model_validate({**fields, "frame_size": parse_frame_size(frame_size)})
     except ValidationError as error:
         problem = error.errors()[0]
+        cause = problem.get("ctx", {}).get("error")
+        if isinstance(cause, StreamError) and profile.name != name_or_path:
+            number = [stream.name for stream in profile.streams].index(cause.name)
+            text = f"{cause.name} {cause.problem} (frame size {frame_size})."
+            raise ProfileError(describe_problem(name_or_path, ("streams", number), text)) from error
         # A check of the whole profile belongs to no field.
         where = "".join(f"{field}: " for field in problem["loc"])
         message = in_words(problem)

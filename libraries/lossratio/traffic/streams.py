@@ -32,6 +32,15 @@ _IPV4_ADDRESSES = 8
 _WORD = 2
 
 
+class StreamError(ValueError):
+    """One stream of a profile cannot be as it is described."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"streams: {name} {problem}")
+        self.name = name
+        self.problem = problem
+
+
 class StreamFields(FileModel):
     """A stream, as a profile's file describes it. What it does not say is as in the profile."""
 
@@ -122,7 +131,8 @@ def check_streams(streams: Sequence[StreamFields]) -> None:
     """Makes sure that streams can be told apart, and that all of them say how many frames they have.
 
     Raises:
-        ValueError: If that is not so.
+        StreamError: If one of them has neither a share nor a rate, or both.
+        ValueError: If names repeat, there are too many, or only some have a share.
     """
     names = [stream.name for stream in streams]
     if len(set(names)) < len(names):
@@ -130,8 +140,10 @@ def check_streams(streams: Sequence[StreamFields]) -> None:
     if len(streams) > MOST_STREAMS:
         raise ValueError(f"streams: there are {len(streams)}, and may be {MOST_STREAMS} at most")
     for stream in streams:
-        if (stream.share is None) == (stream.rate is None):
-            raise ValueError(f"streams: {stream.name} needs either a 'share' or a 'rate'")
+        if stream.share is None and stream.rate is None:
+            raise StreamError(stream.name, "needs a 'share' or a 'rate'")
+        if stream.share is not None and stream.rate is not None:
+            raise StreamError(stream.name, "has both a 'share' and a 'rate': leave one of them out")
     if len({stream.share is None for stream in streams}) > 1:
         raise ValueError("streams: all have a 'share', or all have a 'rate'")
 

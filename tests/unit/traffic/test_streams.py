@@ -11,11 +11,11 @@ from hypothesis import given, settings, strategies
 from traffic_lab import EAST, WEST, drop
 
 from lossratio.bpf import why_impossible
-from lossratio.errors import ProfileError, SearchError
+from lossratio.errors import ProfileError, SearchError, TrafficError
 from lossratio.measurements.throughput import SearchRequest
 from lossratio.mlrsearch import NDR, MLRsearch, SearchGoal
-from lossratio.topology import addressing
-from lossratio.traffic import PortPair, TrafficMeasurer, load_profile, make_configuration
+from lossratio.topology import AfPacketGenerator, addressing
+from lossratio.traffic import PortPair, TrafficMeasurer, check_sends_streams, load_profile, make_configuration
 from lossratio.traffic.agent.afpacket.frames import build_frames
 from lossratio.traffic.agent.core.frame_order import FrameOrder
 from lossratio.traffic.configuration import frames_spec
@@ -116,7 +116,18 @@ def test_the_order_repeats_as_its_streams_do(tmp_path):
     ("streams", "head", "problem"),
     [
         ("  - {name: one, share: 1}\n  - {name: one, share: 2}\n", PROFILE, "each needs a name of its own"),
-        ("  - {name: one}\n", PROFILE, "one needs either a 'share' or a 'rate'"),
+        ("  - {name: one}\n", PROFILE, "one needs a 'share' or a 'rate'"),
+        ("  - {name: one, share: 1, rate: 2}\n", PROFILE, "one has both a 'share' and a 'rate'"),
+        (
+            "  - {name: one, share: 1}\n  - {name: two, share: 1, frame_size: 32}\n",
+            PROFILE,
+            r"classes\.yaml:11: streams\.1: two has wrong sizes: 32 is not within 64 and 9000 bytes",
+        ),
+        (
+            "  - {name: one, share: 1, frame_size: IMXI}\n",
+            PROFILE,
+            r"classes\.yaml:10: streams\.0: one has wrong sizes: 'IMXI' is neither a size",
+        ),
         ("  - {name: one, share: 1}\n  - {name: two, rate: 2}\n", PROFILE, "all have a 'share', or all have a 'rate'"),
         ("  - {name: one, share: 1}\n  - {name: two, share: 0.33333}\n", PROFILE, "repeat after 133333 frames"),
         (
@@ -137,6 +148,20 @@ def test_the_order_repeats_as_its_streams_do(tmp_path):
 def test_streams_that_cannot_be_sent_are_refused(tmp_path, streams, head, problem):
     with pytest.raises(ProfileError, match=problem):
         profile_of(tmp_path, streams, head)
+
+
+def test_streams_between_two_nodes_are_refused_before_they_are_sent(tmp_path):
+    profile = profile_of(tmp_path, TWO)
+    generator = AfPacketGenerator(kind="afpacket")
+    check_sends_streams(generator, profile, ["TG"])
+    with pytest.raises(TrafficError, match=r"this testbed has 2 nodes of type TG: TG1, TG2\. Give both ports to one"):
+        check_sends_streams(generator, profile, ["TG1", "TG2"])
+    check_sends_streams(generator, load_profile("ethip4-udp", frame_size=64), ["TG1", "TG2"])
+
+
+def test_a_simulated_testbed_refuses_streams(tmp_path):
+    with pytest.raises(TrafficError, match="of a simulated testbed does not send the 'streams' of traffic profile"):
+        check_sends_streams(None, profile_of(tmp_path, TWO), ["TG"])
 
 
 def test_a_profile_without_streams_is_described_as_before():

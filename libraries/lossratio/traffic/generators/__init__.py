@@ -48,8 +48,15 @@ def start_agent(
     return AgentClient.start(*sessions, python=settings.python, patience=patience)
 
 
-def check_sends_streams(settings: object, profile: TrafficProfile) -> None:
+def check_sends_streams(
+    settings: object, profile: TrafficProfile, nodes: Sequence[str] = ()
+) -> None:
     """Makes sure that a generator can send a profile's streams, if it has some.
+
+    Args:
+        settings: The generator, as the topology file has it.
+        profile: What it would send.
+        nodes: Names of the nodes of type TG.
 
     Raises:
         TrafficError: If it cannot.
@@ -62,6 +69,12 @@ def check_sends_streams(settings: object, profile: TrafficProfile) -> None:
         raise TrafficError(
             f"The generator {kind} does not send the 'streams' of traffic profile {profile.name}. Use 'kind: afpacket',"
             " 'kind: xdp' or 'kind: auto', or a profile without streams."
+        )
+    if len(nodes) > 1:
+        raise TrafficError(
+            f"The 'streams' of traffic profile {profile.name} can be counted only where one node sends and receives, "
+            f"and this testbed has {len(nodes)} nodes of type TG: {', '.join(nodes)}. Give both ports to one TG, or "
+            "use a profile without streams."
         )
 
 

@@ -15,6 +15,7 @@ from lossratio.traffic.agent.core.configuration import (
     Configuration,
     Direction,
 )
+from lossratio.traffic.headers import SMALLEST_FRAME
 from lossratio.traffic.otg.packets import (
     HEADERS,
     MAC,
@@ -24,7 +25,6 @@ from lossratio.traffic.otg.packets import (
     Packet,
     read_packet,
 )
-from lossratio.traffic.profile import SMALLEST_FRAME
 from lossratio.units import L1_OVERHEAD
 
 MOST_FLOWS = 16
