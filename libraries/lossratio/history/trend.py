@@ -405,9 +405,9 @@ def missing_in_a_row(series: Series) -> int:
 
 
 def _last_old_step(steps: tuple[Step, ...], indices: np.ndarray, fresh: int) -> Step:
-    """The step before the fresh values. Steps between it and the newest one do not count."""
+    """The step before the fresh values, or the first one. Steps between it and the newest one do not count."""
     last_old = int(indices[-1 - fresh]) if len(indices) > fresh else int(indices[0])
-    return next(step for step in reversed(steps) if step.first <= last_old)
+    return next((step for step in reversed(steps) if step.first <= last_old), steps[0])
 
 
 def _change(series: Series, before: Step, after: Step, known: Sequence[KnownChange]) -> Change:

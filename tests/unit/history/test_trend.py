@@ -88,6 +88,17 @@ def test_a_small_step_raises_no_alarm_unless_asked_for():
     assert trend(values, least_change=0.001).verdict is TrendVerdict.REGRESSION
 
 
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([80e3, 50e3, 50e3, 80e3, 80e3], TrendVerdict.STEADY),
+        ([80e3, 100e3, 100e3, 80e3, 80e3], TrendVerdict.REGRESSION),
+    ],
+)
+def test_a_first_result_that_stands_alone_is_no_step_that_anything_begins_from(values, verdict):
+    assert trend(values).verdict is verdict
+
+
 def test_too_few_results_have_no_verdict():
     assert trend([100e3, 50e3, 50e3]).verdict is TrendVerdict.TOO_FEW
 
