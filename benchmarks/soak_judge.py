@@ -130,12 +130,7 @@ def is_false(words: str, family: Family, found: CriticalLoadEstimate, truth: flo
     told = {
         "Frames are lost in batches": "batches" in traits or "pauses" in traits,
         "capacity varies": bool({"varies", "pauses", "changes"} & traits),
-        "heavier tails": family.rarest == 2000.0,
-        "The device changed": "changes" in traits,
-        "One lost": False,
-        "bursts of some": "pauses" in traits,
-        "at most the minimum": truth > found.question.min_load,
-        "Trials do not differ as by a normal": bool({"pauses", "changes"} & traits) or family.rarest == 2000.0,
+        "than before at the same loads": "changes" in traits,
         "Some losses do not come": "pauses" in traits or "changes" in traits or "varies" in traits,
         "in trials of 20 s": "long" in traits or "pauses" in traits or "changes" in traits,
         "contradicted": found.median > truth * (1.0 + CLOCK),

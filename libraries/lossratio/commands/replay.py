@@ -12,7 +12,7 @@ import click
 from lossratio.commands.parameters import FRAME_RATE, RATIO, OneOf, argument, command, option
 from lossratio.errors import SearchError
 from lossratio.input_file import shown_name
-from lossratio.units import format_target, trials_counted
+from lossratio.units import trials_counted
 
 if TYPE_CHECKING:
     from lossratio.mlrsearch import SearchResult
@@ -149,9 +149,12 @@ def _describe_search(result: SearchResult) -> Iterator[str]:
 
 
 def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
+    from lossratio.plrsearch import target_in_words
+
+    target = target_in_words(result.question.target_loss_ratio, result.guard, result.trial_s)
     yield (
-        f"Critical load (loss ratio {format_target(result.question.target_loss_ratio)} in the long run), "
-        f"{result.likelihood.value} likelihood, functions weighted by {result.weighting.value}; per interface:"
+        f"Critical load ({target}), {result.likelihood.value} likelihood, functions weighted by "
+        f"{result.weighting.value}; per interface:"
     )
     for function, weight in zip(result.functions.values(), result.weights, strict=True):
         numbers = _numbers(function.mean, function.stdev, function.interval(0.95))

@@ -1,4 +1,4 @@
-"""The rate of connections at which a device loses a given share of them in the long run, by PLRsearch."""
+"""The rate of connections at which a device loses a given share of them, by PLRsearch."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -14,13 +14,13 @@ from lossratio.measurements.connections import (
 from lossratio.measurements.soak.measure import SoakRequest, SoakSearch
 from lossratio.measurements.soak.result import SoakResult
 from lossratio.measurements.soak.view import SoakView
+from lossratio.plrsearch import target_in_words
 from lossratio.quantities import Duration
 from lossratio.results import Finding, value_line
-from lossratio.units import format_target
 
 
 class ConnectionSoakRequest(OpeningRequest, SoakRequest):
-    """Searches for the rate at which a device loses ``target_loss_ratio`` of its connections in the long run.
+    """Searches for the rate at which a device loses ``target_loss_ratio`` of its connections.
 
     All trials are equally long, and begin with an empty table. As with `Find Critical Load`, the result is an estimate
     with its 95 % interval.
@@ -63,7 +63,8 @@ class ConnectionSoakView(SoakView):
         if found is None:
             return
         state = "regular" if found.reason is None else f"irregular: {found.reason}"
-        yield f"critical connection rate ({format_target(result.target_loss_ratio)} lost in the long run): {state}"
+        target = target_in_words(result.target_loss_ratio, found.guard, found.trial_s)
+        yield f"critical connection rate ({target}): {state}"
         for name, rate in ((found.stated_as, found.stated), ("standard deviation", found.stdev)):
             yield value_line(name, rate.per_interface_fps, self.measured_in)
         yield value_line("95 % interval, from", found.least_95.per_interface_fps, self.measured_in)

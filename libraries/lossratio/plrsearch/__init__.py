@@ -38,6 +38,7 @@ from lossratio.plrsearch.estimate import (
     Misfit as Misfit,
     Verdict as Verdict,
     estimate as estimate,
+    target_in_words as target_in_words,
 )
 from lossratio.plrsearch.model import (
     LikelihoodName as LikelihoodName,

@@ -42,7 +42,7 @@ def run(tmp_path_factory):
 def test_the_message_has_the_critical_load_with_its_interval(run):
     test = run.tests["Soak"]
     assert test.status == "PASS"
-    assert "critical load (loss ratio 1e-5 in the long run): irregular: no load is verified" in test.message
+    assert "critical load (loss ratio 1e-5 in trials of 2 s): irregular: no load is verified" in test.message
     assert re.search(r"95 % interval, from +1[45]\d,\d{3} fps per interface", test.message)
     assert "ended by" in test.message
     assert "local 1 (varying likelihood)" in test.message

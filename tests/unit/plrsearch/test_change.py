@@ -50,7 +50,7 @@ def test_what_was_before_a_change_is_forgotten_and_the_change_is_said():
     alone = estimated(after, likelihood="varying", max_load=30e6)
     assert found.description.change.trials == 40
     assert found.median == pytest.approx(alone.median, rel=1e-9)
-    assert found.sentences[0].startswith("The device changed 81 s after the beginning, and loses less since then: ")
+    assert found.sentences[0].startswith("Since 81 s after the beginning, trials lose fewer frames than before")
     assert alone.description.change is None
 
 

@@ -143,7 +143,7 @@ def test_a_critical_load_is_found_with_its_interval():
     assert (finding.quantity, finding.outcome) == ("critical load", Outcome.MEASURED)
     assert finding.value.per_interface_fps == MEAN
     assert finding.lower_bound.per_interface_fps == MEAN - 2 * STDEV
-    assert "critical load (loss ratio 1e-7 in the long run)" in message(soak())
+    assert "critical load (loss ratio 1e-7):" in message(soak())
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_critical_load_that_must_not_be_relied_on_is_irregular(fields, why):
     (finding,) = findings_of([result])
     assert finding.outcome is result.outcome is Outcome.IRREGULAR
     assert why in finding.reason
-    assert f"in the long run): irregular: {finding.reason}" in message(result)
+    assert f"): irregular: {finding.reason}" in message(result)
 
 
 GUARD = {
@@ -206,7 +206,7 @@ def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify
     assert "extrapolated: 0 of 6,000,000 frames were lost at 149.90 kfps to 150.00 kfps" in shown
     assert "6 times the target" in shown
     assert "3e+07 frames more, 2 h, would verify it" in shown
-    assert "in the long run): regular, extrapolated: there are too few frames or trials at the critical load" in shown
+    assert "): regular, extrapolated: there are too few frames or trials at the critical load" in shown
     assert "without a model" not in message(soak())
 
 
@@ -224,8 +224,21 @@ def test_the_number_has_beside_it_which_losses_no_trial_would_show():
     assert "3e+07 frames more in 6 trials or more, 2 h, would verify it" in shown
     verified = {"verdict": Verdict.VERIFIED, "largest_burst_frames": 105.0, "unseen_burst_trials": 29.8}
     shown = message(guarded(extrapolation_factor=0.1, missing_frames=None, missing_s=None, **verified))
-    assert "in the long run): regular, verified at 149.90 kfps" in shown
+    assert "): regular, verified at 149.90 kfps" in shown
     assert "unless more than 105 frames are lost at a time in fewer than one of 30 trials" in shown
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said"),
+    [
+        (None, "critical load (loss ratio 1e-7 in trials of 2 s):"),
+        (20.0, "(loss ratio 1e-7 in trials of 2 s and 20 s):"),
+    ],
+)
+def test_the_headline_has_the_length_of_the_trials_beyond_which_nothing_is_known(protocol, said):
+    result = guarded(protocol_s=protocol)
+    critical = result.critical_load.model_copy(update={"trial_s": 2.0})
+    assert said in message(result.model_copy(update={"critical_load": critical}))
 
 
 def verified(rarest, protocol, elapsed=300.0):

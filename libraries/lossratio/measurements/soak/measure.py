@@ -69,7 +69,7 @@ _USUAL = ("precision", "stop_on_misfit", "trial_duration", "warm_start")
 
 
 class SoakRequest(Request):
-    """Searches for the critical load, at which ``target_loss_ratio`` of the frames is lost in the long run (PLRsearch).
+    """Searches for the critical load, at which ``target_loss_ratio`` of the frames is lost (PLRsearch).
 
     The result is an estimate with its 95 % interval. It is irregular if the trials contradict the model of the
     estimate, or if the critical load may be outside of the allowed loads. With the ``preset`` ``csit``, everything is

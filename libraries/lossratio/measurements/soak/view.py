@@ -23,7 +23,7 @@ from lossratio.drawing import (
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import fit_table, in_words, scope_in_words
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
-from lossratio.plrsearch import LossBounds
+from lossratio.plrsearch import LossBounds, target_in_words
 from lossratio.results import (
     STALL,
     Doubt,
@@ -71,7 +71,10 @@ class SoakView(View[SoakResult]):
             scope = scope_in_words(critical_load)
             state = f"regular, {scope}" if scope else "regular"
 
-        yield f"critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run): {state}"
+        target = target_in_words(
+            result.target_loss_ratio, critical_load.guard, critical_load.trial_s
+        )
+        yield f"critical load ({target}): {state}"
         yield value_line(critical_load.stated_as, critical_load.stated)
         if critical_load.verified is not None and critical_load.median is not None:
             yield value_line("estimate (median)", critical_load.median)

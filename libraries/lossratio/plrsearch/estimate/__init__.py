@@ -11,6 +11,7 @@ from lossratio.plrsearch.estimate.guard import (
     GuardStatement,
     LossBounds,
     Verdict,
+    target_in_words,
 )
 from lossratio.plrsearch.estimate.misfit import FitCheck, Misfit
 from lossratio.plrsearch.estimate.result import (

@@ -17,7 +17,13 @@ import scipy
 
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
 from lossratio.trials import Frames, Observed, Seconds
-from lossratio.units import format_frame_rate, format_limits, format_most, trials_counted
+from lossratio.units import (
+    format_frame_rate,
+    format_limits,
+    format_most,
+    format_target,
+    trials_counted,
+)
 
 NEAR = 0.05
 """Share of the reported load by which the loads of the statement are below it, at most."""
@@ -302,6 +308,26 @@ class GuardStatement(Observed):
             line += f"; {self.missing_frames:.2g} frames more{trials}{hours} would verify it"
 
         return line
+
+
+def target_in_words(
+    target_loss_ratio: float, guard: GuardStatement | None, usual: float | None
+) -> str:
+    """The target loss ratio, and the length of the trials in which it holds.
+
+    A bucket or a buffer lets more through in short trials than in long ones, so nothing is known of longer trials.
+
+    Args:
+        target_loss_ratio: The target loss ratio.
+        guard: What is known without a model; None: nothing, as in a result of an earlier version.
+        usual: Seconds of most trials; None: not known.
+    """
+    target = f"loss ratio {format_target(target_loss_ratio)}"
+    if usual is None:
+        return target
+    if guard is None or guard.protocol_s is None:
+        return f"{target} in trials of {usual:.3g} s"
+    return f"{target} in trials of {usual:.3g} s and {guard.protocol_s:.3g} s"
 
 
 def guard(

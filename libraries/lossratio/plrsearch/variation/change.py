@@ -53,10 +53,10 @@ class Change:
 
     def __str__(self) -> str:
         """What changed, in one line."""
-        way = "more" if self.loses_more else "less"
+        way = "more" if self.loses_more else "fewer"
         return (
-            f"The device changed {self.time:,.0f} s after the beginning, and loses {way} since then: the {self.trials} "
-            "trials before are not counted"
+            f"Since {self.time:,.0f} s after the beginning, trials lose {way} frames than before at the same loads, so "
+            f"the {self.trials} trials before are not counted"
         )
 
 
