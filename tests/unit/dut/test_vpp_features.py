@@ -111,7 +111,8 @@ CASES = {
     **{
         f"acl {way} {state}": Case(
             {"forwarding": "ip4", "acl": 50, "acl_output": way == "output", "acl_stateful": state == "stateful"},
-            dropped=lambda source, sink: IP(src=source, dst=sink, proto=255),
+            # A source that no rule permits.
+            dropped=lambda source, sink: IP(src="192.0.2.200", dst=sink, proto=255),
             place=f"acl-plugin-{way[:-3]}-ip4-fa: ACL deny packets",
         )
         for way in ("input", "output")
