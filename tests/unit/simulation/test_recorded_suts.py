@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import MLRsearch, SearchGoal
-from lossratio.simulation import Recorded, SimulatedMeasurer, sut_from
-from lossratio.trials import TrialInput, run_search
+from lossratio.simulation import Recorded, Replay, SimulatedMeasurer, counted, record_of, sut_from
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 from lossratio.trials.journal import Journal
 
 
@@ -35,6 +37,14 @@ def test_recorded_loads_lose_what_they_lost_whatever_the_duration(tmp_path):
 def test_a_trial_that_lost_a_frame_loses_one_however_short_it_is_now(tmp_path):
     sut = Recorded(record(tmp_path, (1000.0, 60_000, 1)))
     assert losses(sut, 1000.0, duration=1.0) == [pytest.approx(0.001)]
+
+
+@given(load=st.floats(1.0, 1e8), duration=st.floats(0.1, 60.0))
+def test_a_trial_that_lost_one_frame_is_never_replayed_without_loss(load, duration):
+    sent = max(1, round(load * duration))
+    trial = TrialResult(TrialInput(duration, load), TrialOutput(1.0 / sent))
+    replay = Replay(record_of([counted(trial)]), np.random.default_rng(1), "interpolated")
+    assert replay.loss_ratio(load) > 0.0
 
 
 def test_between_loads_the_logarithm_of_the_loss_ratio_is_interpolated(tmp_path):
