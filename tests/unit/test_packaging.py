@@ -16,8 +16,11 @@ from pathlib import Path
 import pytest
 
 import lossratio
+from lossratio.dut.xdp import pack_device
 from lossratio.results.identity import suite_identity
 from lossratio.shipped import SUITES
+from lossratio.testbed.reservation.lease import pack_keeper
+from lossratio.traffic.client import pack_agent
 
 pytestmark = pytest.mark.long
 
@@ -182,6 +185,19 @@ def test_files_that_import_a_library_under_the_gpl_may_be_used_under_it():
     names = {name for expression in expressions for name in expression.split(" OR ")}
     assert {path.stem for path in (ROOT / "LICENSES").iterdir()} == names
     assert (ROOT / "LICENSE").read_bytes() == (ROOT / "LICENSES" / "Apache-2.0.txt").read_bytes()
+
+
+def test_files_that_are_sent_to_nodes_name_their_licence():
+    # REUSE.toml stays behind.
+    packed = [pack_agent(), pack_device(), pack_keeper()]
+    texts = (path.read_text() for path in (ROOT / "libraries").rglob("*.py"))
+    assert sum(len(re.findall(r"return pack_program\(", text)) for text in texts) == len(packed)
+    sources = {name: text for program in packed for name, text in program.sources.items() if not name.endswith(".o")}
+    assert len(sources) > 50
+    lacking = [
+        name for name, text in sources.items() if text and "# SPDX-License-Identifier: Apache-2.0" not in text[:99]
+    ]
+    assert lacking == []
 
 
 def test_suites_of_an_installed_wheel_have_the_names_of_those_in_a_checkout(wheel, tmp_path):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BPF without a compiler or a library: object files, and the kernel's maps, programs and attachments.
 
 Programs on nodes import this room, too: it needs nothing but Python 3.8.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Interfaces over netlink: the XDP program that is attached, and the abilities of the driver; and default routes."""
 
 from __future__ import annotations

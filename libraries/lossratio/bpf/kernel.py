@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps, programs and their attachments in the kernel, by the raw system call bpf(): no library is needed on the node.
 
 All of them end with the process that made them, however it ends: nothing is pinned.

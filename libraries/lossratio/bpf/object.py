@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that a compiler has written: an object file (ELF) is read, gets its constants and maps, and is loaded.
 
 The section ``xdp`` or ``ingress`` has the program. What its source declares as ``extern`` is a map, or a constant.

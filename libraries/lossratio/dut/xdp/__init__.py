@@ -332,7 +332,7 @@ class XdpDevice(NodeDut[XdpOptions]):
 
     def _start(self, changes: Changes, directory: str, west_mac: str, east_mac: str) -> None:
         """Starts the process that attaches lossratio's own programs."""
-        program = _packed()
+        program = pack_device()
         options = self.options
         macs = None
         if options.forwarding == "mac":
@@ -429,7 +429,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         Raises:
             DutError: If the program failed there; with its last line.
         """
-        program = _packed()
+        program = pack_device()
         result = self.node.attempt(
             *program.command("python3"), stdin=self._input(program, what, request)
         )
@@ -456,7 +456,8 @@ class Reflector(XdpDevice):
         super().__init__(session, Hop(port.node_name, port, port), XdpOptions())
 
 
-def _packed() -> NodeProgram:
+def pack_device() -> NodeProgram:
+    """Packs the program that loads an XDP program and reads its counters."""
     return pack_program("dut/xdp/device", _OWN_PROGRAM, "device", rooms=("bpf",))
 
 

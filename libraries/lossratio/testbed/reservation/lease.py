@@ -22,7 +22,14 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from lossratio.errors import NodeError, ReservationError
-from lossratio.nodes import NodeProcess, NodeSession, Pulse, namespace_key, pack_program
+from lossratio.nodes import (
+    NodeProcess,
+    NodeProgram,
+    NodeSession,
+    Pulse,
+    namespace_key,
+    pack_program,
+)
 from lossratio.topology import Reservation, Topology
 from lossratio.units import format_duration
 
@@ -123,8 +130,6 @@ _ANSWER_SECONDS = 30.0
 _NOT_STARTED = (126, 127)
 """Exit statuses of a shell for a program that it cannot start, or does not find."""
 _PROGRAM = "lossratio-keeper"
-_FOLDER = "testbed/reservation/keeper"
-_MAIN = "main"
 _LOG = logging.getLogger(__name__)
 
 
@@ -162,6 +167,11 @@ class Holder:
         return f"{self.owner} (process {self.process}){purpose}, since {self.started}{held}"
 
 
+def pack_keeper() -> NodeProgram:
+    """Packs the keeper of leases."""
+    return pack_program("testbed/reservation/keeper", _PROGRAM, "main")
+
+
 class Conversation:
     """A keeper on the TG node, and one request to it."""
 
@@ -171,7 +181,7 @@ class Conversation:
         self.ended: Mapping[str, Any] | None = None
         """The event in which the keeper reported that the lease is lost, with the reason; None: no such event."""
         self._answers: SimpleQueue[Mapping[str, Any] | NodeError] = SimpleQueue()
-        program = pack_program(_FOLDER, _PROGRAM, _MAIN)
+        program = pack_keeper()
         self._process: NodeProcess = program.start(
             partial(session.start, plain=True), python, "-I", "-S"
         )

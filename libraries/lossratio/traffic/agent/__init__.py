@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The traffic agent: the program that runs on the TG node.
 
 It needs nothing there but Python 3.8 or later (and what its generators need: numpy for `afpacket`). The controller's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers the controller's requests, one after the other, until it goes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An XDP device on its node: checks, programs that forward as long as this process lives, reports, changes.
 
 A request is a line of JSON behind the program's own line, and the answer is one, too. Errors end the program.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ends all processes that were started under a lease, at every end of the lease.
 
 Each of them has the lease's token in its environment. Where the kernel permits it, they are in a PID namespace of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Takes and keeps a lease for a controller, reports the holder of one, or ends it.
 
 Standard input and output carry JSON lines. The first input line is a request: ``status``, ``clear`` or ``take``. After

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The file of a reservation: one record of a fixed size, and locks on it.
 
 Locks on bytes far beyond the record are the record's mutex, and the queue: the kernel drops them when a process dies.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The embedded generator's program: plain Linux packet sockets. It needs numpy."""
 
 from ..core.generator import made_with_keywords

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames that arrive, each with its number and time: which ones are lost, when these were sent, and outages."""
 
 from __future__ import annotations

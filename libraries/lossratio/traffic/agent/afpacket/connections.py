@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections that two ends open and use: each frame of a pass belongs to one, and each pass answers the one before.
 
 RFC 9693: the Initiator's frames open connections, and the Responder keeps the addresses with which they arrive, as a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One direction of the traffic: the end that sends it, and the end that counts, looks at and notes what comes back."""
 
 from __future__ import annotations

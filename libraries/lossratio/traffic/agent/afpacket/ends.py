@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An end of connections: what arrives over each of them, and the header with which it answers."""
 
 from __future__ import annotations

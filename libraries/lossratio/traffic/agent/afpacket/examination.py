@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares frames that came back with those that were sent: contents, copies, order."""
 
 from __future__ import annotations

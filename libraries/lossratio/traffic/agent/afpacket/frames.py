@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the description of one direction's frames to their bytes, many at once, with tags and sequence numbers.
 
 A transmit ring holds all frames that differ (`FrameCycle`), or some of them and the headers of all others.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The embedded generator: plain Linux packet sockets, one sending process per direction."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic whose pace the kernel keeps: a process without realtime priority hands it frames ahead of time.
 
 On a busy machine an ordinary user's process waits for a processor for tens of milliseconds. A queue of the interface

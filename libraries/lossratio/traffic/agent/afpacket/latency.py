@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latency of one direction: frames that measure it, when the kernel saw them, and a summary of these times."""
 
 from __future__ import annotations

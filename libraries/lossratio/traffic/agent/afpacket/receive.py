@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sockets that receive: packet filters (classic BPF) by tag, a ring that keeps frames, and a counter of frames."""
 
 from __future__ import annotations

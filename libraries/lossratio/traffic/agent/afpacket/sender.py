@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that transmits in one direction, so that no direction waits for another's turn in Python."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sockets that send: a transmit ring of the kernel (TPACKET_V2) for the load, and a plain one for latency frames."""
 
 from __future__ import annotations

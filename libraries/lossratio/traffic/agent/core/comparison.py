@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The comparison of a frame that came back with the one that was sent, field by field.
 
 Measurements and looks at the cabling expect the same of a frame: `Direction.arriving`. The fields that devices may

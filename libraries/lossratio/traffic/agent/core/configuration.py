@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configuration of a generator: ports and frames. It is in the `configure` request for every generator.
 
 The controller's side makes these objects, too, and sends them as JSON, by `dataclasses.asdict`.

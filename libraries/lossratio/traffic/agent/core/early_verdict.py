@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When the verdict on a running trial is certain: more frames are lost than it may lose in its whole duration."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order in which the frames of a direction follow each other: which flow and size a frame has, by its number."""
 
 from __future__ import annotations

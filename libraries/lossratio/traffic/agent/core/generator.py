@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The methods that every generator has on the node, and how the agent makes one by its name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernel's network interfaces and routes, over netlink.
 
 Netlink always reports the network namespace that the agent is in; /sys may show another one. And it costs no process.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the lost frames of a direction sit: tables by flow, size, moment and run, out of the numbers of lost frames.
 
 They are the fields of `lossratio.trials.Losses`. The generator says which frames were lost by their numbers in the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the agents at both ends of a path meet in each trial: the controller carries what one says to the other.
 
 They meet twice: when both are ready to receive, and when both have sent everything. So no frame arrives before

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Address resolution on the ports: ARP (RFC 826), neighbour discovery (RFC 4861), and LLDP (IEEE 802.1AB).
 
 The kernel's own stack is not needed for it: the ports have no addresses there, as it would answer test traffic.

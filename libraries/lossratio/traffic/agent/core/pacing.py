@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When to send: a constant load for exactly a duration, however the scheduler delays the sender; and on which CPU."""
 
 from __future__ import annotations

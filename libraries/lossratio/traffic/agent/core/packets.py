@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Single frames on ports: packet sockets, their filters, frames with the tags that the kernel takes off, and probes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linux interfaces as ports: whether test traffic may use them, and whether they stayed the same, and up.
 
 Interfaces that people need are refused: of the default route, of the SSH session, and of routers.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The agent's protocol: one JSON object per line, a reply for each request.
 
 A request is ``{"id": 1, "op": "trial", ...}``. Its reply is ``{"id": 1, "result": {...}}``, or

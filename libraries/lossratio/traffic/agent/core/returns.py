@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts a direction's frames that come back: those of the latest traffic, and late ones of earlier traffic."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A generator whose frames a tester of the Open Traffic Generator (OTG) sends and counts, asked over REST.
 
 It has one flow for each direction, counted by the metrics of ports.

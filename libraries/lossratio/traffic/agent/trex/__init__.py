@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TRex's program for the agent: it talks to a TRex server. It needs no numpy."""
 
 from ..core.configuration import Configuration

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TRex as a generator of connections, in its advanced stateful mode (ASTF): it is both ends, with a stack of its own.
 
 Each trial is a profile of one template: a program for the Initiator, one for the Responder, and so many connections.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Single frames through cards that TRex has taken from the kernel: questions for next hops, and reminders for them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """The connection to a TRex server: its settings, TRex's client, and all calls of the client.
 
 The client is the installation's own one, or else the package ``trex-stl-lib``. The client's errors come out as the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The statistics that TRex keeps of single streams: frames of each, and of numbered frames their latency and order."""
 
 from __future__ import annotations

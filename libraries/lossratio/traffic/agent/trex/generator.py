@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TRex as a generator, in its stateless mode: one connection, and for each trial clear, start, sleep, stop and read."""
 
 from __future__ import annotations

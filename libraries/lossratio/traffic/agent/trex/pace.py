@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a server sends, and by how much it is behind meanwhile, where its ports are Linux interfaces."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run of TRex's traffic: how long it may have taken, and the counters of its directions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a direction's frames to the streams of TRex's client: a packet, and a program of its field engine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a port's card says: which frames it has sent, by its own counters, and when frames arrived, by its own clock.
 
 A driver that refuses a frame frees it, and may not count that. Frames are sent by the system's clock.

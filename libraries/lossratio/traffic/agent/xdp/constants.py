@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The constants of programs in C: a direction's frames, as `frames.h` has them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One direction of the traffic: its streams, and the counters of what left and what came back."""
 
 from __future__ import annotations

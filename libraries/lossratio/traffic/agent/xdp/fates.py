@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which frames were lost: the times of sending that stay in the ring, read while the traffic flows.
 
 A sender keeps the time of each frame in a ring, and the receiver takes it out. Where another node sends, the receiver

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the description of one direction's frames to the parts that a program writes, and compares.
 
 The bytes are those that the embedded generator sends: see `lossratio.traffic.agent.afpacket.frames`. Here a frame is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The generator inside the kernel: XDP programs send, and XDP programs on the receiving ports count and compare."""
 
 from __future__ import annotations

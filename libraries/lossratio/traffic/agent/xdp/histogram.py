@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Log-linear histograms of latencies, as HdrHistogram has them: the same relative width of intervals everywhere.
 
 Below 128 ns each nanosecond has an interval; above it each power of two has 128: at most 0.8 % of the value.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan of one trial: the schedules of its streams, and the course of its losses in time.
 
 A sender keeps the time of each frame in a ring, and the receiver takes the time out of it. So the times that stay there

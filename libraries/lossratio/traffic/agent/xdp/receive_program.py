@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs that receive (`receive.c`), and the memory that they share with the agent."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program that sends (`send.c`), and the memory that the agent shares with it.
 
 The kernel runs it again and again. For each stream it has a schedule of segments, each a number of frames at a rate. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A thread that sends in the kernel while traffic flows, and gives way to others in between."""
 
 from __future__ import annotations
