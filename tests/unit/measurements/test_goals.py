@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lossratio.errors import SearchError
-from lossratio.measurements.throughput.goals import PRESETS, NdrPdrGoals, goal_from
+from lossratio.measurements.throughput.goals import PRESETS, NdrPdrGoals, goal_from, goals_from
 from lossratio.measurements.throughput.result import describe_goal, search_goal
 from lossratio.mlrsearch import NDR, PDR, SearchGoal, SequentialGoal
 
@@ -39,6 +39,25 @@ def test_fields_that_a_goal_leaves_out_are_as_in_csit():
     assert goal == SearchGoal(
         PDR.loss_ratio, PDR.exceed_ratio, PDR.final_trial_duration, PDR.duration_sum, PDR.width, 1.0
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "goals"),
+    [
+        ("NDR, PDR", (NDR, PDR)),
+        (NDR, (NDR,)),
+        (["NDR", PDR], (NDR, PDR)),
+        ({"loss_ratio": 0.0}, (goal_from({"loss_ratio": 0.0}),)),
+        ([{"loss_ratio": 0.0}, "PDR"], (goal_from({"loss_ratio": 0.0}), PDR)),
+    ],
+)
+def test_a_request_takes_goals_however_they_are_given(given, goals):
+    assert goals_from(given) == goals
+
+
+def test_a_request_refuses_what_is_no_goal_with_what_there_is():
+    with pytest.raises(SearchError, match=r"There is no search goal 3\. The goals are NDR"):
+        goals_from(["NDR", 3])
 
 
 @pytest.mark.parametrize("text", ["NRD", "", "[1, 2]", "{", "loss_ratio=0"])

@@ -243,12 +243,14 @@ def _problems(file: GoalFile) -> Iterator[Problem]:
             yield ("goals", name), str(error)
 
 
-def goals_from(value: object) -> object:
-    """Search goals of a request: the name of a set, or goals and presets by name; anything else as it is."""
+def goals_from(value: Any) -> tuple[SearchGoal, ...]:
+    """Search goals of a request: the name of a set, or one or several goals, see `goal_from`.
+
+    Raises:
+        SearchError: If there is no such set or goal, or a value is out of range.
+    """
     if isinstance(value, str):
         return goal_set_from(value).goals
-    if isinstance(value, SearchGoal):
-        return (value,)
-    if not isinstance(value, list | tuple):
-        return value
-    return tuple(goal_from(goal) if isinstance(goal, str) else goal for goal in value)
+    if isinstance(value, list | tuple):
+        return tuple(goal_from(goal) for goal in value)
+    return (goal_from(value),)
