@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field
 from lossratio.errors import SearchError
 from lossratio.measurements import NOT_IN_FILES, Suite, connections
 from lossratio.measurements.throughput import (
+    HOW_TO_SEARCH,
     GoalSearch,
     GoalSet,
     GoalsResult,
@@ -107,18 +108,7 @@ class ConnectionRate(
     method = "connection_rate"
     title = "Searching for the connection rate"
     algorithm = "MLRsearch over connections per second"
-    without = frozenset(
-        {
-            "warm_up_duration",
-            "fail_fast",
-            "hints",
-            "early_verdict",
-            "memory_rest",
-            "end_at_coin",
-            "nightly",
-            "search_every",
-        }
-    )
+    without = HOW_TO_SEARCH
 
     def asked(
         self,

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator
 from lossratio import measurements
 from lossratio.errors import DutError, SearchError, TesterError, TrafficError
 from lossratio.measurements.throughput import (
+    HOW_TO_SEARCH,
     SearchRequest,
     ThroughputResult,
     find_conditional_throughput,
@@ -74,21 +75,7 @@ LEAD = 0.5
 class ReconfigurationRequest(SearchRequest):
     """The reconfiguration, and the search for its load: with one goal, whose relevant lower bound is the load."""
 
-    unused = frozenset(
-        {
-            "ramp",
-            "warm_up",
-            "warm_up_duration",
-            "fail_fast",
-            "hints",
-            "early_verdict",
-            "memory_rest",
-            "end_at_coin",
-            "nightly",
-            "search_every",
-            "goals",
-        }
-    )
+    unused = HOW_TO_SEARCH | {"goals", "ramp", "warm_up"}
 
     goals: Annotated[
         tuple[SearchGoal, ...], BeforeValidator(goals_from), measurements.NOT_IN_FILES

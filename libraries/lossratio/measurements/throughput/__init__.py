@@ -10,6 +10,7 @@ from lossratio.measurements.throughput.goals import (
     goals_from as goals_from,
 )
 from lossratio.measurements.throughput.measure import (
+    HOW_TO_SEARCH as HOW_TO_SEARCH,
     GoalSearch as GoalSearch,
     SearchRequest as SearchRequest,
     Throughput as Throughput,

@@ -156,6 +156,9 @@ class SearchRequest(Request):
         return Forecast(expected.seconds * longer, expected.low * longer, expected.high * longer)
 
 
+HOW_TO_SEARCH = frozenset(SearchRequest.model_fields) - {*Request.model_fields, "goals", "timeout"}
+"""The fields of how throughput is searched: searches for something else have goals and a time limit, and not these."""
+
 ResultT = TypeVar("ResultT", bound=GoalsResult)
 RequestT = TypeVar("RequestT", bound=SearchRequest)
 
