@@ -47,7 +47,8 @@ PRECISION, STEP = 1.04, 1.1
 BARE, STAMPED, GENERIC = ("bare0", "bare1"), ("stamp0", "stamp3"), ("queue0", "queue1")
 LINKS = (BARE, ("stamp0", "stamp1"), ("stamp2", "stamp3"), GENERIC)
 LOADS = {"afpacket": (50e3, 3e6), "xdp": (200e3, 8e6)}
-"""Least and largest rates between which the largest one is searched."""
+"""Least and largest rates between which the largest one is searched. Devices are asked for the largest one, so
+that they are what limits the rate."""
 
 BESIDE = 8
 """Programs that compute beside the generator."""
@@ -320,7 +321,7 @@ def redirect(bench: Bench) -> None:
 
 def through(bench: Bench, device: str) -> None:
     """Rates through a device, one way and both ways."""
-    for generator, load in (("afpacket", 1e6), ("xdp", 4e6)):
+    for generator, (_, load) in LOADS.items():
         for both in (False, True):
             bench.configure(generator, bench.ports, both=both)
             label = "both ways, each" if both else "one way"

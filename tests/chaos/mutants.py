@@ -59,6 +59,13 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "members of a structure in Python are in another order than in C",
+        "traffic/agent/xdp/send_program.py",
+        '"u64 left, number, index, fraction"',
+        '"u64 left, index, number, fraction"',
+        ("test_bpf.py::test_structures_in_python_are_those_that_the_compiler_lays_out",),
+    ),
+    Mutation(
         "other users of a node may read the keys of tunnels",
         "dut/vpp/control.py",
         "umask 077\n",

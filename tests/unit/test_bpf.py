@@ -28,6 +28,7 @@ from lossratio.bpf import (
     program_info,
     why_impossible,
 )
+from lossratio.traffic.agent.xdp import receive_program, send_program
 
 ROOT = Path(__file__).parents[2]
 COMPILER = runpy.run_path(str(ROOT / "tools" / "bpf_objects.py"))
@@ -67,6 +68,45 @@ def version_of_clang():
 def test_the_compiler_of_the_objects_makes_the_same_bytes(source, tmp_path):
     COMPILER["compile_program"](source, tmp_path / "object.o")
     assert (tmp_path / "object.o").read_bytes() == source.with_suffix(".o").read_bytes()
+
+
+def layouts_in_c(source):
+    """The structures of a program as the compiler lays them out: their size, and each member's offset and type."""
+    flags = ("-I", str(COMPILER["SHARED"]), '-DDIGEST=""', "-Xclang", "-fdump-record-layouts", "-S", "-o", "/dev/null")
+    command = [*COMPILER["CLANG"], *flags, source.name]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=source.parent).stdout
+    found = {}
+    for block in said.split("*** Dumping AST Record Layout")[1:]:
+        name = re.search(r"0 \| struct (\w+)\n", block).group(1)
+        size = int(re.search(r"\[sizeof=(\d+),", block).group(1))
+        members = re.findall(r"^ *(\d+) \|   (\S.*) (\w+)$", block, re.MULTILINE)
+        found[name] = (size, {member: (int(offset), kind) for offset, kind, member in members})
+    return found
+
+
+def check_layout(structure, name, in_c):
+    """Compares a structure in Python, and those in it, with the one that has this name in C."""
+    size, members = in_c[name]
+    offsets = {member: getattr(structure, member).offset for member, _ in structure._fields_}
+    assert offsets == {member: offset for member, (offset, _) in members.items()}, f"struct {name}"
+    assert ctypes.sizeof(structure) == size, f"struct {name}"
+
+    for member, kind in structure._fields_:
+        inner = getattr(kind, "_type_", kind)
+        if isinstance(inner, type) and issubclass(inner, ctypes.Structure):
+            named = re.match(r"struct (\w+)", members[member][1]).group(1)
+            check_layout(inner, named, in_c)
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="there is no clang")
+@pytest.mark.parametrize("module", [send_program, receive_program], ids=lambda module: module.__name__.split(".")[-1])
+def test_structures_in_python_are_those_that_the_compiler_lays_out(module):
+    own = {name: kind for name, kind in vars(module).items() if isinstance(kind, type(ctypes.Structure))}
+    source = Path(module.__file__).with_name(module.__name__.split(".")[-1].replace("_program", ".c"))
+    in_c = layouts_in_c(source)
+    assert len(own) > 3
+    for name, structure in own.items():
+        check_layout(structure, name.strip("_").lower(), in_c)
 
 
 @pytest.mark.parametrize("source", [*COMPILER["sources"](), *COMPILER["headers"]()], ids=lambda path: path.name)
