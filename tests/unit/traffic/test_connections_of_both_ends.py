@@ -81,6 +81,15 @@ def test_a_frame_that_is_lost_in_any_pass_costs_its_connection(agent, bridged):
     assert counters.unanswered_frames == COUNT - counters.received_frames
 
 
+def test_new_connections_are_no_late_or_foreign_frames_of_those_that_the_same_counter_had_before(agent, bridged):
+    configure(agent, 100, settle_time=0.05, profile="ethip4-tcp-connections")
+    # Eight exchanges of TCP take as many tags as there are counters for.
+    for count in [500] * 8 + [100] * 8 + [500] * 2:
+        (counters,) = whole(agent.connect, RATE, count, Exchange())
+        assert (counters.received_frames, counters.late_frames, counters.foreign_frames) == (count, 0, 0)
+        assert not any(counters.earlier_late_frames)
+
+
 @pytest.mark.parametrize("profile", ["ethip4-udp-connections", "ethip4-tcp-connections"])
 def test_answers_over_connections_of_the_exchange_before_are_sent_again_and_unasked(agent, bridged, profile):
     configure(agent, 100, profile=profile)

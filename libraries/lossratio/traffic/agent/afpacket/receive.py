@@ -399,11 +399,15 @@ class StreamsCounter:
         by_stream: Frames of each stream, when all were counted last.
     """
 
-    def __init__(self, counters: Sequence[FrameCounter], tag: int) -> None:
+    def __init__(self, counters: Sequence[FrameCounter]) -> None:
         self._counters = counters
-        for stream, counter in enumerate(counters):
-            counter.watch(stream_tag(tag, stream))
         self.by_stream: list[int] = []
+
+    def watch(self, tag: int) -> None:
+        """Counts frames of new traffic with this tag from now on, from zero."""
+        for stream, counter in enumerate(self._counters):
+            counter.watch(stream_tag(tag, stream))
+        self.by_stream = []
 
     def read(self) -> int:
         """Frames counted so far."""
@@ -419,7 +423,6 @@ class TagCounters:
     """
 
     def __init__(self, link: Link, place: TagPlace, streams: int = 1) -> None:
-        self._streams = streams
         self._counters: list[FrameCounter] = []
         with ExitStack() as undo:
             undo.callback(self.close)
@@ -434,10 +437,17 @@ class TagCounters:
             share_frames([counter.socket for counter in self._counters], program)
             undo.pop_all()
 
+        firsts = range(0, len(self._counters), streams)
+        self._traffic = [StreamsCounter(self._counters[first : first + streams]) for first in firsts]
+
     def counter_of(self, tag: int) -> StreamsCounter:
-        """The counter of new traffic with a tag; it counted the traffic `TRAFFIC_AT_ONCE` before."""
-        first = (tag >> _TAGS_OF_TRAFFIC_BITS) % TRAFFIC_AT_ONCE * self._streams
-        return StreamsCounter(self._counters[first : first + self._streams], tag)
+        """The counter of new traffic with a tag. It may have counted earlier traffic.
+
+        That was `TRAFFIC_AT_ONCE` before; or less, if there were replies in between, as they take tags, too.
+        """
+        counter = self._traffic[(tag >> _TAGS_OF_TRAFFIC_BITS) % TRAFFIC_AT_ONCE]
+        counter.watch(tag)
+        return counter
 
     def close(self) -> None:
         """Closes all sockets."""
