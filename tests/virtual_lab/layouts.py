@@ -13,7 +13,7 @@ VMXNET3, VIRTIO, E1000E = "vmxnet3", "virtio-net-pci", "e1000e"
 
 
 def pair_of_machines(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # noqa: B008 - it is frozen
-    """A TG and a DUT with four cables: two of them between cards of vmxnet3, one of virtio, one of e1000e.
+    """A TG and a DUT with six cables: two between cards of vmxnet3, one of virtio, one of e1000e, two of virtio.
 
     Args:
         recipe: What both boot.
@@ -22,7 +22,8 @@ def pair_of_machines(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # n
     Raises:
         CannotBuildError: If a program or Debian's packages cannot be had here.
     """
-    cards = [Card(VMXNET3, "a"), Card(VMXNET3, "b"), Card(VIRTIO, "c"), Card(E1000E, "d")]
+    models = (VMXNET3, VMXNET3, VIRTIO, E1000E, VIRTIO, VIRTIO)
+    cards = [Card(model, cable) for model, cable in zip(models, "abcdef", strict=True)]
     require_qemu()
     image = recipe.image()
     lab = VirtualLab({"TG": Plan(image, cards), "DUT1": Plan(image, cards, **plan)})
@@ -37,8 +38,9 @@ def set_up(machine: Machine) -> None:
 
 
 def topologies(lab: VirtualLab, generator: str = "afpacket") -> Mapping[str, Path]:
-    """The topology files of `pair_of_machines`: ``vmxnet3``, and ``mixed``: virtio west, e1000e east."""
-    return {"vmxnet3": testbed(lab, "vmxnet3", generator, 0, 1), "mixed": testbed(lab, "mixed", generator, 2, 3)}
+    """The topology files of `pair_of_machines`: ``vmxnet3``; ``mixed``: virtio west, e1000e east; ``virtio``."""
+    west_cards = {"vmxnet3": 0, "mixed": 2, "virtio": 4}
+    return {name: testbed(lab, name, generator, west, west + 1) for name, west in west_cards.items()}
 
 
 def testbed(lab: VirtualLab, name: str, generator: str, west: int, east: int, **of_dut: Any) -> Path:

@@ -54,6 +54,15 @@ extern u64 times[];
 
 #define AT(type, place) (*(type *)(place))
 
+/* Where the time of a frame of a stream is kept. In two steps, as kernels before 6.10 lose the bounds of a sum that the
+   compiler makes an "or". */
+PART u64 *entry_of(u64 ring, u32 number)
+{
+    u64 *entries = &times[ring << RING_BITS];
+    KEEP(entries);
+    return &entries[number & ((1 << RING_BITS) - 1)];
+}
+
 /* What a frame has in its own places: its size, its flow, and the values of its fields. */
 struct values {
     u32 *entry;

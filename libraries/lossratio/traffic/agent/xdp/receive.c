@@ -396,12 +396,14 @@ PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 numbe
         here->readdressed++;
         return XDP_DROP;
     }
-    u64 *entry = &times[number << RING_BITS | (sequence & ((1 << RING_BITS) - 1))];
+    u64 *entry = entry_of(number, sequence);
     u64 round = (sequence >> RING_BITS) + 1;
     if (KNOWN(way->is_elsewhere) ? !note_of_elsewhere(here, entry, round) : !take_time(here, entry, round, now, sequence))
         return XDP_DROP;
     u64 queue = context->rx_queue_index % QUEUES;
-    note_order(&stream->orders[queue], &gaps[(number * QUEUES + queue) << GAP_BITS], here, sequence, now);
+    struct gap *gaps_of_queues = &gaps[number * QUEUES << GAP_BITS];
+    KEEP(gaps_of_queues);
+    note_order(&stream->orders[queue], &gaps_of_queues[queue << GAP_BITS], here, sequence, now);
     if (KNOWN(way->counts_flows) && flow < frames->flows && number - way->number < way->streams)
         __sync_fetch_and_add(&flow_counts[way->flow_counts + (number - way->number) * frames->flows + flow], 1);
     return XDP_DROP;

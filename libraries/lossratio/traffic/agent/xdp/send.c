@@ -165,8 +165,7 @@ PART int send_frame(struct xdp_md *context, struct schedule *schedule, const str
     advance(schedule, segment, due, 1);
     if (RARELY(!write_frame(context, &stream->frames, number * stream->step + stream->first, segment, number)))
         return XDP_DROP;
-    times[(u64)stream->ring << RING_BITS | (number & ((1 << RING_BITS) - 1))] =
-        now << WRAP_BITS | (((u32)number >> RING_BITS) + 1);
+    *entry_of(stream->ring, number) = now << WRAP_BITS | (((u32)number >> RING_BITS) + 1);
     return redirect(stream->interface, 0);
 }
 
