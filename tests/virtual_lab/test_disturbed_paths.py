@@ -58,7 +58,7 @@ def test_frames_that_the_path_repeats_count_once_and_are_named(lab, tmp_path):
     assert eastward.received_frames == westward.received_frames == FRAMES
     assert result.trials[0].missing.lost_by_sut == 0
     ((doubt, *_),) = doubts_of([result])
-    assert "more than once" in str(doubt)
+    assert f": {FRAMES} duplicated" in str(doubt)
 
 
 def test_frames_that_the_path_delays_are_late_and_not_lost(lab, tmp_path):
