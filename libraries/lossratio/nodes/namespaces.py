@@ -276,8 +276,9 @@ def open_namespace(name: str, node: Node) -> Client:
             [*enter, "true"], capture_output=True, text=True, timeout=node.connect_timeout
         )
     except FileNotFoundError as error:
+        package = "sudo" if sudo else "util-linux"
         raise NodeError(
-            f"Node {name}: {enter[0]} is missing on this machine (Debian package util-linux)."
+            f"Node {name}: {enter[0]} is missing on this machine (Debian package {package})."
         ) from error
     except subprocess.TimeoutExpired as error:
         raise NodeError(

@@ -176,6 +176,16 @@ class TestNamespaces:
         with pytest.raises(NodeError, match=r"Node DUT1: there is no network namespace 'lba' .*There are: lab\."):
             opened(namespace, monkeypatch, netns="lba")
 
+    @pytest.mark.parametrize(
+        ("sudo", "missing"), [(True, "sudo is missing .*package sudo"), (False, "nsenter is missing .*util-linux")]
+    )
+    def test_the_program_that_is_missing_is_named_with_its_own_package(
+        self, namespace, tmp_path, monkeypatch, sudo, missing
+    ):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(NodeError, match=rf"Node DUT1: {missing}\)\."):
+            opened(namespace, monkeypatch, netns="lab", sudo=sudo)
+
     def test_a_name_whose_process_has_died_is_no_namespace(self, tmp_path, monkeypatch):
         (tmp_path / "lab").symlink_to("/proc/1073741824/ns/net")
         with pytest.raises(NodeError, match="there is no network namespace 'lab'"):
