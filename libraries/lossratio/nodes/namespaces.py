@@ -286,8 +286,9 @@ def open_namespace(name: str, node: Node) -> Client:
         ) from error
 
     if done.returncode != 0:
+        way_out = "allow 'sudo -n'" if node.sudo else "allow 'sudo -n' and set 'sudo: true'"
         raise NodeError(
             f"Node {name}: {' '.join(done.stderr.split()).rstrip('.')}. Only root can enter a namespace: run this "
-            "as root, or allow 'sudo -n' and set 'sudo: true'."
+            f"as root, or {way_out}."
         )
     return Client(enter)
