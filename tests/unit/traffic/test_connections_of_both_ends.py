@@ -93,18 +93,19 @@ def test_new_connections_are_no_late_or_foreign_frames_of_those_that_the_same_co
 @pytest.mark.parametrize("profile", ["ethip4-udp-connections", "ethip4-tcp-connections"])
 def test_answers_over_connections_of_the_exchange_before_are_sent_again_and_unasked(agent, bridged, profile):
     configure(agent, 100, profile=profile)
-    whole(agent.connect, RATE, COUNT, Exchange())
-    for answers in ("again", "again", "unasked"):
-        (counters,) = agent.connect(RATE, COUNT, Exchange(answers=answers))
+    again, unasked = Exchange(answers="again"), Exchange(answers="unasked")
+
+    def measure(*exchanges):
+        return [direction for exchange in exchanges for direction in agent.connect(RATE, COUNT, exchange)]
+
+    for counters in whole(measure, Exchange(), again, again, unasked):
         assert (counters.sent_frames, counters.received_frames) == (COUNT, COUNT)
-    whole(agent.connect, RATE, COUNT, Exchange())
     # Only answers from the port that connections were opened to get through.
     port = "udp" if "udp" in profile else "tcp"
     drop(bridged, "dut1", f"{port} sport >= 32768")
-    (again,) = agent.connect(RATE, COUNT, Exchange(answers="again"))
-    (unasked,) = agent.connect(RATE, COUNT, Exchange(answers="unasked"))
-    assert (again.received_frames, unasked.received_frames) == (COUNT, 0)
-    assert unasked.sent_frames == COUNT
+    _, asked, unknown = whole(measure, Exchange(), again, unasked)
+    assert (asked.received_frames, unknown.received_frames) == (COUNT, 0)
+    assert unknown.sent_frames == COUNT
 
 
 def test_no_answers_are_sent_again_where_no_connection_was_established(agent, bridged):
@@ -125,20 +126,22 @@ def test_answers_that_come_twice_are_counted_and_their_connections_are_establish
 def test_answers_from_another_port_are_of_their_connections(agent, bridged):
     configure(agent, 100, profile="ethip4-udp-connections")
     hook = 'type filter hook ingress device "dut1" priority 0;'
-    rule = "udp dport < 2024 udp sport set 7777"
+    # Every other connection: a trial that is measured again takes the next ports.
+    rule = "udp dport & 1 == 0 udp sport set 7777"
     bridged.run("dut1", "nft", "-f", "-", input=f"table netdev faults {{\nchain one {{\n{hook}\n{rule}\n}}\n}}\n")
     (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
     assert counters.misdelivered_frames == counters.unanswered_frames == COUNT - counters.received_frames == 1000
     assert counters.left_frames == (COUNT, COUNT - 1000)
 
 
+# One connection of four: a trial that is measured again takes the next ports.
 @pytest.mark.parametrize(
     ("condition", "left"),
     [
-        ("tcp flags & (syn | ack) == syn tcp dport 0-65535 tcp sport < 1524", (1500, 1500, 1500, 1500, 1500)),
+        ("tcp flags & (syn | ack) == syn tcp dport 0-65535 tcp sport & 3 == 0", (1500, 1500, 1500, 1500, 1500)),
         # A device that is half-open, and one that forgets in the midst.
-        ("tcp flags == ack ip length < 80 tcp sport < 1524", (2000, 2000, 1500, 1500, 1500)),
-        ("ip length > 80 tcp sport < 1524", (2000, 2000, 2000, 1500, 1500)),
+        ("tcp flags == ack ip length < 80 tcp sport & 3 == 0", (2000, 2000, 1500, 1500, 1500)),
+        ("ip length > 80 tcp sport & 3 == 0", (2000, 2000, 2000, 1500, 1500)),
     ],
 )
 def test_the_pass_in_which_connections_end_is_known(agent, bridged, condition, left):
@@ -160,7 +163,7 @@ def test_answers_that_come_late_are_of_the_exchange_before(agent, bridged):
     late = agent.late_frames(2.0)
     (second,) = agent.connect(RATE, 1000, Exchange())
     assert sum(late.values()) + second.late_frames == missing
-    assert second.received_frames == 1000
+    assert second.received_frames == second.sent_frames > 0
 
 
 def test_throughput_of_both_ends_at_once_is_refused_as_each_sends_in_its_turn(agent, bridged):
