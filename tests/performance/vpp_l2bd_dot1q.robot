@@ -3,7 +3,6 @@ Documentation     [Top] TG-DUT1-TG. [Enc] Dot1q-IPv4. [Cfg] VPP with a bridge do
 ...               west, and one for VLAN 200 in the east. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical
 ...               load by PLRsearch.
 ...               [Ref] RFC 2544, IEEE 802.1Q.
-Metadata          Differs From CSIT    overhead
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

@@ -18,6 +18,7 @@ from robot.variables import Variables
 from lossratio.dut import parse_options
 from lossratio.errors import JobError
 from lossratio.records import FileModel
+from lossratio.traffic import read_profile
 from lossratio.yaml_file import load_yaml_file
 
 _SETUPS = Path(__file__).with_name("csit_setups.yaml")
@@ -113,6 +114,7 @@ class CsitSuites:
         """What an expanded test of ours is about, on a path of so many nodes."""
         given = _given(test)
         arguments = dict(_named(_arguments(test)))
+        profile = arguments.get("profile", "ethip4-udp")
         parts = test.parent.metadata.get(_DECLARED, "").split(",")
         declared = frozenset(part.strip() for part in parts if part.strip())
         options = {name: value for name, value in given.items() if name not in _NOT_OF_THE_DUT}
@@ -120,11 +122,11 @@ class CsitSuites:
         setup: dict[str, str] = {}
         if nodes > 1:
             setup = self._said(self._words.options, cores_aside, nodes)
-            setup["overhead"] = _overhead(options)
+            setup["overhead"] = str(_overhead(options) + read_profile(profile).headroom)
             setup["nodes"] = str(nodes_of(test) or nodes)
 
         return Described(
-            self._same(arguments.get("profile", "ethip4-udp")),
+            self._same(profile),
             2 * int(given.get("links", 1)),
             setup,
             _plain(test.tags if nodes > 1 else _of_twin(test.tags)),
@@ -220,12 +222,12 @@ def _given(test: TestCase) -> dict[str, str]:
     return dict(_named(test.parent.setup.args)) if test.parent.has_setup else {}
 
 
-def _overhead(options: Mapping[str, str]) -> str:
+def _overhead(options: Mapping[str, str]) -> int:
     """The most bytes by which our devices make frames longer, on a link of theirs."""
     kind = parse_options(
         options["dut"], {name: value for name, value in options.items() if name != "dut"}
     )
-    return str(max(kind.encapsulation_overhead, *kind.growth))
+    return max(kind.encapsulation_overhead, *kind.growth)
 
 
 def _key(path: Path) -> _Key | None:

@@ -130,7 +130,8 @@ Overhead = tuple[int, int]
 def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, ...]:
     """All known limits of the load, the smallest first.
 
-    On each link the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer.
+    On each link the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer. The
+    profile's headroom counts as if each frame were longer by it.
 
     Raises:
         TopologyError: If the record that the topology file names for its generator cannot be used.
@@ -196,7 +197,8 @@ def _within(bit_rate: float, profile: TrafficProfile, overhead: Overhead) -> tup
 
     def bits_per_load(way: tuple[TrafficDirection, int]) -> float:
         direction, longer = way
-        return direction.load_share * (direction.average_frame_size + longer + L1_OVERHEAD) * 8
+        size = direction.average_frame_size + longer + profile.headroom
+        return direction.load_share * (size + L1_OVERHEAD) * 8
 
     fattest, longer = max(zip(profile.directions, overhead, strict=False), key=bits_per_load)
     load = bit_rate / bits_per_load((fattest, longer))
@@ -205,6 +207,8 @@ def _within(bit_rate: float, profile: TrafficProfile, overhead: Overhead) -> tup
         added = f" {'-' if longer < 0 else '+'} {abs(longer)} of encapsulation"
     else:
         added = ""
+    if profile.headroom:
+        added += f" + {profile.headroom} of headroom"
 
     frame = f"{share}({fattest.average_frame_size:.6g} + {L1_OVERHEAD}{added}) bytes x 8"
     return (

@@ -63,4 +63,5 @@ from lossratio.traffic.profile import (
     parse_frame_size as parse_frame_size,
     profile_descriptions as profile_descriptions,
     profile_names as profile_names,
+    read_profile as read_profile,
 )

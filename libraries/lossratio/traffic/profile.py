@@ -97,6 +97,8 @@ class ProfileFile(Headers):
     broadcast_share: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of the frames of each direction that go to the broadcast address (RFC 2544, section 11.1). They are a part
     of the load, and are not counted: the loss is the loss of all others."""
+    headroom: int = Field(default=0, ge=0, le=200)
+    """Bytes of a link that the maximum load leaves free with each frame. The frames stay as they are."""
     received: Headers | None = None
     """Headers that the first direction's frames come back with: packets of the same flows. Where missing, the packet is
     the one that was sent, behind the tags, labels and tunnel that the other direction is sent in."""
@@ -110,7 +112,7 @@ class ProfileFile(Headers):
     """Parts of each direction's frames with sizes, marks and flows of their own, whose loss is counted apart; empty:
     all frames are alike."""
 
-    _leave_out = left_out_if_empty("any_mac", "mpls", "received", "streams")
+    _leave_out = left_out_if_empty("any_mac", "headroom", "mpls", "received", "streams")
 
     @field_validator("mixes")
     @classmethod
@@ -413,7 +415,7 @@ def load_profile(
         ProfileError: If there is no such profile, the file does not describe one (with file, line and field of each
             problem), or the frame size is impossible.
     """
-    profile = _read_profile(name_or_path)
+    profile = read_profile(name_or_path)
     if profile.name == name_or_path:
         shown = profile.name
     else:
@@ -454,10 +456,18 @@ def profile_names() -> tuple[str, ...]:
 
 def profile_descriptions() -> dict[str, str]:
     """What each profile that comes with lossratio says of itself, by its name."""
-    return {name: _read_profile(name).description for name in profile_names()}
+    return {name: read_profile(name).description for name in profile_names()}
 
 
-def _read_profile(name_or_path: str | Path) -> ProfileFile:
+def read_profile(name_or_path: str | Path) -> ProfileFile:
+    """Reads what the file of a traffic profile says, for frames of any size.
+
+    Args:
+        name_or_path: Name of one that comes with lossratio, or a file (anything with a ``/`` or ``.yaml``).
+
+    Raises:
+        ProfileError: If there is no such profile, or the file does not describe one.
+    """
     if (
         isinstance(name_or_path, Path)
         or "/" in name_or_path
@@ -466,7 +476,7 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
         return load_yaml_file(name_or_path, ProfileFile, ProfileError)
 
     if counted := _COUNTED.fullmatch(name_or_path):
-        fields = _read_profile(f"{counted['stem']}N{counted['end']}").model_dump()
+        fields = read_profile(f"{counted['stem']}N{counted['end']}").model_dump()
         count = int(counted["count"])
         destinations = fields["ipv4"]["destination"]
         if counted["way"] in ("ip4dst", "geneve"):

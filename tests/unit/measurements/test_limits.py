@@ -115,6 +115,20 @@ def test_the_direction_with_more_bits_counts(testbed, tmp_path):
     assert limits_of(slow, 80, str(path))[0][1] == 1_250_000
 
 
+def test_the_headroom_of_a_profile_stays_free_with_each_frame_on_every_link(testbed, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(DOWNLOAD + "headroom: 4\n")
+    slow = testbed({("TG", "port0"): {"speed": "1 Gbps"}})
+    assert limits_of(slow, 1500, str(path)) == [
+        (
+            "link",
+            164_042,
+            "link link0, 1.0000 Gbit/s per interface / (0.5 x (1500 + 20 + 4 of headroom) bytes x 8) "
+            "= 164.04 kfps per interface",
+        )
+    ]
+
+
 def test_bytes_of_encapsulation_count_between_duts_only(testbed, monkeypatch):
     monkeypatch.setattr(linux_bridge.BridgeOptions, "encapsulation_overhead", 50, raising=False)
     ports = {("TG", "port0"): {"speed": "1 Gbps"}, ("DUT1", "port1"): {"speed": "1 Gbps"}}

@@ -199,21 +199,42 @@ def test_what_differs_is_named_with_both_values(clone, change, difference):
     assert differences(clone, "eth-l2bdbasemaclrn") == difference
 
 
-def test_a_difference_that_a_suite_declares_is_no_name_only(clone):
+def bridge_of_vlans(clone, overhead: str):
+    """A suite of CSIT whose profile leaves four bytes free with each frame here."""
     name = "dot1q-l2bdbasemaclrn"
     groups = clone / "resources" / "job_specifications" / "test_groups.yaml"
     groups.write_text(groups.read_text().replace("eth-nobody-has-this", name))
     tagged = {
         "keyword": "Initialize L2 bridge domain\n| | And Initialize layer dot1q",
         "profile": "dot1qip4-vlan1ip4src254ip4dst254",
-        "overhead": "4",
+        "overhead": overhead,
     }
     write_suite(clone, **{**BRIDGE, **tagged, "name": name, "tags": "DOT1Q | BASE"})
-    coverage = _covered(clone, WEEKLY, ("vpp_l2bd_dot1q",))
+
+
+def judged_of(coverage):
     (tests,) = coverage.jobs.values()
-    judged = [judged for test, judged in tests.items() if test.suite == name]
-    assert {one.verdict for one in judged} == {CoverageVerdict.DIFFERS}
-    assert {frozenset(one.differences) for one in judged} == {frozenset({"overhead"})}
+    judged = [judged for test, judged in tests.items() if test.suite == "dot1q-l2bdbasemaclrn"]
+    verdicts = {one.verdict for one in judged}
+    return verdicts, {frozenset(one.differences) for one in judged}
+
+
+@pytest.mark.parametrize(
+    ("overhead", "verdict", "different"),
+    [("4", CoverageVerdict.SAME, set()), ("8", CoverageVerdict.NAME_ONLY, {"overhead"})],
+)
+def test_what_a_profile_leaves_free_with_each_frame_is_overhead_in_csit(clone, overhead, verdict, different):
+    bridge_of_vlans(clone, overhead)
+    assert judged_of(_covered(clone, WEEKLY, ("vpp_l2bd_dot1q",))) == ({verdict}, {frozenset(different)})
+
+
+def test_a_difference_that_a_suite_declares_is_no_name_only(clone, tmp_path):
+    bridge_of_vlans(clone, "8")
+    text = SUITES.path("vpp_l2bd_dot1q").read_text()
+    declares = tmp_path / "vpp_l2bd_dot1q.robot"
+    declares.write_text(text.replace("Metadata ", "Metadata    Differs From CSIT    overhead\nMetadata ", 1))
+    coverage = csit_coverage(clone, (declares,), WEEKLY)
+    assert judged_of(coverage) == ({CoverageVerdict.DIFFERS}, {frozenset({"overhead"})})
 
 
 @pytest.mark.parametrize("dut", ["calicovpp", "zvpp"])
