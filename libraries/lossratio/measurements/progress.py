@@ -214,7 +214,7 @@ def trial_in_words(number: int, trial: TrialResult) -> str:
     unsent = trial.output.unsent_frames
     beside = f" ({unsent:,} unsent)" if unsent else ""
     loss = f"loss {format_loss(trial.loss_ratio, trial.output.decided_after)}{beside}"
-    return f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:.4g} s  {loss:<13}"
+    return f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:.4g} s  {loss:<14}"
 
 
 def _shown(bounds: GoalBounds) -> tuple[str, RelevantBounds]:

@@ -219,8 +219,13 @@ def test_a_line_of_progress():
         GoalBounds(PDR, RelevantBounds(50_000.0, None), RelevantBounds(50_250.0, 51_000.0)),
     ]
     assert progress_line(12, trial(0.0012), bounds, Forecast(259.6, 240.0, 400.0)) == (
-        "trial  12  50.250 kfps for 1 s  loss 0.12 %    NDR 50-50.25k      PDR ~50.25-51k     4min 20s left"
+        "trial  12  50.250 kfps for 1 s  loss 0.12 %     NDR 50-50.25k      PDR ~50.25-51k     4min 20s left"
     )
+
+
+def test_columns_stay_where_they_are_behind_a_small_loss_of_four_digits():
+    lines = [progress_line(1, trial(loss), [], Forecast(7.0, 7.0, 7.0)) for loss in (0.0, 0.0002061, 0.1234)]
+    assert len({line.index("forwarded") for line in lines}) == 1
 
 
 def test_progress_shows_the_rule_that_chose_the_trial():
@@ -236,7 +241,7 @@ def test_progress_without_timeout_has_no_time_left():
 
 def test_progress_without_goals_shows_the_forwarding_rate():
     assert progress_line(3, trial(0.5), [], Forecast(7.0, 7.0, 7.0)) == (
-        "trial   3  50.250 kfps for 1 s  loss 50 %      forwarded 25.125 kfps per interface  7s left"
+        "trial   3  50.250 kfps for 1 s  loss 50 %       forwarded 25.125 kfps per interface  7s left"
     )
 
 
