@@ -11,12 +11,12 @@ import click
 from lossratio import testbed as testbeds, topology as topologies
 from lossratio.commands.parameters import DURATION, OneOf, argument, command, option
 from lossratio.dut.vpp import vpp_problem
-from lossratio.errors import LinkError, NodeError, TopologyError
+from lossratio.errors import LinkError, NodeError, ProfileError, TopologyError
 from lossratio.nodes import NodeSession, is_public_key
 from lossratio.testbed.local import LocalTestbed, describe, join, part, status as running_testbeds
 from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, holder_of
 from lossratio.topology import Topology, TrafficPath, load_topology
-from lossratio.traffic import load_generator
+from lossratio.traffic import PROFILE_READERS, convert_profile, load_generator, profile_text
 from lossratio.units import format_duration, format_frame_rate
 from lossratio.yaml_file import Problem, describe_problem
 
@@ -231,7 +231,7 @@ _READERS = {"containerlab": topologies.read_containerlab, "netlab": topologies.r
 
 @command("import")
 def import_command(
-    tool: str = argument(type=OneOf(list(_READERS))),
+    tool: str = argument(type=OneOf([*_READERS, *PROFILE_READERS])),
     file: Path = argument(),
     *,
     tg: str | None = option("The lab node that runs the generator.", metavar="NODE"),
@@ -247,15 +247,24 @@ def import_command(
     duts: tuple[str, ...] = option(
         "A node on the path. Give several in the order of the path.", "--dut", metavar="NODE"
     ),
-    name: str | None = option("The lab's name, if its file has none.", metavar="NAME"),
+    name: str | None = option(
+        "The name of the lab or traffic profile, if its file has none.", metavar="NAME"
+    ),
     addresses: str = option(
         "Addresses of test traffic: those reserved for benchmarking, or the lab's own.",
         type=OneOf(["benchmark", "lab"]),
         default="benchmark",
     ),
-    output: Path | None = option("The topology file to write.", metavar="FILE"),
+    output: Path | None = option("The file to write.", metavar="FILE"),
 ) -> None:
-    """Write a topology file for the lab in FILE, which another TOOL made."""
+    """Write a topology file or traffic profile for the lab or traffic in FILE, which another TOOL made."""
+    if tool in PROFILE_READERS:
+        if tg or join or ends or duts or addresses != "benchmark":
+            raise ProfileError(
+                f"{tool} describes traffic, so only --name and --output can be used."
+            )
+        _import_profile(tool, file, name, output)
+        return
     if len(join) > 2:
         raise TopologyError("--join names one or two nodes: the generator has two ports.")
     if len(ends) > 2:
@@ -273,15 +282,37 @@ def import_command(
     if output is None:
         click.echo(text, nl=False)
         return
+    _write_new(output, text)
+    load_topology(output)
+    click.echo(f"Written: {output}. Next: lossratio check {output} --connect")
+
+
+def _import_profile(tool: str, file: Path, name: str | None, output: Path | None) -> None:
+    converted = convert_profile(tool, file, name)
+    text = profile_text(converted)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    _write_new(output, text)
+    size = converted.frame_size or "64B"
+    click.echo(f"Written: {output}. Next: measure with profile={output} and frame_size={size}")
+
+
+def _write_new(output: Path, text: str) -> None:
+    """Writes a file, and shows its remarks.
+
+    Raises:
+        TopologyError: If there is such a file already.
+    """
     if output.exists():
         raise TopologyError(
             f"{output} already exists. Remove it, or name another file with --output."
         )
 
     output.write_text(text)
-    load_topology(output)
-    click.echo("\n".join(line[2:] for line in text.splitlines() if line.startswith("# ")))
-    click.echo(f"Written: {output}. Next: lossratio check {output} --connect")
+    for line in text.splitlines():
+        if line.startswith("# "):
+            click.echo(line[2:])
 
 
 @command()

@@ -25,6 +25,11 @@ from lossratio.traffic.configuration import (
     spread_over_flows as spread_over_flows,
 )
 from lossratio.traffic.connections import connections_of as connections_of
+from lossratio.traffic.foreign import (
+    PROFILE_READERS as PROFILE_READERS,
+    convert_profile as convert_profile,
+    profile_text as profile_text,
+)
 from lossratio.traffic.generators import (
     check_early_verdicts as check_early_verdicts,
     check_sends_streams as check_sends_streams,

@@ -1,0 +1,67 @@
+"""Profiles of other generators: TRex's Python files, trafficgen's JSON, and captures of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import yaml
+
+from lossratio.errors import ProfileError
+from lossratio.input_file import read_input_file
+from lossratio.traffic.foreign.captures import read_capture
+from lossratio.traffic.foreign.conversion import ConvertedProfile, convert
+from lossratio.traffic.foreign.packets import ForeignFieldError, ForeignProfile
+from lossratio.traffic.foreign.trafficgen import read_trafficgen
+from lossratio.traffic.foreign.trex import read_trex
+
+_MOST_BYTES = 1 << 24
+
+
+def _decoded(read: Callable[[str], ForeignProfile]) -> Callable[[bytes], ForeignProfile]:
+    def read_bytes(content: bytes) -> ForeignProfile:
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            raise ForeignFieldError("the file", "it is no text in UTF-8") from error
+        return read(text)
+
+    return read_bytes
+
+
+PROFILE_READERS: Mapping[str, Callable[[bytes], ForeignProfile]] = {
+    "trex": _decoded(read_trex),
+    "trafficgen": _decoded(read_trafficgen),
+    "pcap": read_capture,
+}
+"""The readers by the name of the tool or format."""
+
+
+def convert_profile(tool: str, path: Path, name: str | None = None) -> ConvertedProfile:
+    """Makes a traffic profile of another generator's.
+
+    Args:
+        tool: One of the `PROFILE_READERS`.
+        path: The other generator's file. It is read, and not run.
+        name: The name of the traffic profile; None: the file's.
+
+    Raises:
+        ProfileError: If the file cannot be read, or something in it cannot be had here; with the file, line and field.
+    """
+    content = read_input_file(path, ProfileError, _MOST_BYTES)
+    try:
+        read = PROFILE_READERS[tool](content)
+        return convert(
+            read, name or path.stem, f"Made of {path.name} by lossratio lab import {tool}."
+        )
+    except RecursionError as error:
+        raise ProfileError(f"{path}: its expressions are nested too deeply to be read.") from error
+    except ForeignFieldError as error:
+        line = "" if error.line is None else f", line {error.line}"
+        raise ProfileError(f"{path}{line}: {error.what}: {error.problem}.") from error
+
+
+def profile_text(converted: ConvertedProfile) -> str:
+    """The file of a traffic profile, with remarks."""
+    remarks = "".join(f"# {remark}\n" for remark in converted.remarks)
+    return remarks + yaml.safe_dump(dict(converted.fields), sort_keys=False, width=110)

@@ -1,0 +1,126 @@
+"""What profiles of other generators say about frames: layers with their fields, and the fields that step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_LENGTHS: Mapping[str, int] = {
+    "Ether": 14,
+    "Dot1AD": 4,
+    "Dot1Q": 4,
+    "MPLS": 4,
+    "IP": 20,
+    "IPv6": 40,
+    "UDP": 8,
+    "TCP": 20,
+    "VXLAN": 8,
+}
+"""Bytes of the layers that frames can have, by their names in Scapy."""
+
+
+class ForeignFieldError(ValueError):
+    """Something in a foreign profile cannot be had here.
+
+    Args:
+        what: The field, as the profile calls it.
+        problem: Why it cannot be had.
+        line: The line of the file; None: not known.
+    """
+
+    def __init__(self, what: str, problem: str, line: int | None = None) -> None:
+        super().__init__(f"{what}: {problem}")
+        self.what = what
+        self.problem = problem
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A header."""
+
+    name: str
+    """Its name in Scapy."""
+    fields: Mapping[str, Any]
+    """The values of the fields that are given."""
+    line: int | None = None
+    """The line that describes it."""
+
+    @property
+    def length(self) -> int:
+        """Its bytes.
+
+        Raises:
+            ForeignFieldError: If frames cannot have such a header.
+        """
+        if self.name not in _LENGTHS:
+            known = ", ".join(_LENGTHS)
+            raise ForeignFieldError(
+                self.name, f"frames have no such header, only {known}", self.line
+            )
+        return _LENGTHS[self.name]
+
+
+@dataclass(frozen=True)
+class Packet:
+    """A packet: headers, and bytes behind them."""
+
+    layers: tuple[Layer, ...]
+    """From the outside in."""
+    payload: int = 0
+    """Bytes behind the headers."""
+
+    def __len__(self) -> int:
+        return sum(layer.length for layer in self.layers) + self.payload
+
+    def __truediv__(self, other: object) -> Packet:
+        if isinstance(other, Packet):
+            return Packet(self.layers + other.layers, self.payload + other.payload)
+        if isinstance(other, (str, bytes)):
+            return Packet(self.layers, self.payload + len(other))
+        return NotImplemented
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The numbers that a field takes, one in each frame."""
+
+    first: int
+    """The first one."""
+    count: int
+    """How many there are, each one above the other."""
+    is_random: bool = False
+    """Whether they come in no order."""
+
+
+@dataclass(frozen=True)
+class ForeignStream:
+    """A stream of frames."""
+
+    packet: Packet
+    """Its headers and its length without FCS."""
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    """Lengths of its frames without FCS, with their weights; empty: all are as long as the packet."""
+    steps: Mapping[tuple[int, str], Steps] = field(default_factory=dict)
+    """What each field takes, by the number of its layer and its name."""
+    frames: float = 1.0
+    """Its proportion of the frames, or of the bits on the line."""
+    is_of_bits: bool = False
+    """Whether its proportion is one of bits."""
+    name: str | None = None
+    """What the profile calls it."""
+    line: int | None = None
+    """The line that describes it."""
+
+
+@dataclass(frozen=True)
+class ForeignProfile:
+    """A profile of another generator, as far as it can be had here."""
+
+    eastward: tuple[ForeignStream, ...]
+    """The streams of the first port."""
+    westward: tuple[ForeignStream, ...]
+    """The streams of the second port; empty: it sends nothing."""
+    remarks: tuple[str, ...] = ()
+    """What is different here, in sentences."""

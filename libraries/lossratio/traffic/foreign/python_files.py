@@ -1,0 +1,436 @@
+"""Finds the values that a declarative Python file describes, without running it.
+
+The file is parsed, and its functions are followed by the few kinds of statements and expressions that declarations
+need. Nothing is imported, no attribute of a Python object is looked up, and only the functions here are called.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lossratio.traffic.foreign.packets import ForeignFieldError, Layer, Packet
+from lossratio.traffic.foreign.python_values import (
+    BUILT_IN,
+    COMPARISONS,
+    OPERATORS,
+    SIMPLE,
+    CommandLine,
+    Made,
+    Recorder,
+    Unknown,
+    is_huge,
+    is_long,
+    is_plain,
+    with_defaults,
+)
+
+_MOST_STEPS = 200_000
+_DEEPEST = 60
+
+
+@dataclass
+class _Instance:
+    made_of: ast.ClassDef
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Function:
+    definition: ast.FunctionDef
+    of: _Instance | None = None
+
+
+class _ReturnError(Exception):
+    """A function has come to its end."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class PythonFile:
+    """A declarative Python file.
+
+    Args:
+        text: What is in it.
+        layers: Names of calls that make a header, e.g. ``Ether``.
+        made: Names of calls that are kept as they are.
+        recorders: Names of classes whose objects keep the calls of their methods.
+
+    Raises:
+        ForeignFieldError: If it is no Python.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        layers: frozenset[str],
+        made: Callable[[str], bool],
+        recorders: frozenset[str] = frozenset(),
+    ) -> None:
+        self._layers = layers
+        self._is_made = made
+        self._recorders = recorders
+        self._steps = 0
+        self._depth = 0
+        self._globals: dict[str, Any] = {}
+        for statement in _parsed(text).body:
+            self._define(statement)
+
+    def call(self, function: str) -> Any:
+        """What a function of the file without arguments gives.
+
+        Raises:
+            ForeignFieldError: If there is none, or it does more than this can follow.
+        """
+        found = self._globals.get(function)
+        if not isinstance(found, _Function):
+            raise ForeignFieldError(function, "the file has no such function")
+        return self._run(found, (), {})
+
+    def call_method(self, instance: Any, method: str, **given: Any) -> Any:
+        """What a method of an object gives.
+
+        Args:
+            instance: The object.
+            method: The method's name.
+            given: Its arguments by name; those that it does not take are left out.
+
+        Raises:
+            ForeignFieldError: If there is none, or it does more than this can follow.
+        """
+        found = self._attribute(instance, method, 1)
+        if not isinstance(found, _Function):
+            raise ForeignFieldError(method, "the file's class has no such method")
+        accepted = [argument.arg for argument in found.definition.args.args]
+        return self._run(found, (), {name: given[name] for name in given if name in accepted})
+
+    def value_of(self, expression: str) -> Any:
+        """The value of an expression.
+
+        Raises:
+            ForeignFieldError: If it is no expression, or more than this can follow.
+        """
+        (statement,) = _parsed(expression).body or [ast.Pass()]
+        if not isinstance(statement, ast.Expr):
+            raise ForeignFieldError(expression, "it is no expression", 1)
+        return self._value(statement.value, {})
+
+    def _define(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.FunctionDef):
+            self._globals[statement.name] = _Function(statement)
+        elif isinstance(statement, ast.ClassDef):
+            # A header's definition, which TRex's Scapy does not have: it is known here.
+            if statement.name not in self._layers:
+                self._globals[statement.name] = statement
+        elif isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            self._perform(statement, self._globals)
+
+    def _run(self, function: _Function, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        definition = function.definition
+        arguments = [argument.arg for argument in definition.args.args]
+        scope: dict[str, Any] = {}
+        if function.of is not None:
+            scope[arguments.pop(0)] = function.of
+
+        defaults = definition.args.defaults
+        for name, default in zip(arguments[::-1], defaults[::-1], strict=False):
+            scope[name] = self._value(default, self._globals)
+        scope |= dict(zip(arguments, given, strict=False))
+        scope |= {name: value for name, value in named.items() if name in arguments}
+
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ForeignFieldError(definition.name, "it calls itself", definition.lineno)
+        try:
+            for statement in definition.body:
+                self._perform(statement, scope)
+        except _ReturnError as end:
+            return end.value
+        finally:
+            self._depth -= 1
+        return None
+
+    def _perform(self, statement: ast.stmt, scope: dict[str, Any]) -> None:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise ForeignFieldError("a loop", "it is too long", statement.lineno)
+
+        if isinstance(statement, ast.Assign):
+            value = self._value(statement.value, scope)
+            for target in statement.targets:
+                self._assign(target, value, scope)
+        elif isinstance(statement, ast.AugAssign):
+            both = ast.BinOp(_as_read(statement.target), statement.op, statement.value)
+            value = self._value(ast.copy_location(both, statement), scope)
+            self._assign(statement.target, value, scope)
+        elif isinstance(statement, ast.Expr):
+            self._value(statement.value, scope)
+        elif isinstance(statement, ast.Return):
+            raise _ReturnError(statement.value and self._value(statement.value, scope))
+        elif isinstance(statement, ast.If):
+            self._perform_all(self._branch(statement, scope), scope)
+        elif isinstance(statement, ast.For):
+            for item in self._items(statement.iter, scope):
+                self._assign(statement.target, item, scope)
+                self._perform_all(statement.body, scope)
+        elif not isinstance(statement, (ast.Pass, ast.Import, ast.ImportFrom)):
+            what = type(statement).__name__.lower()
+            raise ForeignFieldError(f"'{what}'", "declarations do not need it", statement.lineno)
+
+    def _perform_all(self, statements: list[ast.stmt], scope: dict[str, Any]) -> None:
+        for statement in statements:
+            self._perform(statement, scope)
+
+    def _branch(self, statement: ast.If, scope: dict[str, Any]) -> list[ast.stmt]:
+        if self._known(statement.test, scope):
+            return statement.body
+        return statement.orelse
+
+    def _assign(self, target: ast.expr, value: Any, scope: dict[str, Any]) -> None:
+        if isinstance(target, ast.Name):
+            scope[target.id] = value
+        elif isinstance(target, ast.Attribute):
+            holder = self._value(target.value, scope)
+            if isinstance(holder, _Instance):
+                holder.attributes[target.attr] = value
+            elif not isinstance(holder, Unknown):
+                raise ForeignFieldError(f".{target.attr} =", "it cannot be followed", target.lineno)
+
+        elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (list, tuple)):
+            for one, part in zip(target.elts, value, strict=False):
+                self._assign(one, part, scope)
+        elif isinstance(target, ast.Subscript):
+            self._known(target.value, scope)[self._known(target.slice, scope)] = value
+        else:
+            raise ForeignFieldError(ast.unparse(target), "it cannot be followed", target.lineno)
+
+    def _known(self, node: ast.expr, scope: Mapping[str, Any]) -> Any:
+        value = self._value(node, scope)
+        if isinstance(value, Unknown):
+            raise value.error()
+        return value
+
+    def _items(self, node: ast.expr, scope: Mapping[str, Any]) -> list[Any]:
+        items = self._known(node, scope)
+        if not isinstance(items, (list, tuple, dict, str)):
+            raise ForeignFieldError(ast.unparse(node), "it is no list", node.lineno)
+        return list(items)
+
+    def _value(self, node: ast.expr, scope: Mapping[str, Any]) -> Any:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise ForeignFieldError("a loop", "it is too long", node.lineno)
+        evaluate = getattr(self, f"_of_{type(node).__name__.lower()}", None)
+        if evaluate is None:
+            return Unknown(ast.unparse(node), node.lineno)
+        return evaluate(node, scope)
+
+    def _of_constant(self, node: ast.Constant, scope: Mapping[str, Any]) -> Any:
+        return node.value
+
+    def _of_name(self, node: ast.Name, scope: Mapping[str, Any]) -> Any:
+        if node.id in scope:
+            return scope[node.id]
+        return self._globals.get(node.id, Unknown(node.id, node.lineno))
+
+    def _of_attribute(self, node: ast.Attribute, scope: Mapping[str, Any]) -> Any:
+        return self._attribute(self._value(node.value, scope), node.attr, node.lineno)
+
+    def _attribute(self, holder: Any, name: str, line: int) -> Any:
+        if isinstance(holder, _Instance):
+            if name in holder.attributes:
+                return holder.attributes[name]
+            for part in holder.made_of.body:
+                if isinstance(part, ast.FunctionDef) and part.name == name:
+                    return _Function(part, holder)
+        if isinstance(holder, CommandLine) and name in holder.defaults:
+            return holder.defaults[name]
+        return Unknown(f".{name}", line)
+
+    def _of_binop(self, node: ast.BinOp, scope: Mapping[str, Any]) -> Any:
+        left = self._value(node.left, scope)
+        right = self._value(node.right, scope)
+        for value in (left, right):
+            if not isinstance(value, SIMPLE):
+                return _unknown_part(value, node)
+        calculate = OPERATORS.get(type(node.op))
+        if calculate is None or is_long(node.op, left, right):
+            return Unknown(ast.unparse(node), node.lineno)
+        return self._tried(node, calculate, left, right)
+
+    def _of_unaryop(self, node: ast.UnaryOp, scope: Mapping[str, Any]) -> Any:
+        value = self._known(node.operand, scope)
+        if isinstance(node.op, ast.Not):
+            return not value
+        if isinstance(node.op, ast.USub):
+            return self._tried(node, operator.neg, value)
+        return Unknown(ast.unparse(node), node.lineno)
+
+    def _of_boolop(self, node: ast.BoolOp, scope: Mapping[str, Any]) -> Any:
+        value: Any = None
+        for part in node.values:
+            value = self._known(part, scope)
+            if bool(value) is isinstance(node.op, ast.Or):
+                break
+        return value
+
+    def _of_compare(self, node: ast.Compare, scope: Mapping[str, Any]) -> Any:
+        left = self._known(node.left, scope)
+        for kind, part in zip(node.ops, node.comparators, strict=True):
+            right = self._known(part, scope)
+            if not self._tried(node, COMPARISONS[type(kind)], left, right):
+                return False
+            left = right
+        return True
+
+    def _of_ifexp(self, node: ast.IfExp, scope: Mapping[str, Any]) -> Any:
+        chosen = node.body if self._known(node.test, scope) else node.orelse
+        return self._value(chosen, scope)
+
+    def _of_list(self, node: ast.List, scope: Mapping[str, Any]) -> Any:
+        return [self._value(part, scope) for part in node.elts]
+
+    def _of_tuple(self, node: ast.Tuple, scope: Mapping[str, Any]) -> Any:
+        return tuple(self._value(part, scope) for part in node.elts)
+
+    def _of_dict(self, node: ast.Dict, scope: Mapping[str, Any]) -> Any:
+        pairs = zip(node.keys, node.values, strict=True)
+        return {self._known(key, scope): self._value(value, scope) for key, value in pairs if key}
+
+    def _of_listcomp(self, node: ast.ListComp, scope: Mapping[str, Any]) -> Any:
+        return list(self._comprehended(node.elt, node.generators, dict(scope)))
+
+    def _comprehended(
+        self, element: ast.expr, loops: list[ast.comprehension], scope: dict[str, Any]
+    ) -> Iterator[Any]:
+        if not loops:
+            yield self._value(element, scope)
+            return
+        for item in self._items(loops[0].iter, scope):
+            self._assign(loops[0].target, item, scope)
+            if all(self._known(test, scope) for test in loops[0].ifs):
+                yield from self._comprehended(element, loops[1:], scope)
+
+    def _of_subscript(self, node: ast.Subscript, scope: Mapping[str, Any]) -> Any:
+        holder = self._value(node.value, scope)
+        key = self._value(node.slice, scope)
+        if isinstance(holder, (list, tuple, dict, str)) and not isinstance(key, Unknown):
+            return self._tried(node, operator.getitem, holder, key)
+        return Unknown(ast.unparse(node), node.lineno)
+
+    def _of_call(self, node: ast.Call, scope: Mapping[str, Any]) -> Any:
+        given = tuple(self._value(argument, scope) for argument in node.args)
+        named = {part.arg: self._value(part.value, scope) for part in node.keywords if part.arg}
+        if isinstance(node.func, ast.Attribute):
+            holder = self._value(node.func.value, scope)
+            return self._of_method(node, holder, node.func.attr, given, named)
+
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        found = self._of_name(node.func, scope) if isinstance(node.func, ast.Name) else None
+        if isinstance(found, _Function):
+            return self._run(found, given, named)
+        if isinstance(found, ast.ClassDef):
+            return self._instance(found, given, named)
+        if name in self._layers:
+            return self._layer(node, name, given, named)
+        if name in self._recorders:
+            return Recorder(name, node.lineno)
+        if self._is_made(name):
+            return Made(name, given, named, node.lineno)
+        if name in BUILT_IN and not any(
+            isinstance(one, Unknown) for one in (*given, *named.values())
+        ):
+            return self._tried(node, BUILT_IN[name], *given, **named)
+        return Unknown(ast.unparse(node), node.lineno)
+
+    def _of_method(
+        self, node: ast.Call, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
+        if isinstance(holder, Recorder):
+            holder.calls.append(Made(name, given, named, node.lineno))
+            return None
+        if isinstance(holder, list) and name in ("append", "extend"):
+            self._tried(node, getattr(holder, name), *given)
+            if is_huge(holder):
+                raise ForeignFieldError(ast.unparse(node), "it is too long", node.lineno)
+            return None
+        if isinstance(holder, Made) and name == "get_streams":
+            return holder
+        if isinstance(holder, str) and name == "format" and is_plain(holder):
+            return self._tried(node, holder.format, *given, **named)
+        if isinstance(holder, dict) and name in ("get", "items", "keys", "values"):
+            found = self._tried(node, getattr(holder, name), *given)
+            return found if name == "get" else list(found)
+
+        if name == "ArgumentParser":
+            return CommandLine()
+        if isinstance(holder, CommandLine):
+            return with_defaults(holder, name, given, named)
+
+        found = self._attribute(holder, name, node.lineno)
+        if isinstance(found, _Function):
+            return self._run(found, given, named)
+        # Modules of layers, such as scapy.contrib.mpls.MPLS(...).
+        if name in self._layers and isinstance(holder, Unknown):
+            return self._layer(node, name, given, named)
+        return Unknown(ast.unparse(node), node.lineno)
+
+    def _instance(
+        self, definition: ast.ClassDef, given: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> _Instance:
+        made = _Instance(definition)
+        for statement in definition.body:
+            if isinstance(statement, (ast.Assign, ast.AugAssign)):
+                self._perform(statement, made.attributes)
+        begin = self._attribute(made, "__init__", definition.lineno)
+        if isinstance(begin, _Function):
+            self._run(begin, given, named)
+        return made
+
+    def _layer(
+        self, node: ast.Call, name: str, given: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> Packet:
+        if given:
+            raise ForeignFieldError(name, "its fields need names", node.lineno)
+        for value in named.values():
+            if isinstance(value, Unknown):
+                raise value.error()
+        return Packet((Layer(name, named, node.lineno),))
+
+    def _tried(
+        self, node: ast.expr, calculate: Callable[..., Any], *given: Any, **named: Any
+    ) -> Any:
+        try:
+            result = calculate(*given, **named)
+        except ForeignFieldError:
+            raise
+        except (TypeError, ValueError, KeyError, IndexError, ArithmeticError) as error:
+            raise ForeignFieldError(ast.unparse(node), f"it fails: {error}", node.lineno) from error
+        if is_huge(result):
+            raise ForeignFieldError(ast.unparse(node), "it is too large", node.lineno)
+        return result
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        raise ForeignFieldError("the file", f"it is no Python 3: {error}", line) from error
+
+
+def _unknown_part(value: Any, node: ast.expr) -> Unknown:
+    if isinstance(value, Unknown):
+        return value
+    return Unknown(ast.unparse(node), node.lineno)
+
+
+def _as_read(target: ast.expr) -> ast.expr:
+    """A target of an assignment as an expression."""
+    return ast.parse(ast.unparse(target), mode="eval").body

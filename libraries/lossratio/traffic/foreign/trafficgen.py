@@ -1,0 +1,179 @@
+"""Reads profiles of trafficgen: JSON files that describe streams."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lossratio.traffic.foreign.packets import (
+    ForeignFieldError,
+    ForeignProfile,
+    ForeignStream,
+    Packet,
+    Steps,
+)
+from lossratio.traffic.foreign.python_files import PythonFile
+from lossratio.traffic.foreign.trex import LAYERS
+
+_FCS_BYTES = 4
+_FIRST_PORT = 32768
+_USUAL = {
+    "UDP": "Ether()/IP()/UDP(sport=32768, dport=53)",
+    "TCP": "Ether()/IP()/TCP(sport=32768, dport=80)",
+}
+_REFUSED: Mapping[str, tuple[Any, str]] = {
+    "offset": (0, "all streams begin together"),
+    "duration": (None, "each stream is sent for the whole trial"),
+    "repeat": (False, "each stream is sent for the whole trial"),
+    "device_pairs": (None, "a profile is the same on all paths"),
+    "latency_only": (False, "no stream is for latency alone"),
+}
+"""Fields that cannot be had, each with the value that changes nothing, and the reason."""
+_READ = ("flows", "frame_size", "flow_mods", "rate", "frame_type", "stream_types", "protocol")
+_ALSO_READ = ("traffic_direction", "stream_id", "the_packet", "enabled")
+_WITHOUT_DIFFERENCE = ("latency", "repeat_delay", "repeat_flows")
+_KNOWN = frozenset((*_READ, *_ALSO_READ, *_WITHOUT_DIFFERENCE, *_REFUSED))
+_SENT = frozenset(("measurement", "ddos"))
+_ETHERNET = ("Ether",)
+_IP = ("IP", "IPv6")
+_PORTS = ("UDP", "TCP")
+# Table: what each modification changes.
+_MODS = {
+    "use_src_mac_flows": (_ETHERNET, "src"),
+    "use_dst_mac_flows": (_ETHERNET, "dst"),
+    "use_src_ip_flows": (_IP, "src"),
+    "use_dst_ip_flows": (_IP, "dst"),
+    "use_src_port_flows": (_PORTS, "sport"),
+    "use_dst_port_flows": (_PORTS, "dport"),
+}
+
+
+def read_trafficgen(text: str) -> ForeignProfile:
+    """What a profile of trafficgen describes; of several profiles in a file, the default one.
+
+    Args:
+        text: The file.
+
+    Raises:
+        ForeignFieldError: If something in it cannot be had here.
+    """
+    remarks: dict[str, None] = {}
+    ways: tuple[list[ForeignStream], list[ForeignStream]] = ([], [])
+    for number, stream in enumerate(_streams(text)):
+        where = f"streams[{number}]"
+        if not stream.get("enabled", True):
+            continue
+        if not _SENT & set(stream.get("stream_types", ["measurement"])):
+            remarks["Streams that only teach devices addresses are left out."] = None
+            continue
+        read = _stream(stream, where, remarks)
+        direction = stream.get("traffic_direction", "bidirectional")
+        if direction != "revunidirectional":
+            ways[0].append(read)
+        if direction != "unidirectional":
+            ways[1].append(read)
+
+    eastward, westward = (tuple(way) for way in ways)
+    if not eastward:
+        raise ForeignFieldError("streams", "the first port sends nothing that is measured")
+    return ForeignProfile(eastward, westward, tuple(remarks))
+
+
+def _streams(text: str) -> Iterator[Mapping[str, Any]]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ForeignFieldError("the file", f"it is no JSON: {error}") from error
+
+    profiles = content.get("profiles") if isinstance(content, dict) else None
+    if isinstance(profiles, list):
+        chosen = content.get("default_profile")
+        named = {one.get("name"): one for one in profiles if isinstance(one, dict)}
+        content = named.get(chosen) or next(iter(named.values()), {})
+    streams = content.get("streams") if isinstance(content, dict) else None
+    if not isinstance(streams, list) or not all(isinstance(one, dict) for one in streams):
+        raise ForeignFieldError("streams", "the file has no list of streams")
+    yield from streams
+
+
+def _stream(stream: Mapping[str, Any], where: str, remarks: dict[str, None]) -> ForeignStream:
+    for name, value in stream.items():
+        if name in _REFUSED and value != _REFUSED[name][0]:
+            raise ForeignFieldError(f"{where}.{name}", _REFUSED[name][1])
+        if name not in _KNOWN:
+            raise ForeignFieldError(f"{where}.{name}", "the field is not known")
+    if stream.get("frame_type", "generic") != "generic":
+        raise ForeignFieldError(f"{where}.frame_type", "only 'generic' frames can be had")
+
+    size = _whole(stream, "frame_size", where)
+    packet = _packet(stream, where)
+    room = size - _FCS_BYTES - len(packet)
+    if room > 0:
+        packet = Packet(packet.layers, packet.payload + room)
+    rate = _whole(stream, "rate", where)
+    if stream.get("latency", True):
+        remarks["No frames are added for latency: each measurement of latency marks its own."] = (
+            None
+        )
+
+    # Record: a stream.
+    return ForeignStream(
+        packet,
+        steps=_steps(stream, packet, where),
+        frames=float(rate),
+        name=stream.get("stream_id") or None,
+    )
+
+
+def _whole(stream: Mapping[str, Any], name: str, where: str) -> int:
+    value = stream.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ForeignFieldError(f"{where}.{name}", f"{value!r} is no number of 1 or more")
+    return value
+
+
+def _packet(stream: Mapping[str, Any], where: str) -> Packet:
+    text = stream.get("the_packet")
+    if text is None:
+        protocol = stream.get("protocol", "UDP")
+        if protocol not in _USUAL:
+            raise ForeignFieldError(
+                f"{where}.protocol", f"{protocol!r} cannot be had: use UDP or TCP"
+            )
+        text = _USUAL[protocol]
+    file = PythonFile("", layers=LAYERS, made=lambda name: False)
+    found = file.value_of(str(text).removeprefix("scapy:"))
+    if not isinstance(found, Packet):
+        raise ForeignFieldError(f"{where}.the_packet", "only packets of Scapy's layers can be read")
+    return found
+
+
+def _steps(stream: Mapping[str, Any], packet: Packet, where: str) -> dict[tuple[int, str], Steps]:
+    """The fields that are different in each flow. Each takes as many values as there are flows."""
+    flows = _whole(stream, "flows", where)
+    steps = {}
+    for mod in _mods(str(stream.get("flow_mods", "")), where):
+        if mod == "use_protocol_flows":
+            continue
+        if mod not in _MODS:
+            raise ForeignFieldError(f"{where}.flow_mods", f"{mod} is not known")
+
+        kinds, name = _MODS[mod]
+        for place, layer in enumerate(packet.layers):
+            if layer.name in kinds:
+                first = layer.fields.get(name)
+                begin = first if isinstance(first, int) else 1
+                steps[place, name] = Steps(begin, flows)
+    return steps
+
+
+def _mods(text: str, where: str) -> Iterator[str]:
+    try:
+        call = ast.parse(text.removeprefix("function:"), mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise ForeignFieldError(f"{where}.flow_mods", "it is no call of a function") from error
+    for keyword in call.keywords if isinstance(call, ast.Call) else ():
+        if isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
+            yield str(keyword.arg)

@@ -1,0 +1,271 @@
+"""Reads profiles of TRex's stateless mode: Python files that describe streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_address
+from typing import Any
+
+from lossratio.traffic.foreign.packets import (
+    ForeignFieldError,
+    ForeignProfile,
+    ForeignStream,
+    Packet,
+    Steps,
+)
+from lossratio.traffic.foreign.python_files import PythonFile
+from lossratio.traffic.foreign.python_values import Made, Recorder, Unknown
+
+_READABLE = ("Ether", "Dot1AD", "Dot1Q", "MPLS", "IP", "IPv6", "UDP", "TCP", "VXLAN")
+_REFUSED = ("ARP", "BOOTP", "DHCP", "DNS", "GRE", "ICMP", "ICMPv6ND_NA", "ICMPv6ND_NS", "SCTP")
+LAYERS = frozenset((*_READABLE, *_REFUSED))
+"""Calls that make a header in Scapy."""
+_VM = "STLVM"
+_RATES = {"pps": False, "percentage": True, "bps_L1": True, "bps_L2": False}
+_VARIABLE = ("name", "init_value", "min_value", "max_value", "size", "step", "op")
+_WRITE = ("fv_name", "pkt_offset", "offset_fixup", "add_val", "is_big_endian", "is_big")
+_FIXES = frozenset(
+    ("STLVmFixIpv4", "STLVmFixChecksumHw", "fix_chksum", "fix_chksum_hw", "set_cached")
+)
+_NO_DIFFERENCE = frozenset(
+    ("core_id", "isg", "mac_src_override_by_pkt", "mac_dst_override_mode", "random_seed")
+)
+_PORTS = {"sport": (0, 2), "dport": (2, 4)}
+# Table: a header a row.
+_PLACES: Mapping[str, Mapping[str, tuple[int, int]]] = {
+    "Ether": {"dst": (0, 6), "src": (6, 12)},
+    "IP": {"src": (12, 16), "dst": (16, 20)},
+    "IPv6": {"src": (8, 24), "dst": (24, 40)},
+    "UDP": _PORTS,
+    "TCP": _PORTS,
+}
+"""Where addresses and ports begin and end in their headers, in bytes."""
+_STREAM = ("name", "packet", "mode", "enabled", "self_start", "isg", "flow_stats", "next")
+
+
+def read_trex(text: str) -> ForeignProfile:
+    """What a profile of TRex's stateless mode describes, with its defaults.
+
+    Args:
+        text: The file.
+
+    Raises:
+        ForeignFieldError: If something in it cannot be had here.
+    """
+    file = PythonFile(
+        text, layers=LAYERS, made=lambda name: name.startswith("STL"), recorders=frozenset((_VM,))
+    )
+    registered = file.call("register")
+    remarks: dict[str, None] = {}
+    ways = []
+    for direction in (0, 1):
+        given: dict[str, Any] = {"direction": direction, "port_id": direction, "tunables": []}
+        found = file.call_method(registered, "get_streams", **given)
+        ways.append(tuple(_stream(one, remarks) for one in _each_stream(found)))
+
+    eastward, westward = ways
+    if not eastward:
+        raise ForeignFieldError("get_streams", "the first port has no streams")
+    return ForeignProfile(eastward, westward, tuple(remarks))
+
+
+def _each_stream(found: Any) -> Iterator[Made]:
+    if isinstance(found, Unknown):
+        raise found.error()
+    if isinstance(found, Made) and found.kind == "STLProfile":
+        yield from _each_stream(found.values("streams").get("streams"))
+    elif isinstance(found, (list, tuple)):
+        for one in found:
+            yield from _each_stream(one)
+    elif isinstance(found, Made) and found.kind == "STLStream":
+        yield found
+    elif isinstance(found, Made):
+        raise ForeignFieldError(found.kind, "only STLStream can be read", found.line)
+    elif found is not None:
+        raise ForeignFieldError("get_streams", f"it gives {found!r} in place of streams")
+
+
+def _stream(made: Made, remarks: dict[str, None]) -> ForeignStream:
+    fields = made.values(*_STREAM)
+    known = {"packet", "mode", "flow_stats", "name", *_NO_DIFFERENCE}
+    for name, value in fields.items():
+        usual = {"next": None, "enabled": True, "self_start": True, "action_count": 0}
+        if name not in known and not (name in usual and usual[name] == value):
+            raise ForeignFieldError(
+                f"STLStream.{name}", "streams here have no such field", made.line
+            )
+
+    packet, steps = _packet(fields.get("packet"), made.line)
+    frames, is_of_bits = _rate(fields.get("mode"), packet, made.line)
+    statistics = fields.get("flow_stats")
+    if isinstance(statistics, Made) and statistics.kind == "STLFlowLatencyStats":
+        remarks["TRex keeps the rate of a latency stream; here, it grows with the load."] = None
+    if fields.get("isg"):
+        remarks["Streams begin together ('isg' is left out)."] = None
+
+    # Record: a stream.
+    return ForeignStream(
+        packet,
+        steps=steps,
+        frames=frames,
+        is_of_bits=is_of_bits,
+        name=fields.get("name"),
+        line=made.line,
+    )
+
+
+def _rate(mode: Any, packet: Packet, line: int) -> tuple[float, bool]:
+    """A stream's proportion, and whether it is one of bits on the line."""
+    if mode is None:
+        return 1.0, False
+    if not isinstance(mode, Made) or mode.kind != "STLTXCont":
+        kind = mode.kind if isinstance(mode, Made) else "mode"
+        problem = "only continuous streams (STLTXCont) can be had, as a trial has one load"
+        raise ForeignFieldError(kind, problem, getattr(mode, "line", line))
+
+    given = mode.values("pps")
+    rates = [(name, value) for name, value in given.items() if value is not None]
+    if not rates:
+        return 1.0, False
+    name, value = rates[0]
+    if name not in _RATES or len(rates) > 1 or not isinstance(value, (int, float)) or value <= 0:
+        raise ForeignFieldError(f"STLTXCont.{name}", f"{value!r} is no rate", mode.line)
+    if name == "bps_L2":
+        return value / (8.0 * (len(packet) + 4)), False
+    return float(value), _RATES[name]
+
+
+def _packet(builder: Any, line: int) -> tuple[Packet, dict[tuple[int, str], Steps]]:
+    if not isinstance(builder, Made) or builder.kind != "STLPktBuilder":
+        kind = builder.kind if isinstance(builder, Made) else "packet"
+        raise ForeignFieldError(kind, "only packets of STLPktBuilder can be read", line)
+    fields = builder.values("pkt", "pkt_buffer", "vm")
+    packet = fields.pop("pkt", None)
+    machine = fields.pop("vm", None)
+    for name, value in fields.items():
+        if value is not None:
+            raise ForeignFieldError(f"STLPktBuilder.{name}", "it cannot be read", builder.line)
+    if not isinstance(packet, Packet):
+        problem = "only packets of Scapy's layers can be read; give lossratio a capture as such"
+        raise ForeignFieldError("STLPktBuilder.pkt", problem, builder.line)
+    len(packet)
+    return packet, _steps(packet, machine, builder.line)
+
+
+def _steps(packet: Packet, machine: Any, line: int) -> dict[tuple[int, str], Steps]:
+    """The fields that a field engine's instructions change."""
+    variables: dict[str, Steps] = {}
+    written: dict[tuple[int, str], Steps] = {}
+
+    for each in _instructions(machine, line):
+        if each.kind in ("STLVmFlowVar", "var"):
+            name, steps = _variable(each)
+            variables[name] = steps
+        elif each.kind in ("STLVmTupleGen", "tuple_var"):
+            variables |= _tuple(each)
+        elif each.kind in ("STLVmWrFlowVar", "write"):
+            place, steps = _written(each, packet, variables)
+            written[place] = steps
+        elif each.kind not in _FIXES:
+            raise ForeignFieldError(
+                each.kind, "the field engine's instruction cannot be had", each.line
+            )
+    return written
+
+
+def _instructions(machine: Any, line: int) -> Iterable[Made]:
+    if isinstance(machine, Recorder):
+        return machine.calls
+    if isinstance(machine, Made) and machine.kind == "STLScVmRaw":
+        listed = machine.values("list_of_commands", "split_by_field", "cache_size")
+        machine = listed.get("list_of_commands")
+    if machine is None:
+        return ()
+    if not isinstance(machine, (list, tuple)) or not all(isinstance(one, Made) for one in machine):
+        raise ForeignFieldError("STLPktBuilder.vm", "its instructions cannot be read", line)
+    return machine
+
+
+def _variable(made: Made) -> tuple[str, Steps]:
+    fields = made.values(*_VARIABLE)
+    for name in ("value_list", "next_var"):
+        if fields.get(name) is not None:
+            problem = "only numbers that follow each other can be had"
+            raise ForeignFieldError(f"{made.kind}.{name}", problem, made.line)
+    first = _number(fields.get("min_value", fields.get("init_value")), made)
+    last = _number(fields.get("max_value", first), made)
+    if fields.get("step", 1) != 1:
+        problem = f"steps of {fields['step']} cannot be had, only steps of 1"
+        raise ForeignFieldError(f"{made.kind}.step", problem, made.line)
+    if last < first:
+        raise ForeignFieldError(f"{made.kind}.max_value", "it is below min_value", made.line)
+    is_random = fields.get("op", "inc") == "random"
+    return str(fields.get("name")), Steps(first, last - first + 1, is_random)
+
+
+def _tuple(made: Made) -> Mapping[str, Steps]:
+    """Addresses and ports that a generator of clients steps through."""
+    fields = made.values("name", "ip_min", "ip_max", "port_min", "port_max", "limit_flows", "flags")
+    if fields.get("flags"):
+        raise ForeignFieldError(f"{made.kind}.flags", "it cannot be had", made.line)
+    found = {}
+    for part, usual in (("ip", 1), ("port", 1025)):
+        first = _number(fields.get(f"{part}_min", usual), made)
+        last = _number(fields.get(f"{part}_max", first), made)
+        found[f"{fields.get('name')}.{part}"] = Steps(first, last - first + 1)
+    return found
+
+
+def _number(value: Any, made: Made) -> int:
+    if isinstance(value, str):
+        try:
+            return int(ip_address(value))
+        except ValueError:
+            pass
+    if not isinstance(value, int):
+        raise ForeignFieldError(made.kind, f"{value!r} is no number or address", made.line)
+    return value
+
+
+def _written(
+    made: Made, packet: Packet, variables: Mapping[str, Steps]
+) -> tuple[tuple[int, str], Steps]:
+    """The field that an instruction writes a variable to, and what it takes there."""
+    fields = made.values(*_WRITE)
+    variable = fields.get("fv_name")
+    steps = variables.get(str(variable))
+    if steps is None:
+        raise ForeignFieldError(
+            f"{made.kind}.fv_name", f"there is no variable {variable!r}", made.line
+        )
+
+    place, name, rest = _place(made, fields.get("pkt_offset"), packet)
+    added = fields.get("add_val", 0)
+    if not isinstance(added, int):
+        raise ForeignFieldError(f"{made.kind}.add_val", f"{added!r} is no number", made.line)
+    # An address is a number in a network here, so its last bytes are what counts.
+    layer = packet.layers[place]
+    if (rest or fields.get("offset_fixup", 0)) and name not in ("src", "dst"):
+        problem = f"a part of {layer.name}.{name} cannot be written"
+        raise ForeignFieldError(f"{made.kind}.pkt_offset", problem, made.line)
+    return (place, name), Steps(steps.first + added, steps.count, steps.is_random)
+
+
+def _place(made: Made, offset: Any, packet: Packet) -> tuple[int, str, int]:
+    """The number of a layer, the name of its field, and the bytes of the field that come before an offset."""
+    if isinstance(offset, int):
+        before = 0
+        for place, layer in enumerate(packet.layers):
+            for name, (begin, end) in _PLACES.get(layer.name, {}).items():
+                if begin <= offset - before < end:
+                    return place, name, offset - before - begin
+            before += layer.length
+
+    header, _, name = str(offset).rpartition(".")
+    kind, _, number = header.partition(":")
+    places = [place for place, layer in enumerate(packet.layers) if layer.name == kind]
+    which = int(number) if number.isdecimal() else 0
+    if which < len(places):
+        return places[which], name, 0
+    problem = f"{offset!r} is no address and no port of this packet"
+    raise ForeignFieldError(f"{made.kind}.pkt_offset", problem, made.line)

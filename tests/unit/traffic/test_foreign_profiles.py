@@ -1,0 +1,281 @@
+"""Traffic profiles that are made of other generators' files, which are read and never run."""
+
+from __future__ import annotations
+
+import json
+import struct
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import given, strategies
+
+from lossratio.commands.testbed import import_command
+from lossratio.errors import ProfileError
+from lossratio.traffic import PROFILE_READERS, convert_profile, load_profile, profile_text
+
+STL = """
+from trex_stl_lib.api import *
+import argparse, os
+
+class Traffic(object):
+    sizes = {{'small': 60}}
+    sizes['large'] = 1514
+
+    def __init__(self):
+        self.port = 12
+
+    def stream(self, size, pps, vm, **options):
+        base = Ether()/IP(src="16.0.0.1", dst="48.0.0.1", tos=184)/UDP(sport=1025, dport=self.port)
+        pad = max(0, size - len(base)) * 'x'
+        return STLStream(packet=STLPktBuilder(pkt=base/pad, vm=vm), mode=STLTXCont(pps=pps){options})
+
+    def get_streams(self, direction, tunables, **kwargs):
+        parser = argparse.ArgumentParser(description='{{}}'.format(os.path.basename(__file__)))
+        parser.add_argument('--rate', type=int, default=100)
+        args = parser.parse_args(tunables)
+        vm = STLVM()
+        vm.var(name="src", min_value="16.0.0.1", max_value="16.0.0.16", size=4, op="{order}")
+        vm.write(fv_name="src", pkt_offset={offset})
+        vm.fix_chksum()
+        return [self.stream(self.sizes[name], rate * args.rate, vm) for name, rate in (('small', 3), ('large', 1))]
+
+def register():
+    return Traffic()
+"""
+STREAM = {
+    "flows": 8,
+    "frame_size": 128,
+    "flow_mods": "function:create_flow_mod_object(use_src_ip_flows=True, use_dst_port_flows=True)",
+    "rate": 1000,
+}
+
+
+def stl(**given: str) -> str:
+    return STL.format(**{"options": "", "order": "inc", "offset": '"IP.src"', **given})
+
+
+def converted(tmp_path: Path, tool: str, content: str | bytes):
+    path = tmp_path / "theirs"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return convert_profile(tool, path, "ours")
+
+
+def loaded(tmp_path: Path, tool: str, content: str | bytes, frame_size: int | str = 64):
+    made = converted(tmp_path, tool, content)
+    path = tmp_path / "ours.yaml"
+    path.write_text(profile_text(made))
+    return load_profile(str(path), frame_size=made.frame_size or frame_size)
+
+
+def problem(tmp_path: Path, tool: str, content: str | bytes) -> str:
+    with pytest.raises(ProfileError) as caught:
+        converted(tmp_path, tool, content)
+    return str(caught.value).replace(str(tmp_path), "")
+
+
+@pytest.mark.parametrize("offset", ['"IP.src"', "26"])
+@pytest.mark.parametrize(("order", "ours"), [("inc", "increment"), ("random", "random")])
+def test_streams_of_trex_are_streams_with_their_sizes_shares_and_ranges(tmp_path, offset, order, ours):
+    profile = loaded(tmp_path, "trex", stl(offset=offset, order=order))
+    eastward, westward = profile.directions
+    assert [(one.name, one.weight, one.size_weights) for one in eastward.streams] == [
+        ("stream1", 3, {64: 1}),
+        ("stream2", 1, {1518: 1}),
+    ]
+    for stream in (*eastward.streams, *westward.streams):
+        source = stream.headers.ipv4.source
+        assert (source.first, source.count, source.order) == (1, 16, ours)
+        assert (stream.headers.ipv4.dscp, stream.headers.udp.destination_port.first) == (46, 12)
+
+
+def test_one_stream_is_a_profile_without_streams_whose_size_is_said(tmp_path):
+    text = stl().replace("return [self.stream", "return self.stream(self.sizes['large'], 1, vm)\n        [self.stream")
+    made = converted(tmp_path, "trex", text)
+    assert made.frame_size == 1518
+    assert "streams" not in made.fields
+    assert made.fields["udp"] == {"source_port": {"first": 1025}, "destination_port": {"first": 12}}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"options": ", next='other'"}, "STLStream.next: streams here have no such field"),
+        ({"options": ", action_count=7"}, "STLStream.action_count"),
+        ({"offset": '"IP.ttl"'}, "IP.ttl: only addresses and ports can be different"),
+        ({"offset": "22"}, "pkt_offset: 22 is no address and no port"),
+        ({"offset": '"TCP.dport"'}, "pkt_offset: 'TCP.dport' is no address"),
+    ],
+)
+def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, told):
+    assert told in problem(tmp_path, "trex", stl(**change))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("STLTXCont(pps=pps)", "STLTXSingleBurst(total_pkts=9)", "line 15: STLTXSingleBurst: only continuous streams"),
+        ("dport=self.port)", "dport=self.port)/DNS()", "line 13: DNS: frames have no such header"),
+        ("UDP(", "TCP(flags='S', ", "TCP.flags: 'S' cannot be set"),
+        ("tos=184", "tos=3", "IP.tos: 3 has marks of congestion"),
+        ("tos=184", "options=IPOption(7)", "line 13: IPOption(7): its value is not known"),
+        ('size=4, op="', 'size=4, step=2, op="', "line 22: var.step: steps of 2 cannot be had"),
+        ("16.0.0.16", "16.0.0.0", "var.max_value: it is below min_value"),
+        ("return Traffic()", "return open('stolen', 'w')", "get_streams: the file's class has no such method"),
+        ("self.port = 12", "while True: pass", "line 10: 'while': declarations do not need it"),
+        ("self.port = 12", "self.port = [0 for _ in range(10 ** 9)]", "its value is not known"),
+        ("self.port = 12", "self.port = [0 for _ in range(1 << 40)]", "there are more than"),
+        ("self.port = 12", "self.__init__()", "__init__: it calls itself"),
+        ("self.port = 12", "self.port = 'x' * 99999999", "its value is not known"),
+        ("self.port = 12", "self.port = 1 << 100 << 100", "it is too large"),
+        ("import argparse, os", "def broken(:", "line 3: the file: it is no Python 3"),
+    ],
+)
+def test_what_is_not_a_declaration_is_refused_with_its_line(tmp_path, old, new, told):
+    assert told in problem(tmp_path, "trex", stl().replace(old, new))
+
+
+def test_nothing_in_a_file_is_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    harm = "open('harm', 'w').write('x')\n__import__('os').system('touch harm')\nexec('import os')\n"
+    inside = "self.port = 12\n        (lambda: open('harm', 'w'))()\n        print(().__class__.__bases__)"
+    text = harm + stl().replace("self.port = 12", inside)
+    assert loaded(tmp_path, "trex", text).directions[0].streams
+    assert not (tmp_path / "harm").exists()
+
+
+def test_expressions_that_are_nested_too_deeply_are_an_error(tmp_path):
+    told = problem(tmp_path, "trex", "value = " + "-" * 5000 + "1\n" + stl())
+    assert "theirs: its expressions are nested too deeply" in told or "it is no Python 3" in told
+
+
+@given(
+    rates=strategies.lists(strategies.integers(1, 60), min_size=2, max_size=16),
+    size=strategies.sampled_from([60, 96, 1514]),
+)
+def test_shares_are_those_of_the_rates(tmp_path_factory, rates, size):
+    streams = ", ".join(f"self.stream({size}, {rate}, None)" for rate in rates)
+    text = stl().replace("return [self.stream", f"return [{streams}]\n        [self.stream")
+    profile = loaded(tmp_path_factory.mktemp("profile"), "trex", text)
+    weights = [stream.weight for stream in profile.directions[0].streams]
+    assert [weight * sum(rates) for weight in weights] == [rate * sum(weights) for rate in rates]
+
+
+def test_streams_of_trafficgen_are_streams_and_those_that_only_teach_are_left_out(tmp_path):
+    teaching = {**STREAM, "stream_types": ["teaching_warmup"], "frame_type": "icmp"}
+    voice = {**STREAM, "stream_id": "voice", "rate": 3000, "frame_size": 64}
+    off = {**STREAM, "enabled": False, "offset": 9}
+    profile = loaded(tmp_path, "trafficgen", json.dumps({"streams": [teaching, voice, STREAM, off]}))
+    streams = profile.directions[0].streams
+    assert [(one.name, one.weight, one.size_weights) for one in streams] == [
+        ("voice", 3, {64: 1}),
+        ("stream2", 1, {128: 1}),
+    ]
+    assert {one.headers.ipv4.source.count for one in streams} == {8}
+    assert {one.headers.ipv4.destination.count for one in streams} == {1}
+    assert {one.headers.udp.destination_port.count for one in streams} == {8}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"offset": 5}, "streams[0].offset: all streams begin together"),
+        ({"duration": 5}, "streams[0].duration"),
+        ({"frame_type": "garp"}, "streams[0].frame_type: only 'generic' frames"),
+        ({"rate": 0}, "streams[0].rate: 0 is no number of 1 or more"),
+        ({"flows": True}, "streams[0].flows: True is no number"),
+        ({"protocol": "SCTP"}, "streams[0].protocol: 'SCTP' cannot be had"),
+        ({"the_packet": "scapy:Ether()/IP()/ICMP()"}, "ICMP: frames have no such header"),
+        ({"the_packet": "scapy:open('x')"}, "streams[0].the_packet: only packets"),
+        ({"flow_mods": "function:create(use_vlan_flows=True)"}, "flow_mods: use_vlan_flows is not known"),
+        ({"burst": 3}, "streams[0].burst: the field is not known"),
+        ({"traffic_direction": "revunidirectional"}, "the first port sends nothing"),
+    ],
+)
+def test_a_field_of_trafficgen_that_cannot_be_had_is_refused_with_its_place(tmp_path, change, told):
+    assert told in problem(tmp_path, "trafficgen", json.dumps({"streams": [{**STREAM, **change}]}))
+
+
+def test_of_several_profiles_of_trafficgen_the_default_one_is_read(tmp_path):
+    profiles = [{"name": "a", "streams": [STREAM]}, {"name": "b", "streams": [{**STREAM, "frame_size": 256}]}]
+    assert converted(tmp_path, "trafficgen", json.dumps({"profiles": profiles})).frame_size == 128
+    text = json.dumps({"profiles": profiles, "default_profile": "b"})
+    assert converted(tmp_path, "trafficgen", text).frame_size == 256
+
+
+def udp_frame(port: int, length: int, *, tags: bytes = b"", fragment: int = 0) -> bytes:
+    addresses = ip_address("10.1.2.3").packed + ip_address("10.9.8.7").packed
+    packet = struct.pack(">BBHHHBBH", 0x45, 0xB8, 28, 0, fragment, 63, 17, 0) + addresses
+    packet += struct.pack(">HHHH", 1000, port, 8, 0)
+    return (bytes(12) + tags + b"\x08\x00" + packet).ljust(length, b"\0")
+
+
+def capture(*frames: bytes, order: str = "<", magic: int = 0xA1B2C3D4, link: int = 1) -> bytes:
+    content = struct.pack(f"{order}IHHIIII", magic, 2, 4, 0, 0, 65535, link)
+    for frame in frames:
+        content += struct.pack(f"{order}IIII", 0, 0, len(frame), len(frame)) + frame
+    return content
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D])
+def test_each_kind_of_frame_in_a_capture_is_a_stream_with_its_sizes(tmp_path, order, magic):
+    frames = [udp_frame(53, 60), udp_frame(53, 60), udp_frame(53, 124), udp_frame(80, 60)]
+    profile = loaded(tmp_path, "pcap", capture(*frames, order=order, magic=magic))
+    (direction,) = profile.directions
+    first, second = direction.streams
+    assert (first.weight, first.size_weights) == (3, {64: 2, 128: 1})
+    assert (second.weight, second.size_weights) == (1, {64: 1})
+    ipv4 = second.headers.ipv4
+    assert (ipv4.source.first, ipv4.destination.first) == (2 * 256 + 3, 8 * 256 + 7)
+    assert (ipv4.ttl, ipv4.dscp, second.headers.udp.destination_port.first) == (63, 46, 80)
+
+
+def test_tags_of_a_capture_are_headers(tmp_path):
+    tag = struct.pack(">HH", 0x8100, 5 << 13 | 7)
+    profile = loaded(tmp_path, "pcap", capture(udp_frame(53, 64, tags=tag)))
+    assert (profile.dot1q.id, profile.dot1q.priority) == (7, 5)
+    assert profile.size_weights == {68: 1.0}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "it is in no format of libpcap"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(40), "pcapng: convert it, e.g. editcap"),
+        (capture(), "it has no frames"),
+        (capture(udp_frame(53, 60), link=113), "no Ethernet frames (link type 113)"),
+        (capture(udp_frame(53, 60))[:-1], "frames that are not whole"),
+        (capture(udp_frame(53, 60)[:30]), "frame 1: it ends within its headers"),
+        (capture(udp_frame(53, 60, fragment=0x2000)), "frame 1, IPv4: fragments cannot be had"),
+        (capture(bytes(60)), "frame 1, Ethernet: what follows (0x0000) cannot be had"),
+    ],
+)
+def test_a_capture_that_cannot_be_had_is_refused(tmp_path, content, told):
+    assert told in problem(tmp_path, "pcap", content)
+
+
+@given(content=strategies.binary(max_size=300))
+def test_any_bytes_are_read_or_refused(tmp_path_factory, content):
+    folder = tmp_path_factory.mktemp("bytes")
+    for tool in PROFILE_READERS:
+        for whole in (content, capture(content), capture(udp_frame(53, 60) + content)):
+            with suppress(ProfileError):
+                converted(folder, tool, whole)
+
+
+def test_the_command_writes_a_profile_that_can_be_measured_with(tmp_path):
+    theirs = tmp_path / "mix.py"
+    theirs.write_text(stl())
+    ours = tmp_path / "mix.yaml"
+    done = CliRunner().invoke(import_command, ["trex", str(theirs), "--output", str(ours)])
+    assert done.exit_code == 0, done.output
+    assert f"Next: measure with profile={ours} and frame_size=64B" in done.output
+    assert yaml.safe_load(ours.read_text())["name"] == "mix"
+    again = CliRunner().invoke(import_command, ["trex", str(theirs), "--output", str(ours)])
+    assert "already exists" in str(again.exception)
+    other = CliRunner().invoke(import_command, ["trex", str(theirs), "--tg", "host1"])
+    assert "only --name and --output can be used" in str(other.exception)
