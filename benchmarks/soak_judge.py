@@ -98,9 +98,9 @@ def search(name: str, seconds: float, seed: int, verbose: bool = False) -> dict[
         "trials": controller.trials,
         "cpu": cpu,
         "says": said(found),
-        "false": [words for words in said(found) if is_false(words, family, found, truth)],
+        "false": [words for words in said(found) if is_false(words, family, found, scale)],
         "scope": getattr(found, "rarest_s", None),
-        "unseen": _unseen(family, found),
+        "unseen": _unseen(family, found, scale),
     }
     if verbose:
         print(name, seed, {key: run[key] for key in ("share", "targets", "error", "width", "flagged", "scope")})
@@ -108,12 +108,15 @@ def search(name: str, seconds: float, seed: int, verbose: bool = False) -> dict[
     return run
 
 
-def _unseen(family: Family, found: CriticalLoadEstimate) -> bool:
+def _unseen(family: Family, found: CriticalLoadEstimate, scale: float) -> bool:
     """Whether the result says that the losses that decide may not have been seen: too rare, or in long trials only."""
-    scope = getattr(found, "rarest_s", None)
-    if "long" in family.traits and scope is not None and found.guard.protocol_s is None:
+    if "long" in family.traits and found.guard.protocol_s is None:
         return True
-    return scope is not None and family.rarest > scope
+    if family.lowest:
+        # It was never as slow as that, or for a short time.
+        return True
+    rarest = family.device.rarest(found.stated, scale, family.target, found.trial_s or 0.0)
+    return rarest > found.rarest_s
 
 
 def said(found: CriticalLoadEstimate) -> list[str]:
@@ -122,11 +125,12 @@ def said(found: CriticalLoadEstimate) -> list[str]:
     return [*found.misfit.reasons, *sentences, str(found.guard)]
 
 
-def is_false(words: str, family: Family, found: CriticalLoadEstimate, truth: float) -> bool:
+def is_false(words: str, family: Family, found: CriticalLoadEstimate, scale: float) -> bool:
     """Whether a sentence is not true of the device."""
     traits = family.traits
+    truth = family.critical_load(scale)
     if words.startswith("verified"):
-        return found.guard.load_per_interface_fps > truth * (1.0 + CLOCK) and not _unseen(family, found)
+        return found.guard.load_per_interface_fps > truth * (1.0 + CLOCK) and not _unseen(family, found, scale)
     told = {
         "Frames are lost in batches": "batches" in traits or "pauses" in traits,
         "capacity varies": bool({"varies", "pauses", "changes"} & traits),
@@ -154,7 +158,8 @@ def _summary(seconds: float, runs: list[dict[str, Any]]) -> str:
     wrong = [run for run in runs if run["wrong"]]
     return (
         f"== {seconds:.0f} s: {len(runs)} searches, right {np.mean([run['right'] for run in runs]):.3f}, "
-        f"wrong and confident {len(wrong)} ({sum(not run['unseen'] for run in wrong)} within the scope that is said), "
+        f"confident above the truth {len(wrong)} (wrong, as the scope does not say so: "
+        f"{sum(not run['unseen'] for run in wrong)}), "
         f"healthy flagged {sum(run['flagged'] for run in healthy)} of {len(healthy)}, "
         f"covered {np.mean([run['covered'] for run in runs]):.3f}, false sentences {false} of {says}, "
         f"CPU {np.median([run['cpu'] for run in runs]):.2f} s (most {max(run['cpu'] for run in runs):.2f})"

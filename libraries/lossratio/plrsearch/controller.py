@@ -30,11 +30,13 @@ from lossratio.trials import TrialInput, TrialResult
 
 _STEP = 1.02
 """Growth of the number of trials after which the description follows: choices do not change faster."""
-_LONG, _SHORT = 20.0, 10.0
-"""Seconds of the trials at the end that show whether a longer time makes a difference; trials that take less than this
-need them."""
-_FOR_LONG, _LEAST_FOR_LONG = 92.0, 240.0
-"""Seconds before the end from which on they are made, in searches that take so long, at least."""
+_LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
+"""Seconds of the trials at the end that show whether a longer time makes a difference, at most, in all and as a share
+of the search's time."""
+_TIMES_LONGER = 5.0
+"""How many times as long as the others they are, at least: else there are none."""
+_FOR_LONG = 4.6
+"""In how much time before the end they are made, in such trials."""
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
@@ -227,7 +229,7 @@ class PLRsearch:
             long = self._long(known, left, trials_left) if self._is_ending else None
             if long is not None:
                 choice = long
-                wanted = _LONG
+                wanted = self._long_duration
             else:
                 choice = self._selection.choose(known, wanted, trials_left)
 
@@ -238,11 +240,15 @@ class PLRsearch:
     def _is_ending(self) -> bool:
         """Whether it is time for trials that are much longer than the others."""
         left = self._timeout - self.elapsed
-        can = self._timeout >= _LEAST_FOR_LONG and self._duration < _SHORT and not self._is_csits
-        return can and left <= _FOR_LONG + _LONG
+        can = self._long_duration >= _TIMES_LONGER * self._duration and not self._is_csits
+        return can and left <= (_FOR_LONG + 1.0) * self._long_duration
+
+    @property
+    def _long_duration(self) -> float:
+        return min(_LONG, _LONG_SHARE * self._timeout)
 
     def _long(self, known: Description | None, left: float, trials_left: float) -> Choice | None:
-        if not _LONG <= left <= _FOR_LONG:
+        if not self._long_duration <= left <= _FOR_LONG * self._long_duration:
             return None
         return self._selection.sustained(known, trials_left)
 

@@ -42,8 +42,8 @@ multiplied; and by how much it grows from trial to trial. So, too, where none wi
 _HALF = 0.5
 """The largest such share."""
 _WIDE, _FOR_WIDE = 0.05, 30
-"""Share of a load by which loss and no loss are so far apart that other trials tell little; and the trials after which
-they are chosen all the same."""
+"""Share of a load by which loss and no loss are so far apart that other trials tell little, and the next is halfway;
+and the trials after which they are chosen all the same."""
 _NO_OVERLOAD, _STEPS_ABOVE = 0.97, 4
 """Share of the forwarding rate at which there is no overload; and steps up to it at which pauses are looked at."""
 _SHARP = 1e-5
@@ -243,6 +243,8 @@ class PosteriorSelection:
         last, is_lossy = self._last
         if low < last < high:
             low, high = (low, last) if is_lossy else (last, high)
+        if low < (1.0 - _WIDE) * high:
+            return 0.5 * (low + high)
         self._up *= _FARTHER
         return min(0.5 * (low + high), (1.0 + self._up) * low)
 

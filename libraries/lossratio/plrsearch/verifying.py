@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from lossratio.plrsearch.estimate import LEAST_TRIALS, LossBounds
+from lossratio.plrsearch.estimate import LEAST_TRIALS, LONG_TRIALS, LossBounds, is_refuted
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, critical_load
 from lossratio.plrsearch.variation import Description
 
@@ -42,10 +44,6 @@ _LOWER = 1e-3
 """The same for a lower one, before there are enough trials at the load."""
 _GRID = 2e-5
 """Distance of loads that are tried, at least, as a share: so equal loads are frequent."""
-_LONG_TRIALS = 2
-"""Long trials at the end that have to agree."""
-_LONG_MOST = 3.0
-"""Targets that a long trial may lose."""
 
 
 class Verifying:
@@ -87,7 +85,7 @@ class Verifying:
         if self.load is None:
             return None
 
-        frames, lost = self._at(self.load)
+        frames, lost = self._at(self.load, self._rows[self._begin :])
         missing = LossBounds.of(frames, lost, batch=known.batch).missing_frames(
             self._question.target_loss_ratio
         )
@@ -106,14 +104,10 @@ class Verifying:
         if self.load is None:
             return None
         self._follow(known, left)
-        target = self._question.target_loss_ratio
-        agreeing = 0
-        for load, frames, lost in self._long:
-            if load == self.load and lost > _LONG_MOST * target * frames + _CHANCE * known.batch:
-                self._lower(known)
-                return self.load
-            agreeing += load == self.load
-        if agreeing >= _LONG_TRIALS:
+        there = LossBounds.of(*self._at(self.load, self._long), batch=known.batch)
+        if is_refuted(there, self._question.target_loss_ratio, known.batch):
+            self._lower(known)
+        elif there.trials >= LONG_TRIALS:
             return None
         return self.load
 
@@ -133,7 +127,7 @@ class Verifying:
         place = self._place(known) if is_known or self.load is None else self.load
         if self.load is None:
             self.load = place
-        frames, lost = self._at(self.load)
+        frames, lost = self._at(self.load, self._rows[self._begin :])
         batch = known.batch
         bounds = LossBounds.of(frames, lost, batch=batch)
         target = self._question.target_loss_ratio
@@ -212,10 +206,11 @@ class Verifying:
         ]
         return min(lossy, default=None)
 
-    def _at(self, load: float) -> tuple[Array, Array]:
-        """Sent and lost frames of the trials at a load since the last change."""
-        rows = [row[1:] for row in self._rows[self._begin :] if row[0] == load]
-        sent, lost = np.array(rows, dtype=float).reshape(-1, 2).T
+    @staticmethod
+    def _at(load: float, rows: Sequence[tuple[float, float, float]]) -> tuple[Array, Array]:
+        """Sent and lost frames of the trials at a load."""
+        counts = [row[1:] for row in rows if row[0] == load]
+        sent, lost = np.array(counts, dtype=float).reshape(-1, 2).T
         return sent, lost
 
     def _place(self, known: Description) -> float:

@@ -59,3 +59,13 @@ def test_a_rare_loss_is_no_change():
     lossy = [trial(18.1e6, 200_000 + number % 7, duration=2.0) for number in range(20)]
     found = estimated([*lossy[:10], *quiet, *lossy[10:]], likelihood="varying", max_load=30e6)
     assert found.description.change is None
+
+
+def test_rare_losses_at_a_load_that_is_tried_at_the_beginning_only_are_no_change(how_many):
+    seen = 0
+    for seed in range(how_many(20, 200)):
+        rng = np.random.default_rng(seed)
+        rare = [(17.5e6, 2.0, 1000.0 * (rng.random() < 0.6)) for _ in range(40)]
+        overload = [(18.1e6, 2.0, float(rng.poisson(200_000))) for _ in range(120)]
+        seen += Change.of(counts_of([*rare, *overload])) is not None
+    assert seen <= 0.02 * how_many(20, 200)

@@ -68,6 +68,23 @@ class Bucket:
         """Not asked for here."""
 
 
+class Elephant:
+    """Four queues, of which one gets 30 % more frames than each of the others: below overload it loses for long."""
+
+    def start(self, rng):
+        shares = np.array([1.3, 1.0, 1.0, 1.0]) / 4.3
+        knee = SmoothKnee(CAPACITY / 4.0, 1e3)
+
+        def lost_frames(traffic):
+            mean = sum(knee.loss_rate(share * traffic.load) for share in shares) * traffic.duration
+            return int(min(rng.poisson(mean), traffic.frames))
+
+        return lost_frames
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+
 def searched(sut, seconds=300.0, seed=1):
     loads = []
     controller = PLRsearch(1e-7, 1e4, 30e6, timeout=seconds)
@@ -90,6 +107,13 @@ def test_five_minutes_of_a_healthy_device_are_regular_and_say_what_they_are_wort
     assert found.guard.protocol_s == 20.0
     assert 60.0 < found.rarest_s < 300.0 / 3.0
     assert not found.sentences
+
+
+def test_a_minute_finds_where_the_loss_of_one_queue_begins():
+    found, _ = searched(Elephant(), seconds=60.0)
+    critical = 14_863_000.0
+    assert found.is_regular
+    assert 0.9 * critical < found.stated <= critical
 
 
 @pytest.mark.parametrize(
@@ -146,6 +170,9 @@ def test_what_a_bucket_lets_through_in_short_trials_is_not_stated():
     assert found.verified >= 0.9 * CAPACITY
     assert found.guard.protocol_s == 20.0
     assert sum(result.duration == 20.0 for result in trials) >= 3
+    shorter, _ = searched(Bucket(0.05), seconds=120.0)
+    assert shorter.guard.protocol_s == 10.0
+    assert 0.9 * CAPACITY <= shorter.verified <= CAPACITY * 1.0051
     # In a minute there is no time for long trials: then it is not said that they agree.
     short, trials = searched(Bucket(0.05), seconds=60.0)
     assert {result.duration for result in trials} == {2.0}

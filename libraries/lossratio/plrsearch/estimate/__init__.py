@@ -7,10 +7,12 @@
 
 from lossratio.plrsearch.estimate.guard import (
     LEAST_TRIALS,
+    LONG_TRIALS,
     NEAR,
     GuardStatement,
     LossBounds,
     Verdict,
+    is_refuted,
     target_in_words,
 )
 from lossratio.plrsearch.estimate.misfit import FitCheck, Misfit

@@ -32,7 +32,7 @@ _TAIL = 0.025
 LEAST_TRIALS = 10
 """Trials that verify a load or contradict it, at least. Bursts in one of three trials may be in none of fewer, whatever
 these sent, and two trials may have bursts of the same size."""
-_LONG_TRIALS, _LONG_MOST = 2, 3.0
+LONG_TRIALS, _LONG_MOST = 2, 3.0
 """Long trials that have to agree, and how many targets they may lose together: a rare loss may be in one of them."""
 _JUST_ABOVE = 0.02
 """How far above a load the trials are that speak about it, too, as a share."""
@@ -449,15 +449,19 @@ def _sustained(
     loads = np.unique(long.load[long.load <= load * (1.0 + _ROUNDING)])
     for lower in loads[::-1].tolist():
         there = _between(long, lower, lower, batch=batch)
-        much = there.lost > _LONG_MOST * target * there.frames + _CHANCE * batch
-        refuted = there.least > target or much
-        if there.trials >= _LONG_TRIALS and not refuted:
+        refuted = is_refuted(there, target, batch)
+        if there.trials >= LONG_TRIALS and not refuted:
             seconds = float(np.median(long.duration))
             shown = GuardStatement.of(Verdict.VERIFIED, target, (lower, load), bounds)
             return replace(shown, protocol_s=seconds)
         if refuted:
             stated = GuardStatement.of(Verdict.CONTRADICTED, target, (lower, lower), there)
     return stated
+
+
+def is_refuted(long: LossBounds, target: float, batch: float) -> bool:
+    """Whether long trials at a load lose so much that shorter ones do not verify it."""
+    return long.least > target or long.lost > _LONG_MOST * target * long.frames + _CHANCE * batch
 
 
 def _starts(loads: Array) -> list[float]:

@@ -103,8 +103,10 @@ def _chance(together: NDArray[np.int_], drawn: NDArray[np.int_], number: int) ->
 
 
 def _from_rising_curve(counts: TrialCounts) -> tuple[Array, Array]:
-    """How far each trial is above the curve, in standard deviations of chance, and whether there are others beside it.
+    """How far each trial is above the curve, in standard deviations, and whether there are others beside it.
 
+    Trials of each pool have a standard deviation of their own, at least that of chance: else those in overload would be
+    the farthest ones wherever the capacity varies, and rare losses at loads that are tried at one time only.
     The curve is that by pooling adjacent violators: loads whose loss ratio would fall share one.
     """
     order = np.argsort(counts.load, kind="stable")
@@ -123,12 +125,16 @@ def _from_rising_curve(counts: TrialCounts) -> tuple[Array, Array]:
             lost, sent, size = lost + before[0], sent + before[1], size + before[2]
         pools.append((lost, sent, size))
 
-    ratio = np.repeat([lost / sent for lost, sent, _ in pools], [size for *_, size in pools])
-    beside = np.repeat(
-        [size > 1 and lost > 0.0 for lost, _, size in pools], [size for *_, size in pools]
-    )
-    expected = np.empty(len(counts))
+    trials = [size for *_, size in pools]
+    ratio = np.repeat([lost / sent for lost, sent, _ in pools], trials)
+    pool = np.repeat(np.arange(len(pools)), trials)
+    expected = ratio * frames[order]
+    distance = (counts.lost[order] - expected) / np.sqrt(np.maximum(expected, 1e-300))
+    variance = np.bincount(pool, distance**2) / np.maximum(np.bincount(pool) - 1.0, 1.0)
+    beside = np.repeat([size > 1 and lost > 0.0 for lost, _, size in pools], trials)
+
+    standardized = np.empty(len(counts))
     comparable = np.empty(len(counts), dtype=bool)
-    expected[order] = ratio * frames[order]
+    standardized[order] = distance / np.sqrt(np.maximum(variance, 1.0))[pool]
     comparable[order] = beside
-    return (counts.lost - expected) / np.sqrt(np.maximum(expected, 1e-300)), comparable
+    return standardized, comparable

@@ -21,8 +21,8 @@ from lossratio.plrsearch.variation.local import LocalFit
 from lossratio.plrsearch.variation.pauses import Pauses
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 
-LONG = 5.0
-"""A trial is a long one if it takes so many times as long as the usual one: it shows whether time matters."""
+LONG = 4.0
+"""A trial is a long one if it takes more than so many times as long as the usual one: it shows whether time matters."""
 
 
 @dataclass(frozen=True)
