@@ -84,6 +84,15 @@ def test_a_fault_is_named_with_its_size_and_its_direction():
     assert issubclass(IntegrityError, DutError)
 
 
+def test_copies_alone_are_not_called_changes():
+    with pytest.raises(
+        IntegrityError, match=r"came back more than once, at 1 kfps: .* duplicated\. Look for a loop"
+    ) as caught:
+        check_integrity([arrived(1000), arrived(1000, duplicated=10)], "at 1 kfps")
+    assert "changed" not in str(caught.value)
+    assert caught.value.is_explained
+
+
 @pytest.mark.parametrize("fault", ["duplicated", "corrupted", "wrong_length", "strayed", "wrong_mac"])
 def test_each_fault_alone_fails_a_test_that_checks_integrity(fault):
     with pytest.raises(IntegrityError, match=r"at 1 kfps: port0>port1: (about )?1 "):

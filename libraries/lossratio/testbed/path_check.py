@@ -82,7 +82,7 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
             reset=traffic.reset,
         )
     except IntegrityError as error:
-        if error.names_fields:
+        if error.is_explained:
             raise
         counted = str(error).removesuffix(LOOK_AT_DUT).strip()
         raise IntegrityError(f"{counted} {_in_words(look_at_fields(traffic))}") from error

@@ -8,6 +8,11 @@ LOOK_AT_DUT = (
     "'integrity=off'."
 )
 """What to do where frames came back changed, and nobody knows how."""
+LOOK_FOR_COPIES = (
+    "Look for a loop, a mirror port, or a bridge that floods. If the DUT copies frames on purpose, measure with "
+    "'integrity=off'."
+)
+"""What to do where frames came back more than once."""
 _MOST_FIELDS = 4
 _MARKS = (
     "For a device that marks frames, give the profile 'is_marked: true' in its 'ipv4' or 'ipv6' header "

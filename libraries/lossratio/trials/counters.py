@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Literal, get_args
 
 from lossratio.errors import DutError, TrafficError
-from lossratio.trials.changed_fields import LOOK_AT_DUT, changes_in_words
+from lossratio.trials.changed_fields import LOOK_AT_DUT, LOOK_FOR_COPIES, changes_in_words
 from lossratio.trials.record import Frames, Microseconds, Observed
 from lossratio.trials.trial import ChangedField, DirectionCounters, TrialInput, TrialOutput
 
@@ -313,12 +313,12 @@ class IntegrityError(DutError):
 
     Args:
         message: What happened, and the way out.
-        names_fields: Whether the message says which fields of the frames differ.
+        is_explained: Whether the message says what to look for: a look at single frames would add nothing.
     """
 
-    def __init__(self, message: str, *, names_fields: bool = False) -> None:
+    def __init__(self, message: str, *, is_explained: bool = False) -> None:
         super().__init__(message)
-        self.names_fields = names_fields
+        self.is_explained = is_explained
 
 
 @dataclass(frozen=True)
@@ -398,9 +398,13 @@ def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None
         changes = changes_in_words(
             {direction.name: direction.changed_fields for direction in directions}
         )
-        seen = f"{'; '.join(faulty)}. {changes or LOOK_AT_DUT}"
-        text = f"Frames came back changed, {where}: {seen}"
-        raise IntegrityError(text, names_fields=bool(changes))
+        seen = "; ".join(faulty)
+        if all(direction.faulty == direction.duplicated_frames for direction in directions):
+            text = f"Frames came back more than once, {where}: {seen}. {LOOK_FOR_COPIES}"
+            raise IntegrityError(text, is_explained=True)
+
+        text = f"Frames came back changed, {where}: {seen}. {changes or LOOK_AT_DUT}"
+        raise IntegrityError(text, is_explained=bool(changes))
 
 
 def faults_in_words(counters: DirectionCounters) -> str:

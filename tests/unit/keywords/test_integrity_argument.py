@@ -44,7 +44,7 @@ def test_such_a_device_passes_with_a_warning_and_its_size_unless_the_test_says_o
 
 def test_it_fails_the_test_as_a_fault_of_the_device_where_that_is_asked_for(run):
     failed = run.tests["Failed"]
-    assert failed.message.startswith("IntegrityError: Frames came back changed, at 20.000 kfps for 1 s")
+    assert failed.message.startswith("IntegrityError: Frames came back more than once, at 20.000 kfps for 1 s")
     assert failure_kind(IntegrityError("changed")) is FailureKind.TEST
 
 
