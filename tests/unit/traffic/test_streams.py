@@ -197,6 +197,16 @@ class TestRealFrames:
         configuration = make_configuration(profile, [PortPair(WEST, EAST)], settle_time=0.2)
         agent.configure(configuration, generator=generator, options={"catch_up": catch_up})
 
+    def searched(self, agent, duration):
+        """The results of a search with a goal for each stream, by its name."""
+        goals = {
+            name: SearchGoal(0.005, 0.5, duration, 3 * duration, 0.02, duration, name=name, stream=name)
+            for name in ("voice", "data")
+        }
+        search = MLRsearch(goals.values(), 500.0, 8000.0)
+        found = run_search(search, WholeTrials(TrafficMeasurer(agent, idle_time=0.05)))
+        return {name: found[goal] for name, goal in goals.items()}
+
     @pytest.mark.parametrize("head", [UNTAGGED, PROFILE])
     def test_all_frames_of_all_streams_come_back(self, bridged, agent, generator, tmp_path, head):
         streams = TWO if head == PROFILE else TWO.replace("priority: 5, ", "")
@@ -232,15 +242,32 @@ class TestRealFrames:
         bridged.run("dut1", "nft", "-f", "-", input=f"table netdev classes {{\nchain in {{\n{hook}\n{rules}}}\n}}\n")
         # A longer stall is no burst, for which the policers have no room: its frames stay unsent.
         self.configured(bridged, agent, generator, tmp_path, TWO.replace("priority: 5, ", ""), catch_up=1e-3)
-        goals = {
-            name: SearchGoal(0.005, 0.5, duration, 3 * duration, 0.02, duration, name=name, stream=name)
-            for name in rates
-        }
-        search = MLRsearch(goals.values(), 500.0, 8000.0)
-        found = run_search(search, WholeTrials(TrafficMeasurer(agent, idle_time=0.05)))
+        found = self.searched(agent, duration)
         for name, share in (("voice", 0.25), ("data", 0.75)):
             truth = (rates[name] + (burst - 1) / duration) / share
-            result = found[goals[name]]
+            result = found[name]
             assert result.regular
             assert result.relevant_lower_bound <= 1.02 * truth
             assert result.relevant_upper_bound >= 0.99 * truth
+
+    def test_strict_priority_on_a_slow_link_is_a_limit_of_each_class(self, bridged, agent, generator, tmp_path):
+        """Voice loses frames where it alone is more than the link carries, data where both are."""
+        duration, rate, queue, frame = 0.25, 1000, 10, 124
+        hook = 'type filter hook ingress device "dut0" priority 0;'
+        marks = "meta priority set 0:2\nip dscp 46 meta priority set 0:6\n"
+        bridged.run("dut1", "nft", "-f", "-", input=f"table netdev classes {{\nchain in {{\n{hook}\n{marks}}}\n}}\n")
+        bridged.run("dut1", "ip", "link", "set", "dev", "dut1", "txqueuelen", str(queue))
+        slow = ("tbf", "rate", f"{8 * frame * rate}bit", "burst", f"{2 * frame}", "limit", "1m")
+        bridged.run("dut1", "tc", "qdisc", "add", "dev", "dut1", "root", "handle", "1:", *slow)
+        # Three queues, of which the first one that is not empty is served.
+        bridged.run("dut1", "tc", "qdisc", "add", "dev", "dut1", "parent", "1:1", "handle", "10:", "pfifo_fast")
+
+        streams = TWO.replace("priority: 5, ", "").replace("share: 3", "share: 3, frame_size: 128")
+        self.configured(bridged, agent, generator, tmp_path, streams, catch_up=1e-3)
+        found = self.searched(agent, duration)
+        for name, share in (("voice", 0.25), ("data", 1.0)):
+            truth = (rate + (queue + 2) / duration) / share
+            result = found[name]
+            assert result.regular
+            assert result.relevant_lower_bound <= 1.03 * truth
+            assert result.relevant_upper_bound >= 0.97 * truth
