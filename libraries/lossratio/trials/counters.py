@@ -67,6 +67,16 @@ class LatencyCounters(OneWayLatency):
     gives an `hdr`, or the latencies could not be measured."""
     interval_ratio: float = 0.0
     """Width of the histogram's intervals as a share of the latency, where that is more."""
+    by_stream: tuple["StreamLatencyCounters", ...] = ()
+    """The latency of each stream of the traffic profile; empty: it has none, or the generator does not tell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamLatencyCounters(LatencyCounters):
+    """The one-way latency of a stream in one direction."""
+
+    stream: str
+    """The stream's name."""
 
 
 @dataclass(frozen=True)

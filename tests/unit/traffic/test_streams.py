@@ -174,6 +174,9 @@ GENERATORS = [
     "afpacket",
     pytest.param("xdp", marks=pytest.mark.skipif(why_impossible() is not None, reason="no BPF here")),
 ]
+ALIKE = TWO.replace("priority: 5, ", "").replace("share: 3", "share: 3, frame_size: 128")
+FRAME = 124
+"""Bytes of each of these frames, without FCS."""
 UNTAGGED = PROFILE.replace("dot1q: {id: 7}\n", "")
 
 
@@ -250,20 +253,22 @@ class TestRealFrames:
             assert result.relevant_lower_bound <= 1.02 * truth
             assert result.relevant_upper_bound >= 0.99 * truth
 
-    def test_strict_priority_on_a_slow_link_is_a_limit_of_each_class(self, bridged, agent, generator, tmp_path):
-        """Voice loses frames where it alone is more than the link carries, data where both are."""
-        duration, rate, queue, frame = 0.25, 1000, 10, 124
+    def make_slow(self, lab, rate, queue):
+        """Makes the link behind the bridge carry so many frames a second, voice before data."""
         hook = 'type filter hook ingress device "dut0" priority 0;'
         marks = "meta priority set 0:2\nip dscp 46 meta priority set 0:6\n"
-        bridged.run("dut1", "nft", "-f", "-", input=f"table netdev classes {{\nchain in {{\n{hook}\n{marks}}}\n}}\n")
-        bridged.run("dut1", "ip", "link", "set", "dev", "dut1", "txqueuelen", str(queue))
-        slow = ("tbf", "rate", f"{8 * frame * rate}bit", "burst", f"{2 * frame}", "limit", "1m")
-        bridged.run("dut1", "tc", "qdisc", "add", "dev", "dut1", "root", "handle", "1:", *slow)
+        lab.run("dut1", "nft", "-f", "-", input=f"table netdev classes {{\nchain in {{\n{hook}\n{marks}}}\n}}\n")
+        lab.run("dut1", "ip", "link", "set", "dev", "dut1", "txqueuelen", str(queue))
+        slow = ("tbf", "rate", f"{8 * FRAME * rate}bit", "burst", f"{2 * FRAME}", "limit", "1m")
+        lab.run("dut1", "tc", "qdisc", "add", "dev", "dut1", "root", "handle", "1:", *slow)
         # Three queues, of which the first one that is not empty is served.
-        bridged.run("dut1", "tc", "qdisc", "add", "dev", "dut1", "parent", "1:1", "handle", "10:", "pfifo_fast")
+        lab.run("dut1", "tc", "qdisc", "add", "dev", "dut1", "parent", "1:1", "handle", "10:", "pfifo_fast")
 
-        streams = TWO.replace("priority: 5, ", "").replace("share: 3", "share: 3, frame_size: 128")
-        self.configured(bridged, agent, generator, tmp_path, streams, catch_up=1e-3)
+    def test_strict_priority_on_a_slow_link_is_a_limit_of_each_class(self, bridged, agent, generator, tmp_path):
+        """Voice loses frames where it alone is more than the link carries, data where both are."""
+        duration, rate, queue = 0.25, 1000, 10
+        self.make_slow(bridged, rate, queue)
+        self.configured(bridged, agent, generator, tmp_path, ALIKE, catch_up=1e-3)
         found = self.searched(agent, duration)
         for name, share in (("voice", 0.25), ("data", 1.0)):
             truth = (rate + (queue + 2) / duration) / share
@@ -271,3 +276,23 @@ class TestRealFrames:
             assert result.regular
             assert result.relevant_lower_bound <= 1.03 * truth
             assert result.relevant_upper_bound >= 0.97 * truth
+
+    def test_each_class_has_a_latency_of_its_own(self, bridged, agent, generator, tmp_path):
+        rate, queue = 1000, 20
+        self.make_slow(bridged, rate, queue)
+        self.configured(bridged, agent, generator, tmp_path, ALIKE)
+        # Data waits behind a full queue, and voice behind one frame.
+        output = whole(agent.latency, 2.0 * rate, 1.0)
+        east, west = output.latency
+        if generator == "xdp":
+            assert east.by_stream == west.by_stream == ()
+            return
+
+        for way in (east, west):
+            assert [one.stream for one in way.by_stream] == ["voice", "data"]
+            assert sum(one.sent_frames for one in way.by_stream) == way.sent_frames
+            assert sum(one.received_frames for one in way.by_stream) == way.received_frames
+        voice, data = east.by_stream
+        assert voice.received_frames == voice.sent_frames
+        assert data.received_frames < data.sent_frames
+        assert data.mean_us > 2.0 * voice.mean_us

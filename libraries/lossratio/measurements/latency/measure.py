@@ -26,6 +26,7 @@ from lossratio.measurements.latency.result import (
     latency_contradictions,
     latency_result,
     load_line,
+    stream_latencies,
 )
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
@@ -333,6 +334,7 @@ class Measured:
             generator_drop_frames=missing.generator_drops,
             late_frames=missing.late,
             directions=() if output is None else tuple(map(direction_latency, output.latency)),
+            by_stream=() if output is None else tuple(stream_latencies(output.latency)),
             error=self.outcome if isinstance(self.outcome, str) else None,
         )
 

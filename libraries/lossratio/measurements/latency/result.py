@@ -53,6 +53,24 @@ class DirectionLatency(OneWayLatency):
     histogram_unit_us: Annotated[float, Field(gt=0.0)] = 1.0
     """Unit of the histogram, microseconds."""
 
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return self.direction
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamLatency(DirectionLatency):
+    """The one-way latency of a stream in one direction."""
+
+    stream: str
+    """The stream's name."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"{self.direction} {self.stream}"
+
 
 class LatencyAtLoad(Record):
     """Latency at one load."""
@@ -77,10 +95,13 @@ class LatencyAtLoad(Record):
     """Frames that came back after the wait for frames in flight: the loss ratio counts them; left out: none."""
     directions: tuple[DirectionLatency, ...]
     """Latency by direction; empty: the trial failed."""
+    by_stream: tuple[StreamLatency, ...] = ()
+    """Latency of each stream of the traffic profile, by direction; left out: it has no streams, or the generator does
+    not tell their latencies apart."""
     error: str | None = None
     """Why the trial failed; null if it did not."""
 
-    _leave_out = left_out_if_empty("is_raised", "generator_drop_frames", "late_frames")
+    _leave_out = left_out_if_empty("is_raised", "generator_drop_frames", "late_frames", "by_stream")
 
     @model_validator(mode="after")
     def _a_failed_trial_has_an_error(self) -> "LatencyAtLoad":
@@ -202,6 +223,18 @@ class Histogram:
 
 def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     """The latency of one direction, with its percentiles."""
+    return DirectionLatency(**_described(counters))
+
+
+def stream_latencies(directions: Iterable[LatencyCounters]) -> Iterator[StreamLatency]:
+    """The latency of each stream in each direction, with its percentiles."""
+    for direction in directions:
+        for one in direction.by_stream:
+            yield StreamLatency(**_described(one), stream=one.stream)
+
+
+def _described(counters: LatencyCounters) -> dict[str, Any]:
+    """The fields of a latency."""
     histogram = None
     mean = counters.mean_us
     low = counters.least_us or 0.0
@@ -235,13 +268,13 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
 
     one_way = {field.name: getattr(counters, field.name) for field in fields(OneWayLatency)}
     one_way["mean_us"] = mean
-    return DirectionLatency(
+    return {
         **one_way,
-        variation_us=variation,
-        percentiles_us=percentiles,
-        histogram=None if histogram is None else histogram.encode(),
-        histogram_unit_us=1.0 if histogram is None else histogram.unit,
-    )
+        "variation_us": variation,
+        "percentiles_us": percentiles,
+        "histogram": None if histogram is None else histogram.encode(),
+        "histogram_unit_us": 1.0 if histogram is None else histogram.unit,
+    }
 
 
 def latency_result(
@@ -279,11 +312,11 @@ def load_line(at_load: LatencyAtLoad) -> str:
 
 def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:
     """Latency as a table: the names of its columns, then a line for each load, with its directions below it."""
-    directions = [one for at_load in latency for one in at_load.directions]
+    directions = [one for at_load in latency for one in (*at_load.directions, *at_load.by_stream)]
     rows = [_columns(one) for one in directions if one.error is None]
     known = {name for row in rows for name, value in row.items() if value is not None}
     columns = [name for name in _COLUMNS if name in known]
-    width = max((len(one.direction) for one in directions), default=0)
+    width = max((len(one.name) for one in directions), default=0)
 
     if rows:
         heads = "".join(f"{name:>{_COLUMN}}" for name in columns)
@@ -292,8 +325,8 @@ def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:
         yield load_line(at_load)
         if at_load.error is not None:
             yield f"  failed: {at_load.error}"
-        for one in at_load.directions:
-            yield f"  {one.direction:<{width}}{_cells(one, columns)}"
+        for one in (*at_load.directions, *at_load.by_stream):
+            yield f"  {one.name:<{width}}{_cells(one, columns)}"
 
     resolutions = [one.resolution_us for one in directions if one.resolution_us is not None]
     if resolutions:
@@ -368,8 +401,8 @@ def _cells(direction: DirectionLatency, columns: Sequence[str]) -> str:
 
 def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:
     """Numbers of one load that contradict each other."""
-    for direction in latency.directions:
-        place = f"{name} of {direction.direction}"
+    for direction in (*latency.directions, *latency.by_stream):
+        place = f"{name} of {direction.name}"
         known = [
             value
             for value in [direction.least_us, direction.mean_us, direction.most_us]

@@ -392,7 +392,8 @@ class ActiveDirection:
         self._end_probe()
         source = None if self.sending is None else (self.sending.source, self.sending.setup.tag_place)
         sink = None if self.receiving is None else (self.receiving.sink, self._direction.arriving_tag)
-        self._probe = Probe(self.name, source, sink, tag=tag, frames=latency_frames(self.load(load), duration))
+        frames = latency_frames(self.load(load), duration)
+        self._probe = Probe(self.name, source, sink, tag=tag, frames=frames, order=self._direction.frames.order)
         return self._probe
 
     def stamps(self) -> Message | None:

@@ -7,11 +7,12 @@ import random
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from typing import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import TAG_BYTES, TagPlace
+from ..core.configuration import TAG_BYTES, StreamOrder, TagPlace
 from ..core.generator import unknown_latency
 from ..core.links import Link
 from ..core.pacing import frames_within
@@ -71,8 +72,10 @@ class Probe:
         *,
         tag: int,
         frames: tuple[int, ...],
+        order: StreamOrder | None = None,
     ) -> None:
         self.tag = tag
+        self._order = order
         self.frames = frames
         self.name = name
         self.arrives = sink is not None
@@ -110,7 +113,7 @@ class Probe:
             raise AgentError("out_of_step", f"Nobody says when frames of direction {self.name} left; configure anew.")
         answer = summarize(self.name, left, arrived)
         self._counted = answer["received_frames"]
-        return answer
+        return {**answer, "by_stream": list(self._by_stream(left, arrived))}
 
     def late(self) -> int:
         """Latency frames that came back here since they were counted."""
@@ -123,6 +126,17 @@ class Probe:
     def close(self) -> None:
         """Closes its sockets."""
         self._opened.close()
+
+    def _by_stream(self, left: Stamps, arrived: Stamps) -> Iterator[Message]:
+        """The same of each of the traffic's streams; latency frames follow each other in the order of all frames."""
+        if self._order is None:
+            return
+        streams = np.array(self._order.streams)
+        for number, name in enumerate(self._order.names):
+            own_left, own_arrived = (
+                stamps.of_frames(streams[stamps.numbers % len(streams)] == number) for stamps in (left, arrived)
+            )
+            yield {**summarize(self.name, own_left, own_arrived), "stream": name}
 
     def _arrivals(self) -> Stamps:
         if self._arrived is None:
@@ -144,6 +158,10 @@ class Stamps:
     """The start of the kernel that saw them: one kernel has one clock."""
     clock_was_set: bool = False
     """Whether its clock was set meanwhile."""
+
+    def of_frames(self, chosen: NDArray[np.bool_]) -> Stamps:
+        """The stamps of some frames."""
+        return replace(self, numbers=self.numbers[chosen], times=self.times[chosen])
 
     def as_message(self) -> Message:
         """These stamps for the agent at the other end: see `stamps_of`."""
