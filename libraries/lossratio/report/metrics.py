@@ -26,6 +26,7 @@ _COUNTERS = {
     "details": "Further counters of the DUT.",
 }
 _MEASURED = "1: measured; 0: irregular or failed."
+_AS_BEFORE = "1: the SUT is as before, so nothing was searched and there is no value."
 _TEST_FAILED = "1: the test failed, even if its values were measured; 0: it did not."
 _SKIPS = {
     True: (
@@ -179,6 +180,9 @@ def samples_of(run: Run) -> Iterator[Sample]:
                     result.ended,
                     {**labels, "statistic": statistic},
                 )
+        if finding.is_as_before:
+            yield Sample("lossratio_as_before", _AS_BEFORE, 1.0, result.ended, labels)
+            continue
         regular = float(finding.outcome is Outcome.MEASURED)
         yield Sample("lossratio_measured", _MEASURED, regular, result.ended, labels)
     for result, doubts in zip(run.results, doubts_of(run.results), strict=True):

@@ -46,6 +46,20 @@ def test_variables_give_all_searches_of_a_run_hints_and_the_question(tmp_path):
     assert "there are 0" in result.question.reason
 
 
+@pytest.mark.long
+def test_of_a_sut_that_is_as_before_no_latency_is_measured_and_the_test_passes(tmp_path):
+    (tmp_path / "nights").mkdir()
+    file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    frame_size=64B    latency=True\n")
+    for number in range(5):
+        run_suite(file, f"nights/{number}", GOALS="csit")
+    run = run_suite(file, "sixth", GOALS="csit", HINTS=tmp_path / "nights", NIGHTLY="as_before")
+    (result,) = RunDirectory(run.directory).results()
+    assert result.is_as_before
+    assert result.latency == ()
+    assert run.tests["A Test"].passed
+    assert not any("not measured after the search" in message for message in run.messages)
+
+
 def test_a_misspelt_question_fails_tests_with_what_there_is(tmp_path):
     file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    frame_size=64B\n")
     run = run_suite(file, NIGHTLY="as_befor")

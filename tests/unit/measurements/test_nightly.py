@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from measurement_examples import PROFILE, place, policed
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from lossratio.errors import SearchError
 from lossratio.history import History, TrendRequest, add_runs, analyse, describe_trend
@@ -15,6 +16,8 @@ from lossratio.measurements.throughput.measure import SearchRequest, find_condit
 from lossratio.measurements.throughput.nightly import Nightly
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
+from lossratio.report import Run
+from lossratio.report.metrics import openmetrics_report
 from lossratio.results import RunDirectory, read_result
 from lossratio.results.contradictions import contradictions_of
 from lossratio.trials import read_journal
@@ -162,3 +165,16 @@ def test_a_trend_lacks_no_value_of_a_night_without_a_search(as_before, nights, t
         assert len(trend.series.times) == 5
         assert "as before in 1 later nights" in describe_trend(trend)
         assert "no value" not in describe_trend(trend)
+
+
+def test_metrics_say_that_it_is_as_before_and_not_that_nothing_was_measured(as_before, tmp_path):
+    result, _ = as_before
+    families = {
+        family.name: family.samples
+        for family in text_string_to_metric_families(openmetrics_report([Run(tmp_path, (result,))]))
+    }
+    assert "lossratio_measured" not in families
+    assert {sample.labels["quantity"]: sample.value for sample in families["lossratio_as_before"]} == {
+        "NDR": 1.0,
+        "PDR": 1.0,
+    }
