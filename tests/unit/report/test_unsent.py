@@ -18,7 +18,7 @@ from lossratio.measurements.throughput.measure import require_lower_bounds, requ
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.run import Run
-from lossratio.results import Ends, LoadOrigin, agreed_change, at_most
+from lossratio.results import Ends, LoadOrigin, LossPattern, LossPlaces, agreed_change, at_most
 from lossratio.results.doubts import DoubtKind, time_dependence_in, two_bands_in
 from lossratio.results.findings import doubts_of
 from lossratio.results.run_directory import RunDirectory
@@ -197,6 +197,25 @@ def test_a_smaller_load_is_advised_only_if_the_share_that_is_lost_falls_with_loa
     trials = [counted_trial(load, lost=lost) for load, lost in others.items()]
     with pytest.raises(AssertionError, match=words):
         require_lower_bounds(throughput_of([*trials, *[counted_trial(9_001.0, lost=4_000)] * 40], (NDR,)))
+
+
+def test_what_lost_frames_have_in_common_is_said_in_place_of_advice():
+    trials = [counted_trial(4e5, lost=4_000), *[counted_trial(9_001.0, lost=4_000)] * 40]
+    pattern = {"direction": None, "chance": 1e-9, "trials": 41}
+    flows = LossPattern(kind="flows", sentence="All lost frames are of 1 of 8 flows", explained_ratio=1.0, **pattern)
+    way = LossPattern(kind="direction", sentence="All are of one direction", explained_ratio=1.0, **pattern)
+    few = flows.model_copy(update={"sentence": "Few", "explained_ratio": 0.3})
+
+    def told(*patterns):
+        places = LossPlaces(located_frames=4_000, trials=41, looked_at=5, patterns=patterns)
+        result = throughput_of(trials, (NDR,)).model_copy(update={"loss_places": places})
+        with pytest.raises(AssertionError) as caught:
+            require_lower_bounds(result)
+        return str(caught.value)
+
+    assert "per interface. All lost frames are of 1 of 8 flows. If a search may end" in told(flows, way)
+    assert "All are of one direction. It lost a smaller share at other loads" in told(way)
+    assert "per interface. It lost a smaller share at other loads" in told(few)
 
 
 def test_a_build_is_not_judged_by_a_starved_generator(tmp_path):

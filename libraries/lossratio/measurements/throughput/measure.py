@@ -541,9 +541,27 @@ def require_lower_bounds(result: GoalsResult) -> None:
     least = result.min_load.per_interface_fps
     raise AssertionError(
         f"No load was found that meets the goal: {goals}. The smallest load of the search was "
-        f"{format_frame_rate(least)} per interface. {_about_smaller_loads(result)}If a search may end without such "
-        "a load, set must_find=False."
+        f"{format_frame_rate(least)} per interface. {_about_losses(result)}If a search may end without such a load, "
+        "set must_find=False."
     )
+
+
+def _about_losses(result: GoalsResult) -> str:
+    """What lost frames have in common and what was tried, or else whether a smaller load would help."""
+    places = result.loss_places
+    found = [
+        pattern
+        for pattern in (() if places is None else places.patterns)
+        if pattern.explained_ratio >= _EXPLAINED
+    ]
+    sentences = [pattern.sentence for pattern in found[:1]]
+    if result.experiments is not None and result.experiments.helpful:
+        sentences += [f"{one[0].upper()}{one[1:]}" for one in result.experiments.sentences]
+
+    words = "".join(f"{sentence}. " for sentence in sentences)
+    if any(pattern.kind != "direction" for pattern in found):
+        return words
+    return words + _about_smaller_loads(result)
 
 
 def _about_smaller_loads(result: GoalsResult) -> str:
