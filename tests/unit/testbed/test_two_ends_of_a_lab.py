@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(os.geteuid() != 0, reason="names of namespaces need root")]
 
@@ -63,8 +64,8 @@ print(json.dumps({"ways": ways, "next_hops": generator["next_hops"], "nodes": ge
 """
 
 
-def in_lab(tmp_path, *command):
-    (tmp_path / "lab.yaml").write_text(LAB.format(python=sys.executable))
+def in_lab(tmp_path, *command, add=""):
+    (tmp_path / "lab.yaml").write_text(LAB.format(python=sys.executable) + add)
     return subprocess.run(
         ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", HOSTS, "sh", *command],
         cwd=tmp_path,
@@ -87,3 +88,112 @@ def test_a_router_between_two_hosts_is_measured_from_both_with_their_own_address
         assert sent == 4000
         # The policer's own rate, its burst, and what a busy machine makes of a second.
         assert 2000 <= received <= 2000 * 1.5 + 40
+
+
+CONTENDED = """
+import json
+from lossratio import open_testbed
+from lossratio.errors import ReservationError
+from lossratio.nodes import NodeSession
+from lossratio.testbed.reservation import Lease, make_claim
+from lossratio.topology import load_topology
+
+topology = load_topology("lab.yaml")
+refusals = []
+
+def refused():
+    try:
+        with open_testbed("lab.yaml", dut="black_box"):
+            refusals.append("")
+    except ReservationError as error:
+        refusals.append(str(error))
+
+for name in ("CLIENT", "SERVER"):
+    with NodeSession.connect(name, topology.nodes[name]) as session:
+        with Lease.take(session, make_claim(topology, purpose="other work", node_name=name)):
+            refused()
+refused()
+print(json.dumps(refusals))
+"""
+
+
+def test_each_end_is_reserved_and_given_back_where_somebody_else_has_the_other_one(tmp_path):
+    reservation = f"reservation: {{name: hosts, directory: {tmp_path}}}\n"
+    done = in_lab(tmp_path, sys.executable, "-c", CONTENDED, add=reservation)
+    assert done.returncode == 0, done.stderr
+    client, server, free = json.loads(done.stdout)
+    assert client.startswith("Node CLIENT: the testbed is not available: it is reserved for")
+    assert server.startswith("Node SERVER: the testbed is not available: it is reserved for")
+    assert "for other work" in server
+    # The reservation of CLIENT, which the refused run had taken already, was given back.
+    assert free == ""
+
+
+# What a controller that is killed in a trial leaves at both ends.
+KILLED = """
+from pathlib import Path
+from lossratio import TrialInput, load_profile, open_testbed
+with open_testbed("lab.yaml", dut="black_box", options={"hold": "200 ms"}) as testbed:
+    with testbed.ready_for(load_profile("ethip4-udp-hosts", frame_size=128)) as ready:
+        Path("sending").touch()
+        ready.measurer.measure(TrialInput(60.0, 1000.0))
+"""
+WATCH = """
+state() {
+    for end in client server; do
+        ip -n $end -details link show eth1
+        ip netns exec $end ethtool -k eth1
+        ip netns exec $end tc qdisc show dev eth1
+        ip -n $end address show eth1; ip -n $end route
+        ip netns exec $end sysctl -a 2>/dev/null | grep -E '^net.ipv[46].(conf|neigh).(all|default|eth1)'
+    done
+}
+await() { tries=0; until eval "$1"; do tries=$((tries + 1)); [ $tries -lt 600 ] || exit $2; sleep 0.1; done; }
+state > before
+"$0" -c "$1" & controller=$!
+await 'test -e sending' 3
+await 'test -n "$(ip netns pids client)" && test -n "$(ip netns pids server)"' 4
+kill -KILL $controller
+await 'test -z "$(ip netns pids client; ip netns pids server)"' 5
+state > after
+diff before after
+"""
+
+
+def test_both_ends_are_as_before_after_the_death_of_the_controller_in_a_trial(tmp_path):
+    done = in_lab(tmp_path, "sh", "-c", WATCH, sys.executable, KILLED, add="reservation: null\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "eth1" in (tmp_path / "before").read_text()
+
+
+# A stand-in for docker, whose containers are processes in the namespaces of the hosts.
+CONTAINERS = """
+set -e
+for end in client server; do
+    ip netns exec $end sleep 200 & echo $! > $end.pid
+done
+mkdir tools
+cat > tools/docker <<'END'
+#!/bin/sh
+for name in "$@"; do :; done
+exec cat "${name#my-}.pid"
+END
+chmod +x tools/docker
+export PATH="$PWD/tools:$PATH"
+"$0" -m lossratio between container:my-client container:my-server --save saved.yaml
+mv saved.yaml lab.yaml
+status=0
+"$0" -c "$1" || status=$?
+kill $(cat client.pid server.pid)
+exit $status
+"""
+
+
+def test_two_containers_are_ends(tmp_path):
+    done = in_lab(tmp_path, "sh", "-c", CONTAINERS, sys.executable, MEASURE.replace(", 4000.0", ","))
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["nodes"] == ["my-client", "my-server"]
+    assert seen["ways"] == [[["client>server", 1000, 1000], ["server>client", 1000, 1000]]]
+    nodes = yaml.safe_load((tmp_path / "lab.yaml").read_text())["nodes"]
+    assert nodes["my-client"]["container"] == "my-client"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -410,6 +412,37 @@ def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
     assert load_topology(tmp_path / "addressed.yaml").addresses == "lab"
     status, _, err = lossratio(*arguments)
     assert (status, "already exists" in err) == (2, True)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "measure-a-lab-of-another-tool.md"
+CLOS = """\
+name: clos01
+topology:
+  nodes:
+    client1: {kind: linux, image: "alpine:3"}
+    client2: {kind: linux, image: "alpine:3"}
+    leaf1: {kind: nokia_srlinux}
+    leaf2: {kind: nokia_srlinux}
+    spine: {kind: nokia_srlinux}
+  links:
+    - endpoints: ["client1:eth1", "leaf1:e1-1"]
+    - endpoints: ["leaf1:e1-49", "spine:e1-1"]
+    - endpoints: ["spine:e1-2", "leaf2:e1-49"]
+    - endpoints: ["leaf2:e1-1", "client2:eth1"]
+"""
+
+
+def test_the_command_on_the_page_about_other_labs_says_what_the_page_shows(lossratio, tmp_path, monkeypatch):
+    command, *shown = PAGE.read_text().split("```console\n$ ")[1].split("\n```")[0].splitlines()
+    monkeypatch.chdir(tmp_path)
+    Path("clos01.clab.yml").write_text(CLOS)
+    program, *words = shlex.split(command)
+    assert program == "lossratio"
+    status, out, err = lossratio(*words)
+    assert (status, err) == (0, "")
+    assert out.splitlines() == shown
+    topology = load_topology("clos01.yaml")
+    assert (topology.tg_names, topology.nodes["client2"].netns) == (("client1", "client2"), "clab-clos01-client2")
 
 
 JOIN = """
