@@ -24,7 +24,8 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
 """A place in the file (keys and indices), and the problem there."""
-_MOST_BYTES = 1 << 19
+_MOST_BYTES = 1 << 21
+"""netlab writes more than half a MiB for a fabric of 12 nodes."""
 _MOST_VALUES = 50_000
 _CHARACTERS_PER_VALUE = 100
 """A longer text counts as several values, so that aliases of a long text are limited, too."""

@@ -413,9 +413,12 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
         generator = {} if known else {"generator": {"kind": "afpacket"}}
         known[names[tg]] = {"type": "TG", **reach, **generator, "interfaces": interfaces[tg]}
     for dut in path.duts:
+        # Commands on a node would ask for its ports by their names in Linux.
+        has_names = all("name" in port for port in interfaces[dut].values())
+        reach = lab.nodes[dut].reach if has_names else {}
         known[names[dut]] = {
             "type": "DUT",
-            **lab.nodes[dut].reach,
+            **reach,
             "model": lab.nodes[dut].kind,
             "interfaces": interfaces[dut],
         }

@@ -90,7 +90,7 @@ BROKEN = {
     "two documents": ("a: 1\n---\nb: 2", "expected a single document in the stream, but found another"),
     "tabs": ("a:\n\t- b", "not YAML"),
     "many unknown fields": ("".join(f"a{number}: 1\n" for number in range(1000)), "more problems"),
-    "large": ("# " + "x" * (1 << 20), "it has more than 0.5 MiB"),
+    "large": ("# " + "x" * (1 << 22), "it has more than 2 MiB"),
 }
 
 

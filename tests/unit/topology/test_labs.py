@@ -381,6 +381,26 @@ def test_a_lab_of_netlab_is_read(lab):
     assert through["nodes"]["v"]["interfaces"]["Gi0/1"] == {"link": "link2"}
 
 
+def test_a_device_whose_ports_have_no_name_in_linux_is_not_asked(lab):
+    ends = [{"node": "r", "ifindex": 2, "ifname": "Ethernet0/2"}, {"node": "s", "ifname": "eth1"}]
+    router = {"device": "iol", "hostname": "clab-nl-r", "interfaces": []}
+    server = {"device": "linux", "hostname": "clab-nl-s", "interfaces": []}
+    first = [NETLAB["links"][0]["interfaces"][0], {"node": "r", "ifindex": 1, "ifname": "Ethernet0/1"}]
+    links = [{"type": "p2p", "interfaces": first}, {"type": "p2p", "interfaces": ends}]
+    nodes = {"h": NETLAB["nodes"]["h"], "r": router, "s": server}
+    topology = lab(json.dumps({**NETLAB, "nodes": nodes, "links": links}), "lab.json", read_netlab)
+    assert path_of(topology) == ["h", "s", "r"]
+    assert topology["nodes"]["h"]["netns"] == "clab-nl-h"
+    assert "netns" not in topology["nodes"]["r"]
+    assert topology["nodes"]["r"]["interfaces"] == {"Ethernet0/1": {"link": "link1"}, "Ethernet0/2": {"link": "link2"}}
+
+
+def test_the_output_of_netlab_for_a_large_lab_is_read(lab):
+    text = json.dumps({**NETLAB, "groups": {"all": ["a name of a node"] * 35_000}})
+    assert len(text) > 600_000
+    assert path_of(lab(text, "lab.json", read_netlab)) == ["r", "nl_3"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
