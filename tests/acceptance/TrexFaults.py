@@ -65,6 +65,11 @@ sysctl -qw net.ipv6.conf.br0.disable_ipv6=1; ip link set br0 up
 TWICE = """table netdev twice {
     chain twice { type filter hook ingress device dut0 priority 0; ip saddr & 0.0.0.31 == 0.0.0.1 dup to dut1; }
 }"""
+LARGE = """table netdev large {
+    chain large {
+        type filter hook ingress device dut0 priority 0; meta length > 1300 numgen random mod 4 == 0 drop;
+    }
+}"""
 ROUTER = """
 sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.arp_ignore=1
 ip address add 198.18.0.254/24 dev dut0; ip address add 198.19.0.254/24 dev dut1
@@ -265,6 +270,11 @@ class TrexFaults:
         self._on("DUT1", BRIDGE)
         if faulty:
             self._on("DUT1", f"nft '{TWICE}'")
+
+    def make_a_bridge_that_loses_large_frames(self) -> None:
+        """Makes the device a bridge that drops each fourth of the large frames, in one direction."""
+        self._on("DUT1", BRIDGE)
+        self._on("DUT1", f"nft '{LARGE}'")
 
     def _on_tester(self, script: str, *arguments: str) -> str:
         assert self._testbed is not None

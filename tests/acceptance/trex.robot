@@ -97,6 +97,15 @@ Statistics Of Streams Show Copies
     Run Keyword And Expect Error    *came back more than once*duplicated*
     ...    Measure MRR    IMIX_v4_1    max_load=20 kpps    trials=2    trial_duration=1 s    integrity=fail
 
+Sizes That Alone Lose Frames Are Named
+    [Documentation]    By the statistics of streams, which are of whole trials.
+    ${topology}    That Stays Up    max_rate: 50 kfps, flow_statistics: true
+    Make A Bridge That Loses Large Frames
+    Set Up Testbed    ${topology}
+    ${result}    Measure MRR    IMIX_v4_1    max_load=5 kpps    trials=8    trial_duration=0.5 s
+    Should Be Equal    ${result.loss_places.patterns[0].kind}    sizes
+    Should Start With    ${result.loss_places.sentences[0]}    All lost frames are of 1,518 B; these lose
+
 A Soak Of A Minute Ends
     [Documentation]    Nothing of the server's state gets in its way.
     Set Up Testbed    ${TREX}    dut=linux_bridge    police=10 kfps    burst=1000

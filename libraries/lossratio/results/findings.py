@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from lossratio.results import doubts
 from lossratio.results.frame_integrity import changed_fields_in, faults_with_sizes, integrity_of
 from lossratio.results.identity import what_differs
+from lossratio.results.loss_counts import counted_places
 from lossratio.results.losses import LossPlaces
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import Trial
@@ -151,13 +152,13 @@ def caveats_of(finding: Finding) -> list[str]:
 
 
 def loss_places_in(trials: Sequence[Trial]) -> LossPlaces | None:
-    """Where the lost frames of trials sit; None: none was located.
+    """Where the lost frames of trials sit; None: none was located, and no counted size alone loses frames.
 
     Args:
         trials: The trials of a measurement.
     """
     if not any(way.losses is not None for trial in trials for way in trial.directions):
-        return None
+        return counted_places(trials)
     # Imported here because of numpy, which most commands do without.
     from lossratio.results.loss_patterns import loss_places
 
