@@ -22,8 +22,10 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(len(os.sched_getaffinity(0)), LEAST_WORKERS)
 
 
-RERUNS = 2
+RERUNS = 3
 """How often a test with real frames or processes runs again after it has failed; one that calculates never does."""
+BEFORE_RERUN = 1.0
+"""Seconds that a stall of the host may still take before that."""
 
 
 THIRDS = 3
@@ -77,7 +79,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.stash[TURN] = _turn(markers)
     if markers & {"netns", "quiet"} and item.config.pluginmanager.hasplugin("rerunfailures"):
         # A stalled host decides no test. One that hangs would do so again, and nothing would end it.
-        item.add_marker(pytest.mark.flaky(reruns=RERUNS, rerun_except="^Failed: Timeout"))
+        again = {"reruns": RERUNS, "reruns_delay": BEFORE_RERUN, "rerun_except": "^Failed: Timeout"}
+        item.add_marker(pytest.mark.flaky(**again))
     # Not in pytest_collection_modifyitems: pytest-xdist has read the groups by then.
     if "quiet" in markers:
         item.add_marker(pytest.mark.xdist_group("quiet"))
