@@ -1,0 +1,101 @@
+"""What each mechanism of soak tests earns: the judge's searches without it.
+
+    python benchmarks/soak_ablation.py --seconds 300 --seeds 2
+    python benchmarks/soak_ablation.py --without "batches" "change" --seconds 60
+
+For each mechanism all families of `soak_judge.py` are searched, with the same seeds, while it is switched off.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from soak_devices import FAMILIES
+from soak_judge import search
+
+from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, selection, verifying
+from lossratio.plrsearch.estimate import guard
+from lossratio.plrsearch.selection import PosteriorSelection
+from lossratio.plrsearch.variation import Description, Replicates, Scatter, inference, local
+from lossratio.plrsearch.variation.change import Change
+from lossratio.plrsearch.verifying import Verifying
+
+
+class _Constant(Replicates):
+    """Trials at equal loads, of which none has a capacity that varies."""
+
+    @property
+    def scatter(self) -> Scatter:
+        scatter = super().scatter
+        return Scatter.CHANCE if scatter is Scatter.VARYING else scatter
+
+
+def _median(found: CriticalLoadEstimate) -> float:
+    return found.median if found.verified is None else found.verified
+
+
+MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
+    "nothing": (),
+    "change of the SUT": ((Change, "of", lambda counts: None),),
+    "batches": ((Replicates, "batch", property(lambda self: 1.0)),),
+    "capacity that varies": ((inference, "Replicates", _Constant),),
+    "line near the target": ((local, "_line", lambda *_: None),),
+    "loads that pauses allow": ((Description, "most", property(lambda self: self.question.max_load)),),
+    "lower loads": ((Verifying, "_lower", lambda *_: None),),
+    "two steps down": ((verifying, "_VERY_MUCH", np.inf),),
+    "luck of a load is forgotten": ((verifying, "_RARE", np.inf),),
+    "higher loads": ((Verifying, "_raise_to", lambda *_: None),),
+    "long trials": ((PLRsearch, "_is_ending", property(lambda self: False)),),
+    "trials just above": ((guard, "_JUST_ABOVE", 0.0),),
+    "load that nothing speaks against": ((CriticalLoadEstimate, "stated", property(_median)),),
+    "contested loads again": ((PosteriorSelection, "_contested", lambda *_: None),),
+    "halving of wide ranges": ((selection, "_FOR_WIDE", 0),),
+    "overload beyond what varies": (
+        (selection, "_IN_OVERLOAD", 0.0),
+        (selection, "_IF_CONSTANT", 0.0),
+        (selection, "_IF_VARYING", 0.0),
+    ),
+    "loads above one that is verified": ((PosteriorSelection, "_above", lambda self, low: low),),
+}
+"""What is switched off: attributes and what they become."""
+
+
+def main() -> None:
+    """Runs the searches of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--without", nargs="+", default=list(MECHANISMS), choices=list(MECHANISMS))
+    arguments = parser.parse_args()
+    print("| without | right | confident above the truth | of these, not by the scope | above | below .9 | false |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name in arguments.without:
+        seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+        with ExitStack() as stack:
+            for place, attribute, value in MECHANISMS[name]:
+                stack.enter_context(patch.object(place, attribute, value))
+            runs = [search(family, arguments.seconds, seed) for family in FAMILIES for seed in seeds]
+        print(_line(name, runs), flush=True)
+
+
+def _line(name: str, runs: list[dict[str, Any]]) -> str:
+    wrong = [run for run in runs if run["wrong"]]
+    cells = (
+        f"{np.mean([run['right'] for run in runs]):.3f}",
+        len(wrong),
+        sum(not run["unseen"] for run in wrong),
+        sum(run["share"] > 1.00002 for run in runs),
+        sum(run["share"] < 0.9 for run in runs),
+        sum(len(run["false"]) for run in runs),
+    )
+    return f"| {name} | {' | '.join(str(cell) for cell in cells)} |"
+
+
+if __name__ == "__main__":
+    main()
