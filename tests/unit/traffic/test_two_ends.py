@@ -364,9 +364,10 @@ def test_a_trial_without_loss_is_watched_to_its_end_and_notes_are_of_both_ends(a
     assert not watched.ended
     assert all(way.sent_frames == way.received_frames == 1.3 * COUNT for way in watched.directions)
     assert all(way.lost == 0 for way in whole(agent.trial, COUNT, 0.7))
-    # What has left is an older count than what has come back.
+    # What has left is an older count than what has come back: at first, it may be from before the traffic.
     assert len(notes) >= 3
-    assert all(0 < sent <= received for sent, received in notes)
+    assert all(0 <= sent <= received for sent, received in notes), notes
+    assert any(sent > 0 for sent, _ in notes)
 
 
 @pytest.mark.netns
