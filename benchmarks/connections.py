@@ -1,15 +1,18 @@
 """How many UDP connections per second a generator opens and verifies, and what a trial costs beyond that.
 
 On the local testbed, through a router without state (the tester's own limit), and through some with the kernel's table
-of connections: unsent and lost ones at rising rates, the overhead of trials, and the time for a million. With
+of connections: unsent and lost ones at rising rates, the overhead of trials, and the time for a million. Or whether
+it fills large tables beside other work. With
 ``--topology topologies/local-trex.yaml`` (and ``TREX_HOME``) they are TRex's, of which there is no million.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -33,6 +36,16 @@ SECONDS = 0.5
 
 LIMITS = ((500, 50, 5_000), (5_000, 100, 50_000), (10_000, 200, 100_000), (20_000, 400, 500_000))
 """Limits of new connections: rate R, bucket B, and connections N of a trial."""
+
+
+BUSY_PROGRAMS = 4
+FILLS = (
+    ("linux_router", {"firewall": "conntrack"}, None, 200_000, 50e3),
+    ("linux_router", {"firewall": "conntrack", "most_connections": 61_234}, 61_234, 62_234, 12e3),
+    ("linux_router", {"firewall": "conntrack", "most_connections": 200_000}, 200_000, 201_000, 50e3),
+    ("xdp", {"firewall": "hash", "most_connections": 200_000}, 200_000, 201_000, 50e3),
+)
+"""A device, its options, the connections that it has room for, those that are opened, and how many a second."""
 
 
 TABLES = ("hash", "lru_hash"), (1_000, 100_000)
@@ -89,6 +102,34 @@ def compare_with_truth(topology: Path) -> None:
         testbed.close()
 
 
+@contextmanager
+def busy_programs() -> Iterator[None]:
+    """Programs that compute, beside what is measured."""
+    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY_PROGRAMS)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
+
+
+def fill_tables(topology: Path, trials: int) -> None:
+    """Trials that open all connections, however late, beside other work."""
+    profile = load_profile("ethip4-udp-connections", frame_size=64)
+    click.echo(f"{'DUT':>12} {'room':>8} {'a second':>8} {'opened':>8}  established, unsent and lost in each trial")
+    for dut, options, room, count, rate in FILLS:
+        testbed = open_testbed(topology, dut=dut, options=options)
+        trial = TrialInput(count / rate, rate, exchange=Exchange(is_complete=True))
+        try:
+            with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
+                outputs = [ready.measurer.measure(trial) for _ in range(trials)]
+        finally:
+            testbed.close()
+        counts = (f"{one.directions[0].received_frames:,} {one.unsent_frames:,} {one.lost_frames:,}" for one in outputs)
+        click.echo(f"{dut:>12} {room or '-':>8} {rate:8,.0f} {count:8,}  {', '.join(counts)}")
+
+
 def agent_bytes() -> int:
     """Bytes of all processes of the agent, each page that they share once."""
     total = 0
@@ -103,10 +144,15 @@ def agent_bytes() -> int:
 
 @click.command(help=__doc__)
 @click.option("--truth", is_flag=True, help="Compare limits of the kernel and of XDP with what they should let pass.")
+@click.option("--fill", is_flag=True, help=f"Fill tables beside {BUSY_PROGRAMS} programs that compute.")
 @click.option("--topology", default=TOPOLOGY, type=click.Path(path_type=Path), help="The testbed to measure on.")
 @click.option("--trials", default=5, show_default=True, help="Trials at each rate.")
-def main(topology: Path, trials: int, truth: bool) -> None:
+def main(topology: Path, trials: int, truth: bool, fill: bool) -> None:
     """Measures, and prints a table."""
+    if fill:
+        with busy_programs():
+            fill_tables(topology, trials)
+        return
     if truth:
         compare_with_truth(topology)
         compare_tables(topology)
