@@ -275,7 +275,9 @@ class TrialBench(Bench):
 
     def _open(self) -> None:
         request = self._request
-        testbed = open_testbed(request.topology, dut=request.dut, options=request.options)
+        testbed = open_testbed(
+            request.topology, dut=request.dut, options=request.options, traffics=[self._profile]
+        )
         self._opened.callback(testbed.close)
         self._shares_cpus = testbed.request.topology.testbed == "local"
         step = testbed.load_step(self._profile)

@@ -426,7 +426,7 @@ def self_test(
     ]
     described = load_topology(topology)
     check_cable(topology, described, described.path())
-    with open_testbed(topology) as testbed:
+    with open_testbed(topology, traffics=traffics) as testbed:
         for traffic in traffics:
             place = TestPlace(
                 TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output)

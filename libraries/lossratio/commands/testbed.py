@@ -16,7 +16,14 @@ from lossratio.nodes import NodeSession, is_public_key
 from lossratio.testbed.local import LocalTestbed, describe, join, part, status as running_testbeds
 from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, holder_of
 from lossratio.topology import Topology, TrafficPath, load_topology
-from lossratio.traffic import PROFILE_READERS, convert_profile, load_generator, profile_text
+from lossratio.traffic import (
+    PROFILE_READERS,
+    check_sends_streams,
+    convert_profile,
+    load_generator,
+    profile_text,
+    read_profile,
+)
 from lossratio.units import format_duration, format_frame_rate
 from lossratio.yaml_file import Problem, describe_problem
 
@@ -49,7 +56,10 @@ def check(
     probe: bool = option(
         "With --connect: send some frames from each port to find faults in the cabling."
     ),
-    profile: str = option("The traffic profile of these frames.", default="ethip4-udp"),
+    profile: str = option(
+        "A traffic profile: whether the generator can send it. With --probe: that of the frames.",
+        default="ethip4-udp",
+    ),
     frame_size: tuple[str, ...] = option(
         "The sizes of these frames. Default: 64B (IPv6: 78B) and 1518B.", metavar="SIZE"
     ),
@@ -66,6 +76,7 @@ def check(
             "\n".join(describe_problem(file, where, text) for where, text in problems)
         )
 
+    check_sends_streams(topology, read_profile(profile))
     click.echo(describe_topology(file, topology, paths))
     if connect:
         _connect(topology, chosen)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from lossratio.keywords.catalogue import Catalogue as Catalogue, SuiteExpander as SuiteExpander
     from lossratio.keywords.library import LossRatio as LossRatio
     from lossratio.keywords.measurements import measurement_keyword as measurement_keyword
+    from lossratio.keywords.planned_traffic import (
+        check_planned_streams as check_planned_streams,
+        named_profiles as named_profiles,
+    )
     from lossratio.keywords.session import measured as measured
 
 _MODULE_OF = MappingProxyType(
@@ -22,6 +26,8 @@ _MODULE_OF = MappingProxyType(
         "SuiteExpander": "catalogue",
         "LossRatio": "library",
         "measurement_keyword": "measurements",
+        "check_planned_streams": "planned_traffic",
+        "named_profiles": "planned_traffic",
         "measured": "session",
     }
 )

@@ -4,12 +4,16 @@ from pathlib import Path
 
 from robot.api import logger
 from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import BuiltIn
+from robot.running import TestSuite
+from robot.running.context import EXECUTION_CONTEXTS
 
-from lossratio.errors import ReportError
+from lossratio.errors import LossRatioError, ReportError
 from lossratio.keywords.arguments import CONVERTERS, FormatName
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.live_view import say
 from lossratio.keywords.measurements import with_keywords_of_kinds
+from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
 from lossratio.keywords.session import Session, with_tags_of_groups
 from lossratio.keywords.testbed import TestbedKeywords
@@ -17,10 +21,17 @@ from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals
 from lossratio.report import PAGE, write_reports
+from lossratio.topology import load_topology
 from lossratio.version import __version__
 
 
-@library(scope="SUITE", version=__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
+@library(
+    scope="SUITE",
+    version=__version__,
+    converters=dict(CONVERTERS),
+    doc_format="ROBOT",
+    listener="SELF",
+)
 @with_tags_of_groups
 @with_keywords_of_kinds
 class LossRatio(
@@ -125,6 +136,29 @@ class LossRatio(
         )
         for problem in self.unusable:
             logger.warn(f"{problem} So it has no keyword.")
+
+    def start_suite(self, data: TestSuite, result: object) -> None:
+        """Keeps the tests that are going to run. Robot Framework calls this method."""
+        if self.session.planned_tests:
+            return
+        self.session.planned_tests = tuple(data.all_tests)
+        # Otherwise, the set-up of the testbed looks at them.
+        if EXECUTION_CONTEXTS.current.dry_run:
+            self._show_misfits()
+
+    def _show_misfits(self) -> None:
+        """Shows what cannot be measured with the topology of the variable ``TOPOLOGY``, if there is one."""
+        topology = BuiltIn().get_variable_value("${TOPOLOGY}")
+        if topology is None:
+            return
+        try:
+            check_planned_streams(
+                named_profiles(type(self), self.session.planned_tests),
+                load_topology(topology),
+                BuiltIn().replace_variables,
+            )
+        except LossRatioError as error:
+            logger.error(str(error))
 
     @keyword(tags=["Report"])
     def write_report(self, *formats: FormatName) -> None:

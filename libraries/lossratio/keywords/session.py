@@ -13,6 +13,7 @@ from urllib.parse import quote
 from robot.api import logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
+from robot.running import TestCase
 from robot.utils import is_truthy
 
 from lossratio import results
@@ -81,6 +82,8 @@ class Session:
     """Ends the reservation that outlasts the testbed's set-up; None if there is none."""
     last_search: Search | None = None
     """The last search for throughput on the testbed that is set up; None if there was none."""
+    planned_tests: tuple[TestCase, ...] = ()
+    """The tests of this suite and the suites in it, as they were before the first one began."""
     directory: results.RunDirectory | None = None
     """Where the files of measurements go; None if none has begun."""
     _last_result: results.TestResult | None = None

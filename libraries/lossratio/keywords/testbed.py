@@ -10,6 +10,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import credentials, seconds, typed_keyword, with_option_values
 from lossratio.keywords.live_view import say
+from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import MEMORY_REST, MEMORY_SECONDS
 from lossratio.report import RunReport
@@ -117,6 +118,11 @@ class TestbedKeywords(Keywords):
                 "set-up."
             )
 
+        check_planned_streams(
+            named_profiles(type(self), self.session.planned_tests),
+            load_topology(topology),
+            BuiltIn().replace_variables,
+        )
         self.session.testbed = open_testbed(
             topology,
             dut=dut,

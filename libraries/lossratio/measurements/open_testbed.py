@@ -131,12 +131,15 @@ class OpenTestbed(Testbed):
             on_progress: Callable[[Any], None] | None = None,
             **asked: Any,
         ) -> TestResult:
+            from lossratio.traffic import check_sends_streams
+
             if on_progress is not None and not callable(on_progress):
                 raise SearchError(
                     f"on_progress must be a function, not {shown_value(on_progress)}."
                 )
             traffic = _traffic(profile, frame_size, bidirectional)
             request = kind.request(profile=traffic, **asked)
+            check_sends_streams(self._testbed.request.topology, traffic)
             testbed = self._with(dut, options)
 
             title = name or f"{frame_size} {kind.called(request)}"

@@ -467,7 +467,7 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
     load = parse_frame_rate(demand.load)
     profile = load_profile(demand.profile, frame_size=demand.frame_size)
     with (
-        open_testbed(job.cable_of(testbed, demand), dut=CABLE) as opened,
+        open_testbed(job.cable_of(testbed, demand), dut=CABLE, traffics=[profile]) as opened,
         opened.ready_for(profile) as ready,
     ):
         trial = TrialInput(_TRIAL_SECONDS, load).sendable(opened.load_step(profile))

@@ -18,12 +18,15 @@ from robot.errors import FRAMEWORK_ERROR, DataError, Information
 from robot.model import ModelModifier
 from robot.output import LOGGER
 from robot.run import RobotFramework
-from robot.running import TestSuiteBuilder
+from robot.running import TestSuite, TestSuiteBuilder
 from robot.utils import secs_to_timestr, timestr_to_secs
+from robot.variables import VariableScopes
 
 from lossratio.errors import LossRatioError, ReportError, StorageError
+from lossratio.keywords import LossRatio, check_planned_streams, named_profiles
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
+from lossratio.topology import Topology
 
 GRACE = 120.0
 """Seconds that tear-downs have when a run is stopped, before it is stopped by force."""
@@ -174,17 +177,35 @@ class RunRequest:
 
 
 def check_selection(
-    options: Mapping[str, Any], suites: Sequence[str], modifiers: Sequence[object]
+    options: Mapping[str, Any],
+    suites: Sequence[str],
+    modifiers: Sequence[object],
+    *,
+    topology: Topology,
+    variables: Mapping[str, object],
 ) -> None:
-    """Checks that the options select tests of the suites.
+    """Checks that the options select tests of the suites, and that the generator can send what these name.
+
+    Args:
+        options: The options for Robot Framework.
+        suites: The suites.
+        modifiers: What changes the suites before they run.
+        topology: The topology that they run on.
+        variables: Variables that they get beside those of the options.
 
     Raises:
         RobotOptionsError: If Robot Framework cannot read the suites, or no test is selected.
+        ProfileError: If the generator cannot send the streams of a test.
     """
     tags: list[str] = []
+    given = [f"{name}:{value}" for name, value in variables.items()]
     try:
         settings = RobotSettings(
-            {**options, "prerunmodifier": [*_listed(options.get("prerunmodifier")), *modifiers]}
+            {
+                **options,
+                "variable": [*given, *_listed(options.get("variable"))],
+                "prerunmodifier": [*_listed(options.get("prerunmodifier")), *modifiers],
+            }
         )
         root = TestSuiteBuilder(
             included_extensions=settings.extension,
@@ -202,6 +223,20 @@ def check_selection(
     except DataError as error:
         known = f" Their tags are: {', '.join(tags)}." if tags else ""
         raise RobotOptionsError(f"Nothing was run: {error.message}{known}") from error
+    _check_streams(root, VariableScopes(settings), topology)
+
+
+def _check_streams(suite: TestSuite, variables: VariableScopes, topology: Topology) -> None:
+    """Checks the streams of a suite and the suites in it, each with its own variables."""
+    variables.start_suite()
+    variables.set_from_variable_section(suite.resource.variables)
+    variables.resolve_delayed()
+    check_planned_streams(
+        named_profiles(LossRatio, suite.tests), topology, variables.replace_scalar
+    )
+    for child in suite.suites:
+        _check_streams(child, variables, topology)
+    variables.end_suite()
 
 
 def run_robot(

@@ -244,8 +244,14 @@ def run(request: RunRequest) -> RunOutcome:
     chosen_tests = {
         assignment.file: [assignment.modifier, *_only(request.test)] for assignment in assignments
     }
-    for file, command in commands.items():
-        check_selection(*command, chosen_tests[file])
+    for assignment in assignments:
+        file = assignment.file
+        check_selection(
+            *commands[file],
+            chosen_tests[file],
+            topology=assignment.topology,
+            variables={"TOPOLOGY": file, **assignment.variables},
+        )
     given = next(iter(commands.values()))[0].get("outputdir")
     check_directory(Path(given or _RESULTS), "--output")
     purpose = request.purpose or assignments[0].name

@@ -2,7 +2,7 @@
 
 import atexit
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -117,8 +117,7 @@ class LiveTestbed(Testbed):
                 "Traffic is running on this testbed. Stop it before the next measurement."
             )
 
-        topology = self.request.topology
-        check_sends_streams(topology.generator, profile, topology.tg_names)
+        check_sends_streams(self.request.topology, profile)
         self._restore()
         self._verify_duts()
         try:
@@ -506,6 +505,7 @@ def open_testbed(
     nic: str | None = None,
     recovery: Recovery = DEFAULT_RECOVERY,
     links: int = 1,
+    traffics: Sequence[TrafficProfile] = (),
 ) -> Testbed:
     """Opens a testbed and sets up its DUTs; close it in the end.
 
@@ -519,10 +519,11 @@ def open_testbed(
         recovery: How often and how long faults of the infrastructure are repaired.
         links: Number of parallel paths that the traffic takes at once; each has DUTs of its own, or its own part of
             them.
+        traffics: What is going to be sent, as far as that is known.
 
     Raises:
-        LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
-            be set up (changes made until then are undone).
+        LossRatioError: If the file, the kind, an option or the traffic is wrong (before anything is touched), or the
+            testbed cannot be set up (changes made until then are undone).
     """
     if dut == CABLE:
         duts = 0
@@ -533,8 +534,10 @@ def open_testbed(
     request = TestbedRequest(
         read, file, dut_request(dut, options or {}), credentials, duts, nic, recovery, links
     )
-    # A path that does not exist is an error before anything is touched.
+    # A path that does not exist is an error before anything is touched, and so is traffic that cannot be sent.
     _ = request.paths
+    for profile in traffics:
+        check_sends_streams(read, profile)
     if request.topology.testbed == "simulated":
         # The models of SUTs load scipy, which real testbeds need not wait for.
         from lossratio.testbed.simulated import SimulatedTestbed

@@ -183,7 +183,7 @@ class SimulatedTestbed(Testbed):
             raise TrafficError(
                 f"The testbed {self.request.topology.name} is closed. Measure inside its with block, or open it again."
             )
-        check_sends_streams(self.generator, profile)
+        check_sends_streams(self.request.topology, profile)
         if profile.load_factor != profile.transmitting_directions:
             raise TrafficError(
                 f"Traffic profile {profile.name}: the simulated generator sends the same load in all directions."

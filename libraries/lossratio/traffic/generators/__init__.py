@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lossratio.errors import TrafficError
+from lossratio.errors import ProfileError, TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.plugins import distribution_of
-from lossratio.topology import GENERATORS, Port, RealGenerator
+from lossratio.topology import GENERATORS, Port, RealGenerator, Topology
 from lossratio.traffic.client import ANSWER_SECONDS, AgentClient
 from lossratio.traffic.generators.base import Generator, GeneratorNode
-from lossratio.traffic.profile import TrafficProfile
+from lossratio.traffic.profile import ProfileFile
 
 
 def load_generator(kind: str) -> type[Generator[Any]]:
@@ -48,33 +48,30 @@ def start_agent(
     return AgentClient.start(*sessions, python=settings.python, patience=patience)
 
 
-def check_sends_streams(
-    settings: object, profile: TrafficProfile, nodes: Sequence[str] = ()
-) -> None:
-    """Makes sure that a generator can send a profile's streams, if it has some.
-
-    Args:
-        settings: The generator, as the topology file has it.
-        profile: What it would send.
-        nodes: Names of the nodes of type TG.
+def check_sends_streams(topology: Topology, profile: ProfileFile) -> None:
+    """Makes sure that the generator of a topology can send a profile's streams, if it has some.
 
     Raises:
-        TrafficError: If it cannot.
+        ProfileError: If it cannot.
+        TopologyError: If there is no such kind of generator, or its package is unfit.
     """
     if not profile.streams:
         return
+    settings = topology.generator
     can = isinstance(settings, RealGenerator) and load_generator(settings.kind).sends_streams
     if not can:
         kind = settings.kind if isinstance(settings, RealGenerator) else "of a simulated testbed"
-        raise TrafficError(
-            f"The generator {kind} does not send the 'streams' of traffic profile {profile.name}. Use 'kind: afpacket',"
-            " 'kind: xdp' or 'kind: auto', or a profile without streams."
+        raise ProfileError(
+            f"Topology {topology.name}: the generator {kind} does not send the 'streams' of traffic profile "
+            f"{profile.name}. Use 'kind: afpacket', 'kind: xdp' or 'kind: auto', or a profile without streams."
         )
+
+    nodes = topology.tg_names
     if len(nodes) > 1:
-        raise TrafficError(
-            f"The 'streams' of traffic profile {profile.name} can be counted only where one node sends and receives, "
-            f"and this testbed has {len(nodes)} nodes of type TG: {', '.join(nodes)}. Give both ports to one TG, or "
-            "use a profile without streams."
+        raise ProfileError(
+            f"Topology {topology.name}: the 'streams' of traffic profile {profile.name} can be counted only where one "
+            f"node sends and receives, and this testbed has {len(nodes)} nodes of type TG: {', '.join(nodes)}. Give "
+            "both ports to one TG, or use a profile without streams."
         )
 
 
