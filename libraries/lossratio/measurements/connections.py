@@ -306,10 +306,12 @@ def lines_of_losses(result: TestResult) -> Iterator[str]:
         for place, count in sorted(lost.items())
         if count > 0
     ]
+    # Table: what came back besides answers, in words, and how often.
     besides = {
         "answered from other addresses": sum(way.misdelivered_frames for way in ways),
         "late, not lost": sum(trial.late_frames or 0 for trial in whole),
         "frames that came twice": sum(way.duplicated_frames for way in ways),
+        "rejections (RST or ICMP) by the device": sum(way.rejection_frames or 0 for way in ways),
     }
     ends += [f"{count:,} {what}" for what, count in besides.items() if count]
     if ends:

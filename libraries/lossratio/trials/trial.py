@@ -331,6 +331,9 @@ class DirectionCounters(Observed):
     left_frames: tuple[Frames, ...] = ()
     """Connections without a missing frame, after each pass over all of them: the first frames, their answers, and so
     on. Empty: frames open no connections, or the generator does not report this."""
+    rejection_frames: Frames | None = None
+    """Frames by which a device rejected connections: resets (RST) of TCP and ICMP's "destination unreachable" that came
+    to the port that opens them. Devices often limit their rate. None: the generator does not count them."""
     streams: tuple[StreamCounters, ...] = ()
     """Counters of its streams; empty: the generator does not count them."""
     by_stream: tuple[StreamFrames, ...] = ()

@@ -139,6 +139,11 @@ def counted(left, late=0, unsent=0, **more):
         ("UDP", [counted((100, 60), misdelivered_frames=40)], "40 with the answer; 40 answered from other addresses"),
         ("UDP", [counted((100, 70), late=30)], "30 with the answer; 30 late, not lost"),
         ("UDP", [counted((100, 100), duplicated_frames=7)], "7 frames that came twice"),
+        (
+            "TCP",
+            [counted((75, 75, 75), rejection_frames=20)],
+            "25 with the SYN; 20 rejections (RST or ICMP) by the device",
+        ),
         ("TCP", [counted((100, 98, 48, 48))], "2 with the SYN-ACK; 50 with the ACK"),
         ("TCP", [counted((100, 100, 100, 100, 1))], "99 with frame 5"),
         # What the tester did not send is missing for another reason.

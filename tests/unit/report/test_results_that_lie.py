@@ -60,6 +60,8 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     directions = [direction for trial in again["trials"] for direction in trial["directions"]]
     assert {direction.pop(name) for direction in directions for name in OF_EVERY_FRAME} <= {None}
     assert {direction.pop("unanswered_frames") for direction in directions} <= {None}
+    # And each direction says how often the device rejected a connection.
+    assert {direction.pop("rejection_frames") for direction in directions} <= {None}
     # And where frames were lost, and what was tried to find out why.
     assert {direction.pop("losses") for direction in directions} <= {None}
     assert {again.pop(name, None) for name in ("loss_places", "experiments")} == {None}

@@ -50,12 +50,13 @@ def configure(
     frame_size: int | str = 64,
     settle_time: float = 0.2,
     west: TrafficPort = WEST,
+    east: TrafficPort = EAST,
     profile: str = "ethip4-udp",
     **options: Any,
 ) -> Mapping[str, Any]:
     """Makes an agent ready to send a profile's frames, however late a busy machine lets it."""
     traffic = load_profile(profile, frame_size=frame_size, **options)
-    configuration = make_configuration(traffic, [PortPair(west, EAST)], settle_time=settle_time)
+    configuration = make_configuration(traffic, [PortPair(west, east)], settle_time=settle_time)
     return agent.configure(configuration, options={"catch_up": 10.0})
 
 

@@ -20,7 +20,7 @@ from ..core.links import Link
 from ..core.protocol import AgentError, unsupported
 from .ends import PORT_BYTES, End
 from .frames import Bytes, Numbers, build_frames, complete, sums_of_payloads, tag_bytes
-from .receive import words_at
+from .receive import FrameCounter, words_at
 from .sender import Sender, SendOrder
 from .transmit import SenderSetup
 
@@ -75,6 +75,7 @@ class Conversation:
             self.opener = Sender(replace(setup, cycle=self._cycle))
 
         self._initiator, self._responder = (End(port, frames, setup) for port in (source, sink))
+        self._rejections = FrameCounter(source, frames.tag_place)
         self._sums = sums_of_payloads(frames)
         self._passes: list[Pass] = []
         self._first = 0
@@ -93,6 +94,7 @@ class Conversation:
         self._is_patient = exchange.is_complete
         self.late_before = self.late()
         self._begin_passes()
+        self._rejections.watch_rejections(self._frames)
         self._responder.begin(tag, connections, None, self._change(*self._passes[:2]))
 
     def note(self) -> None:
@@ -160,6 +162,11 @@ class Conversation:
         return self._strangers
 
     @property
+    def rejections(self) -> int:
+        """Frames by which a device rejected connections, since they began."""
+        return self._rejections.read()
+
+    @property
     def copies(self) -> int:
         """Further copies of frames."""
         return self._initiator.copies + self._responder.copies
@@ -215,6 +222,7 @@ class Conversation:
         """Ends all of its processes."""
         if self.opener is not None:
             self.opener.close()
+        self._rejections.close()
         self._initiator.close()
         self._responder.close()
 

@@ -176,6 +176,7 @@ class AfPacketGenerator:
             "duplicated_frames": conversation.copies,
             "misdelivered_frames": conversation.strangers,
             "left_frames": conversation.left,
+            "rejection_frames": conversation.rejections,
         }
         return [{**counters, **seen}]
 

@@ -10,14 +10,14 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import List, Mapping, Sequence
+from typing import List, Mapping, NamedTuple, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.bpf import Array, Attachment, BpfError, read_object
 
-from ..core.configuration import DIRECTIONS, MOST_STREAMS, VLAN_TAG_BYTES, TagPlace, stream_tag
+from ..core.configuration import DIRECTIONS, MOST_STREAMS, VLAN_TAG_BYTES, FramesSpec, TagPlace, stream_tag
 from ..core.links import Link
 from ..core.packets import (
     PACKET_STATISTICS,
@@ -35,6 +35,8 @@ from .frames import Bytes, Numbers
 _LOAD_WORD = 0x20
 _LOAD_HALF = 0x28
 _LOAD_WORD_BEHIND_X = 0x40
+_LOAD_HALF_BEHIND_X = 0x48
+_LOAD_BYTE_BEHIND_X = 0x50
 _LOAD_LENGTH = 0x80
 _A_TO_X = 0x07
 _JUMP_IF_EQUAL = 0x15
@@ -59,6 +61,8 @@ _FIND_BEHIND_VLAN_TAG = (
     (_SHIFT_LEFT, 0, 0, _VLAN_TAG_BITS),
     (_A_TO_X, 0, 0, 0),
 )
+_TCP_FLAGS = 13
+_RESET = 0x04
 _ALL_BITS = 0xFFFFFFFF
 _WHOLE_FRAME = 0x40000
 _TAKE, _LEAVE = -2, -1
@@ -122,6 +126,23 @@ class Sample:
         return chosen
 
 
+class _Protocols(NamedTuple):
+    """What is where in front of the addresses of an IP header, in bytes, and the protocol of its errors."""
+
+    ethertype: int
+    ethertype_before: int
+    next_before: int
+    icmp: int
+    unreachable: int
+
+
+# By the bytes of both addresses.
+_PROTOCOLS = {
+    8: _Protocols(0x0800, 14, 3, socket.IPPROTO_ICMP, 3),
+    32: _Protocols(0x86DD, 10, 2, socket.IPPROTO_ICMPV6, 1),
+}
+
+
 def let_nothing_through(packets: socket.socket) -> None:
     """Has a packet socket ignore every frame."""
     attach_filter(packets, [(_RETURN, 0, 0, 0)])
@@ -149,6 +170,38 @@ def let_probes_through(packets: socket.socket, place: TagPlace, tag: int, mask: 
     start = _start(place)
     program = [*_direction(place, outgoing), *_unless(start, mask, tag, _LEAVE)]
     attach_filter(packets, [*program, *_unless(start + 4, mask, ~tag, _LEAVE), *_ENDS])
+
+
+def let_rejections_through(packets: socket.socket, frames: FramesSpec) -> None:
+    """Has a packet socket take only arriving frames by which a device rejects connections.
+
+    These are resets (RST) of TCP, and "destination unreachable" of ICMP.
+
+    Args:
+        packets: A packet socket of the port that sends these frames.
+        frames: What it sends: their answers have headers of the same lengths.
+    """
+    addresses, ports = frames.addresses[0]
+    protocols = _PROTOCOLS[ports - addresses]
+    place = frames.tag_place
+    ahead = _bytes_ahead(place)
+
+    # Table: IP's protocol first, then what tells a rejection from other frames of TCP and of ICMP.
+    program = [
+        *_direction(place),
+        (_LOAD_HALF_BEHIND_X, 0, 0, addresses - protocols.ethertype_before - ahead),
+        (_JUMP_IF_EQUAL, 0, _LEAVE, protocols.ethertype),
+        (_LOAD_BYTE_BEHIND_X, 0, 0, addresses - protocols.next_before - ahead),
+        # What is not TCP goes on behind the next three instructions.
+        (_JUMP_IF_EQUAL, 0, 3, socket.IPPROTO_TCP),
+        (_LOAD_BYTE_BEHIND_X, 0, 0, ports + _TCP_FLAGS - ahead),
+        (_AND, 0, 0, _RESET),
+        (_JUMP_IF_EQUAL, _LEAVE, _TAKE, 0),
+        (_JUMP_IF_EQUAL, 0, _LEAVE, protocols.icmp),
+        (_LOAD_BYTE_BEHIND_X, 0, 0, ports - ahead),
+        (_JUMP_IF_EQUAL, _TAKE, _LEAVE, protocols.unreachable),
+    ]
+    attach_filter(packets, [*program, *_ENDS])
 
 
 def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) -> None:
@@ -207,9 +260,12 @@ def _behind_vlan_tag(place: TagPlace) -> _Program:
 
 def _start(place: TagPlace) -> int:
     """Where the tag is behind X."""
-    if place.behind_vlan:
-        return place.offset - VLAN_TAG_BYTES
-    return place.offset
+    return place.offset - _bytes_ahead(place)
+
+
+def _bytes_ahead(place: TagPlace) -> int:
+    """How many bytes fields are nearer behind X than in the frame as it was written."""
+    return VLAN_TAG_BYTES if place.behind_vlan else 0
 
 
 def _unless(start: int, mask: int, value: int, jump: int) -> _Program:
@@ -369,6 +425,11 @@ class FrameCounter:
     def watch(self, tag: int) -> None:
         """Counts frames with this tag from now on, from zero."""
         let_tag_through(self.socket, self._place, tag)
+        self._begin()
+
+    def watch_rejections(self, frames: FramesSpec) -> None:
+        """Counts frames by which a device rejects these from now on, from zero; see `let_rejections_through`."""
+        let_rejections_through(self.socket, frames)
         self._begin()
 
     def watch_foreign(self, tags: Mapping[int, Sequence[int]]) -> None:
