@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
+
+import pytest
 
 from lossratio.errors import TrafficError
+from lossratio.measurements.open_testbed import open_testbed
+from lossratio.measurements.throughput import require_lower_bounds
 from lossratio.measurements.throughput.experiments import NO_CHANGE, Change, changes_of, run_experiments
+from lossratio.results import message
+from lossratio.shipped import TOPOLOGIES
 from lossratio.traffic import load_profile
 
 REST = Change("after a rest", {"rest": 3.0}, remedy="rest=3 s")
@@ -104,3 +111,41 @@ def test_the_smallest_frames_have_no_smaller_ones():
     profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
     words = [change.in_words for change in changes_of(profile)]
     assert words == ["after a rest of 3 s", "behind a ramp of 1 s", "with a single flow"]
+
+
+def failed_search(tmp_path, model):
+    """The result of a search in which no load passes, and its error."""
+    model_before = "model: sharp_knee, capacity: 150 kfps"
+    topology = tmp_path / "slow.yaml"
+    text = TOPOLOGIES.path("simulated").read_text()
+    assert model_before in text
+    topology.write_text(text.replace(model_before, model))
+    with open_testbed(topology, results=tmp_path) as testbed:
+        result = testbed.ndr_pdr(64, goals="quick")
+        with pytest.raises(AssertionError) as caught:
+            require_lower_bounds(result)
+    return result, str(caught.value)
+
+
+def test_a_smaller_load_is_advised_after_it_was_tried(tmp_path):
+    result, error = failed_search(tmp_path, "model: sharp_knee, capacity: 5 kfps")
+    assert result.smaller_load.passed
+    assert result.smaller_load.duration_s == max(report.goal.final_trial_duration_s for report in result.goals)
+    tried = "trial of 0.5 s at 900.1 fps per interface lost no frames and met QUICK_PDR. Search from a smaller load: "
+    assert f"A {tried}min_load=900 fps. If a search may end" in error
+    assert f"Tried after the search: a {tried}min_load=900 fps." in message(result, ())
+
+
+def test_a_smaller_load_that_lost_frames_is_no_advice(tmp_path):
+    result, error = failed_search(tmp_path, "model: sharp_knee, capacity: 500 fps")
+    assert not result.smaller_load.passed
+    assert re.search(
+        r"A trial of 0.5 s at 900.* lost 72.28 % of the frames and did not meet QUICK_PDR either\. If", error
+    )
+    assert "min_load" not in error
+
+
+def test_no_smaller_load_is_tried_where_the_load_is_not_the_cause(tmp_path):
+    result, error = failed_search(tmp_path, "model: background_loss, capacity: 150 kfps, loss_ratio: 0.1")
+    assert result.smaller_load is None
+    assert "min_load" not in error

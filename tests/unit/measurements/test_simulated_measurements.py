@@ -17,9 +17,13 @@ from lossratio.measurements.measure import remarks_on_memory
 from lossratio.measurements.measurement import STARVED
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.request import WarmUp
-from lossratio.measurements.throughput import Throughput
+from lossratio.measurements.throughput import (
+    SearchRequest,
+    Throughput,
+    find_conditional_throughput,
+    require_lower_bounds,
+)
 from lossratio.measurements.throughput.goals import NdrPdrGoals
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput, require_lower_bounds
 from lossratio.measurements.throughput.view import Compliance, ThroughputView, compliance_of
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.mlrsearch.classification import Tally

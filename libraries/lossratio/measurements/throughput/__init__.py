@@ -1,6 +1,9 @@
 """Conditional throughput, found by MLRsearch."""
 
 from lossratio.measurements.throughput.evidence import replayed as replayed
+from lossratio.measurements.throughput.failed_search import (
+    require_lower_bounds as require_lower_bounds,
+)
 from lossratio.measurements.throughput.goals import (
     GoalSet as GoalSet,
     NdrPdrGoals as NdrPdrGoals,
@@ -17,7 +20,6 @@ from lossratio.measurements.throughput.measure import (
     add_telemetry as add_telemetry,
     find_conditional_throughput as find_conditional_throughput,
     repeat_search as repeat_search,
-    require_lower_bounds as require_lower_bounds,
     require_throughput as require_throughput,
 )
 from lossratio.measurements.throughput.result import (

@@ -15,9 +15,10 @@ from pydantic import Field
 
 from lossratio.errors import LossRatioError
 from lossratio.measurements import Request
-from lossratio.records import Record
+from lossratio.mlrsearch import SearchGoal
+from lossratio.records import Ratio, Record
 from lossratio.trials import TrialInput, TrialResult, sut_loss_ratio
-from lossratio.units import format_frame_rate
+from lossratio.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
@@ -29,6 +30,10 @@ _REPEATS = 5
 """Trials with a change that must pass, and without it that must not, in turns."""
 _DURATION = 0.5
 """Longest trials, in seconds: shorter than those of most searches, as they only ask whether frames are lost."""
+_PART_OF_LOAD = 0.1
+"""A smaller load that is tried, as a part of the smallest load of the search."""
+_LONGEST_AT_SMALLER_LOAD = 10.0
+"""Longest trial at it, in seconds: as long as those of most goals, as buckets and queues hide losses in short ones."""
 _REST = 3.0
 _RAMP = 1.0
 _SMALLEST_FRAME = 64
@@ -87,6 +92,36 @@ class Experiments(Record):
         if not self.helpful and self.tried:
             changes = ", ".join(one.change for one in self.tried)
             yield f"no change that was tried lets {load} pass: {changes}"
+
+
+class SmallerLoad(Record):
+    """One trial after a search in which no load passed, below its smallest load."""
+
+    goal: str
+    """Name of the goal that no load met."""
+    load_per_interface_fps: float = Field(gt=0.0)
+    """Load of the trial."""
+    duration_s: float = Field(gt=0.0)
+    """Duration of the trial."""
+    loss_ratio: Ratio
+    """What the SUT lost of the frames that count for the goal."""
+    passed: bool
+    """Whether the trial met the goal's loss ratio."""
+
+    @property
+    def sentence(self) -> str:
+        """What the trial has shown; if it passed, how to search from its load."""
+        load = f"{format_frame_rate(self.load_per_interface_fps)} per interface"
+        if self.loss_ratio:
+            lost = f"{format_ratio(self.loss_ratio)} of the frames"
+        else:
+            lost = "no frames"
+
+        tried = f"a trial of {self.duration_s:g} s at {load} lost {lost}"
+        if self.passed:
+            least = f"min_load={self.load_per_interface_fps:.3g} fps"
+            return f"{tried} and met {self.goal}. Search from a smaller load: {least}"
+        return f"{tried} and did not meet {self.goal} either"
 
 
 @dataclass(frozen=True)
@@ -185,6 +220,37 @@ def experiments_on(
 
     changes = changes_of(request.profile)
     return run_experiments(passes, changes, load, loss_ratio, lambda: time.monotonic() > end)
+
+
+def try_smaller_load(
+    testbed: Testbed, request: Request, goal: SearchGoal, min_load: float
+) -> SmallerLoad:
+    """Performs one trial at a tenth of the smallest load of a search.
+
+    Args:
+        testbed: The testbed.
+        request: The request of the search.
+        goal: The goal that no load met.
+        min_load: The smallest load of the search, in frames per second per interface.
+
+    Raises:
+        LossRatioError: If the trial cannot be measured, or does not say what was lost.
+    """
+    duration = min(goal.final_trial_duration, _LONGEST_AT_SMALLER_LOAD)
+    wanted = TrialInput(duration, _PART_OF_LOAD * min_load)
+    trial = wanted.sendable(testbed.load_step(request.profile))
+    with request.ready(testbed) as ready:
+        output = ready.measurer.measure(trial)
+    lost = sut_loss_ratio(goal.seen(TrialResult(trial, output)))
+
+    # Record: what the trial has shown.
+    return SmallerLoad(
+        goal=str(goal),
+        load_per_interface_fps=trial.load,
+        duration_s=trial.duration,
+        loss_ratio=lost,
+        passed=lost <= goal.loss_ratio,
+    )
 
 
 def changes_of(profile: TrafficProfile) -> Iterator[Change]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.errors import DutError, LossRatioError, SearchError, TesterError
+from lossratio.errors import DutError, SearchError
 from lossratio.measurements import (
     NOT_IN_FILES,
     Additions,
@@ -35,12 +35,10 @@ from lossratio.measurements.throughput.evidence import (
     NIGHTLY,
     SearchKind,
     check_generator,
-    is_generators_limit,
-    level_in_words,
     search_fields,
     warm_ups_in,
 )
-from lossratio.measurements.throughput.experiments import experiments_on
+from lossratio.measurements.throughput.failed_search import refuse_generators_limit, tried_after
 from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly, Tonight, ask
 from lossratio.measurements.throughput.result import (
@@ -59,13 +57,9 @@ from lossratio.mlrsearch import (
     MOVED,
     Answer,
     Forecast,
-    IrregularReason,
-    LossUnit,
     MLRsearch,
     Question,
     SearchGoal,
-    level_loss_in,
-    loss_falls_with_load,
 )
 from lossratio.quantities import Choice, Duration
 from lossratio.results import (
@@ -87,8 +81,6 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 1200.0
 """Seconds that a search may take: FD.io CSIT's limit."""
-_EXPLAINED = 0.9
-"""Share of lost frames with a pattern in common from which on nothing is tried."""
 
 
 class SearchRequest(Request):
@@ -353,18 +345,11 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
     ) -> ThroughputResult:
         """Measures; if no load passes, it also tries what lets the smallest one pass."""
         result = measure(self, testbed, request, place, on_progress)
-        ratio = _unexplained(result)
-        if ratio is None:
-            return result
         span = Span()
-        load = result.min_load.per_interface_fps
-        try:
-            tried = experiments_on(testbed, request, load, ratio)
-        except LossRatioError:
-            # The search has its result; what is wrong now is the next measurement's to say.
+        tried = tried_after(result, testbed, request, request.goals)
+        if not tried:
             return result
-        ended = span.later_than(result.ended)
-        whole = result.model_copy(update={"experiments": tried, "ended": ended})
+        whole = result.model_copy(update={**tried, "ended": span.later_than(result.ended)})
         place.directory.write(whole)
         return whole
 
@@ -399,29 +384,6 @@ def find_conditional_throughput(
     Irregular goal results are no error.
     """
     return Throughput().perform(testbed, request, place, on_progress)
-
-
-def _unexplained(result: ThroughputResult) -> float | None:
-    """The largest loss ratio of a goal that no load met, if it is to be tried why; None: it is not.
-
-    Generators that do not locate losses would leave experiments without what they are to explain. And nothing is tried
-    where most losses have a flow or a size in common.
-    """
-    failed = [
-        report.goal.loss_ratio
-        for report in result.goals
-        if report.result is not None
-        and report.result.reason == IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
-    ]
-    places = result.loss_places
-    if not failed or places is None:
-        return None
-    explained = [
-        pattern.explained_ratio for pattern in places.patterns if pattern.kind in ("flows", "sizes")
-    ]
-    if max(explained, default=0.0) >= _EXPLAINED:
-        return None
-    return max(failed)
 
 
 def repeat_search(
@@ -497,7 +459,7 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
         _require_earlier(earlier, least)
         return
 
-    _refuse_generators_limit([report])
+    refuse_generators_limit([report])
     has = f"has no conditional throughput ({format_regularity(report)})"
     wanted = f"it should be at least {written(least)}{per_interface if found is None else ''}"
     if found is not None:
@@ -518,85 +480,6 @@ def _require_earlier(earlier: OfEarlierSearch, least: float) -> None:
             f"{format_frames_per_second(earlier.relevant_lower_bound.per_interface_fps)} per interface, which proves "
             f"{format_frames_per_second(sure)} tonight; it should be at least {format_frames_per_second(least)}. A "
             "search shows more: nightly=search."
-        )
-
-
-def require_lower_bounds(result: GoalsResult) -> None:
-    """Checks that the search found a relevant lower bound for each goal.
-
-    Raises:
-        AssertionError: If a goal has none; the message has the way out.
-        TesterError: If a goal has none by the generator's limit: nothing is known about the SUT then.
-    """
-    missing = [
-        report
-        for report in result.goals
-        if report.bounds[0] is None and not (report.is_left_to_a_coin or report.is_as_before)
-    ]
-    if not missing:
-        return
-
-    _refuse_generators_limit(missing)
-    goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in missing)
-    least = result.min_load.per_interface_fps
-    raise AssertionError(
-        f"No load was found that meets the goal: {goals}. The smallest load of the search was "
-        f"{format_frame_rate(least)} per interface. {_about_losses(result)}If a search may end without such a load, "
-        "set must_find=False."
-    )
-
-
-def _about_losses(result: GoalsResult) -> str:
-    """What lost frames have in common and what was tried, or else whether a smaller load would help."""
-    places = result.loss_places
-    found = [
-        pattern
-        for pattern in (() if places is None else places.patterns)
-        if pattern.explained_ratio >= _EXPLAINED
-    ]
-    sentences = [pattern.sentence for pattern in found[:1]]
-    if result.experiments is not None and result.experiments.helpful:
-        sentences += [f"{one[0].upper()}{one[1:]}" for one in result.experiments.sentences]
-
-    words = "".join(f"{sentence}. " for sentence in sentences)
-    if any(pattern.kind != "direction" for pattern in found):
-        return words
-    return words + _about_smaller_loads(result)
-
-
-def _about_smaller_loads(result: GoalsResult) -> str:
-    """Whether a search from a smaller load would help, by how the loss changes with load; empty: nothing shows it."""
-    evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
-    level = level_loss_in(evidence)
-    if level is not None:
-        if level.unit is not LossUnit.FRAMES:
-            share = "would lose as large a share"
-        else:
-            share = "would lose a larger share"
-
-        words = level_in_words(level)
-        return f"{words[0].upper()}{words[1:]}. The load is not the cause: a smaller one {share}. "
-
-    if loss_falls_with_load(evidence):
-        least = result.min_load.per_interface_fps
-        return f"If the device may be slower, search from a smaller load, for example min_load={least / 10.0:.3g} fps. "
-    if len({trial.load for trial in evidence}) > 1:
-        return "It lost a smaller share at other loads, and the load may not be the cause. "
-    return ""
-
-
-def _refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
-    limited = [
-        report
-        for report in reports
-        if report.result is not None and is_generators_limit(report.result.reason)
-    ]
-    if limited:
-        goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in limited)
-        raise TesterError(
-            f"This says nothing about the device because the generator did not send the requested load: {goals}. "
-            "Stop other work on the generator's machine, or request a load that it can send. Begin a new run: a "
-            "resumed run keeps these trials."
         )
 
 

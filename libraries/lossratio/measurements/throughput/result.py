@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry import TelemetryTrial
-from lossratio.measurements.throughput.experiments import Experiments
+from lossratio.measurements.throughput.experiments import Experiments, SmallerLoad
 from lossratio.mlrsearch import (
     Answer,
     IrregularReason,
@@ -262,10 +262,12 @@ class GoalsResult(TestResult):
     """Spread of this result and those before it; empty: the search was not repeated, or this result is the first."""
     experiments: Experiments | None = None
     """What was tried after the search, as no load passed; null: nothing."""
+    smaller_load: SmallerLoad | None = None
+    """A trial below the smallest load of the search, as no load passed; left out: there was none."""
     question: QuestionAsked | None = None
     """The question that came before the search; left out: the test asks none."""
 
-    _leave_out = left_out_if_empty("question")
+    _leave_out = left_out_if_empty("question", "smaller_load")
 
     @property
     def is_as_before(self) -> bool:

@@ -170,7 +170,7 @@ class ThroughputView(View[GoalsResult]):
                     yield value_line("zone of chance", f"{load}: {lossy}")
                 yield from _latency_at(report.result.relevant_lower_bound, result.trials)
 
-        for sentence in () if result.experiments is None else result.experiments.sentences:
+        for sentence in _tried_in(result):
             yield f"Tried after the search: {sentence}."
         yield from latency_lines(result.latency)
         yield from spread_lines(result.spread)
@@ -409,6 +409,14 @@ def _rested(result: GoalsResult) -> Doubt | None:
         f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound{control}: {causes}; "
         f"{way_out}. These trials count as evidence, and the bounds follow from all trials",
     )
+
+
+def _tried_in(result: GoalsResult) -> Iterator[str]:
+    """What was tried after a search in which no load passed, a sentence each, without its capital."""
+    if result.smaller_load is not None:
+        yield result.smaller_load.sentence
+    if result.experiments is not None:
+        yield from result.experiments.sentences
 
 
 def _coin(zone: ZoneOfChance | None) -> str:

@@ -1,0 +1,188 @@
+"""After a search in which no load met a goal: what is tried, and what its error says of the losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from lossratio.errors import LossRatioError, TesterError
+from lossratio.measurements import Request
+from lossratio.measurements.throughput.evidence import is_generators_limit, level_in_words
+from lossratio.measurements.throughput.experiments import experiments_on, try_smaller_load
+from lossratio.measurements.throughput.result import (
+    GoalReport,
+    GoalsResult,
+    ThroughputResult,
+    format_regularity,
+)
+from lossratio.mlrsearch import (
+    IrregularReason,
+    LossUnit,
+    SearchGoal,
+    level_loss_in,
+    loss_falls_with_load,
+)
+from lossratio.results import LossPattern
+from lossratio.units import format_frame_rate
+
+if TYPE_CHECKING:
+    from lossratio.testbed import Testbed
+
+_EXPLAINED = 0.9
+"""Share of lost frames with a pattern in common from which on nothing is tried."""
+
+
+def tried_after(
+    result: ThroughputResult, testbed: Testbed, request: Request, goals: Sequence[SearchGoal]
+) -> dict[str, Any]:
+    """Tries what lets frames through after a search in which no load met a goal.
+
+    Args:
+        result: The result of the search.
+        testbed: The testbed.
+        request: The request of the search.
+        goals: Its goals.
+
+    Returns:
+        Fields of the result; none, if nothing was tried.
+    """
+    goal = _easiest_without_load(result, goals)
+    if goal is None:
+        return {}
+
+    load = result.min_load.per_interface_fps
+    tried: dict[str, Any] = {}
+    # The search has its result; what is wrong now is the next measurement's to say.
+    with suppress(LossRatioError):
+        if _may_pass_less(result):
+            tried["smaller_load"] = try_smaller_load(testbed, request, goal, load)
+        if _is_unexplained(result):
+            tried["experiments"] = experiments_on(testbed, request, load, goal.loss_ratio)
+    return tried
+
+
+def _easiest_without_load(
+    result: ThroughputResult, goals: Sequence[SearchGoal]
+) -> SearchGoal | None:
+    """The goal with the largest loss ratio of those that no load met; None: there is none."""
+    failed = {
+        report.goal.name
+        for report in result.goals
+        if report.result is not None
+        and report.result.reason == IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
+    }
+    return max(
+        (goal for goal in goals if str(goal) in failed), key=attrgetter("loss_ratio"), default=None
+    )
+
+
+def _is_unexplained(result: ThroughputResult) -> bool:
+    """Whether it is to be tried why no load passed.
+
+    Generators that do not locate losses would leave experiments without what they are to explain. And nothing is tried
+    where most losses have a flow or a size in common.
+    """
+    places = result.loss_places
+    if places is None:
+        return False
+    explained = [
+        pattern.explained_ratio for pattern in places.patterns if pattern.kind in ("flows", "sizes")
+    ]
+    return max(explained, default=0.0) < _EXPLAINED
+
+
+def _may_pass_less(result: ThroughputResult) -> bool:
+    """Whether a load below the smallest one may pass, by how the loss changes with load."""
+    evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
+    is_explained = any(pattern.kind != "direction" for pattern in _explanations(result))
+    return not is_explained and level_loss_in(evidence) is None and loss_falls_with_load(evidence)
+
+
+def require_lower_bounds(result: GoalsResult) -> None:
+    """Checks that the search found a relevant lower bound for each goal.
+
+    Raises:
+        AssertionError: If a goal has none; the message has the way out.
+        TesterError: If a goal has none by the generator's limit: nothing is known about the SUT then.
+    """
+    missing = [
+        report
+        for report in result.goals
+        if report.bounds[0] is None and not (report.is_left_to_a_coin or report.is_as_before)
+    ]
+    if not missing:
+        return
+
+    refuse_generators_limit(missing)
+    goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in missing)
+    least = result.min_load.per_interface_fps
+    raise AssertionError(
+        f"No load was found that meets the goal: {goals}. The smallest load of the search was "
+        f"{format_frame_rate(least)} per interface. {_about_losses(result)}If a search may end without such a load, "
+        "set must_find=False."
+    )
+
+
+def _about_losses(result: GoalsResult) -> str:
+    """What lost frames have in common and what was tried, or else whether a smaller load would help."""
+    found = _explanations(result)
+    sentences = [pattern.sentence for pattern in found[:1]]
+    if result.experiments is not None and result.experiments.helpful:
+        sentences += [f"{one[0].upper()}{one[1:]}" for one in result.experiments.sentences]
+
+    words = "".join(f"{sentence}. " for sentence in sentences)
+    if any(pattern.kind != "direction" for pattern in found):
+        return words
+    return words + _about_smaller_loads(result)
+
+
+def _explanations(result: GoalsResult) -> list[LossPattern]:
+    """What most of the lost frames have in common."""
+    places = result.loss_places
+    patterns = () if places is None else places.patterns
+    return [pattern for pattern in patterns if pattern.explained_ratio >= _EXPLAINED]
+
+
+def _about_smaller_loads(result: GoalsResult) -> str:
+    """What is known of smaller loads, by a trial or by how the loss changes with load; empty: nothing is."""
+    if result.smaller_load is not None:
+        words = result.smaller_load.sentence
+        return f"{words[0].upper()}{words[1:]}. "
+    evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
+    level = level_loss_in(evidence)
+    if level is not None:
+        if level.unit is not LossUnit.FRAMES:
+            share = "would lose as large a share"
+        else:
+            share = "would lose a larger share"
+
+        words = level_in_words(level)
+        return f"{words[0].upper()}{words[1:]}. The load is not the cause: a smaller one {share}. "
+
+    if loss_falls_with_load(evidence):
+        return "It lost a larger share at larger loads. No smaller load was tried. "
+    if len({trial.load for trial in evidence}) > 1:
+        return "It lost a smaller share at other loads, and the load may not be the cause. "
+    return ""
+
+
+def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
+    """Makes sure that no goal has its result by the generator's limit.
+
+    Raises:
+        TesterError: If one has: nothing is known about the SUT then.
+    """
+    limited = [
+        report
+        for report in reports
+        if report.result is not None and is_generators_limit(report.result.reason)
+    ]
+    if limited:
+        goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in limited)
+        raise TesterError(
+            f"This says nothing about the device because the generator did not send the requested load: {goals}. "
+            "Stop other work on the generator's machine, or request a load that it can send. Begin a new run: a "
+            "resumed run keeps these trials."
+        )
