@@ -38,8 +38,12 @@ CASES: tuple[tuple[str, str, str, bool, float, float], ...] = (
     ("bare veth, both ways", "afpacket", "link", True, 150e3, 1.0),
     ("bridge, both ways", "afpacket", "bridge", True, 1e6, 1.0),
     ("bare veth, one way", "xdp", "link", False, 6e6, 0.3),
+    ("bare veth, two streams", "afpacket", "link", False, 2e6, 1.0),
+    ("bare veth, two streams", "xdp", "link", False, 6e6, 0.3),
 )
-"""Name, generator, path, whether it goes both ways, load in frames per second, and seconds."""
+"""Name, generator, path, whether it goes both ways, load in frames per second, and seconds.
+
+Versions that know no streams cannot do the cases with some."""
 
 
 @click.command(help=__doc__)

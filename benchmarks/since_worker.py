@@ -16,6 +16,7 @@ from typing import Any
 
 SETTLE_TIME = 0.005
 LINK = ("since0", "since1")
+STREAMS = Path(__file__).with_name("two_streams.yaml")
 
 
 def main() -> None:
@@ -43,19 +44,20 @@ def main() -> None:
         configured: tuple[Any, ...] = ()
         impossible: set[str] = set()
         for line in sys.stdin:
-            _, generator, path, both, load, seconds = json.loads(line)
+            case, generator, path, both, load, seconds = json.loads(line)
+            traffic_of_case = str(STREAMS) if "streams" in case else "ethip4-udp"
             figures: dict[str, float] | None = None
             if generator in impossible:
                 print("null", flush=True)
                 continue
             try:
-                if configured != (generator, path, both):
+                if configured != (generator, path, both, traffic_of_case):
                     names = LINK if path == "link" else ports
                     pair = traffic.PortPair(*(traffic.TrafficPort(port, port) for port in names))
-                    profile = traffic.load_profile("ethip4-udp", frame_size=64, bidirectional=both)
+                    profile = traffic.load_profile(traffic_of_case, frame_size=64, bidirectional=both)
                     wanted = traffic.make_configuration(profile, [pair], settle_time=SETTLE_TIME)
                     agent.configure(wanted, generator=generator)
-                    configured = (generator, path, both)
+                    configured = (generator, path, both, traffic_of_case)
                 started = time.monotonic()
                 counters = agent.trial(load, seconds)
                 overhead = time.monotonic() - started - seconds - SETTLE_TIME

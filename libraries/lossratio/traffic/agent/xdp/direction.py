@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Mapping, Sequence
+from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
 
 from ..core.configuration import Direction
 from ..core.early_verdict import ReceivedSoFar, SentSoFar
@@ -19,7 +19,7 @@ from . import histogram
 from .cards import CardClock, handed_over, transmitted
 from .frames import FramePlan, Share
 from .plan import Plan, schedule_course
-from .receive_program import MOST_TRAFFIC, ReceivedFrames, ReceiveWay, Reception, StreamCounter
+from .receive_program import MOST_TRAFFIC, Latencies, ReceivedFrames, ReceiveWay, Reception, StreamCounter
 from .send_program import Segment, SentSegment
 from .sender import Sender, Senders
 
@@ -98,6 +98,7 @@ class ActiveDirection:
         self._reception: Reception
         self._returns: Returns
         self._first_flow: int | None = None
+        self._latencies = range(0)
         self._trial = Plan(((0.0, None),))
         self._received: ReceivedFrames
 
@@ -114,8 +115,20 @@ class ActiveDirection:
                 is_elsewhere = not self.sends_here
                 self._logs = [FateLog(partial(self._ring_of, stream), is_elsewhere=is_elsewhere) for stream in streams]
 
-    def way(self, reception: Reception, first_flow: int) -> ReceiveWay | None:
-        """How it comes back, None: to another node; counts of its flows begin at a place of the reception."""
+    @property
+    def latencies(self) -> int:
+        """How many of the profile's streams have latencies of their own in it."""
+        return 0 if self._order is None else len(self._order.names)
+
+    def way(self, reception: Reception, first_flow: int, first_latencies: int) -> ReceiveWay | None:
+        """How it comes back; None: to another node.
+
+        Args:
+            reception: Where it is counted.
+            first_flow: The place there at which counts of its flows begin.
+            first_latencies: The place there at which latencies of the profile's streams begin.
+        """
+        self._latencies = range(first_latencies, first_latencies + self.latencies)
         self._reception = reception
         counter_of = partial(StreamCounter, reception, self._numbers)
         self._returns = Returns(counter_of, MOST_TRAFFIC - 1)
@@ -124,7 +137,17 @@ class ActiveDirection:
             return None
         plan = FramePlan(self._direction.returned, *self._macs)
         mac = self._ports.before[self._direction.receive].mac
-        return ReceiveWay(plan, mac, self.streams[0], len(self.streams), self._first_flow, not self.sends_here)
+        # Record: how it comes back.
+        return ReceiveWay(
+            plan,
+            mac,
+            self.streams[0],
+            len(self.streams),
+            self._first_flow,
+            is_elsewhere=not self.sends_here,
+            streams_of_flows=() if self._order is None else self._order.streams,
+            first_latencies=first_latencies,
+        )
 
     def sent_as(self, stream: Share) -> tuple[FramePlan, int, Share]:
         """What its sender sends for a stream: see `SendProgram`."""
@@ -185,7 +208,7 @@ class ActiveDirection:
         if not self.receives_here:
             return
         self._returns.count()
-        self._received = self._reception.received(*self._numbers)
+        self._received = self._reception.received(*self._numbers, latencies=self._latencies)
 
     def counters(self, elapsed: float, after: Mapping[str, Link]) -> Message:
         """Its counters; `after` are all interfaces. Without `elapsed`, its traffic was not cut short.
@@ -254,19 +277,35 @@ class ActiveDirection:
             return {**answer, "error": _NO_TIMES}
         if not self._direction.frames.is_numbered:
             return {**answer, "error": "The frames have no room for sequence numbers."}
-        if not received.intact or received.latency_least is None:
+        if not received.intact or received.latencies.least is None:
             return {**answer, "error": f"None of {sent} frames came back intact."}
 
-        filled = histogram.filled(received.histogram, received.latency_least, received.latency_most)
         # Record: the latency as the library reads it.
         return {
             **answer,
-            "least_us": received.latency_least / _MICROSECOND,
-            "mean_us": received.latency_sum / received.intact / _MICROSECOND,
-            "most_us": received.latency_most / _MICROSECOND,
+            **_summary(received.latencies),
             "jitter_us": received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
-            "histogram": [[value / _MICROSECOND, count] for value, count in filled],
+            "by_stream": list(self._latency_by_stream(counters)),
         }
+
+    def _latency_by_stream(self, counters: Message) -> Iterator[Message]:
+        """The latency of each of the profile's streams. Nobody knows which streams refused frames are of."""
+        if counters["refused_frames"]:
+            return
+        for stream, latencies in zip(counters["by_stream"], self._received.by_stream):
+            answer: Message = {
+                **unknown_latency(self.name, 1 / _MICROSECOND),
+                "stream": stream["name"],
+                "sent_frames": stream["sent_frames"],
+                "received_frames": sum(latencies.histogram),
+                "out_of_order_frames": latencies.reordered,
+                "duplicate_frames": latencies.duplicated,
+                "interval_ratio": 1 / (1 << histogram.SUB_BITS),
+            }
+            if latencies.least is None:
+                yield {**answer, "error": f"None of {stream['sent_frames']} frames came back intact."}
+            else:
+                yield {**answer, **_summary(latencies)}
 
     def course(self, start: int, counters: Message) -> Message:
         """Where losses are in time, after a start in nanoseconds; see `TimedGenerator.schedule`."""
@@ -449,12 +488,13 @@ class ActiveDirection:
             "late_offset_us": received.late_offset / _MICROSECOND,
             "flows_with_loss": self._flows_with_loss(sent),
         }
-        if received.intact and received.latency_least is not None:
-            values = list(histogram.filled(received.histogram, received.latency_least, received.latency_most))
+        latencies = received.latencies
+        if received.intact and latencies.least is not None:
+            values = list(histogram.filled(latencies.histogram, latencies.least, latencies.most))
             found.update(
                 latency_median_us=histogram.percentile(values, 50) / _MICROSECOND,
                 latency_99_us=histogram.percentile(values, 99) / _MICROSECOND,
-                latency_most_us=received.latency_most / _MICROSECOND,
+                latency_most_us=latencies.most / _MICROSECOND,
                 jitter_us=received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
             )
 
@@ -469,3 +509,14 @@ class ActiveDirection:
                 "frames, and latencies are not known. Leave out 'card_stamps'.",
             )
         return {**found, "clock_error_us": self.clock.error_us}
+
+
+def _summary(latencies: Latencies) -> Message:
+    """Latencies of some frames, of which there are any, in microseconds."""
+    filled = list(histogram.filled(latencies.histogram, latencies.least or 0, latencies.most))
+    return {
+        "least_us": (latencies.least or 0) / _MICROSECOND,
+        "mean_us": latencies.sum / sum(latencies.histogram) / _MICROSECOND,
+        "most_us": latencies.most / _MICROSECOND,
+        "histogram": [[value / _MICROSECOND, count] for value, count in filled],
+    }

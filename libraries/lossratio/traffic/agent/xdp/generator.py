@@ -232,9 +232,13 @@ class XdpGenerator:
         with suppress(OSError):
             processors = possible_cpus()
         sent_elsewhere = [stream.number for stream in streams if stream.sender is None]
-        self._reception = Reception(len(streams), processors, sum(counted), sent_elsewhere)
+        latencies = [direction.latencies for direction in self._directions]
+        self._reception = Reception(len(streams), processors, sum(counted), sent_elsewhere, sum(latencies))
         self._opened.callback(self._reception.close)
-        ways = [one.way(self._reception, sum(counted[:number])) for number, one in enumerate(self._directions)]
+        ways = [
+            one.way(self._reception, sum(counted[:number]), sum(latencies[:number]))
+            for number, one in enumerate(self._directions)
+        ]
 
         for port in dict.fromkeys(direction.receive for direction in directions if direction.receives_here):
             own_ways = [way for way, one in zip(ways, directions) if way is not None and one.receive == port]

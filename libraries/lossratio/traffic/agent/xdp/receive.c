@@ -41,12 +41,18 @@ struct reception {
     struct stream streams[];
 };
 
-/* Findings of a stream on one processor. */
+/* Latencies of intact frames on one processor; and which of these frames were behind others, or came again. */
+struct latencies {
+    u64 sum, least, most, reordered, duplicated;
+    u64 histogram[INTERVALS];
+};
+
+/* Findings of a stream on one processor. Where frames are of a profile's streams, each of these has the latencies. */
 struct counters {
     u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact;
-    u64 reordered, displacement, extent, late_offset, latency_sum, latency_least, latency_most;
+    u64 reordered, displacement, extent, late_offset;
     u64 jitter_sum, jitter_count, next_in_turn, last_latency, unstamped;
-    u64 histogram[INTERVALS];
+    struct latencies latencies;
 };
 
 /* Two clocks at one moment, in nanoseconds: a card's and the system's; and how much more of the system's pass, in parts
@@ -64,6 +70,8 @@ struct card_clock {
 
 extern struct reception reception;
 extern struct counters counters[];
+/* Of each of the profile's streams, on each processor. */
+extern struct latencies stream_latencies[];
 /* The latest gaps of each queue of each stream. Numbers of all other queues are missing in one, so that there are many. */
 extern struct gap gaps[];
 extern u32 flow_counts[];
@@ -84,12 +92,15 @@ struct way {
     /* Where flows of its first stream are counted, if `counts_flows`; those of the others follow. */
     u32 flow_counts, counts_flows;
     /* Whether another node sends them: its agent keeps the times of sending. */
-    u32 is_elsewhere, pad;
+    u32 is_elsewhere;
+    /* Which of the profile's streams frames are of: its number for each flow, in `contents`; whether there are some; and
+       where the latencies of the first one are. */
+    u32 streams_of_flows, has_streams, first_latencies;
     /* One bit for each length of frames. */
     u64 lengths[LONGEST_FRAME / 64];
 };
 
-CONSTANT u32 WAYS, ALL_STREAMS, PROCESSORS, CARD_STAMPS;
+CONSTANT u32 WAYS, ALL_STREAMS, PROCESSORS, CARD_STAMPS, ALL_LATENCIES;
 CONSTANT struct way WAY[MOST_WAYS];
 
 PART void raise_to(u64 *most, u64 value)
@@ -98,12 +109,12 @@ PART void raise_to(u64 *most, u64 value)
         *most = value;
 }
 
-PART void count_latency(struct counters *counters, u64 latency, u64 number)
+PART void count_latency(struct counters *counters, struct latencies *latencies, u64 latency, u64 number)
 {
-    counters->latency_sum += latency;
-    if (RARELY(latency < counters->latency_least))
-        counters->latency_least = latency;
-    raise_to(&counters->latency_most, latency);
+    latencies->sum += latency;
+    if (RARELY(latency < latencies->least))
+        latencies->least = latency;
+    raise_to(&latencies->most, latency);
     if (counters->next_in_turn == number) {
         long long jitter = counters->last_latency - latency;
         counters->jitter_sum += jitter < 0 ? -jitter : jitter;
@@ -123,7 +134,22 @@ PART void count_latency(struct counters *counters, u64 latency, u64 number)
     }
     interval += latency;
     if (interval < INTERVALS)
-        counters->histogram[interval]++;
+        latencies->histogram[interval]++;
+}
+
+/* Where the latency of a frame of a flow is counted. */
+PART struct latencies *latencies_of(const struct way *way, struct counters *here, u64 cpu, u64 flow)
+{
+    if (!KNOWN(way->has_streams))
+        return &here->latencies;
+    if (flow >= way->frames.flows)
+        return &here->latencies;
+    u64 place = cpu * ALL_LATENCIES + way->first_latencies + contents[way->streams_of_flows + flow];
+    if (place >= PROCESSORS * ALL_LATENCIES)
+        return &here->latencies;
+    /* Only now, as the compiler would compute the address before the kernel sees that it is within bounds. */
+    KEEP(place);
+    return &stream_latencies[place];
 }
 
 /* Finds the gap that a number was missing in: the latest one that begins at it or before. Gaps begin further and further
@@ -141,7 +167,7 @@ PART struct gap *find_gap(struct gap *own, u64 gap_count, u32 number)
 }
 
 /* Looks whether a frame came behind one of its queue with a higher number (RFC 4737). Numbers go round after 2^32. */
-PART void note_order(struct order *order, struct gap *own, struct counters *counters, u32 number, u64 now)
+PART void note_order(struct order *order, struct gap *own, struct counters *counters, struct latencies *latencies, u32 number, u64 now)
 {
     u64 position = ++order->position;
     u32 next = order->next;
@@ -159,6 +185,7 @@ PART void note_order(struct order *order, struct gap *own, struct counters *coun
         return;
     }
     counters->reordered++;
+    latencies->reordered++;
     raise_to(&counters->displacement, (u32)(next - number - 1));
     u64 gap_count = order->gap_count;
     if (!gap_count)
@@ -327,7 +354,7 @@ PART int note_of_elsewhere(struct counters *here, u64 *entry, u64 round)
 }
 
 /* Takes the time of sending of an intact frame out of the ring: it is there once. */
-PART int take_time(struct counters *here, u64 *entry, u64 round, u64 now, u64 sequence)
+PART int take_time(struct counters *here, struct latencies *latencies, u64 *entry, u64 round, u64 now, u64 sequence)
 {
     u64 time = *entry, of_entry = time & ((1 << WRAP_BITS) - 1), later = (of_entry - round) & WRAPS;
     /* A frame that was never sent has a wrong number. */
@@ -341,6 +368,7 @@ PART int take_time(struct counters *here, u64 *entry, u64 round, u64 now, u64 se
     }
     if (RARELY(!(time >> WRAP_BITS) || __sync_val_compare_and_swap(entry, time, round) != time)) {
         here->duplicated++;
+        latencies->duplicated++;
         return 0;
     }
     /* The difference of both times, each in the upper 48 bits. Clocks of two processors may differ by some nanoseconds. */
@@ -348,7 +376,7 @@ PART int take_time(struct counters *here, u64 *entry, u64 round, u64 now, u64 se
     if (RARELY(latency >> (63 - WRAP_BITS)))
         latency = 0;
     here->intact++;
-    count_latency(here, latency, sequence);
+    count_latency(here, latencies, latency, sequence);
     return 1;
 }
 
@@ -398,12 +426,13 @@ PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 numbe
     }
     u64 *entry = entry_of(number, sequence);
     u64 round = (sequence >> RING_BITS) + 1;
-    if (KNOWN(way->is_elsewhere) ? !note_of_elsewhere(here, entry, round) : !take_time(here, entry, round, now, sequence))
+    struct latencies *latencies = latencies_of(way, here, cpu, flow);
+    if (KNOWN(way->is_elsewhere) ? !note_of_elsewhere(here, entry, round) : !take_time(here, latencies, entry, round, now, sequence))
         return XDP_DROP;
     u64 queue = context->rx_queue_index % QUEUES;
     struct gap *gaps_of_queues = &gaps[number * QUEUES << GAP_BITS];
     KEEP(gaps_of_queues);
-    note_order(&stream->orders[queue], &gaps_of_queues[queue << GAP_BITS], here, sequence, now);
+    note_order(&stream->orders[queue], &gaps_of_queues[queue << GAP_BITS], here, latencies, sequence, now);
     if (KNOWN(way->counts_flows) && flow < frames->flows && number - way->number < way->streams)
         __sync_fetch_and_add(&flow_counts[way->flow_counts + (number - way->number) * frames->flows + flow], 1);
     return XDP_DROP;

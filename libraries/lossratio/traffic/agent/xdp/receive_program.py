@@ -28,22 +28,42 @@ _Order = structure("u64 next, position, gap_count")
 _Stream = structure(
     "u32 tag, tag_sum", "u64 strayed, foreign", ("orders", _Order * _QUEUES), f"u64 late[{MOST_TRAFFIC}]"
 )
+_Latencies = structure("u64 sum, least, most, reordered, duplicated", f"u64 histogram[{histogram.INTERVALS}]")
 _Counters = structure(
     "u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact",
-    "u64 reordered, displacement, extent, late_offset, latency_sum, latency_least, latency_most",
+    "u64 reordered, displacement, extent, late_offset",
     "u64 jitter_sum, jitter_count, next_in_turn, last_latency, unstamped",
-    f"u64 histogram[{histogram.INTERVALS}]",
+    ("latencies", _Latencies),
 )
 _MANY = 1 << 16
 """In place of the end of a MAC address, where frames have many."""
 _Way = structure(
     ("frames", Frames),
-    "u32 mac, mac_end, number, streams, first, step, flow_counts, counts_flows, is_elsewhere, pad",
+    "u32 mac, mac_end, number, streams, first, step, flow_counts, counts_flows, is_elsewhere",
+    "u32 streams_of_flows, has_streams, first_latencies",
     f"u64 lengths[{LONGEST_FRAME // 64}]",
 )
-_NAMES = [name for name, _ in _Counters._fields_[:-1]]
-_MAXIMA = ("displacement", "extent", "late_offset", "latency_most")
+_NAMES = [name for name, _ in _Counters._fields_[:-1] if name not in ("next_in_turn", "last_latency")]
+_MAXIMA = ("displacement", "extent", "late_offset")
 """Counters of which streams have the largest of their frames, and not the sum."""
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """The latencies of intact frames."""
+
+    sum: int
+    """Nanoseconds, over all of them."""
+    least: int | None
+    """Nanoseconds; None: there was no frame."""
+    most: int
+    """Nanoseconds."""
+    reordered: int
+    """Frames among these with a lower number than one before them."""
+    duplicated: int
+    """Further copies of them."""
+    histogram: Sequence[int]
+    """How many latencies are in each interval: see `histogram`."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +96,6 @@ class ReceivedFrames:
     the `MOST_GAPS` latest gaps in the numbers of that queue."""
     late_offset: int
     """Nanoseconds between these two arrivals at most (RFC 4737, late-time offset)."""
-    latency_sum: int
-    """Nanoseconds, over all intact frames."""
-    latency_least: int | None
-    """Nanoseconds; None: there was no frame."""
-    latency_most: int
-    """Nanoseconds."""
     jitter_sum: int
     """Sum of the differences (absolute) between latencies of frames that followed one another, in nanoseconds (RFC
     3393, selected by consecutive numbers)."""
@@ -89,8 +103,10 @@ class ReceivedFrames:
     """How many such differences there were."""
     unstamped: int
     """Frames that a card was to stamp, and did not."""
-    histogram: Sequence[int]
-    """How many latencies are in each interval: see `histogram`."""
+    latencies: Latencies
+    """The latencies of all intact frames."""
+    by_stream: Sequence[Latencies]
+    """Those of each of the profile's streams; empty: it has none."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +126,10 @@ class ReceiveWay:
     not."""
     is_elsewhere: bool = False
     """Whether another node sends it."""
+    streams_of_flows: Sequence[int] = ()
+    """Which of the profile's streams the frames of each flow are of; empty: it has none."""
+    first_latencies: int = 0
+    """Where latencies of the first one are counted in the reception, and then those of the others."""
 
 
 class Reception:
@@ -120,13 +140,21 @@ class Reception:
     frames came back: the lower bits of an entry are the round of the latest one.
     """
 
-    def __init__(self, streams: int, cpus: int, flows: int = 0, elsewhere: Sequence[int] = ()) -> None:
+    def __init__(
+        self, streams: int, cpus: int, flows: int = 0, elsewhere: Sequence[int] = (), latencies: int = 0
+    ) -> None:
         shared = structure("u64 family, latest", ("streams", _Stream * streams))
         self.streams, self.cpus = streams, cpus
         self._control = Array(ctypes.sizeof(shared), "lossratio_tags")
         self._shared = shared.from_buffer(self._control.memory)
         self._counters = Array(ctypes.sizeof(_Counters) * streams * cpus, "lossratio_recv")
         self._blocks = (_Counters * streams * cpus).from_buffer(self._counters.memory)
+        self.latencies = latencies
+        room = max(1, latencies * cpus)
+        self._stream_latencies = Array(ctypes.sizeof(_Latencies) * room, "lossratio_laten")
+        self._latencies = (_Latencies * room).from_buffer(self._stream_latencies.memory)
+        for block in self._latencies:
+            block.least = FOREVER
         self._gaps = Array(ctypes.sizeof(_Gap) * MOST_GAPS * _QUEUES * streams, "lossratio_gaps")
         self.flows = Array(max(8, 4 * flows), "lossratio_flows")
         self.times = Array(streams * 8 << RING_BITS, "lossratio_times")
@@ -136,12 +164,12 @@ class Reception:
 
     def close(self) -> None:
         """Gives the memory back."""
-        for one in (self._control, self._counters, self._gaps, self.flows, self.times):
+        for one in (self._control, self._counters, self._stream_latencies, self._gaps, self.flows, self.times):
             one.close()
 
     def maps(self) -> dict[str, Array]:
         """The memory by its names in the program."""
-        counts = {"counters": self._counters, "flow_counts": self.flows}
+        counts = {"counters": self._counters, "stream_latencies": self._stream_latencies, "flow_counts": self.flows}
         return {"reception": self._control, "times": self.times, "gaps": self._gaps, **counts}
 
     def watch(self, tag: int) -> None:
@@ -159,8 +187,13 @@ class Reception:
             self._in_time.popitem(last=False)
         # From now on frames of the traffic before are late ones, and none is of the oldest traffic.
         shared.latest = tag
-        fresh = bytes(_Counters(latency_least=FOREVER, next_in_turn=FOREVER))
+        fresh = bytes(_Counters(next_in_turn=FOREVER, latencies=_Latencies(least=FOREVER)))
         self._counters.memory[:] = fresh * (self.streams * self.cpus)
+        for block in self._latencies:
+            # Most processors receive nothing.
+            if block.least != FOREVER or block.duplicated:
+                ctypes.memset(ctypes.addressof(block), 0, ctypes.sizeof(block))
+                block.least = FOREVER
         self.flows.memory[:] = bytes(len(self.flows.memory))
         for number in self._elsewhere:
             ring = self.ring(number).cast("B")
@@ -206,8 +239,8 @@ class Reception:
             return 0
         return sum(in_time[stream] + self._shared.streams[stream].late[place] for stream in streams)
 
-    def received(self, *streams: int) -> ReceivedFrames:
-        """What arrived of some streams since `watch`."""
+    def received(self, *streams: int, latencies: range = range(0)) -> ReceivedFrames:
+        """What arrived of some streams since `watch`; `latencies` are the places of those of the profile's streams."""
         blocks: list[Any] = [
             block for each in self._blocks for block in map(each.__getitem__, streams) if block.arrived
         ]
@@ -216,11 +249,14 @@ class Reception:
             counts[name] = sum(getattr(block, name) for block in blocks)
         for name in _MAXIMA:
             counts[name] = max((getattr(block, name) for block in blocks), default=0)
-        least = min((block.latency_least for block in blocks), default=FOREVER)
-        del counts["next_in_turn"], counts["last_latency"], counts["latency_least"]
-        columns = [block.histogram[:] for block in blocks] or [(0,) * histogram.INTERVALS]
-        summed = columns[0] if len(columns) == 1 else tuple(map(sum, zip(*columns)))
-        return ReceivedFrames(**counts, latency_least=None if least == FOREVER else least, histogram=summed)
+
+        by_stream = [[self._latencies[cpu * self.latencies + place] for cpu in range(self.cpus)] for place in latencies]
+        own = [block.latencies for block in blocks]
+        return ReceivedFrames(
+            **counts,
+            latencies=_together([*own, *(block for blocks in by_stream for block in blocks)]),
+            by_stream=[_together(blocks) for blocks in by_stream],
+        )
 
 
 class StreamCounter:
@@ -250,13 +286,19 @@ class ReceiveProgram:
         # A tag is looked for at its last place first.
         ways = sorted(ways, key=lambda way: -way.plan.spec.tag_offset)
         frames, contents = constants_of([way.plan for way in ways])
+        places = []
+        for way in ways:
+            places.append(len(contents))
+            contents += bytes(way.streams_of_flows)
+
         self._contents = Array(len(contents), "lossratio_frame")
         self._contents.memory[: len(contents)] = contents
         numbers = {"WAYS": len(ways), "ALL_STREAMS": reception.streams, "PROCESSORS": reception.cpus}
         driver, clock = card or (None, None)
         numbers["CARD_STAMPS"] = card is not None
+        numbers["ALL_LATENCIES"] = reception.latencies
         constants = {name: bytes(ctypes.c_uint32(number)) for name, number in numbers.items()}
-        constants["WAY"] = bytes((_Way * MOST_WAYS)(*map(_way, ways, frames)))
+        constants["WAY"] = bytes((_Way * MOST_WAYS)(*map(_way, ways, frames, places)))
         maps = {**reception.maps(), "contents": self._contents, "card_clock": clock}
         self.program = program("receive").load("lossratio_recv", maps, constants, driver)
 
@@ -266,16 +308,38 @@ class ReceiveProgram:
         self._contents.close()
 
 
+def _together(blocks: Sequence[Any]) -> Latencies:
+    """The latencies of several streams and processors."""
+    blocks = [block for block in blocks if block.least != FOREVER]
+    columns = [block.histogram[:] for block in blocks] or [(0,) * histogram.INTERVALS]
+    summed = columns[0]
+    if len(columns) > 1:
+        summed = tuple(map(sum, zip(*columns)))
+
+    # Record: these latencies.
+    return Latencies(
+        sum=sum(block.sum for block in blocks),
+        least=min((block.least for block in blocks), default=None),
+        most=max((block.most for block in blocks), default=0),
+        reordered=sum(block.reordered for block in blocks),
+        duplicated=sum(block.duplicated for block in blocks),
+        histogram=summed,
+    )
+
+
 def _place(tag: int) -> int:
     """Where late frames of traffic are counted."""
     return tag // TAGS_OF_TRAFFIC % MOST_TRAFFIC
 
 
-def _way(way: ReceiveWay, frames: Any) -> Any:
+def _way(way: ReceiveWay, frames: Any, streams_of_flows: int) -> Any:
     mac, mac_end = (int.from_bytes(part, sys.byteorder) for part in (way.mac[:4], way.mac[4:]))
     mac_end = _MANY if way.plan.spec.has_macs else mac_end
     place = (0, 0) if way.flows is None else (way.flows, 1)
     packed = _Way(frames, mac, mac_end, way.stream.number, way.streams, *way.stream.share, *place, way.is_elsewhere)
+    packed.has_streams = bool(way.streams_of_flows)
+    packed.streams_of_flows = streams_of_flows
+    packed.first_latencies = way.first_latencies
     for length in way.plan.lengths:
         packed.lengths[length // 64] |= 1 << length % 64
     return packed
