@@ -4,7 +4,7 @@ A file may be hostile. It is read in bounded time and memory: its size, its dept
 length of its numbers are limited. An alias counts as many values as it stands for.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -142,6 +142,15 @@ def describe_problem(path: str | Path, location: Location, text: str) -> str:
         # The file could be read before. The problem is reported without its line.
         node = None
     return _describe(path, {} if node is None else dict(_lines(node)), location, text)
+
+
+def lines_of(text: str) -> Mapping[Location, int]:
+    """The line of each field of a text in YAML or JSON; none, if it cannot be read."""
+    try:
+        node = _BoundedLoader(text).get_single_node()
+    except (yaml.YAMLError, ValueError, OverflowError):
+        node = None
+    return {} if node is None else dict(_lines(node))
 
 
 def _compose(

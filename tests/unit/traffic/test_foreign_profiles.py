@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from contextlib import suppress
 from ipaddress import ip_address
@@ -74,7 +75,11 @@ def loaded(tmp_path: Path, tool: str, content: str | bytes, frame_size: int | st
 def problem(tmp_path: Path, tool: str, content: str | bytes) -> str:
     with pytest.raises(ProfileError) as caught:
         converted(tmp_path, tool, content)
-    return str(caught.value).replace(str(tmp_path), "")
+    told = str(caught.value).replace(str(tmp_path), "")
+    # Its file, line (or the frame of a capture), field, and a way out.
+    place = r"(, frame \d+)?" if tool == "pcap" else r"(, line \d+|(?=: the file: .*recursion))"
+    assert re.fullmatch(rf"/theirs{place}: .+: .+\. [A-Z].+\.", told), told
+    return told
 
 
 @pytest.mark.parametrize("offset", ['"IP.src"', "26"])
@@ -124,7 +129,7 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
         ("tos=184", "options=IPOption(7)", "line 13: IPOption(7): its value is not known"),
         ('size=4, op="', 'size=4, step=2, op="', "line 22: var.step: steps of 2 cannot be had"),
         ("16.0.0.16", "16.0.0.0", "var.max_value: it is below min_value"),
-        ("return Traffic()", "return open('stolen', 'w')", "get_streams: the file's class has no such method"),
+        ("return Traffic()", "return open('stolen', 'w')", "get_streams: the file's class has no method of this name"),
         ("self.port = 12", "while True: pass", "line 10: 'while': declarations do not need it"),
         ("self.port = 12", "self.port = [0 for _ in range(10 ** 9)]", "its value is not known"),
         ("self.port = 12", "self.port = [0 for _ in range(1 << 40)]", "there are more than"),
@@ -184,7 +189,7 @@ def test_streams_of_trafficgen_are_streams_and_those_that_only_teach_are_left_ou
     [
         ({"offset": 5}, "streams[0].offset: all streams begin together"),
         ({"duration": 5}, "streams[0].duration"),
-        ({"frame_type": "garp"}, "streams[0].frame_type: only 'generic' frames"),
+        ({"frame_type": "garp"}, "streams[0].frame_type: 'garp' frames cannot be had, only 'generic' ones"),
         ({"rate": 0}, "streams[0].rate: 0 is no number of 1 or more"),
         ({"flows": True}, "streams[0].flows: True is no number"),
         ({"protocol": "SCTP"}, "streams[0].protocol: 'SCTP' cannot be had"),
@@ -245,13 +250,13 @@ def test_tags_of_a_capture_are_headers(tmp_path):
     ("content", "told"),
     [
         (b"", "it is in no format of libpcap"),
-        (b"\x0a\x0d\x0d\x0a" + bytes(40), "pcapng: convert it, e.g. editcap"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(40), "pcapng. Convert it, e.g. with editcap"),
         (capture(), "it has no frames"),
         (capture(udp_frame(53, 60), link=113), "no Ethernet frames (link type 113)"),
-        (capture(udp_frame(53, 60))[:-1], "frames that are not whole"),
-        (capture(udp_frame(53, 60)[:30]), "frame 1: it ends within its headers"),
-        (capture(udp_frame(53, 60, fragment=0x2000)), "frame 1, IPv4: fragments cannot be had"),
-        (capture(bytes(60)), "frame 1, Ethernet: what follows (0x0000) cannot be had"),
+        (capture(udp_frame(53, 60))[:-1], "frame 1: its length: it is not whole. Capture whole frames"),
+        (capture(udp_frame(53, 60)[:30]), "frame 1: its length: it ends within its headers"),
+        (capture(udp_frame(53, 60, fragment=0x2000)), "frame 1: IPv4: fragments cannot be had"),
+        (capture(bytes(60)), "frame 1: Ethernet: what follows (0x0000) cannot be had"),
     ],
 )
 def test_a_capture_that_cannot_be_had_is_refused(tmp_path, content, told):

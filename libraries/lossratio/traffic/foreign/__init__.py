@@ -29,6 +29,13 @@ def _decoded(read: Callable[[str], ForeignProfile]) -> Callable[[bytes], Foreign
     return read_bytes
 
 
+_HELPS: Mapping[str, str] = {
+    "trex": "Change it in a copy of the file, or import a capture of these frames: lossratio lab import pcap",
+    "trafficgen": "Change it in a copy of the file, or write a traffic profile of your own",
+    "pcap": "Leave such frames out of the capture, or write a traffic profile of your own",
+}
+"""What helps with any field that cannot be had, by the name of the reader."""
+
 PROFILE_READERS: Mapping[str, Callable[[bytes], ForeignProfile]] = {
     "trex": _decoded(read_trex),
     "trafficgen": _decoded(read_trafficgen),
@@ -46,7 +53,8 @@ def convert_profile(tool: str, path: Path, name: str | None = None) -> Converted
         name: The name of the traffic profile; None: the file's.
 
     Raises:
-        ProfileError: If the file cannot be read, or something in it cannot be had here; with the file, line and field.
+        ProfileError: If the file cannot be read, or something in it cannot be had here; with the file, the line (or the
+            frame of a capture), the field and a way out.
     """
     content = read_input_file(path, ProfileError, _MOST_BYTES)
     try:
@@ -55,10 +63,14 @@ def convert_profile(tool: str, path: Path, name: str | None = None) -> Converted
             read, name or path.stem, f"Made of {path.name} by lossratio lab import {tool}."
         )
     except RecursionError as error:
-        raise ProfileError(f"{path}: its expressions are nested too deeply to be read.") from error
+        raise ProfileError(
+            f"{path}: the file: its expressions are nested too deeply to be read. {_HELPS[tool]}."
+        ) from error
     except ForeignFieldError as error:
-        line = "" if error.line is None else f", line {error.line}"
-        raise ProfileError(f"{path}{line}: {error.what}: {error.problem}.") from error
+        unit = "frame" if tool == "pcap" else "line"
+        place = "" if error.line is None else f", {unit} {error.line}"
+        way_out = error.way_out or _HELPS[tool]
+        raise ProfileError(f"{path}{place}: {error.what}: {error.problem}. {way_out}.") from error
 
 
 def profile_text(converted: ConvertedProfile) -> str:

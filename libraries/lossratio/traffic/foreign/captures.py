@@ -42,16 +42,19 @@ def read_capture(content: bytes) -> ForeignProfile:
     """
     headers: dict[object, Packet] = {}
     sizes: dict[object, Counter[int]] = {}
+    numbers: dict[object, int] = {}
     for number, frame in enumerate(_frames(content), 1):
-        packet = _packet(frame, f"frame {number}")
+        packet = _packet(frame, number)
         key = tuple((layer.name, tuple(layer.fields.items())) for layer in packet.layers)
         headers.setdefault(key, packet)
+        numbers.setdefault(key, number)
         sizes.setdefault(key, Counter())[len(packet)] += 1
 
     if not headers:
-        raise ForeignFieldError("the capture", "it has no frames")
+        way_out = "Capture the frames that are to be sent"
+        raise ForeignFieldError("the capture", "it has no frames", way_out=way_out)
     streams = [
-        ForeignStream(packet, sizes=sizes[key], frames=float(sizes[key].total()))
+        ForeignStream(packet, sizes=sizes[key], frames=float(sizes[key].total()), line=numbers[key])
         for key, packet in headers.items()
     ]
     return ForeignProfile(tuple(streams), ())
@@ -59,26 +62,32 @@ def read_capture(content: bytes) -> ForeignProfile:
 
 def _frames(content: bytes) -> Iterator[bytes]:
     if content[:4] == _PCAPNG:
-        problem = "it is in the format pcapng: convert it, e.g. editcap -F pcap IN OUT"
-        raise ForeignFieldError("the capture", problem)
+        way_out = "Convert it, e.g. with editcap -F pcap IN OUT"
+        raise ForeignFieldError("the capture", "it is in the format pcapng", way_out=way_out)
     order = _MAGIC.get(content[:4])
     if order is None or len(content) < _GLOBAL_BYTES:
-        raise ForeignFieldError("the capture", "it is in no format of libpcap")
+        way_out = "Name a capture, e.g. one that tcpdump -w has written"
+        raise ForeignFieldError("the capture", "it is in no format of libpcap", way_out=way_out)
     (link,) = struct.unpack_from(f"{order}I", content, _GLOBAL_BYTES - 4)
     if link != _ETHERNET:
-        raise ForeignFieldError("the capture", f"it has no Ethernet frames (link type {link})")
+        problem = f"it has no Ethernet frames (link type {link})"
+        way_out = "Capture on an Ethernet interface"
+        raise ForeignFieldError("the capture", problem, way_out=way_out)
 
     place = _GLOBAL_BYTES
+    number = 0
     while place + _RECORD_BYTES <= len(content):
         captured, length = struct.unpack_from(f"{order}8xII", content, place)
         place += _RECORD_BYTES
+        number += 1
         if captured < length or place + captured > len(content):
-            raise ForeignFieldError("the capture", "it has frames that are not whole")
+            way_out = "Capture whole frames, e.g. with tcpdump -s 0"
+            raise ForeignFieldError("its length", "it is not whole", number, way_out)
         yield content[place : place + captured]
         place += captured
 
 
-def _packet(frame: bytes, where: str) -> Packet:
+def _packet(frame: bytes, number: int) -> Packet:
     layers: list[Layer] = []
     place = 0
     name: str | None = "Ether"
@@ -89,9 +98,9 @@ def _packet(frame: bytes, where: str) -> Packet:
             place += layer.length
             name = following
     except ForeignFieldError as error:
-        raise ForeignFieldError(f"{where}, {error.what}", error.problem) from error
+        raise error.at(error.what, number) from error
     except (struct.error, IndexError, ValueError) as error:
-        raise ForeignFieldError(where, "it ends within its headers") from error
+        raise ForeignFieldError("its length", "it ends within its headers", number) from error
     return Packet(tuple(layers), len(frame) - place)
 
 

@@ -21,7 +21,7 @@ from lossratio.traffic.foreign.packets import (
 )
 from lossratio.traffic.headers import SMALLEST_FRAME, SMALLEST_IPV6_FRAME
 from lossratio.traffic.profile import TrafficProfile
-from lossratio.traffic.streams import LONGEST_ROUND
+from lossratio.traffic.streams import LONGEST_ROUND, StreamError
 from lossratio.wrong_values import in_words
 
 _FORMAT = "lossratio-traffic-profile/1"
@@ -30,6 +30,7 @@ _LINE_BYTES = 20
 _PARTS = 1000
 _NUMBERS = {"IP": 0xFFFF, "IPv6": 0xFFFFFFFF, "Ether": 0xFFFFF}
 """The part of an address that is its number in the benchmarking network."""
+_ONE_PORT = "Make a copy of the file in which the second port sends nothing, and another one for its streams"
 _TEXT = re.compile(r"[^A-Za-z0-9_.-]+")
 
 # Table: a layer a row.
@@ -88,7 +89,7 @@ def convert(profile: ForeignProfile, name: str, description: str) -> ConvertedPr
 
     if len(eastward.headers) > 1:
         fields["streams"] = list(eastward.streams())
-    _check(fields, frame_size)
+    _check(fields, frame_size, profile.eastward)
     return ConvertedProfile(fields, None if "streams" in fields else frame_size, tuple(remarks))
 
 
@@ -104,6 +105,11 @@ class _Way:
         self.sizes = [self._size(stream, remarks) for stream in streams]
         """The frame size of each stream, or the name of its mix."""
         self._frames = _proportions(streams, remarks)
+
+    @property
+    def line(self) -> int | None:
+        """Where its first stream is described."""
+        return self._streams[0].line
 
     @property
     def described(self) -> object:
@@ -145,7 +151,7 @@ class _Way:
 def _reverse(eastward: _Way, westward: _Way) -> dict[str, Any]:
     if len(eastward.headers) > 1 or len(westward.headers) > 1 or westward.mixes:
         problem = "several streams have to be the same in both directions"
-        raise ForeignFieldError("the second port", problem)
+        raise ForeignFieldError("the second port", problem, westward.line, _ONE_PORT)
     reverse: dict[str, Any] = {}
     if westward.headers != eastward.headers:
         reverse["headers"] = westward.headers[0]
@@ -154,13 +160,19 @@ def _reverse(eastward: _Way, westward: _Way) -> dict[str, Any]:
     return reverse
 
 
-def _check(fields: Mapping[str, Any], frame_size: int | str) -> None:
+def _check(
+    fields: Mapping[str, Any], frame_size: int | str, streams: Sequence[ForeignStream]
+) -> None:
     try:
         TrafficProfile.model_validate({**fields, "frame_size": frame_size})
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"])) or "the profile"
-        raise ForeignFieldError(where, in_words(problem)) from error
+        cause = problem.get("ctx", {}).get("error")
+        number = 0
+        if isinstance(cause, StreamError):
+            number = [stream["name"] for stream in fields["streams"]].index(cause.name)
+        raise ForeignFieldError(where, in_words(problem), streams[number].line) from error
 
 
 def _names(streams: Sequence[ForeignStream]) -> list[str]:
@@ -176,9 +188,8 @@ def _names(streams: Sequence[ForeignStream]) -> list[str]:
 def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> list[int]:
     """The share of each stream, in whole numbers whose sum is not too large."""
     if len({stream.is_of_bits for stream in streams}) > 1:
-        raise ForeignFieldError(
-            "mode", "some streams have a rate of frames, and others one of bits"
-        )
+        problem = "some streams have a rate of frames, and others one of bits"
+        raise ForeignFieldError("mode", problem, streams[0].line)
     if not streams[0].is_of_bits:
         frames = [stream.frames for stream in streams]
         exact = [Fraction(repr(one)) for one in frames]
@@ -203,6 +214,15 @@ def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> 
 
 def _headers(stream: ForeignStream, remarks: dict[str, None]) -> dict[str, Any]:
     """The headers of a stream, as a profile's file has them."""
+    try:
+        return _described_headers(stream, remarks)
+    except ForeignFieldError as error:
+        if error.line is not None:
+            raise
+        raise error.at(error.what, stream.line) from error
+
+
+def _described_headers(stream: ForeignStream, remarks: dict[str, None]) -> dict[str, Any]:
     layers = list(enumerate(stream.packet.layers))
     for place, field in stream.steps:
         layer = stream.packet.layers[place]

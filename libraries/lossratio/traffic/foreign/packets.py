@@ -26,14 +26,20 @@ class ForeignFieldError(ValueError):
     Args:
         what: The field, as the profile calls it.
         problem: Why it cannot be had.
-        line: The line of the file; None: not known.
+        line: The line of the file, or the number of the captured frame; None: it is of the whole file.
+        way_out: What a user can do, in sentences; empty: what helps with any field.
     """
 
-    def __init__(self, what: str, problem: str, line: int | None = None) -> None:
+    def __init__(self, what: str, problem: str, line: int | None = None, way_out: str = "") -> None:
         super().__init__(f"{what}: {problem}")
         self.what = what
         self.problem = problem
         self.line = line
+        self.way_out = way_out
+
+    def at(self, what: str, line: int | None) -> ForeignFieldError:
+        """The same error, of a field that holds what it is about."""
+        return ForeignFieldError(what, self.problem, line, self.way_out)
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ class ForeignStream:
     name: str | None = None
     """What the profile calls it."""
     line: int | None = None
-    """The line that describes it."""
+    """The line that describes it, or the number of the first captured frame."""
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,8 @@ class PythonFile:
         """
         found = self._globals.get(function)
         if not isinstance(found, _Function):
-            raise ForeignFieldError(function, "the file has no such function")
+            problem = "the file has no function of this name, so it describes no streams"
+            raise ForeignFieldError(function, problem, 1, "Name the file that has it")
         return self._run(found, (), {})
 
     def call_method(self, instance: Any, method: str, **given: Any) -> Any:
@@ -106,7 +107,11 @@ class PythonFile:
         """
         found = self._attribute(instance, method, 1)
         if not isinstance(found, _Function):
-            raise ForeignFieldError(method, "the file's class has no such method")
+            line = getattr(instance, "line", 1)
+            if isinstance(instance, _Instance):
+                line = instance.made_of.lineno
+            problem = "the file's class has no method of this name, so it describes no streams"
+            raise ForeignFieldError(method, problem, line, "Name the file that has it")
         accepted = [argument.arg for argument in found.definition.args.args]
         return self._run(found, (), {name: given[name] for name in given if name in accepted})
 
@@ -422,7 +427,8 @@ def _parsed(text: str) -> ast.Module:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
-        raise ForeignFieldError("the file", f"it is no Python 3: {error}", line) from error
+        way_out = "Name a file in Python 3, whose expressions are not nested too deeply"
+        raise ForeignFieldError("the file", f"it is no Python 3: {error}", line, way_out) from error
 
 
 def _unknown_part(value: Any, node: ast.expr) -> Unknown:

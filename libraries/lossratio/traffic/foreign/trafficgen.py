@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lossratio.traffic.foreign.packets import (
@@ -16,6 +17,7 @@ from lossratio.traffic.foreign.packets import (
 )
 from lossratio.traffic.foreign.python_files import PythonFile
 from lossratio.traffic.foreign.trex import LAYERS
+from lossratio.yaml_file import lines_of
 
 _FCS_BYTES = 4
 _FIRST_PORT = 32768
@@ -31,6 +33,7 @@ _REFUSED: Mapping[str, tuple[Any, str]] = {
     "latency_only": (False, "no stream is for latency alone"),
 }
 """Fields that cannot be had, each with the value that changes nothing, and the reason."""
+_NOT_OURS = "Name a file with a list 'streams', as trafficgen reads it"
 _READ = ("flows", "frame_size", "flow_mods", "rate", "frame_type", "stream_types", "protocol")
 _ALSO_READ = ("traffic_direction", "stream_id", "the_packet", "enabled")
 _WITHOUT_DIFFERENCE = ("latency", "repeat_delay", "repeat_flows")
@@ -61,14 +64,19 @@ def read_trafficgen(text: str) -> ForeignProfile:
     """
     remarks: dict[str, None] = {}
     ways: tuple[list[ForeignStream], list[ForeignStream]] = ([], [])
-    for number, stream in enumerate(_streams(text)):
+    for number, (stream, lines) in enumerate(_streams(text)):
         where = f"streams[{number}]"
         if not stream.get("enabled", True):
             continue
         if not _SENT & set(stream.get("stream_types", ["measurement"])):
             remarks["Streams that only teach devices addresses are left out."] = None
             continue
-        read = _stream(stream, where, remarks)
+        try:
+            read = _stream(stream, where, lines.get(""), remarks)
+        except ForeignFieldError as error:
+            field = error.what.partition(f"{where}.")[2].partition(",")[0]
+            raise error.at(error.what, lines.get(field, lines.get(""))) from error
+
         direction = stream.get("traffic_direction", "bidirectional")
         if direction != "revunidirectional":
             ways[0].append(read)
@@ -77,35 +85,57 @@ def read_trafficgen(text: str) -> ForeignProfile:
 
     eastward, westward = (tuple(way) for way in ways)
     if not eastward:
-        raise ForeignFieldError("streams", "the first port sends nothing that is measured")
+        problem = "the first port sends nothing that is measured"
+        raise ForeignFieldError("streams", problem, 1, "Name a profile in which it sends")
     return ForeignProfile(eastward, westward, tuple(remarks))
 
 
-def _streams(text: str) -> Iterator[Mapping[str, Any]]:
+def _streams(text: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, int]]]:
+    """The streams, each with the lines of its fields; that of the stream itself has no name."""
     try:
         content = json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"it is no JSON: {error}"
+        raise ForeignFieldError("the file", problem, error.lineno, _NOT_OURS) from error
     except (ValueError, RecursionError) as error:
-        raise ForeignFieldError("the file", f"it is no JSON: {error}") from error
+        raise ForeignFieldError("the file", f"it is no JSON: {error}", 1, _NOT_OURS) from error
 
     profiles = content.get("profiles") if isinstance(content, dict) else None
+    place: tuple[str | int, ...] = ("streams",)
     if isinstance(profiles, list):
         chosen = content.get("default_profile")
-        named = {one.get("name"): one for one in profiles if isinstance(one, dict)}
-        content = named.get(chosen) or next(iter(named.values()), {})
+        named = {
+            one.get("name"): number for number, one in enumerate(profiles) if isinstance(one, dict)
+        }
+        number = named.get(chosen, next(iter(named.values()), 0))
+        content = profiles[number] if number < len(profiles) else {}
+        place = ("profiles", number, "streams")
     streams = content.get("streams") if isinstance(content, dict) else None
     if not isinstance(streams, list) or not all(isinstance(one, dict) for one in streams):
-        raise ForeignFieldError("streams", "the file has no list of streams")
-    yield from streams
+        raise ForeignFieldError("streams", "the file has no list of streams", 1, _NOT_OURS)
+
+    # JSON is YAML, whose reader knows lines.
+    lines = lines_of(text.replace("\t", " "))
+    for number, stream in enumerate(streams):
+        own = {field: line for field in stream if (line := lines.get((*place, number, field)))}
+        yield stream, {**own, "": lines.get((*place, number), 1)}
 
 
-def _stream(stream: Mapping[str, Any], where: str, remarks: dict[str, None]) -> ForeignStream:
+def _stream(
+    stream: Mapping[str, Any], where: str, line: int | None, remarks: dict[str, None]
+) -> ForeignStream:
     for name, value in stream.items():
         if name in _REFUSED and value != _REFUSED[name][0]:
-            raise ForeignFieldError(f"{where}.{name}", _REFUSED[name][1])
+            usual, problem = _REFUSED[name]
+            way_out = f"Set it to {json.dumps(usual)} in a copy of the file"
+            if usual is None:
+                way_out = "Leave it out of a copy of the file"
+            raise ForeignFieldError(f"{where}.{name}", problem, way_out=way_out)
         if name not in _KNOWN:
             raise ForeignFieldError(f"{where}.{name}", "the field is not known")
     if stream.get("frame_type", "generic") != "generic":
-        raise ForeignFieldError(f"{where}.frame_type", "only 'generic' frames can be had")
+        problem = f"{stream['frame_type']!r} frames cannot be had, only 'generic' ones"
+        raise ForeignFieldError(f"{where}.frame_type", problem)
 
     size = _whole(stream, "frame_size", where)
     packet = _packet(stream, where)
@@ -124,6 +154,7 @@ def _stream(stream: Mapping[str, Any], where: str, remarks: dict[str, None]) -> 
         steps=_steps(stream, packet, where),
         frames=float(rate),
         name=stream.get("stream_id") or None,
+        line=line,
     )
 
 
@@ -144,10 +175,15 @@ def _packet(stream: Mapping[str, Any], where: str) -> Packet:
             )
         text = _USUAL[protocol]
     file = PythonFile("", layers=LAYERS, made=lambda name: False)
-    found = file.value_of(str(text).removeprefix("scapy:"))
+    try:
+        found = file.value_of(str(text).removeprefix("scapy:"))
+    except ForeignFieldError as error:
+        raise error.at(f"{where}.the_packet, {error.what}", None) from error
     if not isinstance(found, Packet):
         raise ForeignFieldError(f"{where}.the_packet", "only packets of Scapy's layers can be read")
-    return found
+    # They are lines of the text, and not of the file.
+    layers = [replace(layer, line=None) for layer in found.layers]
+    return Packet(tuple(layers), found.payload)
 
 
 def _steps(stream: Mapping[str, Any], packet: Packet, where: str) -> dict[tuple[int, str], Steps]:

@@ -40,6 +40,7 @@ _PLACES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "TCP": _PORTS,
 }
 """Where addresses and ports begin and end in their headers, in bytes."""
+_CONTINUOUS = "Use STLTXCont in a copy of the file; bursts of its frames are measured by 'Measure Back-To-Back Frames'"
 _STREAM = ("name", "packet", "mode", "enabled", "self_start", "isg", "flow_stats", "next")
 
 
@@ -65,7 +66,8 @@ def read_trex(text: str) -> ForeignProfile:
 
     eastward, westward = ways
     if not eastward:
-        raise ForeignFieldError("get_streams", "the first port has no streams")
+        problem = "the first port has no streams"
+        raise ForeignFieldError("get_streams", problem, 1, "Name a profile in which it sends")
     return ForeignProfile(eastward, westward, tuple(remarks))
 
 
@@ -82,7 +84,7 @@ def _each_stream(found: Any) -> Iterator[Made]:
     elif isinstance(found, Made):
         raise ForeignFieldError(found.kind, "only STLStream can be read", found.line)
     elif found is not None:
-        raise ForeignFieldError("get_streams", f"it gives {found!r} in place of streams")
+        raise ForeignFieldError("get_streams", f"it gives {found!r} in place of streams", 1)
 
 
 def _stream(made: Made, remarks: dict[str, None]) -> ForeignStream:
@@ -91,9 +93,8 @@ def _stream(made: Made, remarks: dict[str, None]) -> ForeignStream:
     for name, value in fields.items():
         usual = {"next": None, "enabled": True, "self_start": True, "action_count": 0}
         if name not in known and not (name in usual and usual[name] == value):
-            raise ForeignFieldError(
-                f"STLStream.{name}", "streams here have no such field", made.line
-            )
+            problem = "streams here have no such field, as all of them are sent at once"
+            raise ForeignFieldError(f"STLStream.{name}", problem, made.line)
 
     packet, steps = _packet(fields.get("packet"), made.line)
     frames, is_of_bits = _rate(fields.get("mode"), packet, made.line)
@@ -121,7 +122,8 @@ def _rate(mode: Any, packet: Packet, line: int) -> tuple[float, bool]:
     if not isinstance(mode, Made) or mode.kind != "STLTXCont":
         kind = mode.kind if isinstance(mode, Made) else "mode"
         problem = "only continuous streams (STLTXCont) can be had, as a trial has one load"
-        raise ForeignFieldError(kind, problem, getattr(mode, "line", line))
+        line = getattr(mode, "line", line)
+        raise ForeignFieldError(kind, problem, line, _CONTINUOUS)
 
     given = mode.values("pps")
     rates = [(name, value) for name, value in given.items() if value is not None]
