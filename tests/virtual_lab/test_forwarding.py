@@ -56,3 +56,12 @@ def test_a_card_whose_driver_cannot_send_for_xdp_is_named_with_the_way_out(lab, 
         pytest.raises(TrafficError, match=f"The driver of {lab['TG'].interface(0)} .* Use 'kind: afpacket'"),
     ):
         measure(kind_of("mrr"), testbed, request, place)
+
+
+def test_auto_uses_packet_sockets_where_a_driver_cannot_send_for_xdp(lab, tmp_path):
+    request = MrrRequest(profile=load_profile("ethip4-udp", frame_size=64), max_load=50.0, trials=1, trial_duration=1.0)
+    place = TestPlace(TestIdentity(name="linux_bridge", suite="virtual lab"), RunDirectory(tmp_path))
+    with open_testbed(topologies(lab, "auto")["vmxnet3"], dut="linux_bridge") as testbed:
+        result = measure(kind_of("mrr"), testbed, request, place)
+    assert "sends none of them" in result.conditions.generator["instead_of_xdp_because"]
+    assert [trial.missing.lost_by_sut for trial in result.trials] == [0]

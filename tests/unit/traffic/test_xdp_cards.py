@@ -20,6 +20,7 @@ import pytest
 from lossratio.bpf import why_impossible
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.xdp import cards
+from lossratio.traffic.generators.own import IMPOSSIBLE
 
 pytestmark = [
     pytest.mark.netns,
@@ -47,6 +48,8 @@ from lossratio.traffic.agent.core import links, ports
 from lossratio.traffic.agent.xdp import cards, generator
 
 names, counts_none = sys.argv[1].split(","), sys.argv[2] == "none"
+if sys.argv[3] == "unknown":
+    generator.xdp_features = lambda interface: None
 read_links = links.read_links
 
 def left():
@@ -61,15 +64,17 @@ ports.read_links = stand_in
 cards.statistics = lambda name: dict.fromkeys(names, left()) if names != [""] else {}
 profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 pair = PortPair(TrafficPort("west", "card"), TrafficPort("east", "east"))
-made = generator.XdpGenerator(make_configuration(profile, [pair], settle_time=0.2), catch_up=10.0)
+made = None
 try:
+    made = generator.XdpGenerator(make_configuration(profile, [pair], settle_time=0.2), catch_up=10.0)
     for ramp in (0.0, 0.1):
         (way,) = made.trial(20_000.0, 0.3, ramp, lambda: None)
         print(json.dumps({**way, "sent_by": made.facts()["sent_by"]}), flush=True)
 except generator.AgentError as error:
     print(json.dumps({"kind": error.kind, "message": error.message}), flush=True)
 finally:
-    made.close()
+    if made is not None:
+        made.close()
 """
 
 
@@ -88,8 +93,9 @@ def card(netns_lab):
     return netns_lab
 
 
-def trials(lab, counters, counted="all"):
-    process = lab.popen("tg", sys.executable, "-c", TRIALS, counters, counted, stdout=subprocess.PIPE, text=True)
+def trials(lab, counters, counted="all", features="reported"):
+    script = (sys.executable, "-c", TRIALS, counters, counted, features)
+    process = lab.popen("tg", *script, stdout=subprocess.PIPE, text=True)
     return [json.loads(line) for line in process.communicate(timeout=120)[0].splitlines()]
 
 
@@ -109,6 +115,21 @@ def test_a_card_that_counts_no_frames_of_programs_is_an_error(card):
     (answer,) = trials(card, "tx_packets_phy", "none")
     assert answer["kind"] == "counters"
     assert "card has counted none of" in answer["message"]
+
+
+def test_a_driver_that_sends_none_is_found_out_before_any_trial_where_the_kernel_does_not_say(card):
+    (answer,) = trials(card, "tx_packets_phy", "none", "unknown")
+    # For errors of this kind the generator 'auto' takes packet sockets.
+    assert answer["kind"] in IMPOSSIBLE
+    assert "card takes frames of XDP programs, and sends none of them. Use 'kind: afpacket'" in answer["message"]
+
+
+def test_a_driver_that_sends_is_measured_where_the_kernel_does_not_say(card):
+    plain, ramped = trials(card, "", "all", "unknown")
+    for way in (plain, ramped):
+        assert way["sent_frames"] + way["unsent_frames"] == way["intended_frames"] == 6_000
+        assert way["received_frames"] == way["sent_frames"]
+        assert way["late_frames"] == 0
 
 
 @pytest.mark.parametrize("driver", sorted(DRIVERS))

@@ -319,6 +319,11 @@ class ActiveDirection:
         ]
         return schedule_course(self._trial, counters, start, streams, self._received.intact)
 
+    def has_counted_none(self, now: Mapping[str, Link]) -> bool:
+        """Whether the port's driver has counted none of the frames that it was given; `now` are all interfaces."""
+        left = self._transmitted_by(now)
+        return left is not None and left == self._transmitted and self._given() > 0
+
     def late(self) -> int:
         """Late frames of the last traffic since they were counted."""
         return self._returns.late() if self.receives_here else 0
@@ -334,16 +339,15 @@ class ActiveDirection:
         port = self.transmit
         if self._transmitted is None:
             return now[port].transmit_drops - self._ports.before[port].transmit_drops
-        segments = range(self._trial.ramp_segments + len(self._trial.steps))
-        sent = sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
+        given = self._given()
         left = (self._transmitted_by(now) or 0) - self._transmitted
-        if sent and not left and is_over:
+        if given and not left and is_over:
             raise AgentError(
                 "counters",
-                f"The driver of {port} has counted none of {sent} frames that it was given, and it is not known how "
+                f"The driver of {port} has counted none of {given} frames that it was given, and it is not known how "
                 "many left. Use 'kind: afpacket'.",
             )
-        return max(0, sent - left)
+        return max(0, given - left)
 
     def _uncounted(self, after: Mapping[str, Link]) -> int:
         """Frames that the port may have refused without counting them."""
@@ -352,9 +356,12 @@ class ActiveDirection:
         now = self._handed_over_by(after)
         if now is None or self._handed_over is None:
             return 0
+        return max(0, self._given() - (now - self._handed_over))
+
+    def _given(self) -> int:
+        """Frames that the port was given since the traffic began, with those of its ramp."""
         segments = range(self._trial.ramp_segments + len(self._trial.steps))
-        given = sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
-        return max(0, given - (now - self._handed_over))
+        return sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
 
     def _check_refused(self, missed: int, given: int) -> None:
         """Makes sure that missing frames are none that the port refused without counting them."""

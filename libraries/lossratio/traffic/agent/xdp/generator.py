@@ -21,6 +21,7 @@ from lossratio.bpf import (
     possible_cpus,
     program_info,
     why_impossible,
+    xdp_features,
 )
 
 from ..core.configuration import Configuration
@@ -45,6 +46,9 @@ PERMIT_SECONDS = 10.0
 traffic has its end in the program. An agent that ends or is stopped ends its senders: they are its threads."""
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
+_PROOF = Plan(((1000.0, 0.02),))
+_COUNTING_SECONDS = 2.0
+"""Seconds within which a driver counts what its card has sent."""
 _CHECK_SECONDS = 0.1
 _LATE_END_SECONDS = 5.0
 _POLL_SECONDS = 0.0005
@@ -97,6 +101,7 @@ class XdpGenerator:
             self._open(cpus, free_processors(device_cpus))
             used = dict.fromkeys(one.transmit for one in configuration.directions if one.sends_here)
             self._cards = described([self._ports.before[name] for name in used])
+            self._prove_that_drivers_send()
         except BpfError as error:
             self.close()
             raise AgentError("bpf", f"{error} {_WAY_OUT}") from error
@@ -269,6 +274,31 @@ class XdpGenerator:
             sent = [self._directions[stream.direction].sent_as(stream) for stream in own]
             self._senders.append(Sender(SendProgram(sent, self._reception.times), cpu, self._cpu_share))
 
+    def _prove_that_drivers_send(self) -> None:
+        """Sends some frames where the kernel does not say whether a driver sends what programs redirect to it.
+
+        Raises:
+            AgentError: If a driver takes these frames, and sends none.
+        """
+        ports = self._ports.before
+        unknown = [one for one in self._directions if one.sends_here and is_sending_unknown(ports[one.transmit])]
+        if not unknown:
+            return
+
+        self._send(_PROOF, lambda: None)
+        end = time.monotonic() + _COUNTING_SECONDS
+        silent = unknown
+        while silent and time.monotonic() < end:
+            time.sleep(_CHECK_SECONDS)
+            links = self._ports.after()
+            silent = [one for one in unknown if one.has_counted_none(links)]
+
+        if silent:
+            raise AgentError(
+                "no_xdp",
+                f"The driver of {silent[0].transmit} takes frames of XDP programs, and sends none of them. {_WAY_OUT}",
+            )
+
     def _send(self, plan: Plan, check: Check, lookout: Lookout | None = None) -> float | None:
         self._begin(plan)
         ended_after = self._finish(check, lookout)
@@ -395,6 +425,11 @@ def check_may_attach(port: Link) -> None:
         f"lossratio leaves it there. End its owner, detach it (ip link set dev {port.name} xdp off), or use 'kind: "
         "afpacket'.",
     )
+
+
+def is_sending_unknown(port: Link) -> bool:
+    """Whether nobody says if an interface's driver sends redirected frames: Linux 6.3 and later do."""
+    return port.kind != "veth" and xdp_features(port.index) is None
 
 
 def check_can_send(port: Link) -> None:
