@@ -42,8 +42,8 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
     if reasons:
         yield (
-            f"{len(reasons)} of the trials were set aside, and are no evidence about the SUT (the "
-            f"last one because {reasons[-1]})."
+            f"Set aside, as no evidence about the SUT: {trials_counted(len(reasons))} (the last one "
+            f"because {reasons[-1]})."
         )
 
     stalled = any(trial.lateness_s > STALL for trial in result.trials)

@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ _SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$
 _WAYS = ("netns", "container", "host")
 _DEFAULT = "default"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_SUDO: Mapping[str, Any] = MappingProxyType({"sudo": True})
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,10 @@ class Host:
             rest = text
         if not rest:
             raise TopologyError(f"{text!r} names no {way}; write it like {way}:NAME.")
-        here = getpass.getuser()
         if way != "host":
-            return cls(_node_name(rest), {way: rest, **_sudo_of(here)})
+            # The names in the environment may be those of somebody else.
+            needs_sudo = {} if os.geteuid() == 0 else _SUDO
+            return cls(_node_name(rest), {way: rest, **needs_sudo})
 
         match = _SSH.match(rest)
         if match is None:
@@ -59,7 +62,9 @@ class Host:
                 f"{text!r} is not an end of a path. Name a namespace (netns:NAME), a container (container:NAME), or "
                 "a host ([USER@]HOST[:PORT])."
             )
-        fields: dict[str, Any] = {"host": match["host"], **ssh, **_sudo_of(match["user"] or here)}
+        user = match["user"] or getpass.getuser()
+        needs_sudo = {} if user == "root" else _SUDO
+        fields: dict[str, Any] = {"host": match["host"], **ssh, **needs_sudo}
         if match["port"] is not None:
             fields["port"] = int(match["port"])
         if match["user"] is not None:
@@ -280,12 +285,6 @@ def _read(name: str, text: str) -> list[dict[str, Any]]:
             f"Node {name}: the answer of 'ip' cannot be read: {text[:200]!r}."
         ) from error
     return parts
-
-
-def _sudo_of(user: str) -> dict[str, bool]:
-    if user == "root":
-        return {}
-    return {"sudo": True}
 
 
 def _node_name(text: str) -> str:

@@ -63,8 +63,17 @@ def told(tmp_path, *words):
 )
 def test_a_name_is_a_namespace_a_container_or_a_host(text, name, fields, monkeypatch):
     monkeypatch.setattr("lossratio.testbed.hosts.getpass.getuser", lambda: "root")
+    monkeypatch.setattr("lossratio.testbed.hosts.os.geteuid", lambda: 0)
     host = Host.named(text)
     assert (host.name, dict(host.fields)) == (name, fields)
+
+
+@pytest.mark.parametrize("text", ["netns:a", "container:a"])
+@pytest.mark.parametrize(("user_id", "needs_sudo"), [(0, False), (1000, True)])
+def test_the_user_id_says_who_needs_sudo_here_and_no_name_in_the_environment(text, user_id, needs_sudo, monkeypatch):
+    monkeypatch.setattr("lossratio.testbed.hosts.os.geteuid", lambda: user_id)
+    monkeypatch.setenv("LOGNAME", "root" if user_id else "tester")
+    assert Host.named(text).fields.get("sudo", False) is needs_sudo
 
 
 @pytest.mark.parametrize("text", ["netns:", "container:", "host:", "a@b@c", "h1:port"])

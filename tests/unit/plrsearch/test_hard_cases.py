@@ -147,15 +147,22 @@ def test_unsent_frames_are_no_loss_and_only_shrink_the_exposure():
 
 
 @pytest.mark.parametrize(
-    ("duration", "stall", "is_set_aside"),
-    [(0.2, 0.0019, False), (0.2, 0.0021, True), (5.0, 0.0049, False), (5.0, 0.0051, True)],
+    ("load", "duration", "stall", "is_set_aside"),
+    [
+        (1e6, 0.2, 0.0019, False),
+        (1e6, 0.2, 0.0021, True),
+        (1e6, 5.0, 0.0049, False),
+        (1e6, 5.0, 0.0051, True),
+        (2e3, 0.2, 0.0159, False),
+        (2e3, 0.2, 0.0161, True),
+    ],
 )
-def test_a_stall_is_too_long_beyond_a_thousandth_of_the_trial_and_never_below_two_milliseconds(
-    duration, stall, is_set_aside
+def test_a_stall_is_too_long_beyond_a_thousandth_of_the_trial_two_milliseconds_and_32_frames(
+    load, duration, stall, is_set_aside
 ):
     counters = DirectionCounters("a>b", 1000, 1000, 1000, lateness_s=stall)
     output = TrialOutput(0.0, sent_frames=1000, lost_frames=0, directions=(counters,))
-    assert (why_set_aside(TrialResult(TrialInput(duration, 1000.0 / duration), output)) is not None) is is_set_aside
+    assert (why_set_aside(TrialResult(TrialInput(duration, load), output)) is not None) is is_set_aside
 
 
 @any_likelihood

@@ -22,6 +22,9 @@ MAX_STALL = 1e-3
 USUAL_STALL = 2e-3
 """Seconds: no trial is set aside for less. A machine with other work is late by 1.4 ms in most trials."""
 
+USUAL_BURST = 32
+"""Frames: nor for a stall in which no more of them are due. Software that forwards frames reads such batches."""
+
 Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""
 
@@ -75,7 +78,7 @@ def why_set_aside(result: TrialResult) -> str | None:
     if unsent > MAX_UNSENT * expected:
         return f"the generator could not send {unsent:,} of {expected:,} frames, more than {MAX_UNSENT:.0%}"
     stall = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
-    allowed = max(USUAL_STALL, MAX_STALL * result.duration)
+    allowed = max(USUAL_STALL, MAX_STALL * result.duration, USUAL_BURST / result.load)
     if stall > allowed:
         return (
             f"the generator was stalled for {stall * 1e3:.3g} ms, more than {allowed * 1e3:.3g} ms"
