@@ -502,7 +502,7 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
             report["describe"] = self.hooks.describe()
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The next hops of the options; where missing, the opposite ports, as through a bridge."""
+        """The next hops of the options. Without them, the opposite ports, as through a bridge."""
         return DestinationMacs(self.options.west_mac or east_mac, self.options.east_mac or west_mac)
 
     @property

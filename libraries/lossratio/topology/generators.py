@@ -56,11 +56,11 @@ class GeneratorSettings(FileModel):
     """The settings that generators of all kinds have in a topology file."""
 
     max_rate: FrameRate | None = None
-    """The most frames per second that it is known to send per interface: the default max load of a search. A simulated
-    generator leaves more than that unsent."""
+    """The largest number of frames per second and interface that it is known to send: the default max load of a search.
+    A simulated generator leaves frames beyond that unsent."""
     self_test: str | None = None
-    """File with the result of its self-test, relative to the topology file: the default max load, too, where it knows
-    the frames."""
+    """File with the result of its self-test, relative to the topology file. Its limit is also a default max load, if it
+    was measured with the same frames."""
     kind: str
     """Which generator it is."""
 
@@ -84,8 +84,8 @@ class RealGenerator(GeneratorSettings):
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node, with the modules that the generator's program needs."""
     settle: Duration | None = None
-    """Seconds for which it waits after each trial for frames in flight, if the DUTs ask for no longer wait. Frames that
-    come later count as lost."""
+    """Seconds for which it waits for frames in flight after each trial, unless the DUTs need longer. Frames that come
+    later count as lost."""
 
     @property
     def takes_cards(self) -> bool:
@@ -108,8 +108,8 @@ class AfPacketGenerator(RealGenerator):
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node, with numpy."""
     catch_up: Duration | None = None
-    """Seconds of traffic that it makes up for, in one burst, after the machine stalled it; older frames stay unsent.
-    Where missing, 1 ms. More only suits DUTs whose queues hold such a burst."""
+    """Seconds of traffic that it sends late, in one burst, after the machine stalled it (default: 1 ms). Older frames
+    stay unsent. Larger values are only for DUTs whose queues hold such a burst."""
 
 
 class XdpGenerator(RealGenerator):
@@ -118,22 +118,22 @@ class XdpGenerator(RealGenerator):
     has_two_nodes: ClassVar[bool] = True
     kind: Literal["xdp"]
     catch_up: Duration | None = None
-    """Seconds of traffic that it makes up for, in one burst, after the machine stalled it; older frames stay unsent.
-    Where missing, 1 ms."""
+    """Seconds of traffic that it sends late, in one burst, after the machine stalled it (default: 1 ms). Older frames
+    stay unsent."""
     cpus: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(default=None, min_length=1)
-    """CPUs of its senders: one for all directions, one for each, or several for each. Where missing, it chooses them,
-    and none of ``device_cpus``."""
+    """CPUs of its senders: one for all directions, one for each, or several for each. By default, it chooses them, and
+    avoids ``device_cpus``."""
     cpus_per_direction: Annotated[int, Field(ge=1)] | None = None
-    """How many CPUs each direction gets, each with a sender of its own; instead of ``cpus``. Where missing, one if
-    there are more CPUs than directions, and otherwise one for all directions."""
+    """How many CPUs each direction gets, each with a sender of its own; instead of ``cpus``. Default: one if there are
+    more CPUs than directions, otherwise one for all directions."""
     cpu_share: Annotated[Share, Field(ge=0.1, le=1.0)] | None = None
-    """The share of each of these CPUs that a sender takes at most; others get the rest every millisecond. Where
-    missing, 90 %. Frames that there is no time for are unsent."""
+    """The largest share of each of these CPUs that a sender takes (default: 90 %). Other programs get the rest of each
+    millisecond. Frames for which the time is too short are unsent."""
     card_stamps: Literal[True] | None = None
     """``true``: a latency ends when the receiving card stamps the frame, not when a program sees it."""
     device_cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    """CPUs of devices under test of the TG's own machine that are programs. A local testbed fills them in: the last
-    CPUs of the machine."""
+    """CPUs that belong to devices under test on the TG's own machine, if these are programs. A local testbed fills them
+    in: the last CPUs of the machine."""
 
     @field_validator("cpus")
     @classmethod
@@ -154,7 +154,7 @@ class AutoGenerator(XdpGenerator):
 
     kind: Literal["auto"]  # type: ignore[assignment]
     python: ProgramName = "python3"
-    """Python 3.8 or later on the TG node; with numpy where XDP is not possible."""
+    """Python 3.8 or later on the TG node; with numpy if XDP is not possible."""
 
     @field_validator("card_stamps")
     @classmethod
@@ -187,7 +187,7 @@ class TrexGenerator(RealGenerator):
     any_python = False
     kind: Literal["trex"]
     directory: NodePath | None = None
-    """The installation on the TG, the directory with ``_t-rex-64`` in it; where missing, the environment variable
+    """The installation on the TG: the directory that contains ``_t-rex-64``. Default: the environment variable
     TREX_HOME of the controller."""
     python: ProgramName = "python3"
     """Python 3.8 to 3.12 on the TG node, for TRex's own client."""
@@ -201,47 +201,50 @@ class TrexGenerator(RealGenerator):
     latency_core: int | None = Field(default=None, ge=0)
     """The CPU for the thread that measures latency and receives frames."""
     cores: tuple[TrexCores, ...] = ()
-    """The CPUs of each pair of ports; where missing, they are chosen on the NUMA nodes of the cards. In software mode
+    """The CPUs of each pair of ports. By default, they are chosen on the NUMA nodes of the cards; in software mode,
     TRex chooses one."""
     cores_per_pair: int | None = Field(default=None, ge=1, le=64)
-    """The most cores that are chosen for a pair of ports; where missing, 16 for a single pair, and 8 for each of
+    """The largest number of cores that are chosen for a pair of ports. Default: 16 for a single pair, and 8 for each of
     several, as in FD.io CSIT."""
     hyper_threads: bool = False
     """Whether the siblings of chosen cores send, too. Otherwise they are left idle."""
     limit_memory: int | None = Field(default=None, ge=64)
-    """Megabytes of hugepages that TRex takes on each NUMA node of its cards; where missing, CSIT's 8192 (16384 for
-    several pairs), or less where less is free."""
+    """Megabytes of hugepages that TRex takes on each NUMA node of its cards. Default: 8192 as in CSIT (16384 for
+    several pairs), or less if less is free."""
     mbuf_factor: float | None = Field(default=None, gt=0)
-    """Factor of the numbers of packet buffers; where missing, CSIT's 32 with cards, or less as memory is limited."""
+    """Factor by which TRex has more packet buffers. Default: 32 with cards, as in CSIT, or less if memory is
+    limited."""
     hugepages: int | None = Field(default=None, ge=64)
-    """Megabytes of hugepages that are reserved on each NUMA node of the cards, as far as fewer are free, and given back
-    in the end. Where missing, none are reserved."""
+    """Megabytes of hugepages to reserve on each NUMA node of the cards if fewer are free. They are given back at the
+    end. By default, none are reserved."""
     rx_desc: int | None = Field(default=None, ge=64, le=32_768)
-    """Receive descriptors of each queue; where missing, TRex's number for the driver."""
+    """Receive descriptors of each queue. Default: TRex's number for the driver."""
     tx_desc: int | None = Field(default=None, ge=64, le=32_768)
-    """Transmit descriptors of each queue; where missing, TRex's number for the driver."""
+    """Transmit descriptors of each queue. Default: TRex's number for the driver."""
     port_mtu: int | None = Field(default=None, ge=68)
-    """MTU that TRex sets on its ports; where missing, TRex's own."""
+    """MTU that TRex sets on its ports. Default: TRex's own."""
     port_bandwidth_gb: int | None = Field(default=None, ge=1)
-    """Gbit/s of a port, by which TRex sizes its buffers; where missing, 10: `mbuf_factor` sizes the same buffers."""
+    """Gbit/s of a port, from which TRex computes the size of its buffers (default: 10). `mbuf_factor` changes the same
+    buffers."""
     low_end: bool | None = None
-    """Whether TRex's threads share one CPU, and sleep between frames; where missing, on fewer than three CPUs."""
+    """Whether TRex's threads share one CPU, and sleep between frames. Default: only with fewer than three CPUs."""
     scapy_server: bool = False
     """Whether TRex starts its server of the packet library Scapy; no test needs it."""
     pin_cores: bool | None = None
-    """Whether each core sends on one port of its pair only (TRex's core mask PIN); where missing, with cards and two or
-    more cores for a pair, as in CSIT."""
+    """Whether each core sends on only one port of its pair (TRex's core mask PIN). Default: with cards and at least two
+    cores for a pair, as in CSIT."""
     promiscuous: bool = False
     """Whether ports take frames to any MAC address."""
     multicast: bool = False
     """Whether ports take frames to any multicast address."""
     force: bool = False
-    """Whether traffic starts although TRex refuses it, as on a port whose link is down or slower than the load."""
+    """Whether traffic starts even if TRex refuses it, for example on a port whose link is down or slower than the
+    load."""
     flow_statistics: bool = False
-    """Whether each stream counts its own frames in trials, and some frames are numbered. Foreign frames, copies and
-    another order of frames show then. It needs frames with an IP header, and costs TRex throughput."""
+    """Whether each stream counts its own frames in trials, and some frames are numbered. The result then shows foreign
+    frames, copies and reordered frames. This needs frames with an IP header, and costs TRex throughput."""
     most_connections: int = Field(default=1 << 20, ge=1000)
-    """Connections that TRex has memory for; it opens 95 % of them at most."""
+    """Number of connections that TRex has memory for. It opens at most 95 % of them."""
     prefix: FileName | None = None
     """Name that separates several servers on one TG. They also need different ports."""
     rpc_port: int = Field(default=4501, ge=1, le=65535)
@@ -251,11 +254,11 @@ class TrexGenerator(RealGenerator):
     arguments: tuple[str, ...] = ()
     """Further arguments of its program, e.g. ``[--mbuf-factor, "2"]``."""
     start_timeout: Duration = 60.0
-    """Seconds that it may take to start."""
+    """Seconds that TRex may take to start."""
     late_end: Duration | None = None
-    """Seconds after a trial's end within which TRex must end its traffic. One that needs longer has
-    sent too slowly: what it did not send by then is unsent. Where missing, 30 ms in software mode, where it sends in
-    batches, and 1 ms with cards."""
+    """Seconds after a trial's end within which TRex must end its traffic. If it takes longer, it sent too slowly, and
+    frames that it had not sent by then are unsent. Default: 30 ms in software mode, which sends in batches, and 1 ms
+    with cards."""
 
     @property
     def home(self) -> str | None:

@@ -37,9 +37,9 @@ class Node(FileModel):
     port: quantities.TcpPort = 22
     """TCP port of its sshd."""
     username: quantities.UserName | None = None
-    """User to log in as; where missing, the user who runs the suite."""
+    """User to log in as. Default: the user who runs the suite."""
     key_file: Path | None = None
-    """Private key to log in with; where missing, the SSH agent and the user's default keys are tried."""
+    """Private key to log in with. By default, the SSH agent and the user's default keys are tried."""
     sudo: bool = False
     """Whether commands need ``sudo -n`` in front of them there."""
     host_key: str | None = None
@@ -157,7 +157,7 @@ class Reservation(FileModel):
     lease: quantities.Duration = 60.0
     """Seconds after which the reservation of a job that has died ends by itself; it is renewed four times as often."""
     directory: quantities.NodePath | None = None
-    """Where it is kept on the TG, writable for everybody who reserves it; where missing, ``/var/tmp/lossratio``."""
+    """Its directory on the TG, writable for everybody who reserves it. Default: ``/var/tmp/lossratio``."""
 
 
 class Topology(FileModel):
@@ -177,7 +177,7 @@ class Topology(FileModel):
     nics: dict[quantities.Label, NicLimits] = Field(default_factory=dict)
     """NIC models of the lab's own, by the name that interfaces give as their model."""
     mtu: quantities.Mtu | None = None
-    """MTU of all links of a local testbed, bytes; where missing, 9216."""
+    """MTU of all links of a local testbed, bytes. Default: 9216."""
     nodes: dict[quantities.FileName, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""
     reservation: Reservation | None = Reservation()

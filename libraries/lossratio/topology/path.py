@@ -32,7 +32,7 @@ class Interface(FileModel):
     name: InterfaceName | None = None
     """Name of the Linux interface."""
     mac_address: MacAddress | None = None
-    """MAC address; where missing, the node is asked for it."""
+    """MAC address. By default, the node reports it."""
     pci_address: PciAddress | None = None
     """PCI address, for devices and generators that take the interface from the kernel."""
     model: Label | None = None

@@ -52,18 +52,19 @@ class VppStart(FileModel):
     """By what it has cards: ``dpdk``, or its own drivers ``rdma`` (Mellanox cards, which the kernel keeps: mlx5_core)
     or ``avf`` (virtual functions of Intel cards). Interfaces of the kernel have sockets instead."""
     main_heap_size: MemorySize | None = None
-    """Its main heap, e.g. ``3G``. Where missing: CSIT's 3G with cards or more than 200,000 routes, else VPP's own."""
+    """Size of its main heap, e.g. ``3G``. Default: 3G with cards or more than 200,000 routes, as in CSIT; otherwise
+    VPP's."""
     main_heap_page_size: PageSize | None = None
-    """Pages of its main heap; CSIT has ``2M``. Where missing, VPP's: no hugepages."""
+    """Page size of its main heap; CSIT has ``2M``. Default: VPP's, which is no hugepages."""
     default_hugepage_size: PageSize | None = None
-    """Size of hugepages where no other is said; CSIT has ``2M``. Where missing, the system's."""
+    """Size of hugepages unless another size is given; CSIT has ``2M``. Default: the system's."""
     buffers_per_numa: int | None = Field(default=None, ge=1024, le=100_000_000)
-    """Packet buffers on each NUMA node. Where missing, with cards CSIT's 107,520, and twice as many where both threads
-    of a core forward; without cards 16,384."""
+    """Packet buffers on each NUMA node. Default: 107,520 with cards, as in CSIT (twice as many if both threads of a
+    core forward), and 16,384 without cards."""
     buffer_size: int | None = Field(default=None, ge=512, le=65_535, multiple_of=64)
-    """Bytes of data in a packet buffer; where missing, VPP's 2048."""
+    """Bytes of data in a packet buffer. Default: VPP's 2048."""
     statseg_size: MemorySize | None = None
-    """The segment of its statistics. Where missing: CSIT's 3G with cards or more than 200,000 routes, else 64M."""
+    """Size of its statistics segment. Default: 3G with cards or more than 200,000 routes, as in CSIT; otherwise 64M."""
     statseg_page_size: PageSize = "default"
     """Pages of that segment; CSIT has ``2M``."""
     startup: dict[

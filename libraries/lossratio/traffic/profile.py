@@ -66,13 +66,13 @@ class Reverse(FileModel):
     load_share: float = Field(default=1.0, gt=0.0, le=1.0)
     """Its share of the load; see `ProfileFile.load_share`."""
     frame_size: int | str | None = None
-    """Its frame size, or the name of its mix of sizes; where missing, the other direction's."""
+    """Its frame size, or the name of its mix of sizes. Default: that of the other direction."""
     longer: int = Field(default=0, ge=0, le=200)
     """Bytes by which its frames are longer than those, such as a tunnel's headers."""
     headers: Headers | None = None
-    """Headers of its frames; where missing, the other direction's, with the sides swapped."""
+    """Headers of its frames. Default: those of the other direction, with the sides swapped."""
     received: Headers | None = None
-    """Headers that its frames come back with; where missing, they follow from what the other direction is sent in."""
+    """Headers that its frames come back with. By default, they follow from the headers of the other direction."""
     to_nat: bool = False
     """Whether they go over connections that the other direction has opened through a NAT with ports that are known
     beforehand: the destination addresses are the NAT's, on the transmitting side."""
@@ -100,8 +100,8 @@ class ProfileFile(Headers):
     headroom: int = Field(default=0, ge=0, le=200)
     """Bytes of a link that the maximum load leaves free with each frame. The frames stay as they are."""
     received: Headers | None = None
-    """Headers that the first direction's frames come back with: packets of the same flows. Where missing, the packet is
-    the one that was sent, behind the tags, labels and tunnel that the other direction is sent in."""
+    """Headers that the first direction's frames come back with, for the same flows. By default, the packet is the one
+    that was sent, with the tags, labels and tunnel of the other direction."""
     reverse: Reverse = Reverse()
     """The differences of the other direction."""
     mixes: dict[str, dict[int, int]] = Field(default_factory=dict)

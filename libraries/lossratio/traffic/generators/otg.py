@@ -52,14 +52,14 @@ class OtgTester(RealGenerator):
     api: Annotated[str, AfterValidator(_address)]
     """Address of its REST interface, as the TG reaches it."""
     ports: dict[str, str] = Field(min_length=2)
-    """The tester's locations of the TG's ports, by the ports' names."""
+    """For each port of the TG, its location in the tester."""
     verify: bool = True
     """Whether the certificate of an https address must be valid."""
     timeout: Duration = 30.0
     """Seconds that an answer may take."""
     metrics_delay: Duration = 1.0
-    """Seconds by which its metrics may be behind. Counters are read again after that time if frames are missing, and a
-    trial is seen to end that late without having been sent too slowly."""
+    """Seconds by which its metrics may lag. If frames are missing, counters are read again after that time. A trial
+    whose end is seen within that time does not count as sent too slowly."""
 
     def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
         """Ports without a location or MAC address, and what flows of a tester cannot do."""
