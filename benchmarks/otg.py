@@ -3,7 +3,7 @@
 Both take turns on one veth link in a network namespace of their own (needs root): the agent with afpacket, and an
 agent with the program `otg`, which asks ``lossratio lab otg-serve`` with the same generator. Unidirectional frames of
 64 bytes. The cost of a trial is its time beyond duration and settle time; the rate is that of a second at a load beyond
-reach.
+reach. Before that, the server is started several times, and asked for its version at once.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from http import HTTPStatus
+from http.client import HTTPConnection
 from statistics import median, quantiles
 
 import click
@@ -32,6 +34,7 @@ from lossratio.traffic import (
 )
 from lossratio.traffic.agent.otg.generator import Tester
 
+STARTS = 10
 LOAD, DURATION, BEYOND = 10_000.0, 0.2, 5e6
 SETTLE = 0.05
 LINK = """
@@ -50,15 +53,40 @@ def main(repetitions: int, inside: bool) -> None:
     if not inside:
         own = (sys.executable, __file__, "--inside", "--repetitions", str(repetitions))
         sys.exit(subprocess.run(["unshare", "--net", "sh", "-c", LINK, "sh", *own], check=False).returncode)
+    time_starts()
+    with start_server():
+        compare(repetitions)
+
+
+@contextmanager
+def start_server() -> Iterator[None]:
+    """Starts the server, waits until it listens, and ends it."""
     lossratio = (sys.executable, "-c", "from lossratio.commands.main import main; main()")
     command = (*lossratio, "lab", "otg-serve", "tg0", "tg1", "--generator", "afpacket", "--settle-time", str(SETTLE))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
         server.stdout.readline()
         try:
-            compare(repetitions)
+            yield
         finally:
             server.terminate()
+
+
+def time_starts() -> None:
+    """Prints how long the server takes until it listens, and until it has answered its first request."""
+    listens, answers = [], []
+    # The first start may have to compile modules.
+    for _ in range(STARTS + 1):
+        begun = time.monotonic()
+        with start_server():
+            listens.append(time.monotonic() - begun)
+            with closing(HTTPConnection(ADDRESS.removeprefix("http://"), timeout=30)) as connection:
+                connection.request("GET", "/capabilities/version")
+                assert connection.getresponse().status == HTTPStatus.OK
+            answers.append(time.monotonic() - begun)
+    click.echo(f"Seconds from the start of otg-serve (median, largest), {STARTS} starts")
+    for name, seconds in (("listens", listens[1:]), ("answers", answers[1:])):
+        click.echo(f"{name:>7} {median(seconds):6.2f} {max(seconds):6.2f}")
 
 
 def compare(repetitions: int) -> None:
