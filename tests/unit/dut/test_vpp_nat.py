@@ -65,13 +65,14 @@ def test_a_deterministic_nat_has_63_ports_for_each_of_1024_hosts():
 
 def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command_of_their_own():
     given = commands(sfdp="l4ip4", sfdp_sessions=64_512)
-    assert given[-8:] == [
+    assert given[-9:] == [
         "sfdp tenant add 1",
         "set sfdp services tenant 1 sfdp-l4-lifecycle ip4-lookup forward",
         "set sfdp services tenant 1 sfdp-l4-lifecycle ip4-lookup reverse",
         "set sfdp timeout tenant 1 embryonic 3000",
         "set sfdp timeout tenant 1 established 3000",
         "set sfdp timeout tenant 1 tcp-established 3000",
+        "set sfdp timeout tenant 1 security 3000",
         "set sfdp interface-input host-a tenant 1",
         "set sfdp interface-input host-b tenant 1",
     ]

@@ -206,7 +206,7 @@ class Sfdp(_Stateful):
         yield Command("sfdp tenant add 1")
         for way in ("forward", "reverse"):
             yield Command(f"set sfdp services tenant 1 {services} {way}")
-        for state in ("embryonic", "established", "tcp-established"):
+        for state in ("embryonic", "established", "tcp-established", "security"):
             yield Command(f"set sfdp timeout tenant 1 {state} {_LONG_TIMEOUT:.0f}")
         for port in ports:
             yield Command(f"set sfdp interface-input {port.interface} tenant 1")
