@@ -35,7 +35,7 @@ def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
     except OSError as error:
         reason = error.strerror or error
         raise TopologyError(
-            f"{certificate} is no certificate (PEM) with its key from {place}: {reason}."
+            f"{certificate} is not a certificate (PEM) with its key from {place}: {reason}."
         ) from error
     return context
 

@@ -38,7 +38,7 @@ class ObjectFile:
     def __init__(self, data: bytes) -> None:
         header = _HEADER.unpack_from(data)
         if data[:6] != b"\x7fELF\x02\x01" or header[2] != _MACHINE_BPF:
-            raise ValueError("This is no object file of BPF for little-endian machines.")
+            raise ValueError("This is not a BPF object file for little-endian machines.")
 
         place = header[6]
         count = header[12]

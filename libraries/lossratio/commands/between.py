@@ -71,8 +71,8 @@ def between(
     """Measure the network between CLIENT and SERVER, without a topology file.
 
     Both are namespaces of this machine (NAME or netns:NAME), its containers (container:NAME), or hosts that are reached
-    by SSH ([USER@]HOST[:PORT]). Their own addresses and routes are used. Each counts what the other one sends. What is
-    between them is left as it is.
+    by SSH ([USER@]HOST[:PORT]). Both keep their own addresses and routes, and each counts what the other one sends.
+    Nothing between them is changed.
 
     Exit status: 0 measured, 1 the network failed, 2 bad input, 69 an end failed or the cause is unknown, 75 an end is
     reserved for somebody else, 130 the user stopped it.

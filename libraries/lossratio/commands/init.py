@@ -80,8 +80,9 @@ def init(
 ) -> None:
     """Write the topology, a suite and a job for a new lab to DIRECTORY.
 
-    It asks for what it must know; Enter takes the answer in brackets. A lab of network namespaces is measured at once;
-    where this machine cannot, or is too busy, it is simulated, and the reason is shown.
+    It asks a few questions. Press Enter to accept the answer in brackets. If the lab is made of network namespaces,
+    you get a first result at once. If this machine cannot measure it, or is too busy, the lab is simulated, and you see
+    the reason.
     """
     name = _ask("Name of the testbed", "lab1", _NAME, "letters, digits, '_', '.' and '-'")
     is_local = trex is None and click.confirm(

@@ -294,7 +294,8 @@ def _meant_elsewhere(name: str) -> str:
 
 def _tell_new_name(old: str, new: str) -> None:
     click.echo(
-        f"'lossratio {old}' is now 'lossratio {new}'; the old name goes with version 0.4.", err=True
+        f"'lossratio {old}' is now 'lossratio {new}'; the old name will be removed in version 0.4.",
+        err=True,
     )
 
 

@@ -69,10 +69,11 @@ def repair(paths: tuple[Path, ...] = argument("PATH...", required=True)) -> None
 
     PATH is such a file, or the directory of a run.
 
-    From a journal, the trials before the first damaged line are kept. A result is kept as a whole, if its journal
-    proves it. The original stays beside it, with '.damaged' after its name. The exit status is 0 if nothing is damaged,
-    and 1 if something is. It is 2 if a file cannot be read, is no journal or result, or is of a newer version; such a
-    file is not changed.
+    In a journal, the trials before the first damaged line are kept. A result is kept as a whole if its journal proves
+    it. The original stays next to it, with '.damaged' after its name.
+
+    Exit status: 0 if nothing is damaged, 1 if something is, 2 if a file cannot be read, is not a journal or result, or
+    comes from a newer version. Such a file is not changed.
     """
     statuses = {ExitStatus.PASSED}
     for path in paths:

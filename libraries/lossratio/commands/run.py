@@ -124,7 +124,7 @@ def run(
     ),
     verbose: bool = option(VERBOSE_HELP),
 ) -> None:
-    """Run suites on a testbed, which is reserved for the time of the run.
+    """Run suites on a testbed, and reserve the testbed until the run ends.
 
     Options after -- are passed to Robot Framework unchanged.
 
@@ -158,7 +158,9 @@ def run(
         outcome = go_on(resume, force=force, wait=wait or 0.0, limits=limits)
     else:
         if not topologies and job is None:
-            raise click.UsageError("Name the testbed: --topology FILE, or --any-of FILE FILE.")
+            raise click.UsageError(
+                "Name the testbed, for example --topology local or --topology my-lab.yaml."
+            )
         if not suites and job is None:
             raise click.UsageError("Name the suites to run, or --job FILE.")
         outcome = begin(
@@ -263,9 +265,9 @@ def demo(
 ) -> None:
     """Measure the Linux bridge of this machine with real frames. A policer limits it to a known rate.
 
-    The testbed is made of network namespaces, and is removed at the end. If this machine is too busy to send so much,
-    the bridge passes less. If it cannot build the testbed, or still cannot measure, the bridge is simulated. The reason
-    is shown. The last lines show which generator sent the frames.
+    The testbed is made of network namespaces, and is removed at the end. If this machine is too busy to send that many
+    frames, the demo limits the bridge to a lower rate. If the machine cannot build the testbed, or still cannot measure
+    the bridge, the bridge is simulated, and you see the reason. The last lines show which generator sent the frames.
 
     Exit status: that of `lossratio run`.
     """

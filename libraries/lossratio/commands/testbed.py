@@ -107,9 +107,9 @@ def down(name: str | None = argument()) -> None:
 
 @command("join")
 def join_lab(file: Path = argument()) -> None:
-    """Join the generator's own namespace to a running lab, as lossratio lab import wrote the topology FILE."""
+    """Make the namespace of a topology FILE from `lossratio lab import`, and join it to the running lab."""
     made = join(load_topology(file))
-    click.echo("\n".join(made) if made else "It is joined already.")
+    click.echo("\n".join(made) if made else "The namespace is already joined to the lab.")
 
 
 @command("part")
@@ -208,7 +208,7 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
 
     if isinstance(generator, topologies.TrexGenerator) and generator.home is None:
         lines.append(
-            f"  MISSING: the place of TRex on {topology.tg_name} is not known: the generator has no 'directory', "
+            f"  MISSING: the directory of TRex on {topology.tg_name} is not known: the generator has no 'directory', "
             f"and {topologies.TREX_HOME} is not set here"
         )
 
@@ -268,7 +268,7 @@ def import_command(
     ),
     output: Path | None = option("The file to write.", metavar="FILE"),
 ) -> None:
-    """Write a topology file or traffic profile for the lab or traffic in FILE, which another TOOL made."""
+    """Turn the FILE of another tool into a topology file (for a lab) or a traffic profile."""
     if tool in PROFILE_READERS:
         if tg or join or ends or duts or addresses != "benchmark":
             raise ProfileError(

@@ -158,7 +158,7 @@ def _check_folder(folder: Path) -> None:
     if page.exists():
         if _MARK not in page.read_text(encoding="utf-8", errors="replace")[:2000]:
             raise ReportError(
-                f"{page} is no page of 'lossratio archive site', and is kept. Name another folder with --output."
+                f"{page} was not written by 'lossratio archive site', and stays. Name another folder with --output."
             )
     elif (folder / _DATA).exists() and any((folder / _DATA).iterdir()):
         raise ReportError(

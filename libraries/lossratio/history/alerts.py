@@ -223,7 +223,7 @@ def how_sure(trend: Trend) -> str:
         said += f"; the change is {size:.3g} times the scatter of the {results_counted(len(before))} before"
 
     return said + (
-        "; the values are in two bands, of which this is the lower one"
+        "; the values are in two bands, and this is the lower one"
         if trend.bands is not None
         else ""
     )

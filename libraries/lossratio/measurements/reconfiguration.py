@@ -233,7 +233,7 @@ def _found_load(searched: ThroughputResult) -> float:
             raise
         raise TesterError(
             f"{error} Of {missing.total:,} missing frames {missing.by_tester:,} were not sent or were dropped by "
-            "the generator, and are no evidence about the SUT. Look for other work on the TG."
+            "the generator, and prove nothing about the SUT. Look for other work on the TG."
         ) from error
     return load
 

@@ -485,7 +485,7 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
                     cause = "faults of the cable"
 
                 raise UnfitTesterError(
-                    f"{testbed.topology.name} is not fit now: at {format_frame_rate(load)} per interface over a cable, "
+                    f"{testbed.topology.name} is too slow: at {format_frame_rate(load)} per interface over a cable, "
                     f"its tester lost {lost} frames and could not send {unsent} "
                     f"(trial {number}, behind by up to {behind * 1e3:.1f} ms). "
                     f"Look for {cause}."

@@ -183,7 +183,7 @@ def find_host_path(
         if not targets:
             known = ", ".join(addresses) or "none"
             wanted = "no address" if to is None else f"no address {to}"
-            raise TopologyError(f"{server.name} has {wanted}; it has {known}.")
+            raise TopologyError(f"{server.name} has {wanted}. Its addresses: {known}.")
         reasons: list[str] = []
         paths = list(_paths((client, near), (server, far), targets, reasons))
 

@@ -78,7 +78,7 @@ class StreamFields(FileModel):
             tag: VlanTag | None = getattr(headers, name)
             if tag is None:
                 raise ValueError(
-                    f"streams: {self.name} has a 'priority', and its frames have no VLAN's tag: give the profile or "
+                    f"streams: {self.name} has a 'priority', but its frames have no VLAN tag: give the profile or "
                     "the stream a 'dot1q' header"
                 )
             marked_tag = tag.model_copy(update={"priority": self.priority})

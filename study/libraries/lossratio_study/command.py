@@ -55,11 +55,11 @@ class _OnTestbed:
     """The options of searches on a testbed."""
 
     testbed: Path | None = option(
-        f"Search on a testbed in place of models, for --goals, which then must be given. {TESTBED}", metavar="FILE|NAME"
+        f"Search on a testbed instead of models. This needs --goals. {TESTBED}", metavar="FILE|NAME"
     )
-    dut: str | None = option("Kind of the testbed's DUTs; they stay as they are without it.", metavar="KIND")
+    dut: str | None = option("Kind of the testbed's DUTs. Without this option, they stay as they are.", metavar="KIND")
     options: tuple[str, ...] = option("An option of that kind.", "--option", metavar="NAME=VALUE")
-    profile: str = option("What the traffic on the testbed is.", default="ethip4-udp")
+    profile: str = option("The traffic profile on the testbed.", default="ethip4-udp")
     frame_size: str = option("Size of its frames, or the name of a mix.", default="64B")
     min_load: float | None = option("Smallest load, e.g. '10 kpps'.", metavar="RATE", type=FRAME_RATE)
     max_load: float | None = option("Largest load, e.g. '1 Mpps'.", metavar="RATE", type=FRAME_RATE)
@@ -76,23 +76,22 @@ class _OnTestbed:
 @command()
 def study(
     *,
-    systems: bool = option("List the algorithms by name, and nothing else: the goals and the source of each."),
+    systems: bool = option("Only list the algorithms, with the goals and the source of each."),
     full: bool = option("More SUTs, searches and overheads: hours on one core."),
     family_set: str = option(
-        "Families of SUTs: those that controllers may be tuned on, those for judging them, or those that break the "
-        "suppositions of a search.",
+        "Families of SUTs: for tuning controllers, for judging them, or those that break the assumptions of a search.",
         "--families",
         type=OneOf(list(FAMILY_SETS)),
         default="development",
     ),
     replay: Path | None = option(
-        "Search on recorded SUTs in place of families: journals of earlier searches, or other records of trials "
-        f"(*.jsonl), in this directory and below. {REPLAY_PAGE} among the results shows which goals repeat on them.",
+        "Search on recorded SUTs instead of families: journals of earlier searches, or other records of trials "
+        f"(*.jsonl), in this directory and below. The page {REPLAY_PAGE} shows which goals repeat on them.",
         metavar="DIRECTORY",
         type=click.Path(path_type=Path, exists=True, file_okay=False),
     ),
     on_testbed: _OnTestbed,
-    families: tuple[str, ...] = option("Only this family; may be given several times.", "--family"),
+    families: tuple[str, ...] = option("Only this family; you can give this option several times.", "--family"),
     seeds: range | None = option(
         "SUTs of each family.  [default: 0..1; with --full 0..19]", metavar="N..M", type=str, callback=_seed_range
     ),
@@ -112,19 +111,19 @@ def study(
         metavar="NAME",
     ),
     changes: tuple[str, ...] = option(
-        "Compare searches with hints from earlier nights with those without, after this change of the SUT, in "
-        "place of algorithms.",
+        "Instead of algorithms, compare searches with and without hints from earlier nights, after this change of the "
+        "SUT.",
         "--hints",
         type=OneOf(list(CHANGES)),
     ),
     promises: int | None = option(
-        "Measure how often sequential goals have a wrong bound, on so many SUTs for each goal, and nothing else. "
-        "The first of --seeds is the first SUT's.",
+        "Only measure how often sequential goals have a wrong bound, on this number of SUTs for each goal. The first "
+        "SUT has the first of --seeds.",
         metavar="SUTS",
         type=click.IntRange(min=1),
     ),
     results: Path = option(
-        "Directory of results. What is finished there is not run again.",
+        "Directory of results. Finished cells in it are not run again.",
         type=click.Path(path_type=Path, file_okay=False),
         default=Path("results/study"),
     ),
@@ -133,7 +132,7 @@ def study(
 ) -> None:
     """Compare search algorithms side by side on simulated SUTs.
 
-    Each algorithm searches on the same SUTs, of which the truth is known. Without --full it takes about a minute on
+    All algorithms search on the same SUTs, whose true values are known. Without --full, this takes about a minute on
     one core. --replay searches on recorded trials, --testbed on a testbed.
     """
     if systems:

@@ -133,7 +133,7 @@ IN_COMMANDS = {
     "longer path than there is": (("check", LOCAL, "--duts", "3"), "which has 1 (DUT1)"),
     "NIC that is not there": (("check", LOCAL, "--nic", "Intel-X710"), "models on them: none"),
     "more links than there are": (("check", LOCAL, "--links", "2"), "2 parallel links were requested, but there are 1"),
-    "no testbed": (("run", "a.robot"), "Name the testbed: --topology FILE"),
+    "no testbed": (("run", "a.robot"), "Name the testbed, for example --topology local"),
     "no suite": (ON_SIMULATED, "Name the suites to run, or --job FILE."),
     "option of Robot Framework that is none": ((*ON_SIMULATED, "a.robot", "--", "--nonsense"), "--nonsense not recog"),
     "time to wait that is none": ((*ON_SIMULATED, "--wait", "soon", "a.robot"), "Invalid value for '--wait'"),

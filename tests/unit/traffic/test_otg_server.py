@@ -139,7 +139,7 @@ def test_snappi_itself_reads_the_answers(server):
         ({"flows": [flow(str(number)) for number in range(MOST_FLOWS + 1)]}, "flows: there are 17; 16 are possible"),
         (
             {"flows": [flow(metrics={"enable": True, "latency": {"enable": True}})]},
-            "flows[0].metrics.latency: it is measured of flows that have an end, and a port in rx_names",
+            "flows[0].metrics.latency: it needs flows that have an end, and a port in rx_names",
         ),
         (
             {
@@ -494,9 +494,9 @@ def test_a_certificate_of_the_users_own_is_the_one_that_clients_see(tmp_path):
     [
         (
             ("--certificate", "nowhere.pem"),
-            "nowhere.pem is no certificate (PEM) with its key from nowhere.pem: No such",
+            "nowhere.pem is not a certificate (PEM) with its key from nowhere.pem: No such",
         ),
-        (("--certificate", __file__), "is no certificate (PEM) with its key from"),
+        (("--certificate", __file__), "is not a certificate (PEM) with its key from"),
         (("--key", "key.pem"), "--key is for a --certificate: give both."),
     ],
 )

@@ -280,7 +280,7 @@ def test_an_interface_that_the_node_does_not_have_is_named():
 
 def test_without_a_directory_the_environment_says_where_trex_is(monkeypatch):
     monkeypatch.delenv("TREX_HOME", raising=False)
-    with pytest.raises(TopologyError, match=r"the place of TRex is not known.*TREX_HOME"):
+    with pytest.raises(TopologyError, match=r"the directory of TRex is not known.*TREX_HOME"):
         opened(TrexGenerator(kind="trex", software=True), name="eth0")
     monkeypatch.setenv("TREX_HOME", "/opt/trex")
     assert opened(TrexGenerator(kind="trex", software=True), name="eth0").settings.directory is None

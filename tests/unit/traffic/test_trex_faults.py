@@ -35,7 +35,7 @@ CLIENT = "automation/trex_control_plane/interactive/trex/stl"
         ),
         ("acquire", TAKEN, "ports_taken", r"belong to another client: Port 0 .* already taken by 'root'; Port 1"),
         ("reset", NO_ANSWER, "server_lost", r"asked to reset the ports"),
-        ("add_streams", "Port 0 : *** stream is not valid", "trex", "asked to add streams to port 0, and would not"),
+        ("add_streams", "Port 0 : *** stream is not valid", "trex", "refused to add streams to port 0"),
     ],
 )
 def test_a_server_that_cannot_be_used_says_why(kind, method, message, error, complaint):
@@ -80,7 +80,7 @@ def test_one_that_cannot_start_the_second_port_leaves_the_first_one_silent():
     server = Server()
     trex = generator(server)
     server.failures["start"] = TRexError("Port 1 : *** exceeds the port's line rate")
-    with pytest.raises(AgentError, match=r"asked to start traffic, and would not: .*line rate"):
+    with pytest.raises(AgentError, match=r"refused to start traffic: .*line rate"):
         trial(server, trex=trex)
     assert server.calls[-1] == "stop"
     server.failures.clear()

@@ -357,7 +357,7 @@ def test_missing_parts_of_a_tg_are_reported_without_starting_anything(here, plan
 
     monkeypatch.delenv("TREX_HOME", raising=False)
     (nobody_says, no_python) = problems(python="/bin/false")
-    assert "the place of TRex is not known" in nobody_says
+    assert "the directory of TRex is not known" in nobody_says
     assert no_python.startswith("'/bin/false' cannot run TRex's client (exit status 1). Set the generator's 'py")
     (nowhere,) = problems(directory="/nowhere", python=sys.executable)[:1]
     assert "no directory '/nowhere'" in nowhere

@@ -136,7 +136,7 @@ class Vpp(ProgramDut[VppOptions]):
             )
             if self.hop.vpp.driver == "avf" and not virtual:
                 raise self.node.error(
-                    f"VPP's driver avf is for virtual functions, and PCI device {address} is none. "
+                    f"VPP's driver avf is for virtual functions, but PCI device {address} is not one. "
                     f"Make one there (echo 1 > /sys/bus/pci/devices/{address}/sriov_numvfs; ip link set dev NAME vf 0 "
                     f"mac MAC spoofchk off trust on), and give its PCI and MAC address in the topology file."
                 )

@@ -93,4 +93,6 @@ class Email(FileModel, Sink):
             ) from error
 
         if refused:
-            raise NotSentError(f"{self.host} refused {', '.join(refused)}; others got it")
+            raise NotSentError(
+                f"{self.host} refused {', '.join(refused)}; the other recipients received it"
+            )

@@ -112,10 +112,10 @@ class SearchRequest(Request):
     this zone instead of bounds.
     """
     nightly: Annotated[Choice[Nightly], Field(exclude=True)] = Nightly.SEARCH
-    """What happens where earlier searches are known, by `hints`: a search (``search``), or the question whether the SUT
-    is as before, and a search unless it is (``as_before``)."""
+    """What happens if `hints` has earlier searches: ``search`` searches, and ``as_before`` only searches if the SUT is
+    not as before."""
     search_every: Annotated[int, Field(ge=1, exclude=True)] = SEARCH_EVERY
-    """With ``as_before``: one of so many nights is a search in any case."""
+    """With ``as_before``: every how many nights there is a search in any case."""
 
     @model_validator(mode="after")
     def _has_streams_of_goals(self) -> SearchRequest:

@@ -23,7 +23,7 @@ def _decoded(read: Callable[[str], ForeignProfile]) -> Callable[[bytes], Foreign
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
-            raise ForeignFieldError("the file", "it is no text in UTF-8") from error
+            raise ForeignFieldError("the file", "it is not text in UTF-8") from error
         return read(text)
 
     return read_bytes

@@ -312,7 +312,7 @@ class _Ranges:
         try:
             return int(ip_address(given))
         except ValueError as error:
-            problem = f"{given!r} is no single address"
+            problem = f"{given!r} is not a single address"
             raise ForeignFieldError(name, problem, self._layer.line) from error
 
 

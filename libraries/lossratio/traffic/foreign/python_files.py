@@ -119,11 +119,11 @@ class PythonFile:
         """The value of an expression.
 
         Raises:
-            ForeignFieldError: If it is no expression, or more than this can follow.
+            ForeignFieldError: If it is not an expression, or more than this can follow.
         """
         (statement,) = _parsed(expression).body or [ast.Pass()]
         if not isinstance(statement, ast.Expr):
-            raise ForeignFieldError(expression, "it is no expression", 1)
+            raise ForeignFieldError(expression, "it is not an expression", 1)
         return self._value(statement.value, {})
 
     def _define(self, statement: ast.stmt) -> None:
@@ -428,7 +428,9 @@ def _parsed(text: str) -> ast.Module:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         way_out = "Name a file in Python 3, whose expressions are not nested too deeply"
-        raise ForeignFieldError("the file", f"it is no Python 3: {error}", line, way_out) from error
+        raise ForeignFieldError(
+            "the file", f"it is not Python 3: {error}", line, way_out
+        ) from error
 
 
 def _unknown_part(value: Any, node: ast.expr) -> Unknown:

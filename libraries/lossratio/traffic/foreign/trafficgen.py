@@ -209,7 +209,7 @@ def _mods(text: str, where: str) -> Iterator[str]:
     try:
         call = ast.parse(text.removeprefix("function:"), mode="eval").body
     except (SyntaxError, ValueError) as error:
-        raise ForeignFieldError(f"{where}.flow_mods", "it is no call of a function") from error
+        raise ForeignFieldError(f"{where}.flow_mods", "it is not a call of a function") from error
     for keyword in call.keywords if isinstance(call, ast.Call) else ():
         if isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
             yield str(keyword.arg)

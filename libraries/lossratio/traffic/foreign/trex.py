@@ -225,7 +225,9 @@ def _number(value: Any, made: Made) -> int:
         except ValueError:
             pass
     if not isinstance(value, int):
-        raise ForeignFieldError(made.kind, f"{value!r} is no number or address", made.line)
+        raise ForeignFieldError(
+            made.kind, f"{value!r} is neither a number nor an address", made.line
+        )
     return value
 
 
@@ -269,5 +271,5 @@ def _place(made: Made, offset: Any, packet: Packet) -> tuple[int, str, int]:
     which = int(number) if number.isdecimal() else 0
     if which < len(places):
         return places[which], name, 0
-    problem = f"{offset!r} is no address and no port of this packet"
+    problem = f"{offset!r} is neither an address nor a port of this packet"
     raise ForeignFieldError(f"{made.kind}.pkt_offset", problem, made.line)

@@ -570,7 +570,7 @@ def trex_directory(generator: TrexGenerator, node_name: str) -> str:
     directory = generator.home
     if directory is None:
         raise TopologyError(
-            f"Node {node_name}: the place of TRex is not known. Set the generator's 'directory' in the topology "
+            f"Node {node_name}: the directory of TRex is not known. Set the generator's 'directory' in the topology "
             f"file, or the environment variable {TREX_HOME}."
         )
     if not directory.startswith("/"):

@@ -269,7 +269,7 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
         if flow.wants_latency and (flow.duration is None or flow.sink is None):
             raise FieldError(
                 f"flows[{number}].metrics.latency",
-                "it is measured of flows that have an end, and a port in rx_names",
+                "it needs flows that have an end, and a port in rx_names",
             )
 
     return flows
@@ -327,7 +327,7 @@ def _duration(model: Mapping[str, Any], rate: float, where: str) -> tuple[int | 
     if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:
         field = "fixed_seconds.seconds" if packets is None else "fixed_packets.packets"
         raise FieldError(
-            f"{where}.{field}", f"they must last longer than 0 s, and {MOST_SECONDS:,.0f} s at most"
+            f"{where}.{field}", f"they must last longer than 0 s, and at most {MOST_SECONDS:,.0f} s"
         )
     return packets, seconds
 

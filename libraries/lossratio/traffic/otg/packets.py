@@ -421,7 +421,7 @@ def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> lis
     if any(field.offset < _MAC_BYTES * 2 for field in spec.fields):
         raise TrafficError(
             "Frames have one pair of MAC addresses with the Open Traffic Generator here, and this profile has more "
-            "('ethernet'). Take another profile, or another generator."
+            "('ethernet'). Use another profile, or another generator."
         )
 
     data = bytes(_MAC_BYTES * 2) + bytes.fromhex(spec.header)[_MAC_BYTES * 2 :]
@@ -485,7 +485,7 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
     if start != len(data):
         raise TrafficError(
             "Flows of the Open Traffic Generator have the headers ethernet, vlan, ipv4, ipv6, udp and tcp here, and "
-            "this profile has others (such as vxlan). Take another profile, or another generator."
+            "this profile has others (such as vxlan). Use another profile, or another generator."
         )
 
 

@@ -161,7 +161,7 @@ class _Handler(LocalHandler):
         try:
             return parse_json(data)
         except ValueError as error:
-            raise ModelError(f"the request is no JSON: {str(error)[:200]}") from error
+            raise ModelError(f"the request is not JSON: {str(error)[:200]}") from error
 
 
 class OtgServer(LocalServer):

@@ -208,7 +208,7 @@ class Srv6(_Segments):
         """An outer header that stays has a second segment."""
         if self.srv6 == 2 or self.srv6_decapsulation:
             return None
-        return "srv6_decapsulation=False goes with srv6=2: the second segment is behind the path"
+        return "srv6_decapsulation=False needs srv6=2: the second segment is behind the path"
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """A policy for packets to the other side, and the segments of this VPP."""

@@ -143,7 +143,7 @@ class Ipsec(Feature):
         """Options without tunnels."""
         if self.ipsec:
             return None
-        return f"{Ipsec.given(self)[0]} goes with ipsec, the number of tunnels"
+        return f"{Ipsec.given(self)[0]} needs ipsec, the number of tunnels"
 
     @property
     def encapsulation_overhead(self) -> int:
@@ -261,7 +261,7 @@ class IpsecAsync(Feature):
     def problem(self) -> str | None:
         """No tunnels, or too few cores."""
         if not getattr(self, "ipsec", 0):
-            return "ipsec_async goes with ipsec, the number of tunnels"
+            return "ipsec_async needs ipsec, the number of tunnels"
         if self.cores < 2 or self.queues != 1:
             return "ipsec_async has one queue, and needs another core that encrypts: set cores=2 and queues=1"
         return None

@@ -110,7 +110,9 @@ class Probe:
         arrived = replace(self._arrivals(), clock_was_set=self._clock.was_set())
         left = self.left() or elsewhere
         if left is None:
-            raise AgentError("out_of_step", f"Nobody says when frames of direction {self.name} left; configure anew.")
+            raise AgentError(
+                "out_of_step", f"Nobody says when frames of direction {self.name} left; configure it again."
+            )
         answer = summarize(self.name, left, arrived)
         self._counted = answer["received_frames"]
         return {**answer, "by_stream": list(self._by_stream(left, arrived))}

@@ -93,11 +93,11 @@ class Exchange:
         if not 0.0 < self.answer_ratio < math.inf:
             raise ValueError(f"the answer_ratio must be a positive, finite number, not {self.answer_ratio!r}")
         if self.data_frames < 0:
-            raise ValueError(f"the number of data_frames must not be {self.data_frames!r}")
+            raise ValueError(f"data_frames must be 0 or more, not {self.data_frames!r}")
         if self.closing not in (None, "fin", "rst"):
-            raise ValueError(f"connections end by fin, by rst or not at all, not by {self.closing!r}")
+            raise ValueError(f"closing must be 'fin', 'rst' or None, not {self.closing!r}")
         if self.answers not in ("opened", "again", "unasked"):
-            raise ValueError(f"answers are over connections that are opened, again or unasked, not {self.answers!r}")
+            raise ValueError(f"answers must be 'opened', 'again' or 'unasked', not {self.answers!r}")
 
 
 class DistinguishingGenerator(Protocol):

@@ -94,6 +94,6 @@ class Meeting(Alone):
         theirs = self._exchange({point: dict(own)})["said"].get(point)
         if not isinstance(theirs, dict):
             raise AgentError(
-                "out_of_step", f"This end is at {point!r}, and the other one is elsewhere; configure anew."
+                "out_of_step", f"The two ends are out of step (this end is at {point!r}). Configure both again."
             )
         return theirs

@@ -405,11 +405,11 @@ class TrexConnection:
         if any(words in lowered for words in _LOST):
             raise AgentError(
                 SERVER_LOST,
-                f"The TRex server was asked to {doing}, and does not answer (any more): {text}. If it still runs, it "
-                f"hangs: kill it; its process id is in {os.path.join(os.path.dirname(self.settings.log), 'pid')}.",
+                f"The TRex server does not answer the request to {doing}: {text}. If it is still running, it "
+                f"hangs. Kill it; its process id is in {os.path.join(os.path.dirname(self.settings.log), 'pid')}.",
             ) from cause
 
-        raise AgentError("trex", f"The TRex server was asked to {doing}, and would not: {text}.") from cause
+        raise AgentError("trex", f"The TRex server refused to {doing}: {text}.") from cause
 
 
 def _contain_crashes(client: Any) -> None:

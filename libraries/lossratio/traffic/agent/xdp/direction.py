@@ -405,7 +405,7 @@ class ActiveDirection:
     def _sender_of(self, stream: Share) -> Sender:
         """The sender of one of its streams, on this node."""
         if stream.sender is None:
-            raise AgentError("out_of_step", f"Another node sends {self.name}; configure anew.")
+            raise AgentError("out_of_step", f"Another node sends {self.name}; configure it again.")
         return self._senders[stream.sender]
 
     def note(self) -> None:
