@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import TesterError
-from lossratio.plrsearch import why_set_aside
+from lossratio.plrsearch import sent_too_few, why_set_aside
 from lossratio.trials import TrialResult
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _WATCHED_TRIALS = 10
 _LEAST_WATCHED = 4
+_MOST_IN_A_ROW = 20
+"""Trials: if half of them are set aside by chance, so many in a row are one case in a million."""
 
 
 class OnTrustedTrials:
@@ -27,21 +29,38 @@ class OnTrustedTrials:
     def watch(self, request: Any, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a measurement whose trials show the generator rather than the SUT.
 
+        A generator that cannot send the load will not send it the next time either. Stalls come and go: trials after
+        them take the place of those that are set aside, within the search's time.
+
         Returns:
-            A function that takes in each trial. It raises `TesterError` when most of the last ones
-            were set aside.
+            A function that takes in each trial. It raises `TesterError` when the generator could not send enough
+            frames in most of the last ones, or when many in a row were set aside.
         """
         # Trials of this run only: an interrupted run may be resumed on a machine with less other work.
-        reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
+        unsent: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
+        in_a_row: list[str] = []
 
         def check(trial: TrialResult) -> None:
-            reasons.append(self.why_set_aside(trial))
-            set_aside = [reason for reason in reasons if reason is not None]
-            if len(reasons) >= _LEAST_WATCHED and 2 * len(set_aside) > len(reasons):
-                raise TesterError(
-                    f"{len(set_aside)} of the last {len(reasons)} trials were set aside (the last one because "
-                    f"{set_aside[-1]}), which leaves too little evidence about the SUT. Look for other work on the "
-                    "TG, or lower the load."
+            reason = self.why_set_aside(trial)
+            unsent.append(reason if sent_too_few(trial) else None)
+            if reason is None:
+                in_a_row.clear()
+            else:
+                in_a_row.append(reason)
+
+            too_short = [why for why in unsent if why is not None]
+            if len(unsent) >= _LEAST_WATCHED and 2 * len(too_short) > len(unsent):
+                raise _too_little(
+                    f"{len(too_short)} of the last {len(unsent)} trials", too_short[-1]
                 )
+            if len(in_a_row) >= _MOST_IN_A_ROW:
+                raise _too_little(f"The last {len(in_a_row)} trials", in_a_row[-1])
 
         return check
+
+
+def _too_little(trials: str, reason: str) -> TesterError:
+    return TesterError(
+        f"{trials} were set aside (the last one because {reason}), which leaves too little evidence about the SUT. "
+        "Stop other work on the TG, have its agent run with real-time priority, or lower the load (max_load)."
+    )

@@ -45,6 +45,7 @@ from lossratio.plrsearch.model import (
     SelectionName as SelectionName,
     StopReason as StopReason,
     Weighting as Weighting,
+    sent_too_few as sent_too_few,
     why_set_aside as why_set_aside,
 )
 from lossratio.plrsearch.quadrature import Posterior as Posterior

@@ -12,13 +12,15 @@ from lossratio.measurements.soak.measure import Soak, SoakPreset, SoakRequest, f
 from lossratio.measurements.soak.result import CapacityVariation, SoakLimit
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.plrsearch import IntervalPoint, LikelihoodName
+from lossratio.results.conditions import LoadOrigin
 from lossratio.results.findings import caveats_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
+from lossratio.testbed import LoadRange
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.journal import read_journal
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 ONE_WAY = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 USUAL = SoakRequest(profile=ONE_WAY, timeout=45.0)
@@ -147,6 +149,26 @@ def test_a_generator_that_is_too_slow_for_the_first_loads_ends_a_soak_soon(tmp_p
     testbed = StallingTestbed(*range(1, 20))
     with pytest.raises(TrafficError, match=r"4 of the last 4 trials.*lower the load"):
         find_critical_load(testbed, QUICK, place(tmp_path))
+
+
+def trial_with_stall(stall):
+    counters = DirectionCounters("a>b", 2000, 2000, 2000, lateness_s=stall)
+    output = TrialOutput(0.0, sent_frames=2000, lost_frames=0, directions=(counters,))
+    return TrialResult(TrialInput(2.0, 1000.0), output)
+
+
+def test_stalls_in_most_trials_cost_time_and_do_not_end_a_soak():
+    check = Soak().watch(QUICK, LoadRange(100.0, 1e6, LoadOrigin.GENERATOR))
+    for stall in [0.003, 0.004, 0.0, 0.003, 0.0024, 0.0] * 20:
+        check(trial_with_stall(stall))
+
+
+def test_stalls_in_twenty_trials_in_a_row_end_a_soak_and_the_error_says_what_to_do():
+    check = Soak().watch(QUICK, LoadRange(100.0, 1e6, LoadOrigin.GENERATOR))
+    for _ in range(19):
+        check(trial_with_stall(0.003))
+    with pytest.raises(TrafficError, match=r"The last 20 trials .*stalled for 3 ms.*real-time priority.*max_load"):
+        check(trial_with_stall(0.003))
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from lossratio.plrsearch.model.counts import (
     count,
     from_rows,
     merged,
+    sent_too_few,
     why_set_aside,
 )
 from lossratio.plrsearch.model.critical_loads import (

@@ -22,8 +22,8 @@ MAX_STALL = 1e-3
 USUAL_STALL = 2e-3
 """Seconds: no trial is set aside for less. A machine with other work is late by 1.4 ms in most trials."""
 
-USUAL_BURST = 32
-"""Frames: nor for a stall in which no more of them are due. Software that forwards frames reads such batches."""
+USUAL_BURST = 1
+"""Frames: nor for a stall in which no more of them are due, as that makes no burst. A policer may lose any burst."""
 
 Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""
@@ -65,6 +65,13 @@ class TrialCounts(Columns):
         return self.at(np.lexsort((self.lost, self.exposure, self.load)))
 
 
+def sent_too_few(result: TrialResult) -> bool:
+    """Whether the generator left so many frames unsent that the trial is no evidence about the SUT."""
+    output = result.output
+    unsent = output.unsent_frames or 0
+    return unsent > MAX_UNSENT * ((output.sent_frames or 0) + unsent)
+
+
 def why_set_aside(result: TrialResult) -> str | None:
     """Why a trial is no evidence about the SUT: its generator did not offer the load. None if it did.
 
@@ -73,9 +80,9 @@ def why_set_aside(result: TrialResult) -> str | None:
     by up to the stall's share of the duration.
     """
     output = result.output
-    unsent = output.unsent_frames or 0
-    expected = (output.sent_frames or 0) + unsent
-    if unsent > MAX_UNSENT * expected:
+    if sent_too_few(result):
+        unsent = output.unsent_frames or 0
+        expected = (output.sent_frames or 0) + unsent
         return f"the generator could not send {unsent:,} of {expected:,} frames, more than {MAX_UNSENT:.0%}"
     stall = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
     allowed = max(USUAL_STALL, MAX_STALL * result.duration, USUAL_BURST / result.load)
