@@ -337,9 +337,27 @@ def test_the_chance_of_bursts_is_no_smaller_than_it_says():
         assert np.mean(np.array(chances) < level) <= level + 3.0 * math.sqrt(level / 2000)
 
 
+@pytest.mark.parametrize("length", [4, 16, 100])
+def test_the_chance_of_many_small_losses_is_no_smaller_than_it_says(length):
+    random = np.random.default_rng(length)
+    shares = np.where(np.arange(length) < length // 2, 1.0, 0.0)
+
+    def chance(ratio: float, turns: bool) -> float:
+        rows = [
+            random.poisson(ratio * np.roll(shares, int(random.integers(length)) if turns else 0)) for _ in range(40)
+        ]
+        return rotation_test([row.astype(float) for row in rows])
+
+    by_chance = np.array([chance(0.3, turns=True) for _ in range(500)])
+    for level in (0.5, 0.1, 0.01):
+        assert np.mean(by_chance < level) <= level + 3.0 * math.sqrt(level / 500)
+    # The same ones in each block are seen, also where a block has few rotations.
+    assert max(chance(3.0, turns=False) for _ in range(20)) < 1e-4
+
+
 def test_alike_blocks_have_the_chance_of_their_rotations():
     row = np.array([1.0, 0, 0, 0, 0, 0, 0, 0])
-    assert rotation_test([row] * 20) == pytest.approx(2.0 * 8.0**-10)
+    assert rotation_test([row] * 20) == pytest.approx(3.0 * 8.0**-10)
     assert rotation_test([row]) == rotation_test([np.ones(8)] * 20) == rotation_test([]) == 1.0
 
 

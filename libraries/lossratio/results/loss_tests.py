@@ -19,6 +19,8 @@ from lossratio.trials import Losses, read_counts
 Numbers = NDArray[np.float64]
 
 _TIE = 1e-9
+_STRENGTHS = tuple(0.125 * 2.0 ** (step / 2.0) for step in range(13))
+"""Where Chernoff's bound is looked for: the least one counts, and each of them holds."""
 _MOST_GAPS = 3
 """So many different distances between neighbours has a set that a regular loss makes, such as of every third frame."""
 _CLEAR = 5.0
@@ -90,6 +92,7 @@ def rotation_test(rows: Sequence[Numbers]) -> float:
 
     spectrum = np.conj(np.fft.rfft(template - template.mean()))
     logarithms = []
+    likenesses = []
     are_best = True
     for row in others:
         alike = np.fft.irfft(np.fft.rfft(row) * spectrum, n=len(row))
@@ -97,14 +100,38 @@ def rotation_test(rows: Sequence[Numbers]) -> float:
         at_least = int(np.count_nonzero(alike >= alike[0] - tie))
         are_best = are_best and bool(alike[0] >= alike.max() - tie)
         logarithms.append(math.log(at_least / len(row)))
+        likenesses.append(alike)
 
     from scipy.stats import chi2
 
     total = math.fsum(logarithms)
-    # Formula: Fisher's, and that every block is at its best; the lesser of two.
+    # Formula: Fisher's, that every block is at its best, and that all are as alike together; the least of three.
     fisher = float(chi2.sf(-2.0 * total, 2 * len(logarithms)))
     every = math.exp(total) if are_best else 1.0
-    return min(1.0, 2.0 * min(fisher, every))
+    together = _chance_of_sum(np.array(likenesses))
+    return min(1.0, 3.0 * min(fisher, every, together))
+
+
+def _chance_of_sum(likenesses: Numbers) -> float:
+    """The probability that blocks are as alike in sum, at most, if each is in any rotation.
+
+    Where rows are short, single blocks tell little, however they are combined.
+
+    Args:
+        likenesses: How alike each block is, in each rotation; the first one is the block itself.
+    """
+    scale = float(np.abs(likenesses).max())
+    if scale == 0.0:
+        return 1.0
+
+    alike = likenesses / scale
+    total = float(alike[:, 0].sum())
+    bounds = []
+    for strength in _STRENGTHS:
+        # Formula: Chernoff's bound, of independent rotations.
+        means = np.log(np.mean(np.exp(strength * alike), axis=1))
+        bounds.append(float(means.sum()) - strength * total)
+    return min(1.0, math.exp(min(bounds)))
 
 
 @dataclass(frozen=True, eq=False)
