@@ -140,6 +140,28 @@ def test_the_counter_of_the_hardware_goes_before_the_interfaces(monkeypatch, dri
     assert (name, count) == (("tx_packets", 77) if driver == "another" else (name, 1000))
 
 
+@pytest.mark.parametrize("queue", ["tx_queue_{}_{}", "tx{}_{}"])
+def test_a_card_of_virtio_has_sent_what_its_queues_took_and_not_what_they_have_cleaned(monkeypatch, queue):
+    port = Link(5, "p0", bytes(6), 1500, "", True, None, None, 0, 0, 0, transmitted=77)
+    # Of each queue: frames given by programs, refused, and cleaned; the second spelling is that of Linux 6.10.
+    queues = [(100, 7, 60), (50, 0, 17)]
+    counts = {"rx_queue_0_xdp_tx": 9, "tx_xdp_tx": 150}
+    for number, of_queue in enumerate(queues):
+        for name, count in zip(("xdp_tx", "xdp_tx_drops", "packets"), of_queue, strict=True):
+            counts[queue.format(number, name)] = count
+    monkeypatch.setattr(cards, "statistics", lambda name: counts)
+    assert cards.transmitted(port) == ("xdp_tx - xdp_tx_drops", 143)
+
+
+def test_what_a_queue_of_virtio_has_no_room_for_is_unsent(card):
+    plain, ramped = trials(card, "tx_queue_0_xdp_tx")
+    for way in (plain, ramped):
+        assert way["sent_by"] == {"card": cards.VIRTIO}
+        assert way["sent_frames"] + way["unsent_frames"] == way["intended_frames"] == 6_000
+        assert way["received_frames"] == way["sent_frames"]
+        assert 299 <= way["refused_frames"] <= way["unsent_frames"]
+
+
 def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
     netns_lab.namespace("tg")
     netns_lab.veth("tg", "west", "tg", "east")
