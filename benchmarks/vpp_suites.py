@@ -154,7 +154,8 @@ def ran(
     suite: Path, test: str, catalogue: str, options: tuple[str, ...], through: str, directory: Path
 ) -> tuple[TestResult | None, str]:
     """Runs a test; returns its result, and the reason why it failed."""
-    output = directory / test
+    # Tests of two suites may have the same name.
+    output = directory / suite.stem / test
     robot = (sys.executable, "-m", "robot", "--outputdir", str(output), "--log", "NONE", "--report", "NONE", *options)
     expanded = ("--test", test, "--prerunmodifier", f"lossratio.keywords.Catalogue:{catalogue}", str(suite))
     command = (*shlex.split(through), *robot, *expanded)
