@@ -67,6 +67,19 @@ MOST_LOADS = 24
 """Loads with a trial, from the smallest lossy one to the largest one that passed, after which other rules take over:
 the SUT may change while it is searched."""
 
+HARD = 7
+"""Trials that spoke against a bound when it was proved, from which on it was hard to prove.
+
+A picture: 11 trials passed at 100 kfps, and 8 were lossy. So half of the trials at 100.5 kfps may pass, too.
+"""
+
+MOST_HARD = 3
+"""After so many hard bounds on one side, the next one there is two goal widths away at least, then four, then eight."""
+
+UNLIKELY = 0.1
+"""A load is taken for an upper bound if it becomes a lower one with less probability than this, and the other way
+round. Such loads end the range whose middle these distances do not pass."""
+
 LEAST_SUCCESS = 1e-9
 """A smaller probability that a pair is the bounds counts as this one."""
 
@@ -218,7 +231,9 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     ]
     known = _known(facts)
     looked_at = facts.posterior.curves(facts.expected, ascending(coarse, around), known)
-    middle = int(np.searchsorted(-(looked_at.chances @ race(*fresh).lower[fresh]), -0.5))
+    passing = looked_at.chances @ race(*fresh).lower[fresh]
+    lowest, highest = _where_bounds_may_be(view, facts, looked_at.positions, passing)
+    middle = int(np.searchsorted(-passing, -0.5))
     between = looked_at.positions[
         [max(0, middle - 1), min(len(looked_at.positions) - 1, middle)]
     ].mean()
@@ -231,7 +246,7 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
         below,
         [first - 1],
     )
-    lowers = ascending(min(last, max(first - 1, index)) for index in candidates).astype(np.intp)
+    lowers = ascending(min(highest, max(lowest, index)) for index in candidates).astype(np.intp)
     uppers = np.where(lowers < 0, 0, np.minimum(lowers + view.width, last + 1))
     lowers, uppers = lowers[lowers < uppers], uppers[lowers < uppers]
     curves = facts.posterior.curves(
@@ -244,13 +259,65 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     told = information(curves, needed)
     positions = curves.positions
     told[(positions < first) | (positions > last) | (positions != np.round(positions))] = 0.0
-    if failures * told.max() > PATIENCE * fresh[0] * bits and told.any():
+    is_any_distance = (lowest, highest) == (first - 1, last)
+    if is_any_distance and failures * told.max() > PATIENCE * fresh[0] * bits and told.any():
         return int(positions[told.argmax()]), Bound.UNDECIDED
 
     lower_index, upper_index = int(lowers[best.number]), int(uppers[best.number])
     if lower_index >= first and (upper_index > last or best.low_first <= best.high_first):
         return lower_index, Bound.LOWER
     return upper_index, Bound.UPPER
+
+
+def _where_bounds_may_be(
+    view: GoalView, facts: Plan, positions: Floats, passing: Floats
+) -> tuple[int, int]:
+    """The grid indices between which the next relevant lower bound is looked for.
+
+    Where half of the trials pass over a range of loads, each bound is hard to prove, and the next load looks as good
+    as the last one. So after some such bounds the next one is farther away, twice as far each time, but no farther
+    than the middle of what is left.
+
+    Args:
+        view: The goal.
+        facts: What plans are made of.
+        positions: Some loads, ascending.
+        passing: How probable it is that each of them becomes a lower bound.
+    """
+    interval = view.intervals[-1]
+    lowest, highest = interval.first - 1, interval.last
+    from_lower = _least_distance(view, facts, Bound.LOWER)
+    from_upper = _least_distance(view, facts, Bound.UPPER)
+    if not from_lower and not from_upper:
+        return lowest, highest
+
+    inside = (positions > lowest) & (positions <= highest)
+    start = max([lowest, *positions[inside & (passing > 1.0 - UNLIKELY)]])
+    end = min([highest + 1, *positions[inside & (positions > start) & (passing < UNLIKELY)]])
+    half = max(view.width, round(end - start) // 2)
+
+    if from_lower:
+        wanted = max(start + view.width, lowest + from_lower)
+        lowest = min(interval.last, round(min(wanted, start + half)))
+    if from_upper:
+        wanted = min(end - view.width, highest + 1 - from_upper)
+        highest = round(max(wanted, end - half)) - view.width
+    return lowest, max(lowest, highest)
+
+
+def _least_distance(view: GoalView, facts: Plan, bound: Bound) -> int:
+    """The least distance of the next bound on one side from the relevant one there, in grid steps; 0: any distance."""
+    evidence = view.stages[-1].evidence
+    against = 1 if bound is Bound.LOWER else 0
+    hard = sum(
+        position == round(position)
+        and evidence.bound(view.grid.load(round(position))) is bound
+        and facts.posterior.counts(position)[against] >= HARD
+        for position in facts.posterior.measured
+    )
+    if hard < MOST_HARD:
+        return 0
+    return int(view.width * 2 ** (hard - MOST_HARD + 1))
 
 
 def _known(facts: Plan) -> Collection[float]:
