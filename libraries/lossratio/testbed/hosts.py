@@ -181,9 +181,12 @@ def find_host_path(
             wanted_address = _address(to)
             targets = [each for each in targets if ip_address(each) == wanted_address]
         if not targets:
-            known = ", ".join(addresses) or "none"
-            wanted = "no address" if to is None else f"no address {to}"
-            raise TopologyError(f"{server.name} has {wanted}. Its addresses: {known}.")
+            if not addresses:
+                raise TopologyError(
+                    f"{server.name} has no IP address that others could reach. Give one to its interface."
+                )
+            known = ", ".join(addresses)
+            raise TopologyError(f"{server.name} has no address {to}. Its addresses: {known}.")
         reasons: list[str] = []
         paths = list(_paths((client, near), (server, far), targets, reasons))
 

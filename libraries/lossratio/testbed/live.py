@@ -26,12 +26,7 @@ from lossratio.testbed.inspection import (
 )
 from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import find_next_hops
-from lossratio.testbed.path_check import (
-    CheckedTraffic,
-    check_hops,
-    check_large_frames,
-    look_at_fields,
-)
+from lossratio.testbed.path_check import CheckedTraffic, check_hops, look_at_fields
 from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource
 from lossratio.testbed.set_up import LiveSetUp, checked_duts, last_wills, log_in_on_all, set_up_link
 from lossratio.testbed.testbed import (
@@ -286,7 +281,7 @@ class LiveTestbed(Testbed):
         agent = self._running_agent()
         largest = traffic.with_largest_frames(configuration)
         if largest is not None:
-            check_large_frames(self._sending(agent, largest)[0], self._set_up.links, self._watch)
+            check_hops(self._sending(agent, largest)[0], self._set_up.links, self._watch)
         checked, facts = self._sending(agent, configuration)
         check_hops(checked, self._set_up.links, self._watch)
         if checked.is_spread:

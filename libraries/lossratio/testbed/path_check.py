@@ -1,7 +1,7 @@
 """Checks before a measurement that frames get through the path, and finds the hop that loses them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from lossratio.dut import Dut, DutCounters, DutOptions
@@ -20,8 +20,10 @@ from lossratio.traffic import (
     Marker,
     changed_fields,
     check_path,
+    few_frames,
     frames_of_last_check,
     mac_bytes,
+    smallest_probe,
     spread_over_flows,
     with_room,
 )
@@ -96,14 +98,15 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
             ) from error
 
         losses = _locate(traffic, links, nodes)
-        hint = _hint_at_swapped_links(links)
+        size = _size_that_passes(traffic)
+        hint = size or _hint_at_swapped_links(links)
         if not losses:
             raise DeadPathError(f"{NOBODY_KNOWN}: {error}{hint}") from error
 
         sentences = " ".join(loss.sentence for loss in losses)
         sides = {loss.guilty for loss in losses}
         if sides == {"wire"}:
-            raise DeadLinkError(f"The wire is to blame: {sentences} {error}") from error
+            raise DeadLinkError(f"The wire is to blame: {sentences} {error}{size}") from error
         described = f"{sentences} {error}{hint}"
         if "DUT" in sides:
             raise DeadDutError(f"The DUT is to blame: {described}") from error
@@ -117,23 +120,32 @@ def _hint_at_swapped_links(links: Sequence[LiveLink]) -> str:
     return " Swapped links also look like this: 'lossratio check FILE --connect --probe' names their ports."
 
 
-def check_large_frames(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch) -> None:
-    """Checks as `check_hops` does, with the largest frames of a mix only.
+def _size_that_passes(traffic: CheckedTraffic) -> str:
+    """Sends the smallest frames instead, and says so if some arrive in each direction; empty: they do not."""
+    agent = traffic.agent
+    directions = traffic.configuration.directions
+    smallest = max(smallest_probe(direction) for direction in directions)
+    largest = max(direction.frames.max_size for direction in directions)
+    if agent.has_connections or largest <= smallest:
+        return ""
 
-    Raises:
-        DeadDutError: If they do not get through, and a DUT lost them.
-        DeadPathError: If they do not get through, and no DUT is known to be guilty; of a guilty link the
-            `DeadLinkError`.
-    """
+    small = tuple(direction.of_size(smallest) for direction in directions)
     try:
-        check_hops(traffic, links, nodes)
-    except (DeadDutError, DeadPathError) as error:
-        directions = traffic.configuration.directions
-        sizes = " and ".join(sorted({str(direction.frames.max_size) for direction in directions}))
-        raise type(error)(
-            f"{error} These were the largest frames of the mix, of {sizes} bytes; look at the MTUs on the way."
-        ) from error
+        traffic.configure(replace(traffic.configuration, directions=small))
+        traffic.reset()
+        counters = few_frames(agent, _SMALL_LOAD, _SMALL_SECONDS)
+    except TrafficError:
+        return ""
 
+    if not all(direction.received_frames for direction in counters):
+        return ""
+    return (
+        f" Frames of {smallest} bytes get through, those of {largest} bytes do not: look at the MTUs on the way, or "
+        "measure smaller frames."
+    )
+
+
+_SMALL_LOAD, _SMALL_SECONDS = 200.0, 0.5
 
 LOOKED_AT = 8
 """Frames of a direction whose headers are looked at."""

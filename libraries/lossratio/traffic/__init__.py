@@ -48,6 +48,7 @@ from lossratio.traffic.measurer import (
     TrafficMeasurer as TrafficMeasurer,
     check_at_low_rate as check_at_low_rate,
     check_path as check_path,
+    few_frames as few_frames,
     frames_of_last_check as frames_of_last_check,
     with_largest_frames as with_largest_frames,
 )

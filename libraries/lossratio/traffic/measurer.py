@@ -336,7 +336,13 @@ class LatePathError(DutError):
 def few_frames(
     agent: AgentClient, load: float = CHECK_LOAD, duration: float = CHECK_DURATION
 ) -> tuple[trials.DirectionCounters, ...]:
-    """Sends a few frames in each direction; or opens a few connections, where devices let nothing else through."""
+    """Sends a few frames in each direction; or opens a few connections, where devices let nothing else through.
+
+    Args:
+        agent: The agent, with its generator configured.
+        load: Frames or connections per second, in each direction.
+        duration: Seconds.
+    """
     if agent.has_connections:
         return agent.connect(load, round(load * duration), trials.Exchange())
     return agent.trial(load, duration)

@@ -12,6 +12,7 @@ from lossratio.traffic.agent.core.configuration import (
     mac_bytes,
     word_sum,
 )
+from lossratio.traffic.headers import SMALLEST_FRAME
 
 _MARK_BYTES, _SUM_BYTES = 8, 2
 
@@ -170,4 +171,4 @@ def with_room(direction: Direction) -> Direction:
 
 def smallest_probe(direction: Direction) -> int:
     """Bytes, with FCS, of the smallest frame of a direction that has room for a mark."""
-    return direction.frames.tag_offset + MARK_ROOM + FCS_BYTES
+    return max(SMALLEST_FRAME, direction.frames.tag_offset + MARK_ROOM + FCS_BYTES)
