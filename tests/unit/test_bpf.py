@@ -124,7 +124,7 @@ def test_each_source_states_its_licence_as_the_list_of_licences_has_it(source):
 
 
 def test_what_is_no_object_of_bpf_is_refused():
-    with pytest.raises(ValueError, match="no object file of BPF"):
+    with pytest.raises(ValueError, match="not a BPF object file"):
         ObjectFile(b"\x7fELF" + bytes(100))
 
 

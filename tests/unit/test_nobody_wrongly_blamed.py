@@ -148,7 +148,7 @@ TRUE = (
     r"not the device",
     r"never reached the SUT",
     r"too little evidence about the SUT",
-    r"(shows?|says?) nothing about the SUT",
+    r"(shows?|says?|prove) nothing about the SUT",
     r"no trial after a long rest tested whether the SUT remembers a loss",
     r"it is not known whether the SUT remembers a loss",
     r"trials are too few to show how often the SUT loses more",

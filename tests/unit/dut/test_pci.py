@@ -214,7 +214,7 @@ def of_a_server(monkeypatch):
     ("driver", "message"),
     [
         ("rdma", r"rdma is for cards that the kernel keeps .*PCI device 0000:18:00\.0 has the driver ice"),
-        ("avf", r"avf is for virtual functions, and PCI device 0000:18:00\.0 is none\. Make one there \(echo 1 > "),
+        ("avf", r"avf is for virtual functions, but PCI device 0000:18:00\.0 is not one\. Make one there \(echo 1 > "),
     ],
 )
 def test_cards_that_do_not_go_with_vpps_driver_are_refused_with_the_way_out(tmp_path, monkeypatch, driver, message):

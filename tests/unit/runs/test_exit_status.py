@@ -64,7 +64,7 @@ def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
         (["--topology", SIMULATED, "suite.robot", "--", "--nonsense"], "--nonsense"),
         (["--topology", SIMULATED, "suite.robot", "--", "--help"], "Use robot itself"),
         (["--topology", SIMULATED], "Name the suites"),
-        (["suite.robot"], "--topology FILE"),
+        (["suite.robot"], "Name the testbed, for example --topology local"),
         (["--topology", SIMULATED, "--wait", "soon", "suite.robot"], "soon"),
         (["--any-of", SIMULATED, "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
         (["--topology", SIMULATED, "--include", "absent", "suite.robot"], "tag 'absent'. Their tags are: a."),

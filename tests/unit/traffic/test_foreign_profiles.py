@@ -111,8 +111,8 @@ def test_one_stream_is_a_profile_without_streams_whose_size_is_said(tmp_path):
         ({"options": ", next='other'"}, "STLStream.next: streams here have no such field"),
         ({"options": ", action_count=7"}, "STLStream.action_count"),
         ({"offset": '"IP.ttl"'}, "IP.ttl: only addresses and ports can be different"),
-        ({"offset": "22"}, "pkt_offset: 22 is no address and no port"),
-        ({"offset": '"TCP.dport"'}, "pkt_offset: 'TCP.dport' is no address"),
+        ({"offset": "22"}, "pkt_offset: 22 is neither an address nor a port"),
+        ({"offset": '"TCP.dport"'}, "pkt_offset: 'TCP.dport' is neither an address"),
     ],
 )
 def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, told):
@@ -136,7 +136,7 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
         ("self.port = 12", "self.__init__()", "__init__: it calls itself"),
         ("self.port = 12", "self.port = 'x' * 99999999", "its value is not known"),
         ("self.port = 12", "self.port = 1 << 100 << 100", "it is too large"),
-        ("import argparse, os", "def broken(:", "line 3: the file: it is no Python 3"),
+        ("import argparse, os", "def broken(:", "line 3: the file: it is not Python 3"),
     ],
 )
 def test_what_is_not_a_declaration_is_refused_with_its_line(tmp_path, old, new, told):
@@ -154,7 +154,7 @@ def test_nothing_in_a_file_is_run(tmp_path, monkeypatch):
 
 def test_expressions_that_are_nested_too_deeply_are_an_error(tmp_path):
     told = problem(tmp_path, "trex", "value = " + "-" * 5000 + "1\n" + stl())
-    assert "theirs: its expressions are nested too deeply" in told or "it is no Python 3" in told
+    assert "theirs: its expressions are nested too deeply" in told or "it is not Python 3" in told
 
 
 @given(

@@ -134,7 +134,7 @@ def test_the_order_repeats_as_its_streams_do(tmp_path):
         (
             "  - {name: one, share: 1, priority: 3}\n",
             PROFILE.replace("dot1q: {id: 7}\n", ""),
-            "one has a 'priority', and its frames have no VLAN's tag",
+            "one has a 'priority', but its frames have no VLAN tag",
         ),
         (
             "  - {name: one, share: 1}\n  - {name: two, share: 1, headers: {ipv6: {}, udp: {}}}\n",

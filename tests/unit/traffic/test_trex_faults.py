@@ -27,14 +27,9 @@ CLIENT = "automation/trex_control_plane/interactive/trex/stl"
     ("method", "message", "error", "complaint"),
     [
         ("connect", MISMATCH, "version", r"different versions: .*server: '5\.1', client: '4\.1'.*installation"),
-        (
-            "connect",
-            NO_ANSWER,
-            "server_lost",
-            r"asked to answer, and does not answer \(any more\).*hangs: kill it.*/pid\.",
-        ),
+        ("connect", NO_ANSWER, "server_lost", r"does not answer the request to answer: .*hangs\. Kill it.*/pid\."),
         ("acquire", TAKEN, "ports_taken", r"belong to another client: Port 0 .* already taken by 'root'; Port 1"),
-        ("reset", NO_ANSWER, "server_lost", r"asked to reset the ports"),
+        ("reset", NO_ANSWER, "server_lost", r"request to reset the ports"),
         ("add_streams", "Port 0 : *** stream is not valid", "trex", "refused to add streams to port 0"),
     ],
 )

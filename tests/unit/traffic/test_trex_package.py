@@ -52,6 +52,6 @@ def test_what_it_does_not_know_yet_is_refused(api):
 
 def test_a_server_that_is_not_there_is_one_clear_error(api):
     settings = TrexSettings("/opt/trex", {"a": 0, "b": 1}, 9, 9, False, 0.0, 0.03, 1518, "/nowhere", True)
-    with pytest.raises(AgentError, match="asked to answer, and does not answer") as raised:
+    with pytest.raises(AgentError, match="does not answer the request to answer") as raised:
         TrexConnection(TrexLibrary(api, "the package"), settings)
     assert raised.value.kind == "server_lost"
