@@ -217,7 +217,7 @@ def test_frames_that_belong_to_no_trial_are_counted_as_foreign(through, fault, l
 @with_each_generator
 def test_copies_of_an_earlier_trial_s_frames_are_foreign_and_not_late(through):
     # The copies of the first trial's frames come between the two.
-    east, _ = through("repeat", settle_time=0.05, pause=1.5)
+    east, _ = through("repeat", settle_time=0.25, pause=1.5)
     assert (east.sent_frames, east.received_frames, east.late_frames) == (SENT, SENT, 0)
     assert 0 <= east.foreign_frames - SENT < 9
 
