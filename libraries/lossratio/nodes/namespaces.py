@@ -20,6 +20,7 @@ from lossratio.topology import Node
 NETNS_DIRECTORY = Path("/run/netns")
 """Where names of network namespaces are."""
 _INSPECT_SECONDS = 20.0
+_AS_ROOT = "Run this as root"
 _PIPE_BYTES = 1 << 20
 
 # /sys shows the interfaces of the namespace that mounted it.
@@ -53,12 +54,18 @@ def namespace_key(netns: str) -> str:
 
 def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
     reasons = []
+    way_out = "See 'docker ps' and 'podman ps' for the containers that run."
     for tool in ("docker", "podman"):
         command = (*sudo, tool, "inspect", "--type", "container", "-f", "{{.State.Pid}}", container)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_INSPECT_SECONDS)
         except FileNotFoundError:
-            reasons.append(f"{command[0]} is not installed")
+            if sudo:
+                raise NodeError(
+                    f"Node {name}: sudo, which enters container {container!r}, is not installed on this machine. "
+                    f"{_AS_ROOT}, or install it and allow 'sudo -n'."
+                ) from None
+            reasons.append(f"{tool} is not installed")
             continue
         except subprocess.TimeoutExpired:
             reasons.append(f"{tool} does not answer")
@@ -67,12 +74,18 @@ def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
         pid = done.stdout.strip()
         if done.returncode == 0 and pid.isdecimal() and pid != "0":
             return Path("/proc", pid, "ns", "net")
-        reasons.append(
-            f"{tool}: {'it does not run' if pid == '0' else ' '.join(done.stderr.split()) or 'no answer'}"
-        )
+        if pid == "0":
+            reasons.append(f"{tool}: it does not run")
+            way_out = f"Start it: {tool} start {container}"
+            continue
+
+        said = " ".join(done.stderr.split()).rstrip(".")
+        reasons.append(f"{tool}: {said or 'no answer'}")
+        if said.startswith("sudo: "):
+            way_out = f"{_AS_ROOT}, or allow 'sudo -n'."
 
     raise NodeError(
-        f"Node {name}: container {container!r} cannot be entered: {'; '.join(reasons)}."
+        f"Node {name}: container {container!r} cannot be entered: {'; '.join(reasons)}. {way_out}"
     )
 
 

@@ -206,10 +206,31 @@ class TestNamespaces:
         with opened(namespace, monkeypatch, container="up") as session:
             assert session.run("ls", "/sys/class/net").stdout.split() == ["lo"]
 
-    @pytest.mark.parametrize(("name", "why"), [("down", "podman: it does not run"), ("gone", "no such container")])
-    def test_a_container_that_cannot_be_entered_says_why(self, namespace, monkeypatch, podman, name, why):
-        with pytest.raises(NodeError, match=rf"container '{name}' cannot be entered: docker: no daemon; .*{why}"):
+    @pytest.mark.parametrize(
+        ("name", "why"),
+        [
+            ("down", "podman: it does not run. Start it: podman start down"),
+            ("gone", "podman: no such container. See 'docker ps' and 'podman ps' for the containers that run."),
+        ],
+    )
+    def test_a_container_that_cannot_be_entered_says_why_and_what_to_do(
+        self, namespace, monkeypatch, podman, name, why
+    ):
+        with pytest.raises(NodeError, match=rf"container '{name}' cannot be entered: docker: no daemon; {why}$"):
             opened(namespace, monkeypatch, container=name)
+
+    def test_who_must_type_a_password_for_sudo_learns_what_to_do(self, namespace, tmp_path, monkeypatch, podman):
+        (tmp_path / "sudo").write_text("#!/bin/sh\necho 'sudo: a password is required' >&2; exit 1\n")
+        (tmp_path / "sudo").chmod(0o755)
+        told = r"podman: sudo: a password is required\. Run this as root, or allow 'sudo -n'\.$"
+        with pytest.raises(NodeError, match=told):
+            opened(namespace, monkeypatch, container="up", sudo=True)
+
+    def test_a_container_cannot_be_entered_without_the_sudo_that_it_needs(self, namespace, tmp_path, monkeypatch):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        told = "sudo, which enters container 'up', is not installed on this machine. Run this as root, or install it"
+        with pytest.raises(NodeError, match=told):
+            opened(namespace, monkeypatch, container="up", sudo=True)
 
 
 def opened(names, monkeypatch, **place):
