@@ -53,6 +53,9 @@ def between(
     hold: float = option(
         "How long frames may still arrive after a trial.", type=DURATION, default="100 ms"
     ),
+    translates: bool = option(
+        "The network translates addresses (NAT): count frames without comparing them."
+    ),
     to: str | None = option("SERVER's address, if it has several.", metavar="ADDRESS"),
     key_file: Path | None = option("The private key for hosts.", metavar="FILE"),
     known_hosts: Path | None = option(
@@ -122,7 +125,10 @@ def between(
         "bidirectional": False if one_way else None,
         "on_progress": _Heartbeat(),
     }
-    with _said_how_to_continue(directory), _opened(directory, hold, resume) as testbed:
+    box: dict[str, Any] = {"hold": hold}
+    if translates:
+        box["translates"] = True
+    with _said_how_to_continue(directory), _opened(directory, box, resume) as testbed:
         for size in frame_size:
             if soak is not None:
                 click.echo(testbed.critical_load(size, **traffic, **asked))
@@ -159,15 +165,11 @@ def _said_how_to_continue(directory: Path) -> Iterator[None]:
         raise
 
 
-def _opened(directory: Path, hold: float, resume: Path | None) -> "OpenTestbed":
+def _opened(directory: Path, box: dict[str, Any], resume: Path | None) -> "OpenTestbed":
     from lossratio.measurements.open_testbed import open_testbed
 
     return open_testbed(
-        directory / _TOPOLOGY,
-        dut="black_box",
-        options={"hold": hold},
-        results=directory,
-        resume=resume,
+        directory / _TOPOLOGY, dut="black_box", options=box, results=directory, resume=resume
     )
 
 

@@ -13,7 +13,15 @@ LOOK_FOR_COPIES = (
     "'integrity=off'."
 )
 """What to do where frames came back more than once."""
+FRAGMENTED = (
+    "The network cuts these packets into fragments, because an MTU on the way is smaller than they are. Send smaller "
+    "frames, or raise that MTU."
+)
+"""What to do where the first fragments of packets came back."""
 _MOST_FIELDS = 4
+_FRAGMENTS = "IPv4 fragment offset and flags"
+_OF_FRAGMENTS = 0x3FFF
+"""The bits of that field that only fragments have: more of them follow, or some went before."""
 _MARKS = (
     "For a device that marks frames, give the profile 'is_marked: true' in its 'ipv4' or 'ipv6' header "
     "(ethip4-ip4base-marked has it), or, to have the mark compared, 'received' with its 'dscp': every other byte is "
@@ -28,8 +36,8 @@ _WAYS = {
     "that it leaves from ('reverse' has 'headers'), or say what is 'received'.",
     "destination MAC address": "The device must send frames to the address of the port that they come back to: look at "
     "its next hops; or give the profile 'any_mac: true'.",
-    " address": "For a device that translates addresses, measure with 'integrity=off'; a black box has the "
-    "option 'translates'.",
+    " address": "For a device that translates addresses, measure with 'integrity=off'; a black box has the option "
+    "'translates', and 'lossratio between' has --translates.",
 }
 """How to expect a change, by the end of the name of the field; the first one that fits counts."""
 
@@ -40,6 +48,10 @@ class Change(Protocol):
     @property
     def name(self) -> str:
         """Its name, with its header's."""
+
+    @property
+    def after(self) -> str:
+        """Its value in the frame that came back."""
 
     @property
     def in_words(self) -> str:
@@ -77,8 +89,14 @@ def changes_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
     if not seen:
         return ""
     every = {change.name: change for fields in changes.values() for change in fields}
+    if any(_is_fragment(change) for change in every.values()):
+        return f"{seen} {FRAGMENTED}"
     return " ".join([seen, *ways_to_expect([*every.values()]), LOOK_AT_DUT])
 
 
 def _way_to_expect(name: str) -> str | None:
     return next((way for end, way in _WAYS.items() if name.endswith(end)), None)
+
+
+def _is_fragment(change: Change) -> bool:
+    return change.name == _FRAGMENTS and bool(int(change.after) & _OF_FRAGMENTS)

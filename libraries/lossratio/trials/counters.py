@@ -49,6 +49,9 @@ class OneWayLatency(Observed):
     middle_us: Microseconds | None = None
     """Latency of the first frame that was sent after the middle of the trial and came back: the single tagged frame of
     RFC 2544, section 26.2; None: the generator does not report it."""
+    clock_error_us: Microseconds = 0.0
+    """By how much each latency may be wrong because the ends are machines with clocks of their own, microseconds, as
+    chrony states it there; 0: both times are of one clock."""
 
     def __post_init__(self) -> None:
         if (self.error is None) != (None not in (self.least_us, self.mean_us, self.most_us)):

@@ -208,6 +208,46 @@ def test_a_network_that_forwards_nothing_gets_only_advice_that_can_be_followed(t
     assert "--probe" not in done.stderr
 
 
+def told_after(tmp_path, deed, *words):
+    """What is said of the lab of the page, in which something was done at the router first."""
+    command = [sys.executable, "-m", "lossratio", "between", "client", "server", *words]
+    return in_lab(tmp_path, "sh", "-c", f"{deed}\nexec {shlex.join(command)}")
+
+
+@pytest.mark.netns
+@needs_root[1]
+def test_packets_that_are_cut_into_fragments_are_named_with_the_way_out(tmp_path):
+    small = "ip -n router route change 10.0.2.0/24 dev east mtu 600"
+    done = told_after(tmp_path, small, "--frame-size", "1518")
+    assert done.returncode == 1, done.stderr
+    assert "client>server: 50 truncated or padded" in done.stderr
+    assert done.stderr.rstrip().endswith(
+        "The network cuts these packets into fragments, because an MTU on the way is smaller than they are. Send "
+        "smaller frames, or raise that MTU."
+    )
+
+
+NAT = """
+ip netns exec router nft 'add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; }'
+ip netns exec router nft 'add rule ip nat out oifname "east" masquerade'
+"""
+
+
+@pytest.mark.netns
+@needs_root[1]
+def test_a_network_that_translates_addresses_is_refused_and_measured_where_the_user_says_so(tmp_path):
+    refused = told_after(tmp_path, NAT)
+    assert refused.returncode == 1, refused.stderr
+    assert "only the IPv4 source address differs: 10.0.1.2 before, 10.0.2.1 after" in refused.stderr
+    assert "'lossratio between' has --translates" in refused.stderr
+    done = told_after(tmp_path, NAT, "--translates", "--one-way", "--max-load", "4 kfps", "--output", "out")
+    assert done.returncode == 0, done.stderr
+    (result,) = RunDirectory(tmp_path / "out").results()
+    lower, upper = (bound.per_interface_fps for bound in result.goals[0].bounds)
+    assert lower <= 2080.0 * 1.02
+    assert upper >= 2080.0 * 0.98
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

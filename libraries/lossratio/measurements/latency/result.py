@@ -331,6 +331,12 @@ def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:
     resolutions = [one.resolution_us for one in directions if one.resolution_us is not None]
     if resolutions:
         yield f"The resolution of these latencies is {max(resolutions):g} µs."
+    clock_error = max((one.clock_error_us for one in directions), default=0.0)
+    if clock_error:
+        yield (
+            f"The ends have clocks of their own: each latency is right to {format_microseconds(clock_error)} (±), by "
+            "the chrony of both ends."
+        )
 
 
 def latency_points(latency: Iterable[LatencyAtLoad]) -> Iterator[LatencyPoint]:

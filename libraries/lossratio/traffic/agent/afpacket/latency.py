@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Iterator
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..core.generator import unknown_latency
 from ..core.links import Link
 from ..core.pacing import frames_within
 from ..core.protocol import AgentError, Message
+from .clocks import ClockState, clock_state, clocks_error
 from .receive import ReceiveRing, let_probes_through, ring_slot_bytes, words_at
 
 _ROOM = 2
@@ -36,9 +37,9 @@ RESOLUTION_NS = 100
 """Width of the histogram's intervals, in nanoseconds; the kernel's own times are finer, and less exact."""
 _MICROSECOND = 1000.0
 _CLOCK_WAS_SET = "The system's clock was set while frames were on their way. Measure again when it is in order."
-_TWO_CLOCKS = (
-    "Both ends are on machines of their own, whose clocks differ by more than the latency. Give the TG's first node "
-    "both ports, or have a reflector send frames back."
+_ONE_CLOCK = (
+    "Have chrony at both ends follow one server that is near, give the TG's first node both ports, or have a "
+    "reflector send frames back."
 )
 _READINGS = 5
 _READING_ERROR_NS = 100_000
@@ -79,6 +80,7 @@ class Probe:
         self.frames = frames
         self.name = name
         self.arrives = sink is not None
+        self._is_whole = None not in (source, sink)
         self._counted = 0
         self._clock = ClockWatch()
         room = len(frames) + _SPARE
@@ -97,7 +99,7 @@ class Probe:
         """When its frames left; None: they leave from another node."""
         if self._left is None:
             return None
-        return replace(self._left.read(), clock_was_set=self._clock.was_set())
+        return self._by_this_clock(self._left.read())
 
     def latency(self, elsewhere: Stamps | None = None) -> Message:
         """The latency that was measured; see `lossratio.traffic.agent.core.generator.Generator.latency`.
@@ -107,7 +109,7 @@ class Probe:
         Raises:
             AgentError: If nobody says when they left, or they come back to another node.
         """
-        arrived = replace(self._arrivals(), clock_was_set=self._clock.was_set())
+        arrived = self._by_this_clock(self._arrivals())
         left = self.left() or elsewhere
         if left is None:
             raise AgentError(
@@ -140,6 +142,11 @@ class Probe:
             )
             yield {**summarize(self.name, own_left, own_arrived), "stream": name}
 
+    def _by_this_clock(self, stamps: Stamps) -> Stamps:
+        """The stamps with what is known of the clock; if both ends are here, its error does not matter."""
+        clock = ClockState() if self._is_whole else clock_state()
+        return replace(stamps, clock_was_set=self._clock.was_set(), clock=clock)
+
     def _arrivals(self) -> Stamps:
         if self._arrived is None:
             raise AgentError("out_of_step", f"Frames of direction {self.name} come back to another node.")
@@ -160,6 +167,8 @@ class Stamps:
     """The start of the kernel that saw them: one kernel has one clock."""
     clock_was_set: bool = False
     """Whether its clock was set meanwhile."""
+    clock: ClockState = field(default_factory=ClockState)
+    """What is known of its clock, where another kernel saw the same frames."""
 
     def of_frames(self, chosen: NDArray[np.bool_]) -> Stamps:
         """The stamps of some frames."""
@@ -173,7 +182,8 @@ class Stamps:
 def stamps_of(message: Message) -> Stamps:
     """Reads what `Stamps.as_message` wrote."""
     numbers, times = (np.array(message[name], dtype=np.int64) for name in ("numbers", "times"))
-    return Stamps(**{**message, "numbers": numbers, "times": times})
+    clock = ClockState(**message["clock"])
+    return Stamps(**{**message, "numbers": numbers, "times": times, "clock": clock})
 
 
 class StampRing(ReceiveRing):
@@ -222,13 +232,25 @@ def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
     if answer["error"] is not None:
         return answer
 
+    clocks = ClockState()
+    if left.kernel != arrived.kernel:
+        clocks = clocks_error(left.clock, arrived.clock)
+        if clocks.problem:
+            return {
+                **answer,
+                "error": f"Both ends are machines with clocks of their own, and {clocks.problem}. {_ONE_CLOCK}",
+            }
+
     sent_at = dict(zip(left.numbers.tolist(), left.times.tolist()))
     if not set(numbers.tolist()) <= sent_at.keys():
         return {**answer, "error": "Latency frames came back that were never sent. Something repeats earlier frames."}
 
     sent_times = np.array([sent_at[number] for number in numbers.tolist()], dtype=np.int64)
     latencies = arrived.times[first] - sent_times
-    if int(latencies.min()) < 0:
+    least = int(latencies.min())
+    if least <= clocks.error_ns and clocks.reference:
+        return {**answer, "error": _within_error(least, clocks)}
+    if least < 0:
         return {**answer, "error": f"Frames seem to have arrived before they left. {_CLOCK_WAS_SET}"}
 
     intervals, counts = np.unique(latencies // RESOLUTION_NS, return_counts=True)
@@ -243,18 +265,25 @@ def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
     # Record: the latencies of a direction.
     return {
         **answer,
-        "least_us": float(latencies.min()) / _MICROSECOND,
+        "least_us": float(least) / _MICROSECOND,
         "mean_us": float(latencies.mean()) / _MICROSECOND,
         "most_us": float(latencies.max()) / _MICROSECOND,
         "jitter_us": jitter,
         "middle_us": middle,
         "histogram": histogram,
+        "clock_error_us": clocks.error_ns / _MICROSECOND,
     }
 
 
+def _within_error(least: int, clocks: ClockState) -> str:
+    """Why latencies are not stated whose smallest one, in nanoseconds, is not beyond the error of the clocks."""
+    return (
+        f"The smallest latency is {least / _MICROSECOND:.0f} µs by the clocks of both machines, which may differ by "
+        f"{clocks.error_ns / _MICROSECOND:.0f} µs (chrony, {clocks.reference}). {_ONE_CLOCK}"
+    )
+
+
 def _fault(left: Stamps, arrived: Stamps) -> str | None:
-    if left.kernel != arrived.kernel:
-        return _TWO_CLOCKS
     if left.clock_was_set or arrived.clock_was_set:
         return _CLOCK_WAS_SET
     if left.overlooked or arrived.overlooked:
