@@ -80,6 +80,8 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
         assert {function.pop(name) for function in found["functions"] for name in INFERRED} == {None}
     latencies = [direction for at_load in again.get("latency", ()) for direction in at_load["directions"]]
     assert {direction.pop(name) for direction in latencies for name in ("variation_us", "middle_us")} <= {None}
+    # And latencies between two machines have the error of both clocks.
+    assert {direction.pop("clock_error_us") for direction in latencies} <= {0.0}
     # And DUTs report numbers with units, and the load of their parts.
     duts = [dut for trial in again.get("telemetry", ()) for dut in trial["duts"]]
     assert [dut.pop(name) for dut in duts for name in ("statistics", "workers", "queues", "cpus")] == [[]] * 4 * len(

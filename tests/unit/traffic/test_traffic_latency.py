@@ -12,7 +12,9 @@ from waiting import wait_until
 from whole_trials import whole
 
 from lossratio.traffic import AgentRefusalError
-from lossratio.traffic.agent.afpacket.latency import ClockWatch, Stamps, latency_frames, summarize
+from lossratio.traffic.agent.afpacket import clocks
+from lossratio.traffic.agent.afpacket.clocks import ClockState, clock_state, state_of
+from lossratio.traffic.agent.afpacket.latency import ClockWatch, Stamps, latency_frames, stamps_of, summarize
 
 real = pytest.mark.netns
 
@@ -72,6 +74,98 @@ def test_latencies_by_a_clock_that_was_set_meanwhile_are_an_error():
     answer = summarize("a>b", LEFT, replace(ARRIVED, clock_was_set=True))
     assert "The system's clock was set" in answer["error"]
     assert answer["most_us"] is None
+
+
+def follows(server="10.0.9.9", error_us=0.0, problem=""):
+    return ClockState(server, error_us * 1000.0, problem)
+
+
+def by_another_clock(ahead_us, left=follows(), arrived=follows()):  # noqa: B008 - they are frozen
+    """The latency of frames whose receiver is another machine, with a clock that is ahead."""
+    there = replace(ARRIVED, times=ARRIVED.times + 1000 * ahead_us, kernel="another kernel", clock=arrived)
+    # As the agent at the other end hears of them.
+    here = stamps_of(replace(LEFT, clock=left).as_message())
+    return summarize("a>b", here, there)
+
+
+@pytest.mark.parametrize("ahead_us", [-2, 0, 7])
+def test_latencies_between_machines_are_stated_with_the_error_of_both_clocks_which_encloses_them(ahead_us):
+    answer = by_another_clock(ahead_us, follows(error_us=1.5), follows(error_us=5.5))
+    assert (answer["error"], answer["clock_error_us"]) == (None, 7.0)
+    for name, truth in (("least_us", 10.0), ("mean_us", 20.0), ("most_us", 30.0)):
+        assert abs(answer[name] - truth) <= answer["clock_error_us"]
+
+
+@pytest.mark.parametrize(("ahead_us", "least"), [(-7, 3), (-17, -7), (-2000, -1990)])
+def test_latencies_that_are_not_beyond_the_error_of_both_clocks_are_not_stated(ahead_us, least):
+    answer = by_another_clock(ahead_us, follows(error_us=1.5), follows(error_us=5.5))
+    told = f"The smallest latency is {least} µs by the clocks of both machines, which may differ by 7 µs (chrony, "
+    assert told in answer["error"]
+    assert answer["least_us"] is answer["most_us"] is None
+
+
+@pytest.mark.parametrize(
+    ("left", "arrived", "why"),
+    [
+        (follows(problem="chrony is not installed"), follows(), "at the sending end, chrony is not installed"),
+        (follows(), follows(problem="chronyd does not answer"), "at the receiving end, chronyd does not answer"),
+        (follows("10.0.9.9"), follows("10.0.9.8"), "the ends follow different servers, 10.0.9.9 and 10.0.9.8"),
+    ],
+)
+def test_latency_between_machines_whose_clocks_are_not_known_is_not_measured_and_says_why(left, arrived, why):
+    answer = by_another_clock(0, left, arrived)
+    assert f"clocks of their own, and {why}. Have chrony at both ends follow one server" in answer["error"]
+    assert answer["most_us"] is None
+    assert answer["histogram"] == []
+
+
+# What chronyc 4.3 says.
+TRACKING = (
+    "0A000909,10.0.9.9,2,1795767746.622117261,-0.000001428,0.000000072,0.000000414,-0.080,0.001,0.063,0.000002356,"
+    "0.000002020,1.0,Normal"
+)
+SOURCES = "^,*,10.0.9.9,1,0,377,2,0.000000824,0.000000890,0.000001351\n^,-,10.0.9.8,1,0,377,2,0.0,0.0,0.0"
+
+
+def columns(text):
+    return [line.split(",") for line in text.splitlines()]
+
+
+def test_the_error_of_a_clock_is_the_bound_of_chrony_s_manual():
+    state = state_of(columns(TRACKING), columns(SOURCES))
+    assert (state.reference, state.problem) == ("10.0.9.9 (0A000909)", "")
+    # The offset, which may have either sign, the root dispersion, and half of the root delay.
+    assert state.error_ns == pytest.approx(1428 + 2020 + 2356 / 2)
+
+
+@pytest.mark.parametrize(
+    ("tracking", "sources", "why"),
+    [
+        (TRACKING.replace("Normal", "Not synchronised"), SOURCES, "its clock is not synchronised"),
+        (TRACKING, SOURCES.replace("*", "?"), "its clock is not synchronised"),
+        (TRACKING, "#,*,PHC0,0,0,377,2,0.0,0.0,0.0", "follows a reference clock of its own, PHC0"),
+    ],
+)
+def test_a_clock_that_follows_no_server_has_no_known_error(tracking, sources, why):
+    assert why in state_of(columns(tracking), columns(sources)).problem
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (None, "chrony is not installed"),
+        ("exit 1", "chronyd does not answer (see 'chronyc tracking')"),
+        ("echo nothing", "the answer of 'chronyc -c tracking' cannot be read"),
+        (f"test $2 = sources && echo '{SOURCES}' || echo {TRACKING}", ""),
+    ],
+)
+def test_a_node_is_asked_for_its_clock(monkeypatch, tmp_path, script, why):
+    program = tmp_path / "chronyc"
+    if script is not None:
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    monkeypatch.setattr(clocks, "_CHRONYC", (str(program), "-c"))
+    assert clock_state().problem == why
 
 
 @pytest.mark.parametrize(("step", "is_noticed"), [(0, False), (1_000_000, True), (-1_000_000, True)])

@@ -315,7 +315,8 @@ class Lease(AbstractContextManager["Lease"]):
             if holder is None:
                 whose = "others have waited for it longer"
             else:
-                whose = f"it is reserved for {holder}"
+                ends = f"Unless it is renewed, it ends in {format_duration(math.ceil(holder.left))}"
+                whose = f"it is reserved for {holder}. {ends}"
 
             waited = f" {wait:g} s were not enough." if wait else ""
             raise TestbedReservedError(
