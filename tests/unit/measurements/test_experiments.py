@@ -9,8 +9,9 @@ import pytest
 
 from lossratio.errors import TrafficError
 from lossratio.measurements.open_testbed import open_testbed
-from lossratio.measurements.throughput import require_lower_bounds
-from lossratio.measurements.throughput.experiments import NO_CHANGE, Change, changes_of, run_experiments
+from lossratio.measurements.throughput import SearchRequest, require_lower_bounds
+from lossratio.measurements.throughput.experiments import NO_CHANGE, AfterSearch, Change, changes_of, run_experiments
+from lossratio.measurements.throughput.goals import PRESETS
 from lossratio.results import message
 from lossratio.shipped import TOPOLOGIES
 from lossratio.traffic import load_profile
@@ -149,3 +150,25 @@ def test_no_smaller_load_is_tried_where_the_load_is_not_the_cause(tmp_path):
     result, error = failed_search(tmp_path, "model: background_loss, capacity: 150 kfps, loss_ratio: 0.1")
     assert result.smaller_load is None
     assert "min_load" not in error
+
+
+@pytest.mark.parametrize(("fastest", "passes"), [("2 kfps", True), ("800 fps", False)])
+def test_a_smaller_load_that_was_not_sent_did_not_meet_the_goal(tmp_path, fastest, passes):
+    topology = tmp_path / "starved.yaml"
+    topology.write_text(TOPOLOGIES.path("simulated").read_text().replace("max_rate: 400 kfps", f"max_rate: {fastest}"))
+    request = SearchRequest(profile=load_profile("ethip4-ip4base", frame_size=64))
+    with open_testbed(topology, results=tmp_path) as testbed:
+        smaller = AfterSearch(testbed, request, PRESETS["QUICK_NDR"], 9000.0).smaller_load()
+    assert smaller.load_per_interface_fps == pytest.approx(900.0, rel=0.01)
+    # The device lost nothing: what was not sent says nothing of it, and is no proof either.
+    assert (smaller.loss_ratio, smaller.passed) == (0.0, passes)
+    assert ("min_load=" in smaller.sentence) is passes
+
+
+def test_experiments_with_frames_that_were_not_sent_help_nothing(tmp_path):
+    topology = tmp_path / "starved.yaml"
+    topology.write_text(TOPOLOGIES.path("simulated").read_text().replace("max_rate: 400 kfps", "max_rate: 8 kfps"))
+    request = SearchRequest(profile=load_profile("ethip4-ip4base", frame_size=64))
+    with open_testbed(topology, results=tmp_path) as testbed:
+        found = AfterSearch(testbed, request, PRESETS["QUICK_NDR"], 9000.0).experiments()
+    assert (found.unchanged_passed, found.helpful) == (0, ())

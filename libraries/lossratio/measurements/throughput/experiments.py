@@ -196,61 +196,73 @@ def run_experiments(
     )
 
 
-def experiments_on(
-    testbed: Testbed, request: Request, load: float, loss_ratio: float
-) -> Experiments:
-    """Tries at a load what lets trials of a request pass; about `SECONDS` at most.
+class AfterSearch:
+    """What is tried after a search in which no load met a goal."""
 
-    Args:
-        testbed: The testbed.
-        request: The request of the search.
-        load: The smallest load of the search, in frames per second per interface.
-        loss_ratio: Largest loss ratio of a trial that passes.
+    def __init__(
+        self, testbed: Testbed, request: Request, goal: SearchGoal, min_load: float
+    ) -> None:
+        """Remembers the search.
 
-    Raises:
-        LossRatioError: If a trial without a change cannot be measured.
-    """
-    end = time.monotonic() + SECONDS
+        Args:
+            testbed: The testbed.
+            request: The request of the search.
+            goal: The goal that no load met.
+            min_load: The smallest load of the search, in frames per second per interface.
+        """
+        self._testbed = testbed
+        self._request = request
+        self._goal = goal
+        self._min_load = min_load
 
-    def passes(change: Change) -> bool:
-        trial = TrialInput(_DURATION, load)
-        with request.ready(testbed, change.profile, **change.settings) as ready:
+    def experiments(self) -> Experiments:
+        """Tries at the smallest load what lets trials pass; about `SECONDS` at most.
+
+        Raises:
+            LossRatioError: If a trial without a change cannot be measured.
+        """
+        end = time.monotonic() + SECONDS
+
+        def passes(change: Change) -> bool:
+            return self._passes(self._measure(TrialInput(_DURATION, self._min_load), change))
+
+        return run_experiments(
+            passes,
+            changes_of(self._request.profile),
+            self._min_load,
+            self._goal.loss_ratio,
+            lambda: time.monotonic() > end,
+        )
+
+    def smaller_load(self) -> SmallerLoad:
+        """Performs one trial at a tenth of the smallest load.
+
+        Raises:
+            LossRatioError: If the trial cannot be measured, or does not say what was lost.
+        """
+        duration = min(self._goal.final_trial_duration, _LONGEST_AT_SMALLER_LOAD)
+        wanted = TrialInput(duration, _PART_OF_LOAD * self._min_load)
+        step = self._testbed.load_step(self._request.profile)
+        result = self._measure(wanted.sendable(step), NO_CHANGE)
+
+        # Record: what the trial has shown.
+        return SmallerLoad(
+            goal=str(self._goal),
+            load_per_interface_fps=result.input.load,
+            duration_s=result.input.duration,
+            loss_ratio=sut_loss_ratio(result),
+            passed=self._passes(result),
+        )
+
+    def _measure(self, trial: TrialInput, change: Change) -> TrialResult:
+        """A trial with a change, as it counts for the goal."""
+        with self._request.ready(self._testbed, change.profile, **change.settings) as ready:
             output = ready.measurer.measure(trial)
-        return sut_loss_ratio(TrialResult(trial, output)) <= loss_ratio
+        return self._goal.seen(TrialResult(trial, output))
 
-    changes = changes_of(request.profile)
-    return run_experiments(passes, changes, load, loss_ratio, lambda: time.monotonic() > end)
-
-
-def try_smaller_load(
-    testbed: Testbed, request: Request, goal: SearchGoal, min_load: float
-) -> SmallerLoad:
-    """Performs one trial at a tenth of the smallest load of a search.
-
-    Args:
-        testbed: The testbed.
-        request: The request of the search.
-        goal: The goal that no load met.
-        min_load: The smallest load of the search, in frames per second per interface.
-
-    Raises:
-        LossRatioError: If the trial cannot be measured, or does not say what was lost.
-    """
-    duration = min(goal.final_trial_duration, _LONGEST_AT_SMALLER_LOAD)
-    wanted = TrialInput(duration, _PART_OF_LOAD * min_load)
-    trial = wanted.sendable(testbed.load_step(request.profile))
-    with request.ready(testbed) as ready:
-        output = ready.measurer.measure(trial)
-    lost = sut_loss_ratio(goal.seen(TrialResult(trial, output)))
-
-    # Record: what the trial has shown.
-    return SmallerLoad(
-        goal=str(goal),
-        load_per_interface_fps=trial.load,
-        duration_s=trial.duration,
-        loss_ratio=lost,
-        passed=lost <= goal.loss_ratio,
-    )
+    def _passes(self, result: TrialResult) -> bool:
+        """Whether a trial met the goal, whatever became of frames that were not sent."""
+        return result.loss_ratio <= self._goal.loss_ratio
 
 
 def changes_of(profile: TrafficProfile) -> Iterator[Change]:

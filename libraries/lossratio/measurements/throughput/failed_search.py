@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lossratio.errors import LossRatioError, TesterError
 from lossratio.measurements import Request
 from lossratio.measurements.throughput.evidence import is_generators_limit, level_in_words
-from lossratio.measurements.throughput.experiments import experiments_on, try_smaller_load
+from lossratio.measurements.throughput.experiments import AfterSearch
 from lossratio.measurements.throughput.result import (
     GoalReport,
     GoalsResult,
@@ -52,14 +52,14 @@ def tried_after(
     if goal is None:
         return {}
 
-    load = result.min_load.per_interface_fps
+    search = AfterSearch(testbed, request, goal, result.min_load.per_interface_fps)
     tried: dict[str, Any] = {}
     # The search has its result; what is wrong now is the next measurement's to say.
     with suppress(LossRatioError):
         if _may_pass_less(result):
-            tried["smaller_load"] = try_smaller_load(testbed, request, goal, load)
+            tried["smaller_load"] = search.smaller_load()
         if _is_unexplained(result):
-            tried["experiments"] = experiments_on(testbed, request, load, goal.loss_ratio)
+            tried["experiments"] = search.experiments()
     return tried
 
 
@@ -88,7 +88,9 @@ def _is_unexplained(result: ThroughputResult) -> bool:
     if places is None:
         return False
     explained = [
-        pattern.explained_ratio for pattern in places.patterns if pattern.kind in ("flows", "sizes")
+        pattern.explained_ratio
+        for pattern in places.patterns
+        if pattern.kind in ("flows", "sizes", "sizes_of_flows")
     ]
     return max(explained, default=0.0) < _EXPLAINED
 
