@@ -54,6 +54,16 @@ def of_size(size, ratio=1.0):
     return device
 
 
+def of_size_in(flows, size, ratio=1.0):
+    """Frames of a size in some flows."""
+
+    def device(order):
+        in_flows, in_size = of_flows(flows, ratio)(order), of_size(size)(order)
+        return lambda numbers, load, random: in_flows(numbers, load, random) & in_size(numbers, load, random)
+
+    return device
+
+
 def after_start(numbers, load):
     """When frames are sent, in seconds after the trial's start."""
     return (numbers - numbers[0]) / load
@@ -83,6 +93,8 @@ PORTS = (
     SteppingField(offset=30, width=4, first=0xC6120001, count=120),
     SteppingField(offset=36, width=2, first=53, count=3, values=(443, 53, 8080)),
 )
+HALF = set(np.random.default_rng(7).permutation(254)[:127].tolist())
+QUARTER = set(np.random.default_rng(9).permutation(254)[:61].tolist())
 AS_ONE_OF_8 = "are of 32 of 254 flows, about as many as one of 8 queues gets"
 FAULTS = {
     "a queue": (
@@ -103,6 +115,48 @@ FAULTS = {
         of_flows(hashed(3, 8)),
         {},
         "flows: queue 3 of 8, by the hash of addresses and ports that network cards use (RSS); these",
+    ),
+    "half of the flows": (
+        spec(254),
+        of_flows(HALF),
+        {},
+        "are of 127 of 254 flows, about as many as one of 2 queues gets; these lose every frame, all others none",
+    ),
+    "half of the frames of a quarter of the flows": (
+        spec(254),
+        of_flows(QUARTER, 0.5),
+        {},
+        "are of 61 of 254 flows, about as many as one of 4 queues gets; these lose 5",
+    ),
+    "few frames of a quarter of the flows": (
+        spec(254),
+        of_flows(QUARTER, 0.08),
+        {"duration": 0.3},
+        "are of 61 of 254 flows, about as many as one of 4 queues gets; these lose ",
+    ),
+    "half of the frames of a flow": (
+        spec(8),
+        of_flows({5}, 0.5),
+        {},
+        "All lost frames are of 1 of 8 flows; these lose ",
+    ),
+    "large frames of a flow": (
+        spec(16, MIX),
+        of_size_in({9}, 1518),
+        {},
+        "are of 1,518 B in 1 of 16 flows; these lose every frame, all others none. That is also one frame in 192",
+    ),
+    "some large frames of a flow": (
+        spec(16, MIX),
+        of_size_in({9}, 1518, 0.5),
+        {},
+        "are of 1,518 B in 1 of 16 flows; these lose ",
+    ),
+    "middle frames of a quarter of the flows": (
+        spec(254, MIX),
+        of_size_in(QUARTER, 570, 0.3),
+        {},
+        "are of 570 B in 61 of 254 flows, about as many as one of 4 queues gets; these lose ",
     ),
     "a flow": (
         spec(8),
@@ -232,7 +286,7 @@ def test_losses_without_a_pattern_are_said_to_have_none():
     assert found.patterns == ()
     assert found.sentences == (found.without_pattern,)
     assert found.without_pattern.endswith(
-        "by direction, flow, size, beginning of the trial, end of the trial, distance, pause"
+        "by direction, flow, size, size of a flow, beginning of the trial, end of the trial, distance, pause"
     )
 
 
@@ -259,6 +313,18 @@ def test_every_nth_frame_at_one_load_is_no_flow(flows):
     for _ in range(6):
         lab.trial(20e3, 0.512, every(flows))
     assert "flows" not in [pattern.kind for pattern in loss_places(lab.trials).patterns]
+
+
+@pytest.mark.parametrize(("period", "count"), [(10, 1), (20, 2), (20, 3), (48, 1), (192, 1), (96, 5)])
+@pytest.mark.parametrize("flows", [8, 16, 64, 254])
+def test_a_counter_of_the_device_makes_no_flows(flows, period, count):
+    """It loses the same flows again and again in each trial, at any load, and looks at none of them."""
+    found = places_of(spec(flows, MIX), lambda numbers, load, random: numbers % period < count)
+    per_trial = places_of(spec(flows, MIX), every(period, count))
+    for places in (found, per_trial):
+        assert not {"flows", "sizes_of_flows"} & {
+            pattern.kind for pattern in places.patterns if "every frame" not in pattern.sentence
+        }
 
 
 def beyond(capacity, batch):

@@ -12,6 +12,7 @@ PatternKind: TypeAlias = Literal[
     "flows",
     "streams",
     "sizes",
+    "sizes_of_flows",
     "direction",
     "every_nth",
     "beginning",

@@ -85,6 +85,11 @@ class Losses(Observed):
     """Lost frames by block and place in that order."""
     sizes_known: str = ""
     """Known frames by place in that order."""
+    flow_sizes_lost: str = ""
+    """Lost frames of the same flows by flow and size, from the smallest size on; empty: there is one flow or size, or
+    there are many sizes."""
+    flow_sizes_known: str = ""
+    """Known frames by the same."""
     step_s: Seconds = 0.0
     """Time of a step; 0: there are no steps."""
     steps_lost: str = ""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from test_faults_of_real_devices import GENERATORS, LOADS
-from traffic_lab import EAST, WEST
+from located_losses import GENERATORS, patterns_through
 
-from lossratio.results import Trial, loss_places_in
-from lossratio.traffic import PortPair, load_profile, make_configuration
+from lossratio.traffic import load_profile
 
 pytestmark = [pytest.mark.netns, pytest.mark.long]
 HEAD = """
@@ -29,12 +27,20 @@ HOOK = 'type filter hook ingress device "dut0" priority 0;'
 SEEN = "set seen { type ipv4_addr; flags dynamic,timeout; timeout 300ms; size 1024; }"
 FIRST_OF_FLOW = "ip saddr @seen accept\nadd @seen { ip saddr timeout 300ms } drop"
 LARGE_OF_ONE = "ip saddr & 0.0.0.255 == 0.0.0.9 meta length > 1400 drop"
+HALF = "jhash ip saddr mod 2 seed 0xbeef 1 drop"
 HASHED = "jhash ip saddr mod 4 seed 0xbeef 2"
 # Table: a rule, flows, ports, streams, frame size, and what is said; None: only the direction.
 CASES = {
     "half of the addresses": ("ip saddr & 0.0.0.128 == 0.0.0.128 drop", 254, 1, "", 64, "127 of 254 flows; these lose"),
     "a port": ("udp dport 2002 drop", 1, 4, "", 64, "of 1 of 4 flows; these lose every frame"),
-    "a hash": (f"{HASHED} drop", 254, 1, "", 64, "of 61 of 254 flows; these lose every frame"),
+    "a hash": (
+        f"{HASHED} drop",
+        254,
+        1,
+        "",
+        64,
+        "of 61 of 254 flows, about as many as one of 4 queues gets; these lose every",
+    ),
     "a priority": ("vlan pcp 5 drop", 4, 1, STREAMS, 128, "of stream voice; these lose every frame"),
     "a policed class": (
         "ip dscp 8 limit rate over 300/second burst 5 packets drop",
@@ -45,10 +51,17 @@ CASES = {
     "every tenth frame": ("numgen inc mod 10 0 drop", 254, 1, "", 64, "one in 10, always as many frames apart"),
     # A flow is forgotten after 300 ms, and loses one more frame of a trial of 500 ms.
     "new flows": (FIRST_OF_FLOW, 100, 1, "", 64, "50 % of the lost frames are the first frame of each of the"),
-    "large frames of a flow": (LARGE_OF_ONE, 16, 1, "", "IMIX_v4_1", "of 1,518 B; these lose 6."),
+    "large frames of a flow": (LARGE_OF_ONE, 16, 1, "", "IMIX_v4_1", "of 1,518 B in 1 of 16 flows; these lose every"),
     "an MTU": ("MTU", 4, 1, "", "IMIX_v4_1", "of 1,518 B; these lose every frame"),
-    # A regular loss could hit flows in as many different distances, and would not hit all of their frames.
-    "half of a hash": (f"{HASHED} numgen random mod 2 0 drop", 254, 1, "", 64, None),
+    "half of a hash": (f"{HASHED} numgen random mod 2 0 drop", 254, 1, "", 64, "of 61 of 254 flows, about as many as"),
+    "half of the flows": (
+        "jhash ip saddr mod 2 seed 0xbeef 1 drop",
+        254,
+        1,
+        "",
+        64,
+        "of 254 flows, about as many as one of 2",
+    ),
     "random loss": ("numgen random mod 50 0 drop", 254, 1, "", 64, None),
     "a policer": ("limit rate over 3000/second burst 50 packets drop", 4, 1, STREAMS, 128, None),
 }
@@ -56,47 +69,22 @@ CASES = {
 
 def patterns(lab, agent, generator, tmp_path, case):
     rule, flows, ports, streams, size, _ = CASES[case]
-    for interface in ("dut0", "dut1"):
-        lab.run("dut1", "ethtool", "-K", interface, "gro", "on")
     if rule == "MTU":
         lab.run("dut1", "ip", "link", "set", "dev", "dut1", "mtu", "1400")
     else:
-        seen = (
-            "set seen { type ipv4_addr; flags dynamic,timeout; timeout 300ms; size 1024; }" if "@seen" in rule else ""
-        )
+        seen = SEEN if "@seen" in rule else ""
         lab.run("dut1", "nft", "-f", "-", input=f"table netdev f {{\n{seen}\nchain c {{\n{HOOK}\n{rule}\n}}\n}}\n")
+    return patterns_through(lab, agent, generator, profile_of(tmp_path, flows, ports, streams, size))
+
+
+def profile_of(directory, flows, ports, streams, size):
+    """Traffic with so many addresses and ports, and with streams if there are some."""
     head = HEAD.replace("FLOWS", str(flows)).replace("PORTS", str(ports))
     if not streams:
         head = head.replace("dot1q: {id: 7}\n", "")
-    file = tmp_path / "faults.yaml"
+    file = directory / "faults.yaml"
     file.write_text(head + streams)
-    profile = load_profile(file, frame_size=size)
-    configuration = make_configuration(profile, [PortPair(WEST, EAST)], settle_time=0.2)
-    agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
-    trials = []
-    for number, load in enumerate(LOADS, start=1):
-        ways = agent.trial(load, 0.5)
-        sent, lost = sum(way.sent_frames for way in ways), sum(way.lost for way in ways)
-        trials.append(
-            Trial(
-                number=number,
-                purpose=None,
-                is_evidence=True,
-                duration_s=0.5,
-                load_per_interface_fps=load,
-                loss_ratio=lost / sent,
-                effective_duration_s=0.5,
-                elapsed_s=0.5,
-                forwarding_rate_per_interface_fps=load,
-                sent_frames=sent,
-                lost_frames=lost,
-                unsent_frames=0,
-                late_frames=0,
-                directions=ways,
-            )
-        )
-    places = loss_places_in(trials)
-    return [] if places is None else places.patterns
+    return load_profile(file, frame_size=size)
 
 
 @pytest.mark.parametrize("generator", GENERATORS)

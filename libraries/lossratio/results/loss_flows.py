@@ -1,0 +1,252 @@
+"""Flows and sizes whose frames are lost more often than those of others: each by themselves, or both together."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from ipaddress import IPv4Address
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lossratio.results.loss_moments import Found, OfDirection
+from lossratio.results.loss_tests import (
+    LossyPart,
+    LossySet,
+    chance_of_naming,
+    holds_at_two_loads,
+    is_by_chance_or_load,
+    lossy_cells,
+    lossy_set,
+    mean_known,
+    rotation_test,
+)
+from lossratio.results.losses import LEVEL
+from lossratio.trials import Losses, read_counts
+from lossratio.units import format_ratio
+
+_WHOLE = 0.995
+"""Share of its frames that a flow has lost that lost them all; some at the edges may not."""
+_MOST_QUEUES = 64
+
+
+def of_flows_and_sizes(own: OfDirection) -> Iterator[Found]:
+    """Whether some flows, or frames of some sizes, lose more than others; or these sizes of these flows only.
+
+    Args:
+        own: The losses of one direction, whose frames are of one stream.
+    """
+    if own.seen[0].losses.flows == 1:
+        yield from of_sizes(own)
+        return
+
+    flows = _Flows(own)
+    alone = [flows.found(), *of_sizes(own)]
+    if not own.seen[0].losses.flow_sizes_lost:
+        yield from alone
+        return
+    together = _of_both(own, flows, _Sizes(own))
+    if together.sentence is not None:
+        # Flows and sizes by themselves were looked at, and say less.
+        alone = [replace(one, sentence=None) for one in alone]
+    yield from (*alone, together)
+
+
+def of_sizes(own: OfDirection) -> Iterator[Found]:
+    """Whether frames of some sizes are lost more often than others; nothing, if there is one size.
+
+    Args:
+        own: The losses of one direction.
+    """
+    if own.seen[0].losses.sizes_bytes:
+        yield _Sizes(own).found()
+
+
+class _Flows:
+    """The flows of a direction that lose more than others, if there are some."""
+
+    def __init__(self, own: OfDirection) -> None:
+        self._own = own
+        rows = [row for one in own.seen for row in one.flow_blocks]
+        self.known = mean_known(own.seen, lambda losses: losses.flows_known)
+        self.chance = rotation_test(rows)
+        found = lossy_set(rows, self.known, len(own.seen))
+        if found is not None and not holds_at_two_loads(
+            found, own.seen, lambda one: one.flow_blocks, self.known
+        ):
+            found = None
+        self.lossy = found
+
+    def found(self) -> Found:
+        """What is said of them alone."""
+        nothing = Found("flows", self._own.name, self.chance)
+        found = self.lossy
+        if found is None or (found.least < _WHOLE and not self.are_meant(found.share)):
+            # A loss of every n-th frame hits some flows more often than others, at any load.
+            return nothing
+
+        whose = self._own.share(found.explained, found.others)
+        sentence = f"{whose} of {self.in_words(found)}; {shares_in_words(found)}"
+        if found.every is not None and found.least >= _WHOLE:
+            sentence += f". That is also one frame in {found.every:,}, as flows follow one another"
+        return _said("flows", self._own, self.chance, sentence, found.explained)
+
+    def are_meant(self, share: float) -> bool:
+        """Whether no regular loss, such as of every n-th frame, could hit just them.
+
+        Args:
+            share: The share that is lost of those frames of theirs that are lost at all.
+        """
+        found = self.lossy
+        return found is not None and (
+            not found.may_be_regular
+            or is_by_chance_or_load(found, self._own.seen, self.known, share)
+        )
+
+    def in_words(self, found: LossySet) -> str:
+        """How many they are, and what they have in common."""
+        losses = self._own.seen[0].losses
+        counted = len(self.known)
+        many = f"{found.count:,} of {counted:,} flows"
+        if counted < losses.flows:
+            many += f" (the first of {losses.flows:,})"
+        name, chance_of_name = _name_of(found, losses)
+        if name and chance_of_name < LEVEL:
+            return f"{many}: {name}"
+        return many + _as_many_as_a_queue(found)
+
+
+class _Sizes:
+    """The sizes of a direction whose frames are lost more often than others, if there are some."""
+
+    def __init__(self, own: OfDirection) -> None:
+        self._own = own
+        rows = [row for one in own.seen for row in one.size_blocks]
+        known = mean_known(own.seen, lambda losses: losses.sizes_known)
+        self.chance = rotation_test(rows)
+        self.lossy = lossy_set(rows, known, len(own.seen))
+        self.sizes: tuple[int, ...] = ()
+        if self.lossy is not None and holds_at_two_loads(
+            self.lossy, own.seen, lambda one: one.size_blocks, known
+        ):
+            all_sizes = np.array(own.seen[0].losses.sizes_bytes)
+            lossy = set(all_sizes[self.lossy.members].tolist())
+            # Else it is the place in the order that matters, and not the size.
+            if lossy.isdisjoint(all_sizes[~self.lossy.members].tolist()):
+                self.sizes = tuple(sorted(lossy))
+
+    def found(self) -> Found:
+        """What is said of them alone."""
+        if self.lossy is None or not self.sizes:
+            return Found("sizes", self._own.name, self.chance)
+        found = self.lossy
+        sentence = f"{self._own.share(found.explained, found.others)} of {self.in_words}; {shares_in_words(found)}"
+        return _said("sizes", self._own, self.chance, sentence, found.explained)
+
+    @property
+    def in_words(self) -> str:
+        """The sizes."""
+        return " and ".join(f"{size:,} B" for size in self.sizes)
+
+
+def _of_both(own: OfDirection, flows: _Flows, sizes: _Sizes) -> Found:
+    """Whether frames of some sizes are lost in some flows only, where both stand out by themselves."""
+    # Formula: it has to stand out by both.
+    chance = max(flows.chance, sizes.chance)
+    nothing = Found("sizes_of_flows", own.name, chance)
+    if flows.lossy is None or not sizes.sizes:
+        return nothing
+    cells = lossy_cells(own.seen, flows.lossy.members, sizes.sizes)
+    if cells is None:
+        return nothing
+    if cells.share < _WHOLE and not any(map(flows.are_meant, (cells.share, flows.lossy.share))):
+        return nothing
+
+    words = f"{sizes.in_words} in {flows.in_words(flows.lossy)}"
+    sentence = f"{own.share(cells.explained, cells.others)} of {words}; {shares_in_words(cells)}"
+    distances = {one.losses.every_frames for one in own.seen}
+    if len(distances) == 1 and distances != {0}:
+        sentence += f". That is also one frame in {distances.pop():,}, as frames follow one another"
+    return _said("sizes_of_flows", own, chance, sentence, cells.explained)
+
+
+def _said(kind: Any, own: OfDirection, chance: float, sentence: str, explained: float) -> Found:
+    trials = len({one.trial for one in own.seen})
+    return Found(kind, own.name, chance, sentence, explained, trials)
+
+
+def shares_in_words(found: LossyPart) -> str:
+    """How much a part of the frames and all others lose.
+
+    Args:
+        found: The part.
+    """
+    if found.least >= _WHOLE:
+        own = "these lose every frame"
+    else:
+        own = f"these lose {format_ratio(found.share)} of their frames"
+    others = "none" if found.others == 0.0 else format_ratio(found.others)
+    return f"{own}, all others {others}"
+
+
+def _name_of(found: LossySet, losses: Losses) -> tuple[str | None, float]:
+    """What the flows of a set have in common, and the probability that some name fits by chance; None: nothing."""
+    flows = len(found.members)
+    numbers = np.arange(flows)
+    candidates: list[tuple[Callable[[int], str], NDArray[Any], int]] = []
+    for one in losses.classes:
+        distinct, labels = np.unique(np.array(one.values), return_inverse=True)
+        of_class = partial(_class_in_words, one.field, distinct.tolist())
+        candidates.append((of_class, labels.reshape(-1)[numbers % len(one.values)], len(distinct)))
+
+    hashes = np.array(read_counts(losses.flow_hashes), dtype=int)
+    queues = range(2, min(_MOST_QUEUES, flows - 1) + 1)
+    for count in queues if len(hashes) else ():
+        candidates.append((partial(_queue_in_words, count), hashes % count, count))
+    for count in queues:
+        candidates.append((partial(_remainder_in_words, count), numbers % count, count))
+
+    fitting = None
+    for in_words, labels, _ in candidates:
+        own = set(labels[found.members].tolist())
+        if fitting is None and len(own) == 1 and own.isdisjoint(labels[~found.members].tolist()):
+            fitting = in_words(int(own.pop()))
+    names = float(sum(count for _, _, count in candidates))
+
+    return fitting, chance_of_naming(flows, found.count, names)
+
+
+def _class_in_words(field: str, values: Sequence[int], label: int) -> str:
+    return f"those with {value_in_words(field, values[label])}"
+
+
+def value_in_words(field: str, value: int) -> str:
+    """A field with a value.
+
+    Args:
+        field: The name of the field.
+        value: The value.
+    """
+    is_address = field.endswith(("IPv4 source address", "IPv4 destination address"))
+    return f"{field} {IPv4Address(value) if is_address else value}"
+
+
+def _queue_in_words(count: int, label: int) -> str:
+    return (
+        f"queue {label} of {count}, by the hash of addresses and ports that network cards use (RSS)"
+    )
+
+
+def _remainder_in_words(count: int, label: int) -> str:
+    return f"every flow whose number is {label} modulo {count}"
+
+
+def _as_many_as_a_queue(found: LossySet) -> str:
+    """For flows without a common name: how many queues would get as many each, if a hash deals flows out."""
+    flows = len(found.members)
+    queues = round(flows / found.count)
+    deviation = (flows / queues * (1.0 - 1.0 / queues)) ** 0.5
+    is_alike = abs(found.count - flows / queues) <= deviation
+    if found.may_be_regular or not is_alike or not 2 <= queues <= _MOST_QUEUES:
+        return ""
+    return f", about as many as one of {queues} queues gets"

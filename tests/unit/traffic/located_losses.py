@@ -1,0 +1,55 @@
+"""Trials of real frames through a device that loses some, as a measurement sees them: where their losses sit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from netns import NetnsLab
+from traffic_lab import PAIR
+
+from lossratio.bpf import why_impossible
+from lossratio.results import LossPattern, Trial, loss_places_in
+from lossratio.traffic import AgentClient, TrafficProfile, make_configuration
+
+GENERATORS = [
+    "afpacket",
+    pytest.param("xdp", marks=pytest.mark.skipif(why_impossible() is not None, reason="no BPF here")),
+]
+"""The generators that locate losses."""
+LOADS = (9e3, 6e3, 8e3, 5e3, 7e3, 9.5e3, 6.5e3, 8.5e3)
+_SECONDS = 0.5
+
+
+def patterns_through(
+    lab: NetnsLab, agent: AgentClient, generator: str, profile: TrafficProfile, loads: Sequence[float] = LOADS
+) -> tuple[LossPattern, ...]:
+    """What the lost frames of trials through the bridge have in common."""
+    for interface in ("dut0", "dut1"):
+        lab.run("dut1", "ethtool", "-K", interface, "gro", "on")
+    configuration = make_configuration(profile, [PAIR], settle_time=0.2)
+    agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
+    places = loss_places_in([_trial(agent, number, load) for number, load in enumerate(loads, start=1)])
+    return () if places is None else places.patterns
+
+
+def _trial(agent: AgentClient, number: int, load: float) -> Trial:
+    ways = agent.trial(load, _SECONDS)
+    sent, lost = sum(way.sent_frames for way in ways), sum(way.lost for way in ways)
+    # Record: a trial in which all frames were sent.
+    return Trial(
+        number=number,
+        purpose=None,
+        is_evidence=True,
+        duration_s=_SECONDS,
+        load_per_interface_fps=load,
+        loss_ratio=lost / sent,
+        effective_duration_s=_SECONDS,
+        elapsed_s=_SECONDS,
+        forwarding_rate_per_interface_fps=load,
+        sent_frames=sent,
+        lost_frames=lost,
+        unsent_frames=0,
+        late_frames=0,
+        directions=ways,
+    )
