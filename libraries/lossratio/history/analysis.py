@@ -34,7 +34,7 @@ from lossratio.history.trend import (
     trends_of,
 )
 from lossratio.history.unmeasured import NothingMeasured, describe_nothing_measured, left_out_of
-from lossratio.report import Case, Run, read_run
+from lossratio.report import Case, Run, of_stream, read_run
 from lossratio.results import TestResult, quick_goals_in
 from lossratio.shipped import did_you_mean, names_near
 from lossratio.units import counted, results_counted
@@ -345,6 +345,7 @@ def trend_cases(analysis: Analysis) -> list[Case]:
                 state=state,
                 message=text,
                 output=text,
+                properties=of_stream(trend.series.stream),
             )
         )
 
@@ -391,6 +392,7 @@ def _trend(trend: Trend) -> dict[str, Any]:
     # Record: the format's fields of a trend.
     return {
         **asdict(trend.series.key),
+        "stream": trend.series.stream,
         "unit": trend.series.unit.name,
         "aggregate_factor": trend.series.aggregate_factor,
         "verdict": trend.verdict.value,

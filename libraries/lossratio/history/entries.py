@@ -248,6 +248,9 @@ class Entry:
     aggregate_factor: float | None = None
     """An aggregate rate over the rate per interface; None: the value is no rate, or not known, as the result was added
     by an earlier version."""
+    stream: str | None = None
+    """The stream of the traffic profile whose loss alone counts for the quantity; None: the loss of all frames does, or
+    the result was added by an earlier version."""
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -334,6 +337,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
         has_device=bool(result.conditions.duts),
         device=result.conditions.measured_on,
         aggregate_factor=factor,
+        stream=finding.stream,
     )
 
 
@@ -449,6 +453,12 @@ class Series:
         if unit is None:
             return FRAMES_PER_SECOND
         return Unit(unit, bool(self["lower_is_better"][-1]))
+
+    @property
+    def stream(self) -> str | None:
+        """The stream whose loss alone counts for the newest result; None: that of all frames does."""
+        stream: str | None = self["stream"][-1]
+        return stream
 
     @property
     def tags(self) -> Sequence[str]:

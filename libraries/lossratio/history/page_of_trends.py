@@ -65,6 +65,7 @@ class _Row:
         self.link = f"series-{number}"
         self.test = series.key.test
         self.goal = series.key.quantity
+        self.stream = series.stream or ""
         self.testbed = series.key.testbed
         self.tags = "\n".join(series.tags)
         self.is_of_results = not series.is_reading
@@ -144,6 +145,7 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
         "verdict", attrgetter("verdict"), style="words", markup=attrgetter("marked_verdict")
     ),
     drawing.Column("goal", attrgetter("goal"), style="words"),
+    drawing.Column("stream", attrgetter("stream"), style="words"),
     drawing.Column("frame size", attrgetter("frame_size"), attrgetter("frame_size_bytes")),
     drawing.Column("testbed", attrgetter("testbed")),
     drawing.Column("bounds", attrgetter("bounds"), style="number"),

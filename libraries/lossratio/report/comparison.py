@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from lossratio import results
 from lossratio.errors import ReportError
-from lossratio.report.junit import Case
+from lossratio.report.junit import Case, of_stream
 from lossratio.report.run import Run
 from lossratio.report.tables import markdown_cell, markdown_table
 from lossratio.units import FRAMES_PER_SECOND, Unit
@@ -155,7 +156,7 @@ SIGNIFICANCE = 0.05
 """Adjusted probability below which a difference counts as real."""
 LEAST_CHANGE = 0.01
 """Smaller relative changes do not count: the bounds of one search are half of this apart."""
-_HEADER = ("test", "goal", "A", "B", "change", "95 % interval", "p", "verdict")
+_HEADER = ("test", "goal", "stream", "A", "B", "change", "95 % interval", "p", "verdict")
 
 
 class Verdict(str, Enum):
@@ -216,6 +217,11 @@ class ComparedQuantity:
             [ends for one in side if (ends := results.ends_of(one)) is not None] for side in sides
         )
         return before, after
+
+    @property
+    def stream(self) -> str | None:
+        """The stream whose loss alone counts; None: that of all frames does."""
+        return next((one.stream for one in (*self.findings_after, *self.findings_before)), None)
 
     @property
     def resolution(self) -> float | None:
@@ -581,10 +587,7 @@ def _sample(findings: Sequence[results.Finding]) -> Sample:
 
 def comparison_table(comparison: Comparison) -> str:
     """Formats the comparison as a table of plain text, with a summary below."""
-    rows = [
-        _HEADER,
-        *(tuple(quantity_in_words(compared).values()) for compared in comparison.quantities),
-    ]
+    rows = _rows(comparison.quantities)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -598,8 +601,19 @@ def comparison_markdown(comparison: Comparison) -> str:
     order = list(Verdict)
     quantities = sorted(comparison.quantities, key=lambda compared: order.index(compared.verdict))
     summary = [markdown_cell(line) for line in summary_of(comparison)]
-    rows = (tuple(quantity_in_words(compared).values()) for compared in quantities)
-    return "\n".join((*summary, "", *markdown_table(_HEADER, rows)))
+    head, *rows = _rows(quantities)
+    return "\n".join((*summary, "", *markdown_table(head, rows)))
+
+
+def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
+    """The heads of columns, and the cells of each quantity; without streams there is no column of these."""
+    cells = itemgetter(
+        *(head for head in _HEADER if head != "stream" or any(one.stream for one in quantities))
+    )
+    return [
+        cells(dict(zip(_HEADER, _HEADER, strict=True))),
+        *map(cells, map(quantity_in_words, quantities)),
+    ]
 
 
 def comparison_cases(comparison: Comparison) -> list[Case]:
@@ -611,6 +625,7 @@ def comparison_cases(comparison: Comparison) -> list[Case]:
             state=_STATES.get(one.verdict, "passed"),
             message=text,
             output=text,
+            properties=of_stream(one.stream),
         )
         for one in comparison.quantities
         for text in [describe_quantity(one)]
@@ -619,7 +634,7 @@ def comparison_cases(comparison: Comparison) -> list[Case]:
 
 def describe_quantity(compared: ComparedQuantity) -> str:
     """Describes one quantity in one line."""
-    _, _, before, after, change, interval, p_value, verdict = quantity_in_words(compared).values()
+    *_, before, after, change, interval, p_value, verdict = quantity_in_words(compared).values()
     if compared.difference is None:
         return verdict
     return f"{verdict}: {before} before, {after} after: {change} (95 % interval {interval}; p {p_value})"
@@ -648,6 +663,7 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
     cells = (
         compared.test,
         compared.quantity,
+        compared.stream or "",
         _sample_in_words(compared.before, compared.unit),
         _sample_in_words(compared.after, compared.unit),
         change,

@@ -112,6 +112,15 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
     )
 
 
+def of_stream(stream: str | None) -> tuple[tuple[str, str], ...]:
+    """The properties of a case whose quantity is of a stream; none, if it is of all frames.
+
+    Args:
+        stream: The name of the stream.
+    """
+    return () if stream is None else (("stream", stream),)
+
+
 def _names(cut_off: CutOff) -> tuple[str, str]:
     """Suite and name of a test that was cut off: those that it has when it is measured, where they are known."""
     if cut_off.suite is None or cut_off.test is None:
@@ -133,6 +142,11 @@ def _case(result: TestResult, doubts: tuple[str, ...], failure: str | None) -> C
         )
         for finding in findings
         if (value := aggregate_of(finding.value)) is not None
+    )
+    values += tuple(
+        (f"{finding.quantity} stream", finding.stream)
+        for finding in findings
+        if finding.stream is not None
     )
     state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[
         result.outcome

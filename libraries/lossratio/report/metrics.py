@@ -163,7 +163,11 @@ def samples_of(run: Run) -> Iterator[Sample]:
     """The samples of a run: values with bounds, outcomes, doubts, times, and the DUTs' counters."""
     for finding in findings_of(run.results):
         result = finding.result
-        labels = {**_labels(run, result), "quantity": finding.quantity}
+        labels = {
+            **_labels(run, result),
+            "quantity": finding.quantity,
+            "stream": finding.stream or "",
+        }
         unit = _UNITS.get(finding.unit.name, re.sub(r"\W+", "_", finding.unit.name))
         for name in _STATISTICS:
             value = aggregate_of(getattr(finding, name))
@@ -230,7 +234,7 @@ def samples_of(run: Run) -> Iterator[Sample]:
         )
     for failed in run.unmeasured:
         names = {"suite": failed.suite, "test": failed.test}
-        labels = {**about_run, **names, "quantity": NOTHING_MEASURED}
+        labels = {**about_run, **names, "quantity": NOTHING_MEASURED, "stream": ""}
         yield Sample("lossratio_measured", _MEASURED, 0.0, now, labels)
         yield Sample("lossratio_test_failed", _TEST_FAILED, 1.0, now, {**about_run, **names})
     for alike in run.skipped:

@@ -204,6 +204,7 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     ),
     drawing.Column("verdict", _words("verdict"), style="name", markup=attrgetter("verdict")),
     drawing.Column("goal", attrgetter("compared.quantity")),
+    drawing.Column("stream", _words("stream")),
     drawing.Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
     drawing.Column("95 % interval", _no_words, markup=attrgetter("picture")),
     drawing.Column("interval, %", _words("95 % interval"), attrgetter("width"), style="number"),

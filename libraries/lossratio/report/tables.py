@@ -86,6 +86,11 @@ class FindingRow:
         return " ".join((test.suite, test.name, *test.tags)).lower()
 
     @property
+    def stream(self) -> str:
+        """The stream whose loss alone counts; empty: that of all frames does."""
+        return self.finding.stream or ""
+
+    @property
     def frame_size(self) -> str:
         """Sizes of the frames, in bytes."""
         return describe_frame_size(self.result.conditions.traffic)
@@ -318,6 +323,7 @@ _PICTURE: Column[FindingRow] = Column("bounds", attrgetter("bounds"), markup=att
 _LATENCY: Column[FindingRow] = Column(
     "latency", attrgetter("latency_in_words"), attrgetter("median_latency_us"), style="words"
 )
+_STREAM: Column[FindingRow] = Column("stream", attrgetter("stream"))
 _SIZE: Column[FindingRow] = Column(
     "frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")
 )
@@ -332,6 +338,7 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
     ),
     Column("result", attrgetter("state_of_test"), style="name", markup=attrgetter("verdict")),
     Column("goal", attrgetter("finding.quantity")),
+    _STREAM,
     _SIZE,
     _PICTURE,
     _bound("lower bound", attrgetter("finding.lower_bound")),
@@ -352,7 +359,7 @@ RUN: Column[FindingRow] = Column("run", attrgetter("run"), style="name")
 _MARKDOWN = (
     _TEST,
     _MEASURED,
-    *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY)),
+    *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY, _STREAM)),
 )
 """Markdown has the value of irregular results too, beside the reason."""
 
@@ -554,6 +561,7 @@ _CSV: dict[str, Callable[[FindingRow], object]] = {
     "started": attrgetter("started"),
     "kind": attrgetter("result.kind"),
     "goal": attrgetter("finding.quantity"),
+    "stream": attrgetter("finding.stream"),
     "outcome": attrgetter("finding.outcome.value"),
     "reason": attrgetter("finding.reason"),
     "average_frame_size_bytes": attrgetter("average_size_bytes"),

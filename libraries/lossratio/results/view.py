@@ -52,6 +52,8 @@ class Finding:
     """Standard deviation of the value's parts, a rate or a plain number likewise; None: not known."""
     has_value: bool = True
     """Whether results of this kind have a single value, so that they can be compared."""
+    stream: str | None = None
+    """The stream of the traffic profile whose loss alone counts; None: that of all frames does."""
     number: int = 1
     """Position of the result among the results, from 1; `View.quantities` fills it in."""
     unit: Unit = FRAMES_PER_SECOND

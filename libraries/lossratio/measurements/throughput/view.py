@@ -240,7 +240,12 @@ class ThroughputView(View[GoalsResult]):
             name = report.goal.name
             if found is None:
                 yield Finding(
-                    result, name, Outcome.FAILED, result.error, resolution=report.goal.width_ratio
+                    result,
+                    name,
+                    Outcome.FAILED,
+                    result.error,
+                    stream=report.goal.stream,
+                    resolution=report.goal.width_ratio,
                 )
             else:
                 reason = found.reason
@@ -261,6 +266,7 @@ class ThroughputView(View[GoalsResult]):
                     reason,
                     value,
                     *report.bounds,
+                    stream=report.goal.stream,
                     is_at_limit=is_max_load or is_least(reason),
                     is_too_slow=value is None and is_min_load,
                     is_bound_of_others=of_others,
