@@ -133,8 +133,8 @@ MUTATIONS = (
     ),
     Mutation(
         "frames that a busy node has no room to note are lost",
-        "traffic/agent/afpacket/generator.py",
-        "unsent = min(unsent + conversation.overlooked,",
+        "traffic/agent/core/passes.py",
+        "unsent = min(unsent + overlooked,",
         "unsent = min(unsent,",
         (
             "traffic/test_connections_of_both_ends.py::"

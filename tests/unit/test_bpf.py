@@ -28,7 +28,7 @@ from lossratio.bpf import (
     program_info,
     why_impossible,
 )
-from lossratio.traffic.agent.xdp import receive_program, send_program
+from lossratio.traffic.agent.xdp import connection_programs, receive_program, send_program
 
 ROOT = Path(__file__).parents[2]
 COMPILER = runpy.run_path(str(ROOT / "tools" / "bpf_objects.py"))
@@ -96,6 +96,16 @@ def check_layout(structure, name, in_c):
         if isinstance(inner, type) and issubclass(inner, ctypes.Structure):
             named = re.match(r"struct (\w+)", members[member][1]).group(1)
             check_layout(inner, named, in_c)
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="there is no clang")
+def test_structures_of_connections_in_python_are_those_that_the_compiler_lays_out():
+    folder = Path(connection_programs.__file__).parent
+    in_c = {**layouts_in_c(folder / "connect.c"), **layouts_in_c(folder / "arrive.c")}
+    own = {name: kind for name, kind in vars(connection_programs).items() if isinstance(kind, type(ctypes.Structure))}
+    assert {"_Connection", "_Exchange", "_Outgoing", "_Incoming"} <= set(own)
+    for name, structure in own.items():
+        check_layout(structure, name.strip("_").lower(), in_c)
 
 
 @pytest.mark.skipif(shutil.which("clang") is None, reason="there is no clang")

@@ -34,6 +34,7 @@ _MAP_GET_FD_BY_ID = 14
 _OBJ_GET_INFO = 15
 _MAP_FREEZE = 22
 _LINK_CREATE = 28
+_LINK_UPDATE = 29
 _MAP_TYPE_ARRAY = 2
 _PER_CPU = (5, 6, 10)
 _READABLE = (1, 2, 9, 11, 14, 25, *_PER_CPU)
@@ -337,6 +338,15 @@ class Attachment(_Descriptor):
         link = cls(program, _LOOPBACK, "generic")
         link._network = _Descriptor(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
         return link
+
+    def replace(self, program: Program) -> None:
+        """Has another program take the place of the one that is attached, between two frames.
+
+        Raises:
+            BpfError: If the kernel refuses it.
+        """
+        attribute = struct.pack("=4I", self.descriptor, program.descriptor, 0, 0)
+        _bpf(_LINK_UPDATE, attribute, f"the program {program.name} in place of another one")
 
     def close(self) -> None:
         """See `_Descriptor.close`."""

@@ -294,15 +294,19 @@ def test_frames_of_established_connections_pass_a_nat_and_a_firewall(file, optio
 @needs_testbed
 @pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
 @pytest.mark.parametrize("kind", ["xdp", "auto"])
-def test_the_embedded_generator_opens_connections_in_place_of_one_in_the_kernel(file, tmp_path, kind):
+def test_connections_of_udp_are_opened_inside_the_kernel_and_those_of_tcp_by_packet_sockets(file, tmp_path, kind):
     in_kernel = tmp_path / "kernel.yaml"
     in_kernel.write_text(file.read_text().replace("kind: afpacket", f"kind: {kind}"))
-    profile = load_profile("ethip4-udp-connections", frame_size=100)
+    of_udp, of_tcp = (load_profile(f"ethip4-{name}-connections", frame_size=100) for name in ("udp", "tcp"))
     with open_testbed(in_kernel, dut="linux_router", options={"nat": "masquerade"}) as testbed:
-        with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
-            assert ready.conditions.generator["kind"] == "afpacket"
-            output = whole(ready.measurer.measure, TrialInput(0.1, 5000.0, exchange=Exchange()))
-            assert output.directions[0].received_frames == testbed.duts[0].connections.count() == 500
+        table = testbed.duts[0].connections
+        for profile, used in ((of_udp, "xdp"), (of_tcp, "afpacket")):
+            with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
+                facts = ready.conditions.generator
+                assert (facts["kind"], facts["generator"]) == (used, used)
+                assert ("are of UDP" in facts.get("instead_of_xdp_because", "")) == (used == "afpacket")
+                output = whole(ready.measurer.measure, TrialInput(0.1, 5000.0, exchange=Exchange()))
+                assert output.directions[0].received_frames == table.count() == 500
         with testbed.ready_for(profile_of()) as ready:
             assert ready.conditions.generator["generator"] == "xdp"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from local_session import PYTHON, LocalSession
-from traffic_lab import configure, two_nodes
+from traffic_lab import configure_connections, two_nodes
 from whole_trials import whole
 
+from lossratio.bpf import why_impossible
 from lossratio.traffic import AgentClient, TrafficPort
 from lossratio.trials import Exchange
 
@@ -41,11 +42,11 @@ def agent(router, tmp_path):
         yield client
 
 
-def opened(agent, router, profile, rule):
+def opened(agent, router, profile, rule, generator="afpacket"):
     """Opens connections through the router with a rule, and counts them."""
     near = TrafficPort("port0", "tg0", router.mac("dut1", "dut0"))
     far = TrafficPort("port1", "tg1", router.mac("dut1", "dut1"))
-    configure(agent, 100, west=near, east=far, profile=profile)
+    configure_connections(agent, generator, west=near, east=far, profile=profile)
     table = f"table ip firewall {{\nchain forward {{\ntype filter hook forward priority 0\n{rule}\n}}\n}}\n"
     router.run("dut1", "nft", "-f", "-", input=table)
     (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
@@ -67,6 +68,17 @@ def test_a_connection_that_is_rejected_is_lost_and_its_rejection_is_counted(agen
     counters = opened(agent, router, profile, rule)
     assert counters.received_frames == COUNT - COUNT // 4
     assert counters.left_frames[0] == COUNT - COUNT // 4
+    assert counters.rejection_frames == rejections
+
+
+@pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
+@pytest.mark.parametrize(("action", "rejections"), [("reject with icmp admin-prohibited", COUNT // 4), ("drop", 0)])
+def test_rejections_are_counted_inside_the_kernel_too(agent, router, action, rejections):
+    for interface in ("dut0", "dut1"):
+        router.run("dut1", "ethtool", "-K", interface, "gro", "on")
+    rule = f"iifname dut0 udp sport & 3 == 0 {action}"
+    counters = opened(agent, router, "ethip4-udp-connections", rule, generator="xdp")
+    assert counters.left_frames == (COUNT - COUNT // 4,) * 2
     assert counters.rejection_frames == rejections
 
 

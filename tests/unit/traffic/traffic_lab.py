@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from netns import NetnsLab
@@ -58,6 +59,22 @@ def configure(
     traffic = load_profile(profile, frame_size=frame_size, **options)
     configuration = make_configuration(traffic, [PortPair(west, east)], settle_time=settle_time)
     return agent.configure(configuration, options={"catch_up": 10.0})
+
+
+def configure_connections(
+    agent: AgentClient,
+    generator: str = "xdp",
+    settle_time: float = 0.1,
+    west: TrafficPort = WEST,
+    east: TrafficPort = EAST,
+    profile: str = "ethip4-udp-connections",
+    frame_size: int = 100,
+) -> Mapping[str, Any]:
+    """Makes an agent ready to open connections, and to do nothing else, however late a busy machine lets it."""
+    traffic = load_profile(profile, frame_size=frame_size)
+    configuration = make_configuration(traffic, [PortPair(west, east)], settle_time=settle_time)
+    configuration = replace(configuration, connects=True, examines=False)
+    return agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
 
 
 def two_nodes(lab: NetnsLab, bridge: str | None = None) -> NetnsLab:

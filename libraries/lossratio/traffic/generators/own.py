@@ -8,6 +8,7 @@ from lossratio.errors import TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.core.passes import why_not_in_kernel
 from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.generators.base import Generator, SettingsT
 
@@ -59,11 +60,26 @@ class AfPacket(_OfAgent[AfPacketGenerator]):
 class _InKernel(_OfAgent[SettingsT]):
     locates_running_losses = False
 
-    def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """See `Generator.configure`. Connections are opened by the embedded generator, which keeps their addresses."""
-        if configuration.connects:
-            return self._embedded(agent, configuration)
-        return super().configure(agent, configuration)
+    def _connecting(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
+        """Opens connections inside the kernel where that is possible, and otherwise by packet sockets."""
+        reason = why_not_in_kernel(configuration)
+        if reason is None:
+            return self._in_kernel(agent, configuration)
+        return {**self._embedded(agent, configuration), "instead_of_xdp_because": reason}
+
+    def _in_kernel(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
+        """The generator inside the kernel, or packet sockets if the TG cannot have it."""
+        try:
+            return {
+                "kind": "xdp",
+                **agent.configure(configuration, generator="xdp", options=self.ready()),
+            }
+        except AgentRefusalError as error:
+            if error.kind not in IMPOSSIBLE:
+                raise
+            reason = str(error)
+
+        return {**self._embedded(agent, configuration), "instead_of_xdp_because": reason}
 
     def _embedded(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         options = {name: value for name, value in self.ready().items() if name not in _OF_SENDERS}
@@ -98,9 +114,13 @@ class Xdp(_InKernel[XdpGenerator]):
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`. Its programs know the frames that come back by their lengths.
 
+        Connections that it cannot open are opened by packet sockets; ``instead_of_xdp_because`` in the answer says why.
+
         Raises:
             TrafficError: If links may pad frames on the way, or as of `Generator.configure`.
         """
+        if configuration.connects:
+            return self._connecting(agent, configuration)
         if any(direction.may_be_padded for direction in configuration.directions):
             raise TrafficError(
                 f"{_MAY_BE_PADDED}. Use larger frames, 'kind: afpacket' or 'kind: auto'."
@@ -125,7 +145,7 @@ class Auto(_InKernel[AutoGenerator]):
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`. ``instead_of_xdp_because`` in the answer says why it is the embedded generator."""
         if configuration.connects:
-            return super().configure(agent, configuration)
+            return self._connecting(agent, configuration)
 
         if configuration.watches:
             reason = (
@@ -137,14 +157,6 @@ class Auto(_InKernel[AutoGenerator]):
         elif any(direction.growth for direction in configuration.directions):
             reason = "frames that come back longer or shorter are not recognized inside the kernel"
         else:
-            try:
-                return {
-                    "kind": "xdp",
-                    **agent.configure(configuration, generator="xdp", options=self.ready()),
-                }
-            except AgentRefusalError as error:
-                if error.kind not in IMPOSSIBLE:
-                    raise
-                reason = str(error)
+            return self._in_kernel(agent, configuration)
 
         return {**self._embedded(agent, configuration), "instead_of_xdp_because": reason}

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that two ends open and use: each frame of a pass belongs to one, and each pass answers the one before.
-
-RFC 9693: the Initiator's frames open connections, and the Responder keeps the addresses with which they arrive, as a
-NAT has changed them. A connection goes on only if the next frame comes back to its own addresses.
+"""Connections by packet sockets: see `lossratio.traffic.agent.core.passes`.
 
 An end has one header for each connection: the one that it received, or sends in its turn. So nothing needs a stack.
 """
@@ -10,53 +7,24 @@ An end has one header for each connection: the one that it received, or sends in
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Iterator, NamedTuple, Sequence
+from typing import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..core.configuration import COMPENSATION_BYTES, FCS_BYTES, TAG_BYTES, FramesSpec
+from ..core.configuration import FCS_BYTES, FramesSpec
 from ..core.generator import Exchange
 from ..core.links import Link
-from ..core.protocol import AgentError, unsupported
-from .ends import PORT_BYTES, End
+from ..core.passes import FIN, LEAST_SILENT, OTHER_PORT, PORT_BYTES, SYN, Pass, check_answerable, passes_of, silence
+from .ends import End
 from .frames import Bytes, Numbers, build_frames, complete, sums_of_payloads, tag_bytes
 from .receive import FrameCounter, words_at
 from .sender import Sender, SendOrder
 from .transmit import SenderSetup
 
 _MAC_BYTES = 6
-_LEAST_SILENT = 10
-_OTHER_PORT = 0x80
 _SEQUENCE = 4
 _ACKNOWLEDGEMENT = 8
 _FLAGS = 13
-_FIN = 1
-_SYN = 2
-_RST = 4
-_PSH = 8
-_ACK = 16
-
-
-class Pass(NamedTuple):
-    """One frame over each connection, all one way."""
-
-    is_forward: bool
-    """Whether the Initiator sends it."""
-    flags: int = 0
-    """TCP's flags; 0: UDP."""
-    has_payload: bool = True
-    """Whether the frame has its whole size, or ends with its headers."""
-
-
-def passes_of(exchange: Exchange, *, is_tcp: bool) -> list[Pass]:
-    """All passes, the one that opens the connections first."""
-    back_and_forth = [Pass(True, is_tcp * (_PSH | _ACK)), Pass(False, is_tcp * (_PSH | _ACK))] * exchange.data_frames
-    if not is_tcp:
-        return [Pass(True), Pass(False), *back_and_forth]
-    handshake = [Pass(True, _SYN, False), Pass(False, _SYN | _ACK, False), Pass(True, _ACK, False)]
-    fin = [Pass(True, _FIN | _ACK, False), Pass(False, _FIN | _ACK, False), Pass(True, _ACK, False)]
-    endings: dict[str | None, list[Pass]] = {None: [], "fin": fin, "rst": [Pass(True, _RST | _ACK, False)]}
-    return [*handshake, *back_and_forth, *endings[exchange.closing]]
 
 
 class Conversation:
@@ -138,8 +106,8 @@ class Conversation:
             yield sends.sender, self._order(load, count, tag, length)
             arrived = receives.arrived()
             is_silent = number == 0 and not len(arrived) and not receives.overlooked
-            if is_silent and count >= _LEAST_SILENT and not receives.are_late(tag):
-                raise _silence(receives, count)
+            if is_silent and count >= LEAST_SILENT and not receives.are_late(tag):
+                raise silence(receives.name, count, receives.strangers)
 
             self._strangers += receives.strangers
             self._alive = self._alive[arrived]
@@ -231,7 +199,7 @@ class Conversation:
         header = bytearray.fromhex(self._frames.header)
         place = self._tcp or 0
         header[place + _SEQUENCE : place + _ACKNOWLEDGEMENT + 4] = bytes(8)
-        header[place + _FLAGS] = _SYN
+        header[place + _FLAGS] = SYN
         return replace(self._frames, header=header.hex(), sizes=((self._frames.payload_offset + FCS_BYTES, 1),))
 
     def _opened_headers(self, opened: Numbers) -> Callable[[Numbers], Bytes]:
@@ -257,7 +225,7 @@ class Conversation:
     def _change(self, before: Pass, now: Pass) -> Callable[[Bytes], Bytes]:
         """From the headers of one pass to the headers of the next one, which an end sends."""
         frames = self._frames
-        taken = self._length(before) - frames.payload_offset + bool(before.flags & (_SYN | _FIN))
+        taken = self._length(before) - frames.payload_offset + bool(before.flags & (SYN | FIN))
 
         def change(rows: Bytes) -> Bytes:
             is_answer = before.is_forward != now.is_forward
@@ -301,19 +269,8 @@ class Conversation:
         """Headers from another port than any to which connections were opened: that of the first one, but for a bit."""
         place = self._frames.addresses[0][1]
         changed: Bytes = rows.copy()
-        changed[:, place] ^= _OTHER_PORT
+        changed[:, place] ^= OTHER_PORT
         return changed
-
-
-def check_answerable(frames: FramesSpec) -> None:
-    """Makes sure that frames can open connections, and be answered."""
-    can_open = frames.handshake is not None or any(checksum.is_udp for checksum in frames.checksums)
-    if not (frames.is_numbered and can_open and len(frames.addresses) == 1 and len(frames.sizes) == 1):
-        raise unsupported(
-            "Connections need UDP frames, or TCP frames with 'connects', of one size, with room for a sequence "
-            "number and without a tunnel. Use such a traffic profile, for example ethip4-udp-connections, with "
-            f"{frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES} bytes or more."
-        )
 
 
 def swapped(data: Bytes, start: int, end: int) -> Bytes:
@@ -323,21 +280,6 @@ def swapped(data: Bytes, start: int, end: int) -> Bytes:
         answers[:, place : place + size] = data[:, place + size : place + 2 * size]
         answers[:, place + size : place + 2 * size] = data[:, place : place + size]
     return answers
-
-
-def _silence(end: End, sent: int) -> AgentError:
-    where = f"All {sent} answers were sent, and none came back to {end.name} over its own connection"
-    if end.strangers:
-        return AgentError(
-            "asymmetric",
-            f"{where}: {end.strangers} came with other addresses than those that opened it. The path back is "
-            "different (asymmetric): it avoids the device that translated them.",
-        )
-    return AgentError(
-        "asymmetric",
-        f"{where}, although {sent} connections arrived. The path back is different (asymmetric), or the device "
-        "keeps none of them: its table is full, or its time-out is short. Look at the routes back and at its table.",
-    )
 
 
 def _set_word(data: Bytes, place: int, words: Numbers) -> None:

@@ -12,13 +12,12 @@ import numpy as np
 
 from ..core.configuration import TAG_BYTES, FramesSpec
 from ..core.links import Link
+from ..core.passes import PORT_BYTES
 from .frames import Bytes, FrameCycle, Numbers, Replies
 from .receive import ReceiveRing, let_nothing_through, let_tag_through, ring_slot_bytes, words_at
 from .sender import Sender
 from .transmit import SenderSetup
 
-PORT_BYTES = 2
-"""Bytes of a port of UDP or TCP."""
 _ROOM = 1 << 17
 _AT_ONCE = 1 << 16
 _RING_FRAMES = 1 << 12

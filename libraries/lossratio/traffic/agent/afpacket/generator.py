@@ -16,6 +16,7 @@ from ..core.generator import Exchange, Tags, integrity_of
 from ..core.links import Link
 from ..core.meeting import Alone, Meeting, Sight
 from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
+from ..core.passes import answered_again, check_openable, established
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, read_record, unsupported
 from .connections import Conversation
@@ -127,14 +128,7 @@ class AfPacketGenerator:
 
     def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
         """See `ConnectingGenerator.connect`."""
-        if len(self._directions) != 1:
-            raise unsupported("Connections are opened in one direction on one link. Send in one direction only.")
-        if exchange.established:
-            raise unsupported(
-                "This generator uses connections in one direction at a time, but their throughput is measured in "
-                "both directions at once. Use 'kind: trex'."
-            )
-
+        check_openable(self._configuration, exchange)
         (direction,) = self._directions
         try:
             conversation = direction.conversation()
@@ -149,36 +143,25 @@ class AfPacketGenerator:
             report = self._finish([sender or own_sender], check)[sender or own_sender]
             counters = self._counters({own_sender: report})[0]
             unsent = 0
-            arrived = None
-            unseen = 0
+            unseen: int | None = None
 
             for sender, order in conversation.replies(report.first, load * exchange.answer_ratio, self._tags.next):
-                if arrived is None:
-                    arrived, unseen = conversation.alive, conversation.overlooked
+                if unseen is None:
+                    unseen = conversation.overlooked
                 sender.start(order)
                 sent = self._finish([sender], check)[sender].transmission
                 unsent += max(0, sent.intended - sent.sent)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
 
-        # A connection over which no answer could be sent, or that this node has overlooked, is neither established nor
-        # lost.
-        alive = conversation.alive
-        unsent = min(unsent + conversation.overlooked, counters["sent_frames"] - alive)
-        counters["sent_frames"] -= unsent
-        counters["unsent_frames"] += unsent
-        unanswered = max(0, (arrived or 0) + unseen - unsent - alive)
-
         counters["late_frames"] += conversation.late_before
         seen = {
-            "received_frames": alive,
-            "unanswered_frames": unanswered,
             "duplicated_frames": conversation.copies,
             "misdelivered_frames": conversation.strangers,
-            "left_frames": conversation.left,
             "rejection_frames": conversation.rejections,
         }
-        return [{**counters, **seen}]
+        overlooked = conversation.overlooked
+        return [{**established(counters, conversation.left, unsent, overlooked, unseen or 0), **seen}]
 
     def _answer_again(
         self, name: str, conversation: Conversation, load: float, exchange: Exchange, check: Check
@@ -192,19 +175,9 @@ class AfPacketGenerator:
             sender.start(order)
             sent = self._finish([sender], check)[sender].transmission.sent
 
-        overlooked = min(conversation.overlooked, sent - conversation.alive)
-        return {
-            "name": name,
-            "intended_frames": count,
-            "sent_frames": sent - overlooked,
-            "unsent_frames": count - sent + overlooked,
-            "received_frames": conversation.alive,
-            "generator_drop_frames": 0,
-            "late_frames": 0,
-            "load_ratio": 1.0,
-            "elapsed_s": time.monotonic() - began,
-            "examination": None,
-        }
+        elapsed = time.monotonic() - began
+        back = conversation.alive
+        return answered_again(name, sent, count, back, conversation.overlooked, elapsed)
 
     def start(self, load: float) -> None:
         """See `Generator.start`."""

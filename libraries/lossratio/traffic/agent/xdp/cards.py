@@ -181,6 +181,33 @@ def transmitted(port: Link) -> tuple[str, int] | None:
     return "tx_packets", port.transmitted
 
 
+def refused_frames(before: Link, now: Link, sent: tuple[str, int] | None, given: int, *, is_over: bool = True) -> int:
+    """How many frames a port did not take: a veth counts these, and a card only those that it sent.
+
+    Args:
+        before: The port before it was given some.
+        now: The port now.
+        sent: What `transmitted` said before.
+        given: How many frames it was given.
+        is_over: Whether it must have counted some by now.
+
+    Raises:
+        AgentError: If its driver has counted none.
+    """
+    if sent is None:
+        return now.transmit_drops - before.transmit_drops
+    _, count = sent
+    found = transmitted(now)
+    left = 0 if found is None else found[1] - count
+    if given and not left and is_over:
+        raise AgentError(
+            "counters",
+            f"The driver of {now.name} has counted none of {given} frames that it was given, and it is not known how "
+            "many left. Use 'kind: afpacket'.",
+        )
+    return max(0, given - left)
+
+
 def _of_virtio(counts: Mapping[str, int]) -> tuple[int | None, int]:
     """Frames that the transmit queues of virtio_net were given by programs, and refused; None: it is another driver."""
     given, dropped = None, 0

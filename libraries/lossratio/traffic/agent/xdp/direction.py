@@ -16,7 +16,7 @@ from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, read_record, unsupported
 from ..core.returns import Returns
 from . import histogram
-from .cards import CardClock, handed_over, transmitted
+from .cards import CardClock, handed_over, refused_frames, transmitted
 from .frames import FramePlan, Share
 from .plan import Plan, schedule_course
 from .receive_program import MOST_TRAFFIC, Latencies, ReceivedFrames, ReceiveWay, Reception, StreamCounter
@@ -102,7 +102,7 @@ class ActiveDirection:
         self._trial = Plan(((0.0, None),))
         self._received: ReceivedFrames
 
-        self._transmitted: int | None = None
+        self._transmitted: tuple[str, int] | None = None
         self._handed_over: int | None = None
         self._logs: list[FateLog] = []
         # This generator does without numpy, but for the places of losses.
@@ -166,7 +166,7 @@ class ActiveDirection:
     def begin(self, trial: Plan, tag: int) -> None:
         """Notes all counters before new traffic with a tag."""
         if self.sends_here:
-            self._transmitted = self._transmitted_by(self._ports.before)
+            self._transmitted = transmitted(self._ports.before[self.transmit])
             self._handed_over = self._handed_over_by(self._ports.before)
         if self.receives_here:
             self._returns.watch(tag)
@@ -321,7 +321,7 @@ class ActiveDirection:
 
     def has_counted_none(self, now: Mapping[str, Link]) -> bool:
         """Whether the port's driver has counted none of the frames that it was given; `now` are all interfaces."""
-        left = self._transmitted_by(now)
+        left = transmitted(now[self.transmit])
         return left is not None and left == self._transmitted and self._given() > 0
 
     def late(self) -> int:
@@ -336,18 +336,8 @@ class ActiveDirection:
         """Frames that the port did not take: a veth counts these, and a card only those that it sent."""
         if self._elsewhere is not None:
             return self._elsewhere.refused
-        port = self.transmit
-        if self._transmitted is None:
-            return now[port].transmit_drops - self._ports.before[port].transmit_drops
-        given = self._given()
-        left = (self._transmitted_by(now) or 0) - self._transmitted
-        if given and not left and is_over:
-            raise AgentError(
-                "counters",
-                f"The driver of {port} has counted none of {given} frames that it was given, and it is not known how "
-                "many left. Use 'kind: afpacket'.",
-            )
-        return max(0, given - left)
+        before = self._ports.before[self.transmit]
+        return refused_frames(before, now[self.transmit], self._transmitted, self._given(), is_over=is_over)
 
     def _uncounted(self, after: Mapping[str, Link]) -> int:
         """Frames that the port may have refused without counting them."""
@@ -380,13 +370,6 @@ class ActiveDirection:
         if len(senders) < 2:
             return None
         return handed_over(links[self.transmit])
-
-    def _transmitted_by(self, links: Mapping[str, Link]) -> int | None:
-        """What the port has sent by its own counter; None: it counts what it refuses."""
-        found = transmitted(links[self.transmit])
-        if found is None:
-            return None
-        return found[1]
 
     def _parts_sent(self, segments: Sequence[int] = ()) -> list[SentSegment]:
         """What was sent so far, of each segment and stream; without the ramp, unless it is named."""

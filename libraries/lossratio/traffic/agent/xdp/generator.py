@@ -41,6 +41,8 @@ from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, claim_cpus, share_
 
 AGENT_PRIORITY = 20
 """Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time although all processors are busy."""
+SWITCH_SECONDS = 0.0001
+"""Seconds after which a thread of Python gives way to another one."""
 PERMIT_SECONDS = 10.0
 """Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor. Other
 traffic has its end in the program. An agent that ends or is stopped ends its senders: they are its threads."""
@@ -94,7 +96,7 @@ class XdpGenerator:
         self._modes: dict[str, XdpMode] = {}
         self._senders = Senders()
         # Senders need Python between two pieces of their work.
-        sys.setswitchinterval(0.0001)
+        sys.setswitchinterval(SWITCH_SECONDS)
         raise_priority(AGENT_PRIORITY)
 
         try:

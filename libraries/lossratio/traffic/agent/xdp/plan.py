@@ -16,7 +16,7 @@ from ..core.generator import check_numbered, counted_course
 from ..core.pacing import LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
 from ..core.protocol import AgentError, Message, unsupported
 from .constants import FOREVER, RING_BITS, WRAP_BITS
-from .send_program import Segment, SendProgram
+from .send_program import ScheduledProgram, Segment
 
 _NANOSECONDS = 1e9
 _RING = 1 << RING_BITS
@@ -113,7 +113,7 @@ def check_schedule(steps: Sequence[tuple[float, float]], directions: Sequence[Di
 
 
 def schedule_course(
-    plan: Plan, counters: Message, start: int, streams: Sequence[tuple[memoryview, SendProgram, int]], intact: int
+    plan: Plan, counters: Message, start: int, streams: Sequence[tuple[memoryview, ScheduledProgram, int]], intact: int
 ) -> Message:
     """The ``course`` of a direction with the steps of a schedule: see `TimedGenerator.schedule`.
 

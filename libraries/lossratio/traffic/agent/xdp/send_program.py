@@ -11,7 +11,7 @@ import ctypes
 import math
 import sys
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 from lossratio.bpf import Array, Attachment
 
@@ -26,7 +26,7 @@ MOST_SEGMENTS = 64
 _Segment = structure(
     "u64 interval, interval_fraction, frames, begin, begin_fraction, last_call, catch_up",
     "u32 tag, tag_sum",
-    "u64 first, sent, unsent, lateness, last",
+    "u64 first, is_patient, sent, unsent, lateness, last",
 )
 _Schedule = structure("u64 left, number, index, fraction", ("segments", _Segment * MOST_SEGMENTS))
 _Stream = structure(("frames", Frames), "u32 interface, first, step, ring")
@@ -50,6 +50,8 @@ class Segment:
     """Tag of its frames."""
     renumbers: bool = True
     """Whether its first frame has the number 0; otherwise the numbers go on."""
+    is_patient: bool = False
+    """Whether all that follows a longer stall than `catch_up` leaves later by it, and nothing stays unsent."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,8 @@ class SentSegment:
     """Seconds from the start of the schedule to its last frame."""
 
 
-class SendProgram:
+class ScheduledProgram:
     """A program that sends the frames of some streams, each by its schedule.
-
-    Each stream has the frames of its direction, and the number of the interface that they leave from.
 
     Attributes:
         template: A frame for the memory that the kernel begins with.
@@ -77,29 +77,19 @@ class SendProgram:
         last_call: When its last frames must leave, in nanoseconds of the kernel's monotonic clock; 0: there are none.
     """
 
-    def __init__(self, streams: Sequence[tuple[FramePlan, int, Share]], times: Array) -> None:
-        if len(streams) > MOST_WAYS:
-            raise unsupported(f"A sender of xdp has {MOST_WAYS} directions at most: give more 'cpus'.")
-
-        sending = structure(f"u64 start, until, clock, dues[{MOST_WAYS}]", ("schedules", _Schedule * len(streams)))
-        plans = [plan for plan, _, _ in streams]
-        frames, contents = constants_of(plans)
-        ways = (_Stream * MOST_WAYS)(
-            *(
-                _Stream(one, interface, *stream.share, stream.number)
-                for one, (_, interface, stream) in zip(frames, streams)
-            )
-        )
+    def __init__(
+        self, name: str, streams: int, template: bytes, contents: bytes, maps: Mapping[str, Array], **constants: bytes
+    ) -> None:
+        sending = structure(f"u64 start, until, clock, dues[{MOST_WAYS}]", ("schedules", _Schedule * streams))
         self._memory = Array(ctypes.sizeof(sending), "lossratio_send")
         self._shared = sending.from_buffer(self._memory.memory)
         self._contents = Array(len(contents), "lossratio_frame")
         self._contents.memory[: len(contents)] = contents
-        self.template = max((template for plan in plans for template in plan.templates), key=len)
+        self.template = template
         self.stop()
         self.clear()
-        maps = {"sending": self._memory, "contents": self._contents, "times": times}
-        constants = {"STREAMS": bytes(ctypes.c_uint32(len(streams))), "STREAM": bytes(ways)}
-        self.program = program("send").load("lossratio_send", maps, constants)
+        all_maps = {"sending": self._memory, "contents": self._contents, **maps}
+        self.program = program(name).load(f"lossratio_{name}", all_maps, constants)
         self._ready = Attachment.nowhere(self.program)
 
     def close(self) -> None:
@@ -155,6 +145,30 @@ class SendProgram:
         return SentSegment(one.sent, one.unsent, one.lateness / 1e9, one.last / 1e9)
 
 
+class SendProgram(ScheduledProgram):
+    """A program that sends the frames of some streams.
+
+    Each stream has the frames of its direction, and the number of the interface that they leave from. The time of each
+    frame is kept in `times`.
+    """
+
+    def __init__(self, streams: Sequence[tuple[FramePlan, int, Share]], times: Array) -> None:
+        if len(streams) > MOST_WAYS:
+            raise unsupported(f"A sender of xdp has {MOST_WAYS} directions at most: give more 'cpus'.")
+
+        plans = [plan for plan, _, _ in streams]
+        frames, contents = constants_of(plans)
+        ways = (_Stream * MOST_WAYS)(
+            *(
+                _Stream(one, interface, *stream.share, stream.number)
+                for one, (_, interface, stream) in zip(frames, streams)
+            )
+        )
+        template = max((template for plan in plans for template in plan.templates), key=len)
+        constants = {"STREAMS": bytes(ctypes.c_uint32(len(streams))), "STREAM": bytes(ways)}
+        super().__init__("send", len(streams), template, contents, {"times": times}, **constants)
+
+
 def _packed(segment: Segment) -> Any:
     # Record: a segment as the program in C reads it.
     return _Segment(
@@ -166,6 +180,7 @@ def _packed(segment: Segment) -> Any:
         int.from_bytes(segment.tag.to_bytes(4, "big"), sys.byteorder),
         (segment.tag >> 16) + (segment.tag & 0xFFFF),
         0 if segment.renumbers else FOREVER,
+        segment.is_patient,
     )
 
 

@@ -15,7 +15,7 @@ from lossratio.bpf import BpfError, Table, map_names
 from ..core.pacing import raise_priority
 from ..core.protocol import AgentError
 from .frames import Share
-from .send_program import SendProgram
+from .send_program import ScheduledProgram
 
 WAKE_SECONDS = 0.0005
 """Seconds between an order and its first frame."""
@@ -38,7 +38,7 @@ class Sender:
     The thread takes `share` of the processor at most. `batch` runs of the program pass before frames are handed over.
     """
 
-    def __init__(self, program: SendProgram, cpu: int, share: float = CPU_SHARE) -> None:
+    def __init__(self, program: ScheduledProgram, cpu: int, share: float = CPU_SHARE) -> None:
         self.program = program
         self.cpu = cpu
         self.batch = 1
