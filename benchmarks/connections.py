@@ -76,7 +76,7 @@ def compare_with_truth(topology: Path) -> None:
         options = {"firewall": "conntrack", "new_connections": rate, "new_burst": burst}
         testbed = open_testbed(topology, dut="linux_router", options=options)
         try:
-            with testbed.ready_for(profile, integrity=Integrity.OFF) as ready:
+            with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
                 limit = rate * count / (count - burst)
                 loads = (0.995 * limit, 1.05 * limit)
                 outputs = [
@@ -89,7 +89,7 @@ def compare_with_truth(topology: Path) -> None:
             testbed.close()
     testbed = open_testbed(topology, dut="linux_router", options={"firewall": "conntrack", "udp_timeout": "3 s"})
     try:
-        with testbed.ready_for(profile, integrity=Integrity.OFF) as ready:
+        with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
             ready.measurer.measure(TrialInput(0.1, 10e3, exchange=Exchange()))
             began, table = time.monotonic(), testbed.duts[0].connections
             assert table is not None
