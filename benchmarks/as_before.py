@@ -24,6 +24,7 @@ from lossratio.simulation import Recorded
 from lossratio.trials import TrialInput, TrialResult
 from lossratio_study.algorithms import search_with_ours
 from lossratio_study.nights import NIGHT_STREAM, scaled
+from lossratio_study.outcome import Outcome
 from lossratio_study.study import FAMILY_SETS, NO_OVERHEAD
 from lossratio_study.suts import Subject
 
@@ -69,7 +70,7 @@ def main(
     warnings.simplefilter("ignore", SearchGoalWarning)
     if recorded is not None:
         files = sorted(recorded.glob("*.jsonl"))[first::every]
-        subjects = [_of_record(file, between) for file in files]
+        subjects = [of_record(file, between) for file in files]
     else:
         subjects = [family.subject(first) for family in FAMILY_SETS[families or "development"].values()]
 
@@ -83,26 +84,39 @@ def main(
         click.echo(_line(f"{change:.0%}, rate stays", _asked(known, change, questions, rate_stays=True)))
 
 
-def _of_record(file: Path, between: str) -> Subject:
+def of_record(file: Path, between: str) -> Subject:
+    """The SUT of a record."""
     sut = Recorded(file, between)  # type: ignore[arg-type]
     loads = sut.loads()
     return Subject(file.stem, 0, sut, loads[0], loads[-1])
 
 
-def _known(subject: Subject, goals: str) -> Known | None:
-    """A SUT with its searches; None: one of them found no bounds, or there is no load to ask at."""
-    nights: list[tuple[TrialResult, ...]] = []
+def earlier_nights(subject: Subject, goals: str) -> list[Outcome] | None:
+    """Five searches of a SUT with hints from those before, and one more; None: one of them found no bounds."""
+    nights: list[Outcome] = []
     for night in range(NIGHTS + 1):
         measurer = subject.measurer(NO_OVERHEAD, night, NIGHT_STREAM)
-        outcome = search_with_ours(GOALS[goals], subject, measurer, hints=nights)
-        if not all(result.regular for result in outcome.result.values()):
+        hints = [earlier.trials for earlier in nights]
+        nights.append(search_with_ours(GOALS[goals], subject, measurer, hints=hints))
+        if not all(result.regular for result in nights[-1].result.values()):
             return None
-        nights.append(outcome.trials)
+    return nights
 
+
+def evidence(nights: Sequence[Outcome]) -> list[list[TrialResult]]:
+    """The trials of nights that a question takes in."""
+    return [[trial for trial in night.trials if not trial.input.rest] for night in nights]
+
+
+def _known(subject: Subject, goals: str) -> Known | None:
+    """A SUT with its searches; None: one of them found no bounds, or there is no load to ask at."""
+    nights = earlier_nights(subject, goals)
+    if nights is None:
+        return None
     grid = LoadGrid(subject.min_load, subject.max_load, min(goal.width for goal in GOALS[goals]))
-    trials = [trial for night in nights[:NIGHTS] for trial in night if not trial.input.rest]
+    trials = [trial for night in evidence(nights[:NIGHTS]) for trial in night]
     usual = Usual(GOALS[goals], grid, trials)
-    return Known(subject, usual, outcome.result.elapsed) if usual.loads else None
+    return Known(subject, usual, nights[-1].result.elapsed) if usual.loads else None
 
 
 def _asked(known: Sequence[Known], change: float, questions: int, *, rate_stays: bool = False) -> list[Asked]:

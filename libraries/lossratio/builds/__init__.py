@@ -1,5 +1,6 @@
 """A/B measurements of builds, and the bisection between them."""
 
+from lossratio.builds.asking import LEAST_ASKED, AsBefore, Wanted, runs_before
 from lossratio.builds.bisection import (
     BISECTED_BY,
     Bisection,
@@ -21,4 +22,12 @@ from lossratio.builds.comparison import (
     comparison_comment,
     describe_comparison,
 )
-from lossratio.builds.measuring import BuildBench, BuildRecord, InPlace, Measured, TrialBench
+from lossratio.builds.measuring import (
+    BuildBench,
+    BuildMeasurement,
+    BuildRecord,
+    InPlace,
+    Measure,
+    Measured,
+    TrialBench,
+)

@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from lossratio.builds.asking import AsBefore, Wanted
 from lossratio.builds.measuring import BuildRecord, Measure
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
@@ -59,6 +60,8 @@ class BisectionResult:
     """Largest share of the frames of a load that are missing and that no build lost; 0: there are few of them."""
     is_split: bool = False
     """Whether it is undecided because these frames may be the change."""
+    questions: int = 0
+    """Number of these measurements that were only questions whether the build is as before."""
 
 
 class Bisection:
@@ -101,8 +104,15 @@ class Bisection:
         self._certainty = certainty
         self._limit = limit
         self._measured: list[tuple[int, float]] = []
+        self._answers: list[tuple[int, AsBefore]] = []
+        self._earlier = 0
         self._skipped: set[int] = set()
         self._ends = (0, len(revisions) - 1)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The first and the last revision."""
+        return self._revisions[0], self._revisions[-1]
 
     def another(self) -> "Bisection":
         """Another search among the same revisions, without a measurement."""
@@ -115,7 +125,7 @@ class Bisection:
 
     def next_revision(self) -> str | None:
         """The revision to measure; None if the answer is clear, or the limit is reached."""
-        if len(self._measured) >= self._limit:
+        if self._measurements >= self._limit:
             return None
 
         counts = Counter(index for index, _ in self._measured)
@@ -152,6 +162,20 @@ class Bisection:
             raise SearchError(f"A throughput is a number of at least 0, not {value!r}.")
         self._measured.append((self._index(revision), value))
 
+    def record_as_before(self, revision: str, answer: AsBefore) -> None:
+        """Takes in that a revision is as in earlier searches, which have found the values of the first revision.
+
+        Of the first revision itself, these values count as measured.
+
+        Raises:
+            SearchError: If there is no such revision.
+        """
+        index = self._index(revision)
+        self._answers.append((index, answer))
+        if index == 0:
+            self._earlier += len(answer.values)
+            self._measured += [(0, value) for value in answer.values]
+
     def skip(self, revision: str) -> None:
         """Leaves a revision out that cannot be measured.
 
@@ -168,17 +192,13 @@ class Bisection:
     def result(self) -> BisectionResult:
         """The answer so far."""
         if not {0, len(self._revisions) - 1} <= {index for index, _ in self._measured}:
-            return BisectionResult(
-                BisectionVerdict.UNDECIDED, self._revisions[1:], 0.0, None, len(self._measured)
-            )
+            return self._answer(BisectionVerdict.UNDECIDED, self._revisions[1:], 0.0, None)
 
         indices, probabilities, no_change = self._posterior()
         best = int(probabilities.argmax())
         nothing = self._nothing_matters(no_change)
         if nothing >= self._certainty:
-            return BisectionResult(
-                BisectionVerdict.NO_CHANGE, (), nothing, None, len(self._measured)
-            )
+            return self._answer(BisectionVerdict.NO_CHANGE, (), nothing, None)
 
         probability = float(probabilities[best])
         verdict = BisectionVerdict.UNDECIDED
@@ -189,8 +209,27 @@ class Bisection:
         first = 1 if best == 0 else indices[best - 1] + 1
         last = indices[best]
         candidates = self._revisions[first : last + 1]
+        return self._answer(verdict, candidates, probability, self._change(last))
+
+    @property
+    def _measurements(self) -> int:
+        """The number of measurements and questions; earlier searches are none."""
+        return len(self._measured) - self._earlier + len(self._answers)
+
+    def _answer(
+        self,
+        verdict: BisectionVerdict,
+        candidates: tuple[str, ...],
+        probability: float,
+        change: float | None,
+    ) -> BisectionResult:
         return BisectionResult(
-            verdict, candidates, probability, self._change(last), len(self._measured)
+            verdict,
+            candidates,
+            probability,
+            change,
+            self._measurements,
+            questions=len(self._answers),
         )
 
     def _index(self, revision: str) -> int:
@@ -219,10 +258,21 @@ class Bisection:
         logs = -0.5 * np.log1p(_CHANGE_SCALE**2 * weight) - 0.5 * (len(values) - 1) * left
         # An index stands for those before it that cannot be measured, too; half of the prior is for no change.
         logs = np.append(logs + np.log(np.diff([0, *indices]) / last), 0.0)
+        logs += [*map(self._of_answers, indices), self._of_answers(last + 1)]
         shares = np.exp(logs - logs.max())
         shares /= shares.sum()
 
         return indices, shares[:-1], float(shares[-1])
+
+    def _of_answers(self, first: int) -> float:
+        """Logarithm of the probability of all answers if an index is the first with the change.
+
+        All questions compare with the same searches. So a change that is missed once may be missed each time.
+        """
+        change = self._change(first) or 0.0
+        right = [answer.unchanged for index, answer in self._answers if index < first]
+        wrong = [answer.probability(change) for index, answer in self._answers if index >= first]
+        return sum(map(math.log, right)) + math.log(max(wrong, default=1.0))
 
     def _nothing_matters(self, no_change: float) -> float:
         """Probability that there is no change; or, where this is well possible, none that is large enough to matter."""
@@ -255,7 +305,7 @@ class Bisection:
         before = [value for index, value in self._measured if index < first]
         after = [value for index, value in self._measured if index >= first]
         mean = float(np.mean(before))
-        if mean == 0.0:
+        if mean == 0.0 or not after:
             return None
         return float(np.mean(after)) / mean - 1.0
 
@@ -304,12 +354,47 @@ def _revision_in(build: str, repository: Path) -> str | None:
     return None
 
 
+class _Questions:
+    """Which revisions are asked whether they are as the first one was in earlier searches.
+
+    The first revision is asked, too: if it is not as before, nobody is asked any more. The last one is searched, as the
+    size of the change is needed. No revision is asked twice, as what misled one answer may mislead the next.
+    """
+
+    def __init__(self, search: Bisection, *, asks: bool) -> None:
+        self._asks = asks
+        self._first, self._last = search.ends
+        self._asked: set[str] = set()
+
+    def asks(self, revision: str) -> bool:
+        """Whether a revision is asked."""
+        return self._asks and revision != self._last and revision not in self._asked
+
+    def answered(self, revision: str, answer: AsBefore | None) -> None:
+        """Takes in an answer; None: it is not *as before*."""
+        self._asked.add(revision)
+        if revision == self._first and answer is None:
+            self._asks = False
+
+
 def bisect(
-    search: Bisection, record: BuildRecord, measure: Measure, show: Callable[[str], None]
+    search: Bisection,
+    record: BuildRecord,
+    measure: Measure,
+    show: Callable[[str], None],
+    *,
+    asks: bool = False,
 ) -> BisectionResult:
     """Measures revisions until it is clear which one changed the throughput. Measurements in the record count.
 
     Where frames are missing that no build lost, the answer is that of the values as they are and at their most.
+
+    Args:
+        search: The search.
+        record: What was measured until now.
+        measure: Measures a revision.
+        show: Called with a line of text for each measurement.
+        asks: Whether revisions are asked whether they are as in earlier searches of the first one.
 
     Raises:
         BuildError: If a revision cannot be measured, or there is not exactly one value.
@@ -317,9 +402,13 @@ def bisect(
     step = 0
     share = 0.0
     at_their_most = search.another()
+    questions = _Questions(search, asks=asks)
 
     while (revision := search.next_revision() or at_their_most.next_revision()) is not None:
-        values = record.values(step, revision, measure)
+        wanted = Wanted(asks=questions.asks(revision))
+        measurement = record.measurement(step, revision, measure, wanted)
+        values = measurement.ends
+        answers = measurement.answers
         step += 1
         if values is None:
             search.skip(revision)
@@ -327,12 +416,21 @@ def bisect(
             show(f"{step:>3}  {revision[:12]}  left out")
             continue
 
-        if len(values) != 1:
-            names = ", ".join(values)
+        names = ", ".join((*values, *answers))
+        if len(values) + len(answers) != 1:
             raise BuildError(
                 f"These values were measured, but a bisection needs one: {names}. Choose a test and a --quantity.",
                 ExitStatus.BAD_INPUT,
             )
+
+        answer = next(iter(answers.values()), None)
+        if wanted.asks:
+            questions.answered(revision, answer)
+        if answer is not None:
+            search.record_as_before(revision, answer)
+            at_their_most.record_as_before(revision, answer)
+            show(f"{step:>3}  {revision[:12]}  as before")
+            continue
 
         (value,) = values.values()
         search.record(revision, value.least)
@@ -367,6 +465,8 @@ def describe_bisection(result: BisectionResult, subject: Callable[[str], str]) -
 
 def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
     counted = f"after {result.measurements} measurements"
+    if result.questions:
+        counted += f", {result.questions} of them only questions"
     if result.verdict is BisectionVerdict.NO_CHANGE:
         return f"No change that matters between the first and the last revision, {counted}."
     change = "" if result.change is None else f" by {result.change:+.2%}"

@@ -16,6 +16,7 @@ from enum import Enum
 from html import escape
 from statistics import fmean, median
 
+from lossratio.builds.asking import WHOLE, AsBefore, Wanted
 from lossratio.builds.measuring import BuildRecord, Measure
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
@@ -68,6 +69,9 @@ class ComparisonResult:
     """Largest share of the frames of a load that are missing and that neither build lost; 0: there are few of them."""
     measured: float | None = None
     """The difference as measured, if it differs from the one if these frames had passed."""
+    missed: float | None = None
+    """The probability that a build with the least change is called as before; None: not all measurements were
+    questions whether the builds are as before."""
 
 
 @dataclass(frozen=True)
@@ -375,23 +379,45 @@ def _size(result: ComparisonResult) -> float:
 
 
 def compare_builds(
-    request: AbRequest, record: BuildRecord, measure: Measure, show: Callable[[str], None]
+    request: AbRequest,
+    record: BuildRecord,
+    measure: Measure,
+    show: Callable[[str], None],
+    *,
+    asks: bool = False,
 ) -> dict[str, ComparisonResult]:
     """Measures two builds in turns, and compares each test. Measurements that the record has already count.
+
+    Args:
+        request: When the comparison ends.
+        record: What was measured until now.
+        measure: Measures a build.
+        show: Called with a line of text for each measurement.
+        asks: Whether the builds are asked first whether they are as in earlier searches. Only tests in which one of
+            them is not are compared by searches.
 
     Raises:
         BuildError: If a build cannot be measured, or not with the same tests each time.
         SearchError: If the request is out of range.
     """
+    same: dict[str, ComparisonResult] = {}
+    wanted = WHOLE
+    step = 0
+    if asks:
+        same, rest, step = _ask(request, record, measure, show)
+        if not rest:
+            return same
+        wanted = Wanted(tests=rest)
+
     # The first measurement shows which tests there are.
     comparisons = {"": _BothEnds(request)}
-    step = 0
+    first = step
     # All comparisons that have not ended name the same build.
     while build := next(
         filter(None, (comparison.next_build() for comparison in comparisons.values())), None
     ):
-        values = record.values(step, build.value, measure) or {}
-        if step == 0:
+        values = record.measurement(step, build.value, measure, wanted).ends or {}
+        if step == first:
             comparisons = {name: _BothEnds(request) for name in values}
         if values.keys() != comparisons.keys():
             missing = ", ".join(sorted(values.keys() ^ comparisons.keys()))
@@ -408,11 +434,70 @@ def compare_builds(
             + "  ".join(f"{value.least:,.0f} fps" for value in values.values())
         )
 
-    return {name: comparison.result() for name, comparison in comparisons.items()}
+    compared = {name: comparison.result() for name, comparison in comparisons.items()}
+    return {**same, **compared}
+
+
+def _ask(
+    request: AbRequest, record: BuildRecord, measure: Measure, show: Callable[[str], None]
+) -> tuple[dict[str, ComparisonResult], tuple[str, ...], int]:
+    """Asks both builds, in one block of turns, whether they are as before.
+
+    Returns:
+        The comparisons of tests in which both are, each time; the full names of the other tests; and the number of
+        measurements.
+    """
+    answers: dict[str, list[AsBefore]] = {}
+    # The tests that were as before until now, and the others.
+    asked: tuple[str, ...] = ()
+    rest: tuple[str, ...] = ()
+    tests: dict[str, str] = {}
+    step = 0
+    for step, build in enumerate(_BLOCK, start=1):
+        wanted = Wanted(asks=True, tests=asked)
+        measurement = record.measurement(step - 1, build.value, measure, wanted)
+        tests.update(measurement.tests or {})
+        for name, answer in measurement.answers.items():
+            answers.setdefault(name, []).append(answer)
+
+        as_before = {
+            tests[name]
+            for name, answer in measurement.answers.items()
+            if answer.probability(request.least_change) <= 1.0 - request.certainty
+        }
+        as_before -= {tests[name] for name in measurement.values or {}}
+        asked = tuple(sorted(as_before))
+        rest = tuple(sorted({*tests.values()} - as_before))
+        show(f"{step:>3}  {build.value}  " + _as_before_in_words(len(asked), len(rest)))
+        if not asked:
+            break
+
+    # Record: the comparisons that are over.
+    same = {
+        name: ComparisonResult(
+            ComparisonVerdict.SAME,
+            None,
+            (-math.inf, math.inf),
+            step,
+            missed=max(answer.probability(request.least_change) for answer in given),
+        )
+        for name, given in answers.items()
+        if tests[name] in asked
+    }
+    return same, rest, step
+
+
+def _as_before_in_words(asked: int, rest: int) -> str:
+    """How many tests are as before."""
+    return f"{asked} of {asked + rest} tests as before"
 
 
 def describe_comparison(name: str, result: ComparisonResult) -> str:
     """A verdict in a line."""
+    if result.missed is not None:
+        return (
+            f"{name}: B is the same as A, as both are as before, {_asked(result, result.missed)}."
+        )
     difference = "" if result.difference is None else f" by {result.difference:+.2%}"
     low, high = result.interval
     interval = "" if low == -high else f" (between {low:+.2%} and {high:+.2%})"
@@ -437,6 +522,14 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
         missing = f" Up to {missing}{may_be}{as_measured}."
 
     return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements.{missing}"
+
+
+def _asked(result: ComparisonResult, missed: float) -> str:
+    """How a comparison without a search was made."""
+    return (
+        f"asked {result.measurements} times and not searched; a build with the least change is called as before with a "
+        f"probability of {missed:.1%}"
+    )
 
 
 def comparison_comment(
@@ -468,6 +561,12 @@ def comparison_comment(
         lines.append(f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |")
 
     lines += ["", "Measured in turns until each verdict was clear, or the limit was reached.", ""]
+    for name, result in results.items():
+        if result.missed is not None:
+            lines += [
+                f"{escape(name)}: both builds are as before, {_asked(result, result.missed)}.",
+                "",
+            ]
     missing = share_in_words(result.share for result in results.values())
     if missing:
         lines += [
@@ -475,7 +574,7 @@ def comparison_comment(
             "",
         ]
 
-    for name in results:
+    for name in (name for name, result in results.items() if result.missed is None):
         head = f"<details><summary>Measurements of {escape(name)}</summary>"
         lines += [head, "", *_chart(name, record), "</details>", ""]
 

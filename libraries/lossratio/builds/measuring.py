@@ -7,17 +7,19 @@ are exchanged in place, the testbed stays: a trial of one build costs little mor
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from lossratio import results
+from lossratio.builds.asking import WHOLE, AsBefore, Wanted, why_not_asked
 from lossratio.errors import BuildError, JobError
 from lossratio.exit_status import ExitStatus
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
+from lossratio.measurements.throughput import Nightly
 from lossratio.runs import RunOutcome, RunRequest, run
 from lossratio.testbed import Ready, Testbed, load_limits, load_range, open_testbed
 from lossratio.traffic import load_profile
@@ -27,6 +29,7 @@ from lossratio.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
 SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""
 _LINES = 20
+_NEVER = 1_000_000
 Values = Mapping[str, results.Ends]
 """What each test measured, by test and quantity (``<full name> <quantity>``): frames per second per interface.
 Frames may be missing that the SUT did not lose, so a value has two ends."""
@@ -40,10 +43,14 @@ class Measured:
     """The values."""
     devices: Mapping[str, str] = field(default_factory=dict)
     """The device of each value with its options, in words; of one that is not named, nobody asks."""
+    as_before: Mapping[str, AsBefore] = field(default_factory=dict)
+    """Answers in place of values, by test and quantity likewise."""
+    tests: Mapping[str, str] = field(default_factory=dict)
+    """The full name of the test of each value and answer, if the build was asked."""
 
 
-Measure = Callable[[str, Path], Measured | None]
-"""Sets a build up and measures it, with files in a directory; None: it cannot be measured."""
+Measure = Callable[[str, Path, Wanted], Measured | None]
+"""Sets a build up and measures what is wanted of it, with files in a directory; None: it cannot be measured."""
 FORMAT = "lossratio-builds/2"
 _FILE = "measurements.jsonl"
 
@@ -95,8 +102,10 @@ class BuildBench(Bench):
     """Called with a line of text for each doubt about a value."""
     run_suites: Callable[[RunRequest], RunOutcome] = run
     """Runs suites."""
+    earlier: Path | None = None
+    """A folder with earlier runs, for questions whether the build is as it was there; None: it is not asked."""
 
-    def measure(self, directory: Path) -> Measured:
+    def measure(self, directory: Path, wanted: Wanted = WHOLE) -> Measured:
         """Measures the build that is set up: throughput per interface, by ``<full name> <quantity>`` of tests.
 
         It is in frames per second, and 0 where the minimum load was too much. Quantities without a single value
@@ -107,7 +116,10 @@ class BuildBench(Bench):
                 exit status for it.
         """
         options = (*self.request.robot_options, "--outputdir", str(directory), "--console", "none")
-        outcome = self.run_suites(replace(self.request, robot_options=options))
+        if wanted.asks:
+            options += self._asking()
+        tests = wanted.tests or self.request.tests
+        outcome = self.run_suites(replace(self.request, robot_options=options, tests=tests))
         # A demand that was not met is a verdict about the build, whose throughput was measured.
         if outcome.status not in (ExitStatus.PASSED, ExitStatus.FAILED, ExitStatus.REGRESSION):
             reason = f"exit status {int(outcome.status)}: {(outcome.error or f'see {directory}').rstrip('.')}"
@@ -116,31 +128,58 @@ class BuildBench(Bench):
                 outcome.status,
             )
 
-        rates = self._rates(directory)
+        rates = self._rates(directory, tests)
         if not rates:
             called = "" if self.quantity is None else f" called {self.quantity}"
             raise BuildError(
                 f"The run measured nothing{called}: see {directory}.", ExitStatus.FAILED
             )
 
-        values = {_name(finding): self._value(finding, directory) for finding in rates}
+        answers = {_name(finding): AsBefore.of(finding) for finding in rates}
+        as_before = {name: answer for name, answer in answers.items() if answer is not None}
+        values = {
+            _name(finding): self._value(finding, directory)
+            for finding in rates
+            if _name(finding) not in as_before
+        }
         devices = {
             _name(finding): device
             for finding in rates
             if (device := finding.result.conditions.measured_on) is not None
         }
-        return Measured(values, devices)
+        if not wanted.asks:
+            return Measured(values, devices)
 
-    def _rates(self, directory: Path) -> list[results.Finding]:
+        for test, why in why_not_asked(rates).items():
+            self.warn(f"{test} was searched without a question: {why}")
+        in_tests = {_name(finding): finding.result.test.full_name for finding in rates}
+        return Measured(values, devices, as_before, in_tests)
+
+    def _asking(self) -> tuple[str, ...]:
+        """Robot Framework's options for searches that ask first."""
+        # Record: the variables of `performance.resource`.
+        variables = {
+            "HINTS": self.earlier,
+            "NIGHTLY": Nightly.AS_BEFORE.value,
+            # No build is searched because it is its turn.
+            "SEARCH_EVERY": _NEVER,
+        }
+        given = ((f"{name}:{value}") for name, value in variables.items())
+        return tuple(part for variable in given for part in ("--variable", variable))
+
+    def _rates(self, directory: Path, tests: Sequence[str]) -> list[results.Finding]:
         files = results.RunDirectory(directory)
         findings = results.findings_of(files.results() if files.has_files else ())
-        test = self.request.test
         rates = [
             finding
             for finding in findings
             if finding.has_value
             and finding.unit == FRAMES_PER_SECOND
-            and test in (None, finding.result.test.full_name, finding.result.test.long_name)
+            and (
+                not tests
+                or finding.result.test.full_name in tests
+                or finding.result.test.long_name in tests
+            )
         ]
         return [finding for finding in rates if self.quantity in (None, finding.quantity)]
 
@@ -230,8 +269,8 @@ class TrialBench(Bench):
         self._present = build
         return True
 
-    def measure(self, directory: Path) -> Measured:
-        """Measures the build that is set up, by trials.
+    def measure(self, directory: Path, wanted: Wanted = WHOLE) -> Measured:
+        """Measures the build that is set up, by trials; none of them is a question.
 
         Raises:
             BuildError: If the trials show the limit of the generator instead of the build's.
@@ -306,6 +345,10 @@ class BuildMeasurement:
     """The shares of these frames; None: there are none."""
     devices: Mapping[str, str] | None = None
     """The device of each value, in words; None: it is not known."""
+    as_before: Mapping[str, AsBefore] | None = None
+    """Answers in place of values; None: there are none."""
+    tests: Mapping[str, str] | None = None
+    """The full name of the test of each value and answer; None: the build was not asked."""
 
     @classmethod
     def of(cls, build: str, measured: Measured | None, directory: str) -> "BuildMeasurement":
@@ -314,11 +357,39 @@ class BuildMeasurement:
             return cls(build, None, directory)
         ends = measured.values
         values = {name: one.least for name, one in ends.items()}
+        # Record: what was measured, without what is missing.
+        plain = cls(
+            build,
+            values,
+            directory,
+            devices=measured.devices,
+            as_before=measured.as_before or None,
+            tests=measured.tests or None,
+        )
         if all(one.least == one.most and not one.share for one in ends.values()):
-            return cls(build, values, directory, devices=measured.devices)
+            return plain
         most = {name: one.most for name, one in ends.items()}
         shares = {name: one.share for name, one in ends.items()}
-        return cls(build, values, directory, most, shares, measured.devices)
+        return replace(plain, most=most, shares=shares)
+
+    @classmethod
+    def read(cls, line: Mapping[str, Any]) -> "BuildMeasurement":
+        """The measurement of a line of the record.
+
+        Raises:
+            TypeError: If it is no measurement.
+            ValueError: If it is no measurement.
+        """
+        stored = line.get("as_before")
+        if stored is None:
+            return cls(**line)
+        answers = {name: AsBefore.read(answer) for name, answer in stored.items()}
+        return cls(**{**line, "as_before": answers})
+
+    @property
+    def answers(self) -> Mapping[str, AsBefore]:
+        """Answers in place of values, by test and quantity."""
+        return self.as_before or {}
 
     @property
     def ends(self) -> Values | None:
@@ -360,7 +431,9 @@ class BuildRecord:
         else:
             self._append(header)
 
-    def values(self, step: int, build: str, measure: Measure) -> Values | None:
+    def measurement(
+        self, step: int, build: str, measure: Measure, wanted: Wanted = WHOLE
+    ) -> BuildMeasurement:
         """What a step of a comparison measured; one that is not in the record is measured, and waited for on disk.
 
         Raises:
@@ -369,19 +442,19 @@ class BuildRecord:
         if step == len(self.measurements):
             directory = f"{step + 1:03}-{build[:12].replace('/', '_')}"
             measurement = BuildMeasurement.of(
-                build, measure(build, self.directory / directory), directory
+                build, measure(build, self.directory / directory, wanted), directory
             )
             self._require_one_device(measurement)
             self._append(
                 {
                     name: value
-                    for name, value in vars(measurement).items()
+                    for name, value in asdict(measurement).items()
                     if value or name == "values"
                 }
             )
             self.measurements.append(measurement)
 
-        return self.measurements[step].ends
+        return self.measurements[step]
 
     def _require_one_device(self, measurement: BuildMeasurement) -> None:
         for name, device in (measurement.devices or {}).items():
@@ -405,8 +478,8 @@ class BuildRecord:
         whole, _, _ = read_input_file(self._path, JobError, MOST_RECORDED_BYTES).rpartition(b"\n")
         try:
             first, *lines = [parse_json(line) for line in whole.splitlines()]
-            self.measurements = [BuildMeasurement(**line) for line in lines]
-        except (ValueError, TypeError) as error:
+            self.measurements = [BuildMeasurement.read(line) for line in lines]
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise JobError(
                 f"{self._path} cannot be read ({error}). To begin again, use another --output."
             ) from error

@@ -60,6 +60,11 @@ class _Measured:
         type=click.IntRange(min=8),
         default=None,
     )
+    as_before: Path | None = option(
+        "First ask whether the SUT is as in the earlier runs in this folder, which are of build A, or of --good.",
+        metavar="DIR",
+        type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    )
     in_place: str | None = option(
         "Instead of TEST: keep the testbed open, and measure with ten trials of frames of this size.",
         metavar="SIZE",
@@ -81,6 +86,8 @@ class _Measured:
     def conditions(self) -> dict[str, Any]:
         """The settings that must be the same when a comparison is continued."""
         names = ["suites", "topology", "tests", "include", "quantity", "least_change"]
+        if self.as_before is not None:
+            names.append("as_before")
         if self.in_place is not None:
             names += ["in_place", "profile", "dut", "options", "max_load", "trial_duration"]
         values = {name: getattr(self, name) for name in names}
@@ -90,8 +97,15 @@ class _Measured:
     def most(self) -> int:
         return self.limit or (_MOST_RUNS if self.in_place is None else _MOST_TRIALS)
 
-    def bench(self, test: str | None = None) -> builds.BuildBench | builds.TrialBench:
-        """Sets builds up, and measures them; with a full name of a test that one only."""
+    def bench(
+        self, test: str | None = None, earlier: Path | None = None
+    ) -> builds.BuildBench | builds.TrialBench:
+        """Sets builds up, and measures them.
+
+        Args:
+            test: The full name of a test, if it is the only one.
+            earlier: The folder of earlier runs, if it is another one.
+        """
         from lossratio import builds
         from lossratio.runs import RunRequest, check_directory
 
@@ -100,6 +114,8 @@ class _Measured:
             raise click.UsageError("Name suites to measure, or a frame size with --in-place.")
 
         if self.in_place is not None:
+            if self.as_before is not None:
+                raise click.UsageError("--as-before is for suites that search, not for --in-place.")
             wrong = [text for text in self.options if "=" not in text]
             if wrong:
                 raise click.UsageError(f"--option {wrong[0]}: an option is NAME=VALUE.")
@@ -123,9 +139,11 @@ class _Measured:
             self.include,
             options,
             purpose="builds compared",
-            test=test,
+            tests=() if test is None else (test,),
         )
-        return builds.BuildBench(request, self.quantity, self._note)
+        return builds.BuildBench(
+            request, self.quantity, self._note, earlier=earlier or self.as_before
+        )
 
     def _note(self, caveat: str) -> None:
         click.echo(f"Note: {caveat}", err=True)
@@ -159,26 +177,32 @@ def ab(
     from lossratio.report import write_report
     from lossratio.results import in_columns
 
+    asks = measured.as_before is not None
+    if asks and measured.least_change < 100 * builds.LEAST_ASKED:
+        raise click.UsageError(
+            f"--as-before misses many changes below {builds.LEAST_ASKED:.0%}: add --least-change "
+            f"{100 * builds.LEAST_ASKED:g}, or leave it out."
+        )
     bench = measured.bench()
     commands = {builds.Build.A.value: set_up_a, builds.Build.B.value: set_up_b}
     record = builds.BuildRecord(
         measured.output, {"set_up_a": set_up_a, "set_up_b": set_up_b, **measured.conditions}
     )
 
-    def measure(build: str, directory: Path) -> Any:
+    def measure(build: str, directory: Path, wanted: builds.Wanted) -> Any:
         if not bench.set_up(commands[build], build):
             raise BuildError(
                 f"The set-up command of build {build} reported that it cannot be measured.",
                 ExitStatus.FAILED,
             )
-        return bench.measure(directory)
+        return bench.measure(directory, wanted)
 
     pairs = measured.in_place is not None
     request = builds.AbRequest(
         measured.least_change / 100, measured.most, certainty / 100, pairs=pairs
     )
     with closing(bench):
-        results = builds.compare_builds(request, record, measure, click.echo)
+        results = builds.compare_builds(request, record, measure, click.echo, asks=asks)
     for name, result in results.items():
         click.echo(in_columns(builds.describe_comparison(name, result)))
     if markdown is not None:
@@ -234,7 +258,7 @@ def bisect(
     from lossratio.topology import load_topology
     from lossratio.units import counted
 
-    chosen = folder = key = None
+    chosen = folder = key = earlier = None
     if history is not None:
         if good or bad:
             raise click.UsageError(
@@ -268,19 +292,23 @@ def bisect(
         measured = replace(
             measured, tests=(key.test,), quantity=key.quantity, output=folder_of_alarm
         )
+        if measured.as_before is not None:
+            earlier = builds.runs_before(
+                alarm.began, key.test, measured.as_before, folder_of_alarm / "earlier"
+            )
         click.echo(f"Alarm of {alarm.series}:")
     if good is None or bad is None:
         raise click.UsageError(
             "Name the revisions with --good and --bad, or a --history with an alarm that names them."
         )
-    bench = measured.bench(None if key is None else key.test)
+    bench = measured.bench(None if key is None else key.test, earlier)
     revisions = builds.revisions_between(good, bad, repository)
     asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **measured.conditions}
     record = builds.BuildRecord(measured.output, asked, None if key is None else key.device or None)
 
-    def measure(revision: str, directory: Path) -> Any:
+    def measure(revision: str, directory: Path, wanted: builds.Wanted) -> Any:
         if bench.set_up(set_up, revision, "LOSSRATIO_REVISION"):
-            return bench.measure(directory)
+            return bench.measure(directory, wanted)
         return None
 
     search = builds.Bisection(
@@ -288,7 +316,8 @@ def bisect(
     )
     click.echo(f"{counted(len(revisions) - 1, 'revision')} could have changed the throughput.")
     with closing(bench):
-        result = builds.bisect(search, record, measure, click.echo)
+        asks = measured.as_before is not None
+        result = builds.bisect(search, record, measure, click.echo, asks=asks)
     answer = builds.describe_bisection(result, builds.subject_of(repository))
     click.echo(in_columns(answer))
     if chosen is not None and folder is not None and history is not None:

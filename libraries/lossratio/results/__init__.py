@@ -128,6 +128,7 @@ from lossratio.results.view import (
     CsitExportError as CsitExportError,
     Finding as Finding,
     LatencyPoint as LatencyPoint,
+    QuestionBefore as QuestionBefore,
     Rfc2544Row as Rfc2544Row,
     Shown as Shown,
     View as View,

@@ -30,6 +30,19 @@ _QUICK = "QUICK_"
 
 
 @dataclass(frozen=True)
+class QuestionBefore:
+    """The question before a search whether the SUT is as before, for one quantity."""
+
+    reason: str | None
+    """Why it was not asked; None: it was."""
+    values: tuple[float, ...] = ()
+    """What the earlier searches found, in frames per second per interface."""
+    replays: tuple[tuple[float, int, int], ...] = ()
+    """Replays of these searches: the change as a share of the throughput (0: none), the number of questions, and how
+    many were answered by *as before*."""
+
+
+@dataclass(frozen=True)
 class Finding:
     """One quantity of one test: one row of tables, comparisons, trends and exports."""
 
@@ -71,6 +84,8 @@ class Finding:
     stayed the same; None: no search, or one without a goal."""
     is_as_before: bool = False
     """Whether there was no search, as the SUT is as before: then it has no value, and lacks none."""
+    question: QuestionBefore | None = None
+    """The question before the search; None: the test asks none."""
 
     @property
     def in_short(self) -> str:

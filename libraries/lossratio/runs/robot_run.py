@@ -148,8 +148,9 @@ class RunRequest:
     """How long tests, suites and the run may take."""
     name: str = ""
     """Name of its directory in ``results``; empty: the testbed's name and the time."""
-    test: str | None = None
-    """Full name of a result, whose test is the only one to run, whatever Robot Framework calls it; None: all run."""
+    tests: tuple[str, ...] = ()
+    """Full names of results, whose tests are the only ones to run, whatever Robot Framework calls them; none: all
+    run."""
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.

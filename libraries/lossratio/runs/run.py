@@ -242,7 +242,7 @@ def run(request: RunRequest) -> RunOutcome:
         assignment.file: request.robot_command(assignment.suites) for assignment in assignments
     }
     chosen_tests = {
-        assignment.file: [assignment.modifier, *_only(request.test)] for assignment in assignments
+        assignment.file: [assignment.modifier, *_only(request.tests)] for assignment in assignments
     }
     for assignment in assignments:
         file = assignment.file
@@ -357,11 +357,11 @@ def resume(
     )
 
 
-def _only(name: str | None) -> list[SuiteVisitor]:
-    """What leaves all tests out but those that may have a result; None: nothing does."""
-    if name is None:
+def _only(names: Sequence[str]) -> list[SuiteVisitor]:
+    """What leaves all tests out but those that may have one of some results; none: nothing does."""
+    if not names:
         return []
-    return [OnlySome(lambda test: may_have_result(test, name))]
+    return [OnlySome(lambda test: any(may_have_result(test, name) for name in names))]
 
 
 def _finished(directory: Path) -> Iterator[str]:

@@ -149,8 +149,24 @@ def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> 
     return 0.0
 
 
-@lru_cache
 def _record(files: tuple[Path, ...]) -> dict[float, Sequence]:
+    """The record of some files, read again only if one of them was written since."""
+    return _record_as_of(files, tuple(map(_written, files)))
+
+
+def _written(file: Path) -> tuple[int, int]:
+    """When a file was written, and how large it is; zeros: it cannot be read."""
+    try:
+        state = file.stat()
+    except OSError:
+        return 0, 0
+    return state.st_mtime_ns, state.st_size
+
+
+@lru_cache
+def _record_as_of(
+    files: tuple[Path, ...], written: tuple[tuple[int, int], ...]
+) -> dict[float, Sequence]:
     trials: list[tuple[float, float, float]] = []
     for file in files:
         of_file = _trials(file)

@@ -70,26 +70,26 @@ def record(directory, device=None):
 
 
 def measured(device):
-    return lambda build, directory: Measured({NAME: Ends(1e6, 1e6, 0.0)}, {NAME: device} if device else {})
+    return lambda build, directory, wanted: Measured({NAME: Ends(1e6, 1e6, 0.0)}, {NAME: device} if device else {})
 
 
 def test_a_record_that_is_continued_knows_the_device_of_earlier_builds(tmp_path):
-    record(tmp_path).values(0, "A", measured("vpp"))
+    record(tmp_path).measurement(0, "A", measured("vpp"))
     with pytest.raises(BuildError, match="A on vpp, and B was measured on vpp, mtu=9000"):
-        record(tmp_path).values(1, "B", measured("vpp, mtu=9000"))
+        record(tmp_path).measurement(1, "B", measured("vpp, mtu=9000"))
     assert len(record(tmp_path).measurements) == 1
-    record(tmp_path).values(1, "B", measured("vpp"))
+    record(tmp_path).measurement(1, "B", measured("vpp"))
     assert len(record(tmp_path).measurements) == 2
 
 
 def test_measurements_of_earlier_versions_have_no_device_to_differ_from(tmp_path):
-    record(tmp_path).values(0, "A", measured(None))
-    assert record(tmp_path).values(1, "B", measured("vpp")) is not None
+    record(tmp_path).measurement(0, "A", measured(None))
+    assert record(tmp_path).measurement(1, "B", measured("vpp")).ends
 
 
 def test_a_bisection_measures_the_device_of_its_alarm(tmp_path):
     with pytest.raises(BuildError, match=r"the alarm is of vpp, mtu=9000, and 0123456789ab was measured on vpp\."):
-        record(tmp_path, "vpp, mtu=9000").values(0, "0123456789abcdef", measured("vpp"))
+        record(tmp_path, "vpp, mtu=9000").measurement(0, "0123456789abcdef", measured("vpp"))
 
 
 def add_alarms(history, revisions, devices):

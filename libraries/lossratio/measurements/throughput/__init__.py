@@ -22,6 +22,10 @@ from lossratio.measurements.throughput.measure import (
     repeat_search as repeat_search,
     require_throughput as require_throughput,
 )
+from lossratio.measurements.throughput.nightly import (
+    REPLAYED_CHANGES as REPLAYED_CHANGES,
+    Nightly as Nightly,
+)
 from lossratio.measurements.throughput.result import (
     Goal as Goal,
     GoalsResult as GoalsResult,

@@ -46,6 +46,9 @@ REPLAYS = 8
 ALLOWED = {0.05: 0.05, 0.02: 0.3}
 """The share of changes that replays may miss, by their size. Where they miss more, the question is not asked."""
 
+REPLAYED_CHANGES = tuple(ALLOWED)
+"""The sizes of the changes that are replayed."""
+
 MOST_FALSE = 0.025
 """The share of unchanged nights that replays may call changed."""
 
@@ -124,11 +127,11 @@ def ask(
     usual = _usual(trials, tonight)
     if not usual.loads:
         return _not_asked("the earlier searches have no load with enough trials")
-    replays = tuple(_replayed(trials, tonight))
+    replays = tuple(replayed_changes(trials, tonight))
     known = QuestionAsked(
-        answer="unsure", since=last[-1].started, earlier=tuple(_found(last[-1])), replays=replays
+        answer="unsure", since=last[-1].started, earlier=tuple(_found(last)), replays=replays
     )
-    why = _too_often_wrong(replays)
+    why = why_too_often_wrong(replays)
     if why is not None:
         return None, known.model_copy(update={"answer": "not asked", "reason": why})
     return Question(usual, tonight.grid.max_load), known
@@ -160,12 +163,20 @@ def _is_alike(night: ThroughputResult, tonight: Tonight) -> bool:
     return has_goals and has_early_verdicts == tonight.early_verdict
 
 
-def _found(search: ThroughputResult) -> Iterator[OfEarlierSearch]:
-    for report in search.goals:
-        lower, upper = report.bounds
+def _found(searches: Sequence[ThroughputResult]) -> Iterator[OfEarlierSearch]:
+    for reports in zip(*(search.goals for search in searches), strict=True):
+        last = reports[-1]
+        lower, upper = last.bounds
+        throughputs = [report.throughput for report in reports]
         if lower is not None and upper is not None:
+            # Record: what the last search found for a goal, and the values of all.
             yield OfEarlierSearch(
-                goal=report.goal.name, relevant_lower_bound=lower, relevant_upper_bound=upper
+                goal=last.goal.name,
+                relevant_lower_bound=lower,
+                relevant_upper_bound=upper,
+                values_fps=tuple(
+                    rate.per_interface_fps for rate in throughputs if rate is not None
+                ),
             )
 
 
@@ -180,10 +191,15 @@ def _usual(nights: Iterable[Sequence[TrialResult]], tonight: Tonight) -> Usual:
     return Usual(tonight.goals, tonight.grid, [trial for night in nights for trial in night])
 
 
-def _replayed(
+def replayed_changes(
     nights: Sequence[Sequence[TrialResult]], tonight: Tonight
 ) -> Iterator[ReplayedChange]:
-    """Each night as if it were tonight, and the others were known, after no change and after each of `ALLOWED`."""
+    """Asks each night as if it were tonight, and the others were known, unchanged and after each of `ALLOWED`.
+
+    Args:
+        nights: The trials of searches, from the oldest.
+        tonight: The question.
+    """
     answers = {change: Counter[Answer]() for change in (0.0, *ALLOWED)}
     record = record_of(counted(trial) for night in nights for trial in night)
     for place in range(len(nights)):
@@ -218,8 +234,8 @@ def _answer(usual: Usual, replay: Replay, factor: float, tonight: Tonight) -> An
     return question.answer
 
 
-def _too_often_wrong(replays: Sequence[ReplayedChange]) -> str | None:
-    """Why the question is not asked: what replays show; None: it is asked."""
+def why_too_often_wrong(replays: Sequence[ReplayedChange]) -> str | None:
+    """Why the question is not asked: what replays show, the unchanged nights first; None: it is asked."""
     unchanged, *changes = replays
     if unchanged.changed > MOST_FALSE * unchanged.questions:
         return (

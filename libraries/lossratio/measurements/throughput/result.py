@@ -167,6 +167,9 @@ class OfEarlierSearch(Record):
     """Its relevant lower bound."""
     relevant_upper_bound: Rate
     """Its relevant upper bound."""
+    values_fps: tuple[float, ...] = ()
+    """The conditional throughput per interface of each search that the question compares with, from the oldest. The
+    last one is that of this search."""
 
 
 class ReplayedChange(Record):

@@ -61,6 +61,7 @@ from lossratio.results import (
     Offered,
     Outcome,
     Picture,
+    QuestionBefore,
     TestResult,
     Trial,
     View,
@@ -272,6 +273,7 @@ class ThroughputView(View[GoalsResult]):
                     is_bound_of_others=of_others,
                     resolution=report.goal.width_ratio,
                     is_as_before=report.is_as_before,
+                    question=_question(result, report.goal.name),
                 )
 
     def aspects(self, result: GoalsResult, finding: Finding) -> Mapping[str, JsonValue]:
@@ -423,6 +425,20 @@ def _tried_in(result: GoalsResult) -> Iterator[str]:
         yield result.smaller_load.sentence
     if result.experiments is not None:
         yield from result.experiments.sentences
+
+
+def _question(result: GoalsResult, goal: str) -> QuestionBefore | None:
+    """The question before the search, for a goal."""
+    asked = result.question
+    if asked is None:
+        return None
+    values = next((found.values_fps for found in asked.earlier if found.goal == goal), ())
+    # Record: the question, as all kinds show it.
+    return QuestionBefore(
+        asked.reason,
+        values,
+        tuple((each.change_ratio, each.questions, each.as_before) for each in asked.replays),
+    )
 
 
 def _coin(zone: ZoneOfChance | None) -> str:
