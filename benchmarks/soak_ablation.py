@@ -19,7 +19,6 @@ from soak_devices import FAMILIES
 from soak_judge import search
 
 from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, selection, verifying
-from lossratio.plrsearch.estimate import guard
 from lossratio.plrsearch.selection import PosteriorSelection
 from lossratio.plrsearch.variation import Description, Replicates, Scatter, inference, local
 from lossratio.plrsearch.variation.change import Change
@@ -51,7 +50,6 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "luck of a load is forgotten": ((verifying, "_RARE", np.inf),),
     "higher loads": ((Verifying, "_raise_to", lambda *_: None),),
     "long trials": ((PLRsearch, "_is_ending", property(lambda self: False)),),
-    "trials just above": ((guard, "_JUST_ABOVE", 0.0),),
     "load that nothing speaks against": ((CriticalLoadEstimate, "stated", property(_median)),),
     "contested loads again": ((PosteriorSelection, "_contested", lambda *_: None),),
     "halving of wide ranges": ((selection, "_FOR_WIDE", 0),),

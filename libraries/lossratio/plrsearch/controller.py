@@ -232,6 +232,7 @@ class PLRsearch:
                 wanted = self._long_duration
             else:
                 choice = self._selection.choose(known, wanted, trials_left)
+                wanted *= choice.share
 
         if self._stopped_by is None:
             self._next = TrialInput(min(wanted, left), choice.load), choice

@@ -24,6 +24,8 @@ _IF_CONSTANT = 0.05
 """The same while trials at equal loads show that the capacity is constant."""
 _IF_VARYING = 0.7
 """The same while they show that it varies."""
+_SHORTER = 0.5
+"""Share of the usual duration that a trial in overload takes after two others, to show a bucket."""
 _OVERLOAD_STEP = 0.004
 """Largest step between loads in overload, as a share: equal ones show whether the capacity varies."""
 _CANDIDATES = 12
@@ -62,6 +64,8 @@ class Choice:
     """In frames per second."""
     purpose: str
     """The reason in words."""
+    share: float = 1.0
+    """The share of the usual duration."""
 
 
 class PosteriorSelection:
@@ -93,6 +97,9 @@ class PosteriorSelection:
         self._verifying = Verifying(question)
         self._forwarding_rate = question.max_load
         self._overload: float | None = None
+        self._before: float | None = None
+        self._pair: float | None = None
+        self._is_compared = False
         self._reach = 1.0
         self._down = self._up = _FIRST_DOWN
         self._retried = 0
@@ -107,9 +114,13 @@ class PosteriorSelection:
         self._verifying.record(
             load, load * exposure, lost, is_long=result.duration > LONG * self._usual
         )
-        if result.loss_ratio > _LOSSY or self._trials == 1:
+        is_short = result.duration < self._usual
+        if (result.loss_ratio > _LOSSY and not is_short) or self._trials == 1:
             self._forwarding_rate = result.forwarding_rate
         if self._overload is not None and lost:
+            if self._overload == self._before and not self._is_compared:
+                self._pair = self._overload
+            self._before = self._overload
             self._reach = 1.0
         elif self._overload is not None and self._overload < self._question.max_load:
             # It was no overload, e.g. because the first trials were slow ones: the next one goes twice as far.
@@ -140,6 +151,12 @@ class PosteriorSelection:
         if is_early and not has_events and known.local is not None and known.local.is_wide(_WIDE):
             load = self._of_line(known.local) or question.max_load
             return Choice(_in_whole_frames(load, duration, question), "where loss begins")
+
+        if self._pair is not None:
+            load, self._pair, self._is_compared = self._pair, None, True
+            return Choice(
+                load, "overload in a shorter trial, to see a bucket or a buffer", _SHORTER
+            )
 
         contested = None if has_events else self._contested(known, left)
         if contested is not None:

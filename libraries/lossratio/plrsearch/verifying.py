@@ -125,6 +125,7 @@ class Verifying:
         """Puts the load where the estimate is, or lower if it cannot be verified."""
         is_known = known.local is None or known.local.is_known
         place = self._place(known) if is_known or self.load is None else self.load
+        place = min(place, known.in_long_run)
         if self.load is None:
             self.load = place
         frames, lost = self._at(self.load, self._rows[self._begin :])
@@ -174,7 +175,7 @@ class Verifying:
             lower = max(lower, self._verified)
 
         if known.pauses is not None:
-            hinted = _OF_PAUSES * known.most
+            hinted = _OF_PAUSES * known.pauses_allow
             lower = min(lower, max(hinted, _FARTHEST * self.load))
         self.load = max(_on_grid(lower, self._question), self._question.min_load)
 

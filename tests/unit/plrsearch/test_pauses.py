@@ -89,3 +89,15 @@ def test_the_target_is_lost_at_the_load_that_pauses_allow():
     allowed = 2048.0 / 100e-6 / np.log(100e-6 / 0.5 / target)
     assert found.critical_load(question) == pytest.approx(allowed, rel=0.2)
     assert found.loss_ratio(found.critical_load(question)) == pytest.approx(target, rel=1e-3)
+
+
+def test_where_trials_verify_no_load_the_one_that_pauses_allow_is_stated():
+    """Each of the lower loads lost frames, too: the least one, or the minimum load, would be far off."""
+    lost = lost_by(0.1, exponential(20e-6), 512.0, loads=np.linspace(8e6, 17e6, 12), trials=2)
+    rows = [trial(load, int(number), duration=2.0) for load, number in zip(lost.load, lost.lost, strict=True)]
+    rows += [trial(20e6, 8_000_000 + more, duration=2.0) for more in (0, 1500)]
+    found = estimated(rows, likelihood="varying", max_load=28e6)
+    assert found.verified is None
+    allowed = 512.0 / 20e-6 / np.log(20e-6 / 0.1 / 1e-7)
+    assert 0.7 * allowed < found.stated < 1.3 * allowed
+    assert found.stated == pytest.approx(0.95 * found.description.pauses_allow)

@@ -96,3 +96,18 @@ def test_a_capacity_that_varies_is_described_as_that():
     assert found.description.likelihood is LikelihoodName.VARYING
     assert list(found.functions) == ["stretch", "erf"]
     assert any("The capacity varies from trial to trial" in sentence for sentence in found.sentences)
+
+
+@pytest.mark.parametrize("size", [300.0, 3000.0])
+def test_few_trials_show_that_losses_do_not_come_from_overload_where_overload_is_constant(size):
+    """A capacity that varies so much would show in overload, and batches of that size, too."""
+    rng = np.random.default_rng(4)
+    below = [(load, 2.0, size * (number == 0)) for load in (14e6, 15e6, 16e6) for number in range(4)]
+    found = []
+    for _ in range(40):
+        above = [(18.2e6, 2.0, float(rng.poisson(4e5))) for _ in range(2)]
+        near = [(18e6, 2.0, float(rng.poisson(2.5e4))) for _ in range(2)]
+        found.append(Replicates.of(counts_of([*below, *near, *above])).scatter)
+    assert found.count(Scatter.EVENTS) >= 38
+    wild = [(18.2e6, 2.0, lost) for lost in (3e5, 5e5)]
+    assert Replicates.of(counts_of([*below, *wild])).scatter is not Scatter.EVENTS

@@ -34,8 +34,6 @@ LEAST_TRIALS = 10
 these sent, and two trials may have bursts of the same size."""
 LONG_TRIALS, _LONG_MOST = 2, 3.0
 """Long trials that have to agree, and how many targets they may lose together: a rare loss may be in one of them."""
-_JUST_ABOVE = 0.02
-"""How far above a load the trials are that speak about it, too, as a share."""
 _FEW_TRIALS = 3
 """Trials, at least, by which a load is stated that is not verified."""
 _CHANCE = 3.0
@@ -359,7 +357,7 @@ def guard(
         most: No load above is verified, because pauses lose more there.
     """
     target = question.target_loss_ratio
-    verified = _highest_verified(counts.at(counts.load <= most), target, lowest, batch)
+    verified = _highest_verified(counts.at(counts.load <= most), target, batch)
     if verified is not None:
         return _sustained(verified, counts, target, long, batch)
 
@@ -396,20 +394,12 @@ def _near(counts: TrialCounts, reported: float) -> Array:
     return counts.load[(counts.load >= (1.0 - NEAR) * reported) & (counts.load <= reported)]
 
 
-def _highest_verified(
-    counts: TrialCounts, target: float, lowest: float, batch: float
-) -> float | None:
-    """The highest load with enough trials that lose at most the target, as do those just below it.
-
-    Trials just above, below the interval, must not lose more on average: a rare loss there comes at the load, too.
-    """
+def _highest_verified(counts: TrialCounts, target: float, batch: float) -> float | None:
+    """The highest load with enough trials that lose at most the target, as do those just below it."""
     loads, trials = np.unique(counts.load, return_counts=True)
     for load in loads[trials >= LEAST_TRIALS][::-1].tolist():
-        least = (1.0 - NEAR) * load
-        above = _between(counts, load, min(lowest, (1.0 + _JUST_ABOVE) * load))
-        few = above.lost <= target * above.frames + _CHANCE * batch
-        shown = [_between(counts, start, load, batch=batch) for start in (load, least)]
-        if few and all(bounds.most <= target for bounds in shown):
+        starts = (load, (1.0 - NEAR) * load)
+        if all(_between(counts, start, load, batch=batch).most <= target for start in starts):
             return float(load)
     return None
 

@@ -123,6 +123,8 @@ def loss_process(description: Description) -> Iterator[str]:
         )
     if description.pauses is not None and description.pauses.is_sure:
         yield str(description.pauses)
+    if description.bucket is not None:
+        yield str(description.bucket)
     if replicates.scatter is Scatter.VARYING and description.posteriors:
         mode = description.best.mode
         yield (

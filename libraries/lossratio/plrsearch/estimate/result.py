@@ -155,7 +155,10 @@ class CriticalLoadEstimate:
         if self.likelihood is not LikelihoodName.VARYING or self.is_surely_at_most_min_load:
             return self.median
         known = self.description
-        lowest = min(self._interval(0.95)[0], known.most)
+        lowest, highest = self._interval(0.95)
+        if known.pauses is not None and known.pauses_allow <= highest:
+            return max((1.0 - NEAR) * known.most, self.question.min_load)
+        lowest = min(lowest, known.in_long_run)
         return supported(known.counts, self.question, lowest, known.batch)
 
     @cached_property

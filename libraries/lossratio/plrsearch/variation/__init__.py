@@ -1,12 +1,14 @@
 """Variation: which description the trials have, and how counts vary in it.
 
 - `replicates`: what trials at equal loads show without any model;
+- `bucket`: what a bucket of tokens or a buffer lets through in short trials only;
 - `change`: whether the SUT changed during the search;
 - `local`: the critical load by a line through trials near it;
 - `pauses`: pauses that overflow a ring, by the sizes of losses at several loads;
 - `inference`: the description that replicates decide for.
 """
 
+from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.inference import LONG, Description, described
 from lossratio.plrsearch.variation.local import LocalFit

@@ -16,6 +16,7 @@ import numpy as np
 
 from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, TrialCounts, Weighting
 from lossratio.plrsearch.quadrature import Distribution, Posterior, posteriors
+from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
 from lossratio.plrsearch.variation.pauses import Pauses
@@ -47,13 +48,25 @@ class Description:
     """The long trials after the last change; None: there are none."""
     pauses: Pauses | None = None
     """The pauses that lose frames, besides overload; None: none are seen."""
+    bucket: Bucket | None = None
+    """What passes in short trials only; None: nothing."""
+
+    @property
+    def most(self) -> float:
+        """The highest load in frames per second that pauses and buckets allow: usual trials do not show it."""
+        return min(self.pauses_allow, self.in_long_run)
 
     @cached_property
-    def most(self) -> float:
+    def pauses_allow(self) -> float:
         """The highest load in frames per second that pauses allow: they are too rare for trials at each load."""
         if self.pauses is None:
             return self.question.max_load
         return self.pauses.critical_load(self.question)
+
+    @property
+    def in_long_run(self) -> float:
+        """The highest load in frames per second that a bucket allows in the long run."""
+        return self.question.max_load if self.bucket is None else self.bucket.rate
 
     @property
     def best(self) -> Posterior:
@@ -104,9 +117,13 @@ def described(
     change = Change.of(counts)
     is_after = np.arange(len(counts)) >= (0 if change is None else change.trials)
     usual = counts.at(is_after & ~is_long)
+    bucket = Bucket.of(usual)
+    if bucket is not None:
+        usual = usual.at(~Bucket.is_short(usual))
     replicates = Replicates.of(usual)
+    long = counts.at(is_after & is_long)
     found = Description(
-        (), None, question, usual, likelihood, replicates, change, counts.at(is_after & is_long)
+        (), None, question, usual, likelihood, replicates, change, long, bucket=bucket
     )
 
     batch = replicates.batch
@@ -115,7 +132,10 @@ def described(
         known = posteriors(divided, question, likelihood, for_selection=for_selection)
         return replace(found, posteriors=known)
     local = LocalFit.of(divided, question)
-    pauses = Pauses.of(counts.at(is_after)) if replicates.scatter is Scatter.EVENTS else None
+    pauses = None
+    if replicates.scatter is not Scatter.CHANCE:
+        has_batches = replicates.scatter is Scatter.BATCHES
+        pauses = Pauses.of(counts.at(is_after), has_batches=has_batches)
     return replace(found, local=local, likelihood=LikelihoodName.POISSON, pauses=pauses)
 
 

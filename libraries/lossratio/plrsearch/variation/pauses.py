@@ -30,6 +30,8 @@ _OVERLOAD = 1e-3
 """Loss ratio of trials in overload."""
 _BELOW = 0.998
 """Loads above that share of the forwarding rate are about overload."""
+_NOT_ABOUT, _FAR_BELOW = 0.97, 0.9
+"""Loads below that share of it are not; and below the other one, no batch is lost by overload."""
 _MOST = 40
 """Pauses of a trial that are told apart, at most."""
 _BEYOND = 8.0
@@ -38,6 +40,8 @@ _STRAY = 1e-9
 """Probability of a count for another reason."""
 _ROUNDING = 0.005
 """Share by which losses of equal pauses differ, at least."""
+_UNUSUAL = 2.0
+"""Nats by which other lengths than exponential and equal ones have to be likelier than these: few devices have them."""
 _PLAUSIBLE = 6.0
 """Nats by which a shape may be less likely than the best one."""
 _LENGTH, _RING = 0.15, 0.25
@@ -73,20 +77,30 @@ class Pauses:
     """Whether losses show the length well enough to say it."""
 
     @classmethod
-    def of(cls, counts: TrialCounts) -> Pauses | None:
-        """The likeliest pauses; None if the losses are too few, or not of pauses."""
-        losses = _Losses.of(counts)
+    def of(cls, counts: TrialCounts, *, has_batches: bool = False) -> Pauses | None:
+        """The likeliest pauses; None if the losses are too few, or not of pauses.
+
+        Where frames are lost in batches, only losses far below overload are of pauses.
+        """
+        losses = _Losses.of(counts, _FAR_BELOW if has_batches else _BELOW)
         if losses is None:
             return None
         fits = [losses.fitted(shape) for shape in _SHAPES]
 
-        best, moved = max(fits, key=lambda fit: fit[0].log_likelihood)
+        best, moved = max(
+            fits, key=lambda fit: fit[0].log_likelihood - (0.0 if fit[0].is_usual else _UNUSUAL)
+        )
         least = best.log_likelihood - _PLAUSIBLE
         plausible = [fit for fit, _ in fits if fit.log_likelihood > least]
         lengths = [fit.length_s for fit in plausible]
         stdevs = losses.stdevs(best, moved)
         is_sure = max(lengths) < _ALIKE * min(lengths) and stdevs[0] < _LENGTH
         return replace(best, stdevs=stdevs, is_sure=is_sure)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether lengths are exponential or equal."""
+        return self.shape in (_SHAPES[0], _SHAPES[-1])
 
     def loss_ratio(self, load: float) -> float:
         """Share of the frames that are lost to pauses at a load in frames per second."""
@@ -134,18 +148,20 @@ class _Losses:
     """How many they are."""
 
     @classmethod
-    def of(cls, counts: TrialCounts) -> _Losses | None:
-        """The trials that show pauses, and those that show none; None if they are too few, or all at one load."""
+    def of(cls, counts: TrialCounts, highest: float) -> _Losses | None:
+        """The trials that show pauses, and those that show none; None if they are too few, or all at one load.
+
+        The highest of their loads is a share of the forwarding rate.
+        """
         lost = counts.lost * counts.duration / np.maximum(counts.exposure, 1e-300)
         is_quiet = lost <= _QUIET
-        if not is_quiet.any():
-            return None
         overloaded = counts.lost > _OVERLOAD * counts.load * counts.exposure
         passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
-        rate = float(np.median(passed[overloaded])) if overloaded.any() else np.inf
-
-        # Where each trial loses frames is the knee, or pauses come so often that they do not differ from it.
-        most = min(float(counts.load[is_quiet].max()), _BELOW * rate)
+        most = float(counts.load[is_quiet].max(initial=0.0))
+        if overloaded.any():
+            rate = float(np.median(passed[overloaded]))
+            # Where each trial loses frames is the knee, unless it is far below overload.
+            most = min(max(most, _NOT_ABOUT * rate), highest * rate)
         below = (counts.load <= most) & ~overloaded
         seen = below & ~is_quiet
         if np.count_nonzero(seen) < _LEAST or len(np.unique(counts.load[seen])) < 2:

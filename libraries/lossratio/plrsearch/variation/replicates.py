@@ -15,6 +15,8 @@ _ENOUGH = 5
 """Degrees of freedom with which counts at equal loads decide."""
 _ENOUGH_EACH = 3
 """The same of those that lose much, and of those that lose little."""
+_UNLIKE_FEW = 0.05
+"""Largest probability of a smaller dispersion in overload, if there are fewer."""
 _ALIKE = 1.5
 """Largest chi-squared per degree of freedom of counts that differ by chance only."""
 _IMPROBABLE = 1e-3
@@ -27,7 +29,7 @@ _LEAST_MEAN = 1.0
 """Mean lost frames at a load, at least: scatter of fewer shows little, and is not that of a chi-squared."""
 _LARGEST_BATCH = 512.0
 """Frames that a device handles at a time, at most: where one scale of loss is seen, a larger dispersion is no batch."""
-_OVERLOAD = 1e-3
+_OVERLOAD = 1e-4
 """Least loss ratio of trials that lose much in any case."""
 _MANY = 20.0
 """Batches that a trial loses where much is lost, at least."""
@@ -146,7 +148,7 @@ class Replicates:
 def _lose_little(freedom: NDArray[np.int_], ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which loads lose little, in order of what they lose: those below overload, or those with half the freedom."""
     is_few = ratio < _OVERLOAD
-    if min(freedom[is_few].sum(), freedom[~is_few].sum()) >= _ENOUGH_EACH:
+    if min(freedom[is_few].sum(), freedom[~is_few].sum()) >= 1:
         return is_few
     return np.asarray(np.cumsum(freedom) - 0.5 * freedom < 0.5 * freedom.sum())
 
@@ -159,13 +161,16 @@ def _growth(
     None instead of the factor: chance explains it, or a part is too small.
     """
     few, many = int(freedom[is_few].sum()), int(freedom[~is_few].sum())
-    if min(few, many) < _ENOUGH_EACH:
+    if not min(few, many):
         return None, 0.0
 
     low = max(float(scatter[is_few].sum()), 1e-300) / few
     high = max(float(scatter[~is_few].sum()), 1e-300) / many
     growth = high / low
     test = scipy.special.fdtrc if growth > 1.0 else scipy.special.fdtr
-    if test(many, few, growth) < _UNLIKE and not 1.0 / _GROWS < growth < _GROWS:
+    unlike = _UNLIKE
+    if min(few, many) < _ENOUGH_EACH:
+        unlike = 0.0 if growth > 1.0 else _UNLIKE_FEW
+    if test(many, few, growth) < unlike and not 1.0 / _GROWS < growth < _GROWS:
         return growth, high
     return None, high

@@ -1,0 +1,69 @@
+"""What a bucket of tokens or a buffer lets through in short trials only.
+
+In overload, a trial of D seconds passes C D + B frames: at C frames per second in the long run, and the B frames that a
+full bucket or an empty buffer takes once. Two durations at one load show both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lossratio.plrsearch.model import TrialCounts
+
+_SHORT = 0.75
+"""A trial is a short one if it takes less than that share of the usual time."""
+_OVERLOAD = 1e-3
+"""Least loss ratio of trials in overload."""
+_SURE = 10.0
+"""Standard deviations of a trial beyond chance: that of two trials may be small by chance, too."""
+_BELOW = 6.0
+"""Standard deviations of a trial by which the rate in the long run is below what it seems to be: three of its own."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Frames that pass in each trial, however long it is, beside a constant rate."""
+
+    frames: float
+    """How many they are, of one interface."""
+    rate: float
+    """At least so many frames per second pass in the long run."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts) -> Bucket | None:
+        """What short and usual trials at one load in overload show; None: no difference beyond chance."""
+        rate = counts.lost / np.maximum(counts.exposure, 1e-300)
+        is_short = cls.is_short(counts) & (rate > _OVERLOAD * counts.load)
+        if not is_short.any():
+            return None
+        load = counts.load[is_short][-1]
+        is_there = counts.load == load
+        short, usual = is_there & is_short, is_there & ~is_short
+        if np.count_nonzero(usual) < 2:
+            return None
+
+        # The rates of loss: that of short trials is smaller.
+        passed_once = float(rate[usual].mean() - rate[short].mean())
+        by_chance = float(np.sqrt(counts.lost[usual].mean()) / counts.exposure[usual].mean())
+        stdev = max(by_chance, float(rate[usual].std(ddof=1)))
+        if passed_once < _SURE * stdev:
+            return None
+        seconds = float(np.median(counts.duration[usual]))
+        shares = 1.0 / float(np.median(counts.duration[short])) - 1.0 / seconds
+        frames = passed_once / shares
+        in_long_run = float(load - rate[usual].mean() - frames / seconds)
+        return cls(frames, in_long_run - _BELOW * stdev)
+
+    @staticmethod
+    def is_short(counts: TrialCounts) -> np.ndarray:
+        """Which trials are short ones."""
+        return np.asarray(counts.duration < _SHORT * np.median(counts.duration))
+
+    def __str__(self) -> str:
+        """The bucket, in one line."""
+        return (
+            f"In short trials the device lets some {self.frames:,.2g} frames more through, as a bucket or a buffer of "
+            f"{1e3 * self.frames / self.rate:,.2g} ms does: the load is one that it forwards in the long run"
+        )
