@@ -1,17 +1,17 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth. [Cfg] VPP as a cross-connect, testpmd behind it by vhost-user.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth. [Cfg] VPP as a cross-connect,
+...               testpmd in a virtual machine behind it by vhost-user.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
-Metadata          Differs From CSIT    neighbour
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource
 
 Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
-...                   dut=vpp    cores=${CORES}    forwarding=l2xc    process=vhost
+...                   dut=vpp    cores=${CORES}    forwarding=l2xc    process=vhost    vm=testpmd
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    eth    l2xcfwd    base    vhost    vhost_1024    nf_testpmd
+Test Tags         perftest    vpp    eth    l2xcfwd    base    vhost    vhost_1024    1vm    nf_testpmd
 ...               ${FRAME_SIZE}    ${CORES}c    eth-l2xcbase-eth-2vhostvr1024-1vm    # robocop: fmt: off
 
 

@@ -38,20 +38,27 @@ class Daemon:
 
         return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, command)
 
-    def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:
+    def start(
+        self, changes: Changes, is_ready: Callable[[], bool], seconds: float = READY_TIMEOUT
+    ) -> None:
         """Starts the program as a change, and waits until it answers.
+
+        Args:
+            changes: What has been changed on the node.
+            is_ready: Whether it answers.
+            seconds: Most seconds until it does.
 
         Raises:
             DutError: If it cannot be started, dies, or does not answer in time; with its last
                 output.
         """
         changes.run(*self.program.start, undo=self.program.stop())
-        deadline = time.monotonic() + READY_TIMEOUT
+        deadline = time.monotonic() + seconds
         while not is_ready():
             self.check_alive()
             if time.monotonic() > deadline:
                 raise self.node.error(
-                    f"{self.name} did not answer within {READY_TIMEOUT:g} s. {self.last_output()}"
+                    f"{self.name} did not answer within {seconds:g} s. {self.last_output()}"
                 )
             time.sleep(_POLL)
 

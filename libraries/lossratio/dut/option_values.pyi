@@ -235,6 +235,9 @@ class OptionValues(TypedDict, total=False):
     """vpp: Whether only the links between two DUTs have the tag."""
     vlan_east: int | str
     """vpp: VLAN of the frames on the east link of the path, if that is another one."""
+    vm: Literal['testpmd', 'vpp'] | str
+    """vpp: What forwards in a virtual machine in the place of the process, on as many CPUs as VPP: `testpmd`, or `vpp`
+    (a cross-connect). With `process=vhost`."""
     vxlan: bool | str
     """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the

@@ -67,6 +67,17 @@ class VppStart(FileModel):
     """Size of its statistics segment. Default: 3G with cards or more than 200,000 routes, as in CSIT; otherwise 64M."""
     statseg_page_size: PageSize = "default"
     """Pages of that segment; CSIT has ``2M``."""
+    vm_kernel: (
+        Annotated[
+            str, Like(r"^/\S+/vmlinuz-\S+$", "the path of a kernel, such as /boot/vmlinuz-6.1", 300)
+        ]
+        | None
+    ) = None
+    """Kernel of virtual machines beside it, with its modules in ``lib/modules`` beside its directory. Default: the
+    newest ``/boot/vmlinuz-*``."""
+    vm_emulated: bool = False
+    """Whether QEMU emulates the CPUs of these machines, for nodes without KVM. That is slow: measure only that frames
+    pass."""
     startup: dict[
         Annotated[str, Like(r"^[a-z0-9][a-z0-9_-]*$", "the name of a section, such as dpdk", 100)],
         SectionLines,

@@ -76,6 +76,12 @@ FACTS = {
         *SOFTWARE,
         *("aes", "aes_256_null_gmac", "ipsecint", "scale", "tnl_10000", "udp_encap", "anti_replay"),
     },
+    "eth-l2bdbasemaclrn-eth-2vhostvr1024-1vm": {
+        *("eth", "l2bdmaclrn", "base", "vhost", "1vm", "vhost_1024", "nf_testpmd")
+    },
+    "eth-l2xcbase-eth-2vhostvr1024-1vm-vppl2xc": {
+        *("eth", "l2xcfwd", "base", "vhost", "1vm", "vhost_1024", "nf_vppl2xc")
+    },
     "ethip4udpwireguard8tnlsw-ip4base": {"wireguard", "ip4fwd", "tnl_8"},
     "ethip6ip6-ip6base-srv6enc1sid": {"eth", "ip6fwd", "feature", "srv6", "srv6_1sid"},
 }
@@ -84,8 +90,6 @@ FACTS = {
 ALWAYS = {"perftest", "vpp", "ndrpdr"}
 MORE_HERE = {"sfdp"}
 """Tags that CSIT's tests have not: its expressions cannot ask for them."""
-NOT_TRUE_HERE = {"1vm"}
-"""Tags of CSIT's tests that would be false here, where testpmd runs as a process."""
 
 
 @pytest.fixture(scope="module")
@@ -109,5 +113,12 @@ def test_a_test_has_csits_tags_and_no_others(name, tests):
     assert {tag.lower() for tag in tags_of(tests, name)} - MORE_HERE == FACTS[name]
 
 
-def test_no_test_has_a_tag_that_is_not_true_here(tests):
-    assert not NOT_TRUE_HERE & {str(tag).lower() for test in tests.values() for tag in test.tags}
+def test_exactly_the_suites_that_start_a_virtual_machine_have_its_tag(tests):
+    with_tag = {test.parent.source for test in tests.values() if "1vm" in map(str, test.tags)}
+    with_machine = {
+        test.parent.source
+        for test in tests.values()
+        if test.parent.has_setup and any(str(one).startswith("vm=") for one in test.parent.setup.args)
+    }
+    assert with_tag == with_machine
+    assert len(with_tag) == 4

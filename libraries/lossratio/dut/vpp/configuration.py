@@ -80,8 +80,8 @@ class VppOptions(Feature):
 
     @property
     def has_programs(self) -> bool:
-        """Whether programs of features run beside VPP, or a second VPP."""
-        return self.is_contained or self.has_testpmd
+        """Whether programs of features run beside VPP, a second VPP, or a virtual machine."""
+        return self.is_contained or self.guest is not None or self.has_testpmd
 
     @property
     def has_testpmd(self) -> bool:
@@ -268,6 +268,28 @@ def card_commands(driver: str, card: Card, kernels_name: str, mac: str) -> Itera
         yield Command(
             f"device create-interface pci/{card.address} port 0 if-name {card.name} {queues}"
         )
+
+
+def socket_commands(name: str, mac: str, options: VppOptions) -> Iterator[Command]:
+    """The commands that make an interface of VPP on one of the kernel, by sockets."""
+    if options.uses_af_xdp:
+        queues = f"num-rx-queues {options.queues or 'all'}"
+        sizes = f"rx-queue-size {options.frame_queue} tx-queue-size {options.frame_queue}"
+        yield Command(f"create interface af_xdp host-if {name} name host-{name} {sizes} {queues}")
+        # It would have an address of its own otherwise.
+        yield Command(f"set interface mac address host-{name} {mac}")
+        return
+
+    if options.queues:
+        queues = f" num-rx-queues {options.queues}"
+    else:
+        queues = ""
+
+    # Without hw-addr VPP would choose an address that no neighbour knows.
+    # On an interface without offloads, VPP would announce a header before each frame, but send none, and no
+    # frame would pass. Test frames have their checksums, so they need no offloads.
+    command = f"create host-interface name {name} hw-addr {mac}{queues} cksum-gso-disable"
+    yield Command(command, answer=f"host-{name}")
 
 
 def placement_commands(cards: Iterable[Card]) -> Iterator[Command]:

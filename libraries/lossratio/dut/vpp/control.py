@@ -81,6 +81,10 @@ class VppControl:
             f"vppctl exec FILE, which is gone: {len(command.text.splitlines())} lines with keys"
         )
 
+    def shows(self, shown: Shown) -> bool:
+        """Whether VPP shows something now."""
+        return re.search(shown.pattern, self.ask(shown.command)) is not None
+
     def check(self, shown: Collection[Shown]) -> dict[str, str]:
         """Checks what VPP shows, and returns by command what it showed, in words.
 

@@ -28,6 +28,7 @@ from lossratio.dut.vpp.configuration import (
     VppOptions,
     card_commands,
     placement_commands,
+    socket_commands,
     vpp_problem,
     with_features,
 )
@@ -35,8 +36,9 @@ from lossratio.dut.vpp.control import VppControl, check_installed
 from lossratio.dut.vpp.features.feature import Command, Needs, Ports, both_ports
 from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.features.policer import policer_name
-from lossratio.dut.vpp.features.process import MEMIFS, Container, is_connected, sleeping
+from lossratio.dut.vpp.features.process import MEMIFS, VHOSTS, Container, is_connected, sleeping
 from lossratio.dut.vpp.startup import Card, both_cards, hugepage_megabytes, startup_configuration
+from lossratio.dut.vpp.virtual_machine import MEGABYTES, QEMU, VirtualMachine
 from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
@@ -90,10 +92,16 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
-        """Its tools, and the process beside it."""
-        beside = (PROCESS, PYTHON) if self.options.has_testpmd else ()
-        container = (_UNSHARE,) if self.options.is_contained else ()
-        return (*super().tools_needed, *beside, *container)
+        """Its tools, and those of the program beside it."""
+        guest = self.options.guest
+        # Table: tools, and whether they are needed.
+        beside = {
+            PROCESS: self.options.has_testpmd or guest == "testpmd",
+            PYTHON: self.options.has_testpmd or guest is not None,
+            QEMU: guest is not None,
+            _UNSHARE: self.options.is_contained,
+        }
+        return (*super().tools_needed, *(tool for tool, is_needed in beside.items() if is_needed))
 
     @property
     def hugepages_needed(self) -> int:
@@ -101,7 +109,8 @@ class Vpp(ProgramDut[VppOptions]):
         numa_nodes = {core.numa_node for core in read_cores(self.node)}
         needed = hugepage_megabytes(self.hop.vpp, self._choose_cores(), len(numa_nodes))
         vpps = 2 if self.options.is_contained else 1
-        return vpps * max(super().hugepages_needed, needed)
+        of_machine = MEGABYTES * (self.options.guest is not None)
+        return vpps * max(super().hugepages_needed, needed) + of_machine
 
     @property
     def polls(self) -> bool:
@@ -168,6 +177,8 @@ class Vpp(ProgramDut[VppOptions]):
 
         plugins = {plugin: "" for plugin in [_PLUGINS.get(by)] if plugin is not None}
         check_installed(self.node, self.program, self.options, {by: Needs(plugins=plugins)})
+        if self.options.guest is not None:
+            self._machine("", 1).check()
         ports = both_ports((self.west, self.east), ("", ""))
         if self.options.is_router:
             check_free(self.node, [port.routed(self.options.ip_version).network for port in ports])
@@ -234,6 +245,8 @@ class Vpp(ProgramDut[VppOptions]):
         daemons = [daemon, *self._start_programs(changes, directory, cores)]
         if options.is_contained:
             daemons.append(self._start_container(changes, cores, links))
+        if options.guest is not None:
+            daemons.append(self._start_machine(changes, directory, cores, control))
         for command in (
             each for kind in options.features for each in kind.connected(options, links)
         ):
@@ -294,6 +307,28 @@ class Vpp(ProgramDut[VppOptions]):
         for line in sleeping(self.options, links, MEMIFS):
             control.configure(changes, line)
         return daemon
+
+    def _start_machine(
+        self, changes: Changes, directory: str, cores: CoreChoice, control: VppControl
+    ) -> Daemon:
+        """Starts a virtual machine, and waits until both of its cards are connected to VPP."""
+        beside = self._cores_beside(cores, self.options.cores)
+        links = [is_connected(name) for name in VHOSTS]
+        return self._machine(directory, len(beside.workers)).start(
+            changes, beside, lambda: all(map(control.shows, links))
+        )
+
+    def _machine(self, directory: str, workers: int) -> VirtualMachine:
+        return VirtualMachine(
+            self.node,
+            self.options.guest or "testpmd",
+            self.options.home,
+            directory,
+            workers,
+            kernel=self.hop.vpp.vm_kernel,
+            is_emulated=self.hop.vpp.vm_emulated,
+            has_hugepages=self.uses_cards,
+        )
 
     def _cores_beside(self, cores: CoreChoice, count: int) -> CoreChoice:
         """CPUs for another program, which are not VPP's where there are enough."""
@@ -532,24 +567,5 @@ class Vpp(ProgramDut[VppOptions]):
     def _take_kernel_interfaces(self, control: VppControl, changes: Changes) -> None:
         macs = self.own_macs()
         for name, mac in ((self.west, macs.from_west), (self.east, macs.from_east)):
-            if self.options.uses_af_xdp:
-                queues = f"num-rx-queues {self.options.queues or 'all'}"
-                sizes = f"rx-queue-size {self.options.frame_queue} tx-queue-size {self.options.frame_queue}"
-                command = (
-                    f"create interface af_xdp host-if {name} name host-{name} {sizes} {queues}"
-                )
-                control.configure(changes, Command(command))
-                # It would have an address of its own otherwise.
-                control.configure(changes, Command(f"set interface mac address host-{name} {mac}"))
-                continue
-
-            if self.options.queues:
-                queues = f" num-rx-queues {self.options.queues}"
-            else:
-                queues = ""
-
-            # Without hw-addr VPP would choose an address that no neighbour knows.
-            # On an interface without offloads, VPP would announce a header before each frame, but send none, and no
-            # frame would pass. Test frames have their checksums, so they need no offloads.
-            command = f"create host-interface name {name} hw-addr {mac}{queues} cksum-gso-disable"
-            control.configure(changes, Command(command, answer=f"host-{name}"))
+            for command in socket_commands(name, mac, self.options):
+                control.configure(changes, command)

@@ -29,6 +29,7 @@ FEATURES = plugin_group(
         "wireguard": "secure_tunnels:WireGuard",
         "process": "process:Process",
         "container": "process:Container",
+        "vm": "process:VirtualMachine",
         "det44": "nat:Det44",
         "nat": "nat:Nat",
         "sfdp": "nat:Sfdp",

@@ -9,6 +9,7 @@ from pydantic.fields import FieldInfo
 
 from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, RouterSide, Tunnel
 from lossratio.dut.linux.program_dut import SocketOptions
+from lossratio.dut.vpp.virtual_machine import Guest
 from lossratio.topology import EAST, WEST, Side
 
 Forwarding = Literal["l2xc", "l2bd", "l2patch", "ip4", "ip6"]
@@ -211,6 +212,11 @@ class Feature(SocketOptions):
     def is_contained(self) -> bool:
         """Whether a second VPP in a container is in the place of testpmd."""
         return False
+
+    @property
+    def guest(self) -> Guest | None:
+        """What forwards in a virtual machine in the place of testpmd; None: there is no such machine."""
+        return None
 
     @property
     def entries(self) -> int:

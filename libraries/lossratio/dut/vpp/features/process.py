@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
+from lossratio.dut.vpp.virtual_machine import Guest
 from lossratio.topology import WEST
 
 MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
@@ -13,6 +14,8 @@ _CONTAINED_MACS = ("02:fe:00:00:00:0c", "02:fe:00:00:00:0d")
 """MAC addresses of the interfaces of a VPP in the place of the process."""
 MEMIFS = ("memif1/0", "memif2/0")
 """Names of these, if they are memif."""
+VHOSTS = ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
+"""Names of these, if they are vhost-user."""
 _CONNECTING_SECONDS = 10.0
 """VPP tries to connect a memif every few seconds."""
 
@@ -77,7 +80,7 @@ class Process(Feature):
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
         """testpmd, but for its CPUs."""
-        if not self.is_contained:
+        if not self.is_contained and self.guest is None:
             yield forwarder(MEMIF if self.process == "memif" else _VIRTIO, directory)
 
     def connected(self, ports: Ports) -> Iterator[Command]:
@@ -91,7 +94,7 @@ class Process(Feature):
     def _names(self) -> tuple[str, str]:
         if self.process == "memif":
             return MEMIFS
-        return ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
+        return VHOSTS
 
 
 MEMIF = (
@@ -128,6 +131,27 @@ class Container(Feature):
             yield from memif_commands(ports[0].directory, number, _CONTAINED_MACS)
         for one, other in (MEMIFS, MEMIFS[::-1]):
             yield Command(f"set interface l2 xconnect {one} {other}")
+
+
+class VirtualMachine(Feature):
+    """A virtual machine in the place of the process, as in FD.io CSIT's suites."""
+
+    vm: Guest | None = None
+    """What forwards in a virtual machine in the place of the process, on as many CPUs as VPP: ``testpmd``, or ``vpp``
+    (a cross-connect). With ``process=vhost``."""
+
+    needs = Needs(tags=("1vm",))
+
+    @property
+    def guest(self) -> Guest | None:
+        """The option's."""
+        return self.vm
+
+    def problem(self) -> str | None:
+        """A virtual machine without interfaces to it."""
+        if getattr(self, "process", None) == "vhost":
+            return None
+        return "vm is about what is behind vhost-user interfaces; give process=vhost, too"
 
 
 def memif_commands(

@@ -1,0 +1,275 @@
+"""A virtual machine behind VPP's vhost-user interfaces: QEMU, a kernel of the node, and programs of the node.
+
+As in FD.io CSIT's suites, the machine has no disk. It starts a kernel of the node, whose initial file system has the
+node's own testpmd or VPP, and ends with that program.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lossratio.dut.base import Tool
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon, write_file
+from lossratio.dut.linux.cores import CoreChoice
+from lossratio.nodes import DutNode
+
+QEMU = Tool("qemu-system-x86_64", "qemu-system-x86", title="QEMU")
+"""The program that runs the machine."""
+Guest = Literal["testpmd", "vpp"]
+"""What forwards in the machine."""
+STARTING_SECONDS = 300.0
+"""Seconds that an emulated machine may take to start on a busy node; one with KVM takes a few."""
+MEGABYTES = 4096
+"""Its memory, as in CSIT."""
+_HUGEPAGES = 512
+_BUFFERS = 32_768
+"""Its hugepages of 2 MiB and testpmd's buffers, as in CSIT."""
+_RING = 1024
+_CARDS = ("0000:00:06.0", "0000:00:07.0")
+_FILES = "initial-files"
+_WRITER = Path(__file__).with_name("initial_files.py")
+_DPDK_DRIVERS = "/usr/lib*/*/dpdk/pmds-*/librte_{}.so*"
+_DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_virtio")
+_NEWEST_KERNEL = "ls -v /boot/vmlinuz-* 2>/dev/null | tail -n 1"
+_INIT = """#!{shell}
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+for module in /modules/*; do insmod "$module"; done
+for card in {cards}; do
+    echo uio_pci_generic > "/sys/bus/pci/devices/$card/driver_override"
+    echo "$card" > /sys/bus/pci/drivers_probe
+done
+{command}
+echo "the program in the virtual machine has ended"
+echo b > /proc/sysrq-trigger
+"""
+_HAS_PLUGIN = 'ls "$1"/lib*/vpp_plugins/dpdk_plugin.so "$1"/lib*/*/vpp_plugins/dpdk_plugin.so 2>/dev/null | grep -q .'
+# Gives each virtual CPU, which is a thread of QEMU of this name, a CPU of the node.
+_PLACE = """
+read -r pid start < "$1"; shift
+number=0
+for cpu in "$@"; do
+    for task in /proc/"$pid"/task/*; do
+        read -r name < "$task/comm"
+        case $name in "CPU $number/"*) taskset -pc "$cpu" "${task##*/}" > /dev/null || exit;; esac
+    done
+    number=$((number + 1))
+done
+"""
+
+
+@dataclass(frozen=True)
+class VirtualMachine:
+    """A virtual machine with two cards, each of which is the other end of a vhost-user interface."""
+
+    node: DutNode
+    """The node that it runs on."""
+    guest: Guest
+    """What forwards in it."""
+    home: str
+    """Directory of VPP on the node."""
+    directory: str
+    """Directory of VPP's sockets, and of its own files."""
+    workers: int
+    """Virtual CPUs that forward; one more has the rest. Each card has as many queues."""
+    kernel: str | None = None
+    """Path of its kernel; None: the newest of the node."""
+    is_emulated: bool = False
+    """Whether QEMU emulates its CPUs; otherwise they are the node's, by KVM."""
+    has_hugepages: bool = False
+    """Whether its memory is in hugepages of the node."""
+
+    def check(self) -> None:
+        """Checks that the node can run it.
+
+        Raises:
+            DutError: If the node has no KVM, another architecture, or no kernel or plugin for it.
+        """
+        architecture = self.node.run("uname", "-m").strip()
+        if architecture != "x86_64":
+            raise self.node.error(
+                f"the virtual machine needs a node with x86_64, and this one has {architecture}."
+            )
+        self.find_kernel()
+        if (
+            self.guest == "vpp"
+            and self.node.attempt("sh", "-c", _HAS_PLUGIN, "has", self.home).exit_status
+        ):
+            raise self.node.error(
+                f"the VPP in the virtual machine needs VPP's plugin dpdk, and {self.home} has no dpdk_plugin.so. "
+                "Install it there (Debian: vpp-plugin-dpdk), or build VPP with it."
+            )
+        if self.is_emulated:
+            return
+        usable = self.node.attempt("test", "-r", "/dev/kvm", "-a", "-w", "/dev/kvm")
+        if usable.exit_status != 0:
+            raise self.node.error(
+                "the virtual machine needs KVM, and this user cannot open /dev/kvm. Add the user to the group kvm, or "
+                "give 'vpp: {vm_emulated: true}' in the topology file: then QEMU emulates the CPUs, which is slow."
+            )
+
+    def find_kernel(self) -> str:
+        """The path of its kernel.
+
+        Raises:
+            DutError: If there is none, or this user cannot read it.
+        """
+        path = self.kernel or self.node.run("sh", "-c", _NEWEST_KERNEL).strip()
+        if not path:
+            raise self.node.error(
+                "the virtual machine needs a kernel, and there is no /boot/vmlinuz-*. Install one (Debian: "
+                "linux-image-amd64), or give 'vpp: {vm_kernel: PATH}' in the topology file."
+            )
+        if self.node.attempt("test", "-r", path).exit_status != 0:
+            raise self.node.error(
+                f"the virtual machine needs the kernel {path}, and this user cannot read it. Give "
+                "'vpp: {vm_kernel: PATH}' in the topology file."
+            )
+        return path
+
+    def start(
+        self, changes: Changes, cores: CoreChoice, is_connected: Callable[[], bool]
+    ) -> Daemon:
+        """Starts it, and waits until what forwards in it has its cards.
+
+        Args:
+            changes: What has been changed on the node.
+            cores: CPUs of the node for its virtual CPUs.
+            is_connected: Whether both cards are in use.
+
+        Raises:
+            DutError: If it cannot be made or started, ends, or takes too long.
+        """
+        self.write_files(changes)
+        daemon = Daemon(self.node, self.directory, "virtual-machine", self.command)
+        daemon.start(changes, is_connected, STARTING_SECONDS)
+        cpus = map(str, (cores.main, *cores.workers))
+        self.node.run("sh", "-c", _PLACE, "place", daemon.program.pid, *cpus)
+        return daemon
+
+    def write_files(self, changes: Changes) -> None:
+        """Writes its initial file system into its directory.
+
+        Raises:
+            DutError: If a program, a library or a kernel module is missing.
+        """
+        shell = self.node.run("sh", "-c", "command -v sh").strip()
+        init = _INIT.format(shell=shell, cards=" ".join(_CARDS), command=" ".join(self._command))
+        texts = {"init": init}
+        programs = ["sh", "mount", "insmod"]
+        files: list[str] = []
+        if_any: list[str] = []
+        if self.guest == "testpmd":
+            programs.append("dpdk-testpmd")
+            if_any = [_DPDK_DRIVERS.format(name) for name in _DRIVERS]
+        else:
+            files.append(f"{self.home}/bin/vpp")
+            if_any = [f"{self.home}/{place}/{_PLUGIN}" for place in ("lib*", "lib*/*")]
+            texts |= {"startup.conf": self._startup, "forward": self._forward}
+
+        wanted = {
+            "modules": ["uio_pci_generic"],
+            "programs": programs,
+            "files": files,
+            "if_any": if_any,
+            "texts": texts,
+        }
+        writer = f"{self.directory}/{_WRITER.name}"
+        write_file(changes, writer, _WRITER.read_text(encoding="utf-8"))
+        archive = f"{self.directory}/{_FILES}"
+        line = ("python3", "-IS", writer, archive, self.find_kernel())
+        changes.run(*line, stdin=json.dumps(wanted))
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command that runs it, with its console as standard output, until the program in it ends."""
+        accelerator, model = ("tcg", "Nehalem") if self.is_emulated else ("kvm", "host")
+        quiet = ("-nodefaults", "-no-user-config", "-nographic", "-no-reboot")
+        name = ("-name", "lossratio,debug-threads=on")
+        machine = ("-machine", f"pc,accel={accelerator},usb=off,mem-merge=off", "-cpu", model)
+        cpus = ("-smp", f"{1 + self.workers},sockets=1,cores={1 + self.workers},threads=1")
+        kernel = ("-kernel", self.find_kernel(), "-initrd", f"{self.directory}/{_FILES}")
+        options = f"console=ttyS0 quiet panic=-1 tsc=reliable hugepages={_HUGEPAGES}"
+        console = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
+
+        started = (*kernel, "-append", options)
+        beside = (*console, *self._card(0), *self._card(1))
+        return (QEMU.program, *quiet, *name, *machine, *cpus, *self._memory, *started, *beside)
+
+    @property
+    def _memory(self) -> tuple[str, ...]:
+        """Its memory, which VPP shares."""
+        pages = ",hugetlb=on,hugetlbsize=2M" if self.has_hugepages else ""
+        shared = f"memory-backend-memfd,id=memory,size={MEGABYTES}M,share=on{pages}"
+        return ("-m", str(MEGABYTES), "-object", shared, "-numa", "node,memdev=memory")
+
+    def _card(self, number: int) -> tuple[str, ...]:
+        """A card's arguments, as in CSIT; without a program by which the machine could start from it."""
+        off = "csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off"
+        queues = f"mq=on,vectors={2 * self.workers + 2},rx_queue_size={_RING},tx_queue_size={_RING}"
+        own = f"mac=52:54:00:00:01:{number + 1:02x},addr={number + 6}.0,romfile="
+        socket = f"socket,id=socket{number},path={self.directory}/vhost{number}.sock"
+        link = f"vhost-user,id=link{number},chardev=socket{number},queues={self.workers}"
+        device = f"virtio-net-pci,netdev=link{number},{own},{queues},{off}"
+        return ("-chardev", socket, "-netdev", link, "-device", device)
+
+    @property
+    def _command(self) -> tuple[str, ...]:
+        """The command of the program in it."""
+        if self.guest == "vpp":
+            return (f"{self.home}/bin/vpp", "-c", "/startup.conf")
+        lcores = ",".join(map(str, range(1 + self.workers)))
+        cards = ("-a", _CARDS[0], "-a", _CARDS[1])
+        work = (f"--nb-cores={self.workers}", f"--rxq={self.workers}", f"--txq={self.workers}")
+        buffers = (f"--total-num-mbufs={_BUFFERS}", "--mbuf-size=16384")
+        # Without the last option, it ends when its standard input ends.
+        mode = ("--forward-mode=io", "--no-lsc-interrupt", "--stats-period=86400")
+        return (
+            "dpdk-testpmd",
+            "--lcores",
+            lcores,
+            "--in-memory",
+            *cards,
+            "--",
+            *mode,
+            *work,
+            *buffers,
+        )
+
+    @property
+    def _startup(self) -> str:
+        """The startup.conf of a VPP in it, as in CSIT."""
+        workers = f"corelist-workers 1-{self.workers}"
+        devices = "".join(
+            f"dev {card} {{ name {name} num-rx-queues {self.workers} }} "
+            for card, name in zip(_CARDS, _NAMES, strict=True)
+        )
+        return (
+            "unix { nodaemon nosyslog nocolor nobanner cli-listen /run/cli.sock exec /forward }\n"
+            f"cpu {{ main-core 0 {workers} }}\n"
+            "memory { main-heap-size 512M }\n"
+            "statseg { size 512M }\n"
+            "buffers { buffers-per-numa 107520 }\n"
+            "plugins { plugin default { disable } plugin dpdk_plugin.so { enable } }\n"
+            f"dpdk {{ no-multi-seg no-tx-checksum-offload {devices}}}\n"
+        )
+
+    @property
+    def _forward(self) -> str:
+        """The commands to a VPP in it: a cross-connect."""
+        west, east = _NAMES
+        lines = [f"set interface state {name} up" for name in _NAMES]
+        lines += [
+            f"set interface l2 xconnect {one} {other}"
+            for one, other in ((west, east), (east, west))
+        ]
+        return "".join(f"{line}\n" for line in lines)
+
+
+_NAMES = ("west", "east")
+_PLUGIN = "vpp_plugins/dpdk_plugin.so"
