@@ -81,6 +81,9 @@ _LOG = logging.getLogger(__name__)
 _MARK = "LOSSRATIO_WILL"
 _OWNER = "LOSSRATIO_WILL_OF"
 _START_SECONDS = 10.0
+_UNDO_SECONDS = 60
+"""Seconds that a node may take to undo what ended controllers have changed. Programs are stopped, and cards are given
+back, meanwhile."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # The keeper holds the commands, the newest first. While its input is open, its controller is alive, and no other
@@ -122,7 +125,17 @@ if [ -n "$at_end" ] && is_ours_alone; then
     kill -KILL "$mark"
     exit 0
 fi
-trap 'kill -KILL $!; eval "$undo"; exit 0' USR1
+undo_now() {
+    trap '' USR1
+    kill -KILL "$!"
+    # Whoever asks meanwhile has to wait, too.
+    MARK=open sleep 600 &
+    mark=$!
+    eval "$undo"
+    kill -KILL "$mark"
+    exit 0
+}
+trap undo_now USR1
 while :; do MARK=open sleep 60 & wait $!; done
 """.replace("MARK", _MARK).replace("OWNER", _OWNER)
 
@@ -135,10 +148,17 @@ for environment in $(grep -slz '^MARK=open$' /proc/[0-9]*/environ); do
 done
 [ -n "$found" ] || exit 0
 kill -USR1 $found
-tries=0
-while [ "$tries" -lt 100 ] && kill -0 $found 2>/dev/null; do
+read -r began _ < /proc/uptime
+while :; do
+    left=
+    for keeper in $found; do
+        # A process that has ended, and that nobody waits for, has no environment.
+        kill -0 "$keeper" 2>/dev/null && grep -sqz '^MARK=kept$' "/proc/$keeper/environ" && left=$keeper
+    done
+    [ -n "$left" ] || break
+    read -r now _ < /proc/uptime
+    [ "$((${now%.*} - ${began%.*}))" -lt "$1" ] || { echo late; exit 0; }
     sleep 0.1
-    tries=$((tries + 1))
 done
 echo executed
 """.replace("MARK", _MARK)
@@ -243,9 +263,19 @@ def _written(text: str) -> str:
 
 
 def execute_last_wills(session: NodeSession) -> None:
-    """Undoes the changes that ended controllers made to a DUT. Changes of living controllers stay."""
-    done = session.run("sh", "-c", _EXECUTE)
-    if done.stdout.strip():
+    """Undoes the changes that ended controllers made to a DUT. Changes of living controllers stay.
+
+    Raises:
+        NodeError: If the undo does not end: a set-up beside it would be undone in part.
+    """
+    command = ("sh", "-c", _EXECUTE, "execute", str(_UNDO_SECONDS))
+    done = session.run(*command, timeout=2.0 * _UNDO_SECONDS).stdout.strip()
+    if done == "late":
+        raise NodeError(
+            f"Node {session.name}: it still undoes what an earlier run has set up, after {_UNDO_SECONDS} s. Start this "
+            "run again later. If that does not help, look there for a command that hangs (ps -ef)."
+        )
+    if done:
         _LOG.warning(
             "%s was restored to its state before the set-up by a controller that has ended since.",
             session.name,

@@ -15,6 +15,7 @@ import pytest
 from ssh_server import Server, needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
+from lossratio.errors import NodeError
 from lossratio.testbed import undo
 from lossratio.testbed.undo import LastWill, execute_last_wills
 
@@ -66,6 +67,22 @@ def test_it_undoes_the_newest_first_and_with_its_input(server, tmp_path):
     wait_until(lambda: not is_running(int(child)))
     execute_last_wills(other)
     assert (tmp_path / "both").read_text().count("older") == 1
+    other.close()
+
+
+def test_nobody_sets_up_beside_an_undo_that_still_runs(server, tmp_path, monkeypatch):
+    session, other = server.connect(), server.connect()
+    will = LastWill(session)
+    will.add(("sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done; touch {tmp_path}/undone"), None)
+    die(session)
+    monkeypatch.setattr(undo, "_UNDO_SECONDS", 1)
+    for _ in range(2):
+        with pytest.raises(NodeError, match="still undoes what an earlier run has set up, after 1 s"):
+            execute_last_wills(other)
+    (tmp_path / "go").touch()
+    wait_until(lambda: is_gone(will))
+    execute_last_wills(other)
+    assert (tmp_path / "undone").exists()
     other.close()
 
 
