@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -200,6 +203,31 @@ def test_a_directory_that_cannot_be_written_is_one_clear_error(lab, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ReservationError, match=r"Node DUT1: no reservation: .*/file/below/testbed: Not a directory"):
         lab.take()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("rw,nr_inodes=1", r"No space left on device\. Make room on this disk, or name a directory in memory"),
+        ("ro", r"Read-only file system\. Find out why this file system is read-only, or name a directory in memory"),
+    ],
+)
+def test_a_disk_that_takes_no_record_is_named_with_the_ways_out(tmp_path, options, why):
+    request = {"op": "take", "directory": str(tmp_path), "name": "testbed", "seconds": 5.0, "wait": 0.0}
+    keeper = "from lossratio.testbed.reservation.keeper.main import main; main()"
+    script = f"mount -t tmpfs -o {options} none {tmp_path} && exec {sys.executable} -c '{keeper}'"
+    asked = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
+        input=json.dumps(request) + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in asked.stderr or "mount:" in asked.stderr:
+        pytest.skip("no file systems of our own here")
+    said = json.loads(asked.stdout)
+    assert said["event"] == "error"
+    assert re.search(rf"/testbed: {why}.*\{{directory: /dev/shm/lossratio\}}", said["message"])
 
 
 def test_after_a_file_was_removed_there_are_never_two_holders(lab):

@@ -11,6 +11,7 @@ Each waiting keeper locks the byte of its ticket, and waits for the locks of all
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -260,4 +261,15 @@ def main() -> None:
         why = damage if error.may_repair else error.why
         say("error", message=f"{request['directory']}/{request['name']}: {why}")
     except OSError as error:
-        say("error", message=f"{request['directory']}/{request['name']}: {error.strerror}")
+        place = f"{request['directory']}/{request['name']}"
+        say("error", message=f"{place}: {error.strerror}{_way_out_of(error)}")
+
+
+def _way_out_of(error: OSError) -> str:
+    """What helps where the disk is to blame, after a full stop; nothing in other cases."""
+    elsewhere = "name a directory in memory in the topology file, e.g. reservation: {directory: /dev/shm/lossratio}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f". Make room on this disk, or {elsewhere}"
+    if error.errno == errno.EROFS:
+        return f". Find out why this file system is read-only, or {elsewhere}"
+    return ""
