@@ -23,6 +23,8 @@ class Changes:
         """The command lines that made the changes, in order."""
         self.settings: dict[str, list[str]] = {}
         """Kernel settings that were changed, by the path of their file: its text before the change, and since."""
+        self.watched: dict[str, str] = {}
+        """Kernel settings that must keep a value, changed or not, by the path of their file."""
         self._node = node
         self._undo: list[_Step] = []
 
@@ -81,8 +83,13 @@ class Changes:
         before = self._node.read_files(path).get(path)
         if before is None and not optional:
             raise self._node.error(f"the kernel has no setting {path}.")
-        if before is None or before == value:
+        if before is None:
             return
+        if before != value:
+            self._write(path, before, value)
+        self.watched[path] = value
+
+    def _write(self, path: str, before: str, value: str) -> None:
         command = ("tee", path)
         self.run(*command, stdin=f"{value}\n", undo=command, undo_stdin=f"{before}\n")
         self.settings[path] = [before, value]
@@ -90,6 +97,10 @@ class Changes:
     def write_back(self, path: str, value: str) -> None:
         """Records that a setting gets a value once all changes after this call have been undone."""
         self._add(_Step(("tee", path), f"{value}\n"))
+
+    def put_back(self, *command: str) -> None:
+        """Records a command that puts back what later changes take away. It runs once all of them have been undone."""
+        self._add(_Step(command))
 
     def clean_up(self, *command: str) -> None:
         """Records a command to run once all changes after this call have been undone. The command may fail."""

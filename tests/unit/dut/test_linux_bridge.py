@@ -235,6 +235,29 @@ def test_a_bridge_that_was_tampered_with_does_not_verify(dut_lab, set_up, harm, 
         bridge.verify()
 
 
+class LosingACard(NamespaceShell):
+    """Its card goes away while the state of the node is read, which takes a while on a slow one."""
+
+    is_due = False
+
+    def run(self, *command, **given):
+        if self.is_due and "queues" in command:
+            self.is_due = False
+            super().run("ip", "link", "delete", "dev", "dut1")
+        return super().run(*command, **given)
+
+
+def test_a_card_that_goes_away_is_named_and_nothing_that_went_with_it(dut_lab):
+    session = LosingACard(dut_lab.lab, "dut")
+    bridge = create_dut("linux_bridge", session, hop(), {})
+    bridge.set_up(*dut_lab.macs)
+    session.is_due = True
+    with pytest.raises(DutError, match=r"set-up: interface dut1 no longer exists, or was set down\. Tear it down"):
+        bridge.verify()
+    with pytest.raises(DutError, match="could not be restored"):
+        bridge.tear_down()
+
+
 def test_a_bridge_that_polices_and_is_reset_verifies(dut_lab, set_up):
     bridge = set_up(police="2 kfps")
     for _ in range(2):

@@ -55,6 +55,9 @@ class SysfsNode:
             return CommandResult(command, 0, text, "")
         if line[0] == "tee":
             return self._write(command, line[1], stdin)
+        if "put-back" in line:
+            # Nobody may touch an interface of this machine.
+            line[2] = f'ip() {{ echo "$*" >>{self._root}/ip; }}; {line[2]}'
         done = subprocess.run(line, input=stdin or "", capture_output=True, text=True, check=False)
         return CommandResult(command, done.returncode, done.stdout.replace(str(self._root), "/sys"), done.stderr)
 
@@ -83,6 +86,37 @@ def test_a_card_goes_to_another_driver_and_back(node):
     assert (bound_driver(node, WEST), bound_driver(node, EAST)) == ("vfio-pci", "ice")
     changes.roll_back()
     assert bound_driver(node, WEST) == "ice"
+
+
+@pytest.mark.parametrize(("flags", "state"), [("0x1003", "up"), ("0x1002", "down")])
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_an_interface_gets_its_name_mtu_and_state_back(node, tmp_path, flags, state, is_renamed):
+    known = tmp_path / "class" / "net" / "eth0"
+    known.mkdir(parents=True)
+    (known / "flags").write_text(f"{flags}\n")
+    (known / "mtu").write_text("9000\n")
+    changes = Changes(node)
+    bind(changes, node, WEST, "vfio-pci")
+    if is_renamed:
+        # The driver has named it, and nobody renames it on this machine.
+        known.rename(known.with_name("eth7"))
+        (tmp_path / "bus/pci/devices" / WEST / "net/eth0").rename(tmp_path / "bus/pci/devices" / WEST / "net/eth7")
+    changes.roll_back()
+    said = (tmp_path / "ip").read_text().splitlines()
+    assert said == [*["link set dev eth7 name eth0"] * is_renamed, f"link set dev eth0 mtu 9000 {state}"]
+
+
+def test_an_interface_that_does_not_come_back_is_named(node, tmp_path):
+    known = tmp_path / "class" / "net" / "eth0"
+    known.mkdir(parents=True)
+    (known / "flags").write_text("0x1003\n")
+    (known / "mtu").write_text("1500\n")
+    changes = Changes(node)
+    bind(changes, node, WEST, "vfio-pci")
+    known.rename(tmp_path / "gone")
+    (tmp_path / "bus/pci/devices" / WEST / "net/eth0").rmdir()
+    with pytest.raises(DutError, match=r"PCI device 0000:18:00\.0 has no interface eth0 any more"):
+        changes.roll_back()
 
 
 def test_a_card_that_has_the_driver_already_keeps_it(node):

@@ -277,7 +277,7 @@ class NodeDut(Dut[OptionsT_co]):
             self.build(changes, *neighbours)
             self._wait_for_links()
             names = tuple(dict.fromkeys((self.west, self.east, *self.interfaces)))
-            state = _read_state(self.node, names, changes.settings)
+            state = _read_state(self.node, names, changes.watched)
             self._present = SetUp(changes, neighbours, names, boot_id(self.node), state)
         except BaseException as cause:
             # A test's timeout or an interrupt must not leave half a set-up behind.
@@ -299,7 +299,7 @@ class NodeDut(Dut[OptionsT_co]):
 
     def take_state(self) -> None:
         """Makes the present state of the node the one that must not change; call it after a restart."""
-        state = _read_state(self.node, self.present.interfaces, self.present.changes.settings)
+        state = _read_state(self.node, self.present.interfaces, self.present.changes.watched)
         self._present = replace(self.present, state=state)
 
     def quieten(self, changes: Changes) -> None:
@@ -444,19 +444,21 @@ _CHANGES: Mapping[str, _Sentences] = {
 
 
 def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]) -> State:
-    links = read_links(node)
     # Only these protocols: there may be very many host routes, which are counted instead.
     routes = read_routes(node, *_PROTOCOLS)
-    present = [name for name in interfaces if name in links]
     queues = dict(
         line.split(" ", 1)
-        for line in node.run("sh", "-c", _QUEUES, "queues", *present).splitlines()
+        for line in node.run("sh", "-c", _QUEUES, "queues", *interfaces).splitlines()
     )
-    up = [name for name in present if is_up(links[name])]
-    bridged = [name for name, link in links.items() if link.get("master") in interfaces]
     host_routes = count_host_routes(node)
     tables = _nftables(node, {table_name(name) for name in interfaces})
     paths = tuple(settings)
+    texts = node.read_files(*paths) if paths else {}
+
+    # Last of all: an interface that goes away meanwhile is one that does not exist, not one that has changed.
+    links = read_links(node)
+    up = [name for name in interfaces if name in links and is_up(links[name])]
+    bridged = [name for name, link in links.items() if link.get("master") in interfaces]
 
     # Record: what must not change; the names are those of `_CHANGES`.
     return {
@@ -466,7 +468,7 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
         "routes": {_in_words(route): "" for route in routes if route.get("dev") in interfaces},
         "host routes": {name: host_routes[name] for name in host_routes if name in interfaces},
         "tables": tables,
-        "settings": node.read_files(*paths) if paths else {},
+        "settings": texts,
     }
 
 
@@ -500,6 +502,18 @@ def boot_id(node: DutNode) -> str:
     return node.read_files(_BOOT_ID).get(_BOOT_ID, "")
 
 
+def _differences(before: State, now: State) -> list[str]:
+    """What is said of the differences of two states: causes before their effects, as the table has them."""
+    gone = before["interfaces"].keys() - now["interfaces"].keys()
+    said: list[str] = []
+    for what, sentences in _CHANGES.items():
+        names = sorted(before[what].keys() | now[what].keys())
+        # The settings of an interface go with it.
+        left = [name for name in names if what != "settings" or gone.isdisjoint(name.split("/"))]
+        said += [sentences.about(name, before[what], now[what]) for name in left]
+    return [sentence for sentence in said if sentence]
+
+
 def check_unchanged(node: DutNode, since: SetUp) -> None:
     """Checks that nothing has gone, no nftables table was added, and no setting has changed.
 
@@ -509,13 +523,7 @@ def check_unchanged(node: DutNode, since: SetUp) -> None:
     if boot_id(node) != since.boot_id:
         raise DutError(f"{node.name} was rebooted since its set-up. Set it up again.")
 
-    now = _read_state(node, since.interfaces, since.changes.settings)
-    sentences = (
-        _CHANGES[what].about(name, before, now[what])
-        for what, before in since.state.items()
-        for name in before.keys() | now[what].keys()
-    )
-    lost = sorted(filter(None, sentences))
+    lost = _differences(since.state, _read_state(node, since.interfaces, since.changes.watched))
     if lost:
         raise DutError(
             f"{node.name} has changed since its set-up: {'; '.join(lost)}. Tear it down and set it up again."

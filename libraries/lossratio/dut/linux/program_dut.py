@@ -370,9 +370,44 @@ def pci_facts(node: DutNode, address: str) -> dict[str, Any]:
     return {"driver": bound_driver(node, address), **values}
 
 
+# A driver makes its interface anew: down, and with another name until udev has renamed it.
+_PUT_BACK = (
+    INTERFACES_OF_CARD
+    + r"""
+address=$1 name=$2 mtu=$3 state=$4
+tries=0
+until [ -e "/sys/class/net/$name" ] || [ "$tries" -ge 30 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+if [ ! -e "/sys/class/net/$name" ]; then
+    set -- $(interfaces_of_card "/sys/bus/pci/devices/$address")
+    [ $# -eq 1 ] || { echo "PCI device $address has no interface $name any more" >&2; exit 1; }
+    ip link set dev "${1##*/}" name "$name" || exit 1
+fi
+ip link set dev "$name" mtu "$mtu" "$state"
+"""
+)
+"""Gives the interface of a card its name, MTU and state again, once the card's driver has it."""
+_IFF_UP = 0x1
+
+
+def _put_interfaces_back(changes: Changes, node: DutNode, address: str) -> None:
+    """Has the undo give the interfaces of a card what they have now and lose with their driver."""
+    for name in pci_interfaces(node, address):
+        directory = f"/sys/class/net/{name}"
+        texts = node.read_files(f"{directory}/flags", f"{directory}/mtu")
+        flags = int(texts.get(f"{directory}/flags", "0"), 16)
+        state = "up" if flags & _IFF_UP else "down"
+        mtu = texts.get(f"{directory}/mtu")
+        if mtu is not None:
+            changes.put_back("sh", "-c", _PUT_BACK, "put-back", address, name, mtu, state)
+
+
 def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
     """Binds a card to a driver. The undo binds it to its present driver again.
 
+    Its interface gets its name, MTU and state back. Settings of the driver, such as sizes of rings, do not come back.
     The address is the card's PCI address, e.g. ``0000:3b:00.0``.
 
     Raises:
@@ -386,6 +421,7 @@ def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
     override = ("tee", f"{_DEVICES}/{address}/driver_override")
     probe = ("tee", "/sys/bus/pci/drivers_probe")
     given = f"{address}\n"
+    _put_interfaces_back(changes, node, address)
     # The undo runs backwards: unbind, remove the override, and probe, which finds the earlier driver.
     if before is not None:
         changes.run(*unbind, stdin=given, undo=probe, undo_stdin=given)
