@@ -112,7 +112,7 @@ def _run(command: Sequence[str], directory: Path) -> str:
     program = shutil.which(command[0], path=path)
     if program is None:
         raise CannotBuildError(f"{command[0]} is missing")
-    nicely = ["nice", "-n", "10", program, *command[1:]]
+    nicely = ["nice", "-n", "5", program, *command[1:]]
     done = subprocess.run(nicely, cwd=directory, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise CannotBuildError(f"{command[0]} failed: {done.stderr[-2000:]}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from images import Recipe
 from machines import Card, Machine, Plan, VirtualLab, require_qemu
 
+PATIENT = {"max_rate": "6 kfps", "catch_up": "50 ms", "settle": "2 s"}
+"""Parameters of a generator whose machine stands still for a while now and then."""
 VMXNET3, VIRTIO, E1000E = "vmxnet3", "virtio-net-pci", "e1000e"
 
 
@@ -24,11 +27,26 @@ def pair_of_machines(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # n
     """
     models = (VMXNET3, VMXNET3, VIRTIO, E1000E, VIRTIO, VIRTIO)
     cards = [Card(model, cable) for model, cable in zip(models, "abcdef", strict=True)]
-    require_qemu()
-    image = recipe.image()
-    lab = VirtualLab({"TG": Plan(image, cards), "DUT1": Plan(image, cards, **plan)})
+    lab = laboratory(recipe, {"TG": cards, "DUT1": cards}, DUT1=plan)
     set_up(lab["TG"])
     return lab
+
+
+def laboratory(recipe: Recipe, cards: Mapping[str, Sequence[Card]], **plans: Mapping[str, Any]) -> VirtualLab:
+    """Machines with these cards, and with further fields of their plans.
+
+    If ``VIRTUAL_LAB`` is the directory of a laboratory that ``up.py`` keeps up, this is its.
+
+    Raises:
+        CannotBuildError: If a program or Debian's packages cannot be had here.
+    """
+    require_qemu()
+    image = recipe.image()
+    borrowed = os.environ.get("VIRTUAL_LAB")
+    return VirtualLab(
+        {name: Plan(image, own, **plans.get(name, {})) for name, own in cards.items()},
+        None if borrowed is None else Path(borrowed),
+    )
 
 
 def set_up(machine: Machine) -> None:
@@ -46,10 +64,10 @@ def topologies(lab: VirtualLab, generator: str = "afpacket") -> Mapping[str, Pat
 def testbed(lab: VirtualLab, name: str, generator: str, west: int, east: int, **of_dut: Any) -> Path:
     """A topology file of TG and DUT1, which are joined by the cables of two cards; with further fields of the DUT.
 
-    The clock of an emulated machine jumps by milliseconds, which the generator makes up for; frames take their time.
+    What `PATIENT` allows for happens to emulated machines.
     """
     ports = {"west": {"card": west, "link": "west"}, "east": {"card": east, "link": "east"}}
     tg = lab["TG"].node("TG", **ports)
-    tg["generator"] = {"kind": generator, "max_rate": "6 kfps", "catch_up": "50 ms", "settle": "2 s"}
+    tg["generator"] = {"kind": generator, **PATIENT}
     nodes = {"TG": tg, "DUT1": {**lab["DUT1"].node("DUT", **ports), **of_dut}}
     return lab.topology(f"{name}-{generator}", nodes)

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,17 +70,22 @@ class Machine:
     """The laboratory's: keys, sockets, consoles."""
     plugs: Sequence[tuple[Path, Path]]
     """Of each card the sockets of its cable: its own, and the other card's."""
-    port: int = field(default_factory=lambda: free_port())
+    port: int
     """Where its sshd is reached on the host's loopback interface."""
+    is_borrowed: bool = False
+    """Whether another process has switched it on, and will switch it off."""
     _process: subprocess.Popen[bytes] | None = None
     _client: paramiko.SSHClient | None = None
 
     def start(self) -> None:
         """Switches it on. QEMU ends with this process, however that ends."""
+        if self.is_borrowed:
+            return
         make_key(self._file("key"))
+        self._file("port").write_text(str(self.port))
         parent_dies = ("setpriv", "--pdeathsig", "KILL")
         with self._file("log").open("wb") as log:
-            command = ["nice", "-n", "10", *parent_dies, *self._command()]
+            command = [*parent_dies, *self._command()]
             # Ctrl-C is for the tests: they switch it off.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -243,8 +248,8 @@ class Machine:
         return self._client
 
     def _can_log_in(self) -> bool:
-        assert self._process is not None
-        assert self._process.poll() is None, f"QEMU has ended: {self._file('log').read_text()}"
+        if self._process is not None:
+            assert self._process.poll() is None, f"QEMU has ended: {self._file('log').read_text()}"
         # QEMU takes the connection before anybody in the machine listens.
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.settimeout(60.0)
@@ -259,17 +264,26 @@ class Machine:
 class VirtualLab:
     """Machines by name, and their cables. All of it has gone at the end of a ``with`` block, or of the process."""
 
-    def __init__(self, plans: Mapping[str, Plan]) -> None:
+    def __init__(self, plans: Mapping[str, Plan], borrowed: Path | None = None) -> None:
         """Switches the machines on, and waits until all have booted.
 
         Args:
             plans: The machines by name.
+            borrowed: The directory of a laboratory of the same plans, which another process keeps up; None: none.
         """
         remove_remains()
-        self.directory = Path(tempfile.mkdtemp(prefix=f"{_DIRECTORY}{os.getpid()}-"))
-        make_key(self.directory / "user.key")
+        self.is_borrowed = borrowed is not None
+        if borrowed is not None:
+            self.directory = borrowed
+            ports = {name: int((borrowed / f"{name}.port").read_text()) for name in plans}
+        else:
+            self.directory = Path(tempfile.mkdtemp(prefix=f"{_DIRECTORY}{os.getpid()}-"))
+            make_key(self.directory / "user.key")
+            ports = {name: free_port() for name in plans}
+
         self.machines = {
-            name: Machine(name, plan, self.directory, self._plugs(name, plans)) for name, plan in plans.items()
+            name: Machine(name, plan, self.directory, self._plugs(name, plans), ports[name], self.is_borrowed)
+            for name, plan in plans.items()
         }
         try:
             for machine in self.machines.values():
@@ -296,7 +310,8 @@ class VirtualLab:
         for machine in self.machines.values():
             machine.forget_connection()
             machine.switch_off()
-        shutil.rmtree(self.directory)
+        if not self.is_borrowed:
+            shutil.rmtree(self.directory)
 
     def topology(self, name: str, nodes: Mapping[str, Any], **fields: Any) -> Path:
         """Writes a topology file of nodes, see `Machine.node`; further fields are the file's."""
