@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lossratio.errors import NodeError
+from lossratio.shipped import names_near
 from lossratio.topology import Node
 
 NETNS_DIRECTORY = Path("/run/netns")
@@ -34,10 +35,11 @@ def _of_name(name: str, netns: str) -> Path:
         with path.open("rb"):
             return path
     except OSError as error:
-        there = ", ".join(sorted(entry.name for entry in NETNS_DIRECTORY.glob("*"))) or "none"
+        names = sorted(entry.name for entry in NETNS_DIRECTORY.glob("*") if entry != path)
+        there = f"There are: {names_near(netns, names)}" if names else "There are no others."
         raise NodeError(
-            f"Node {name}: there is no network namespace {netns!r} ({error.strerror}). There are: {there}. Is the lab "
-            "up? See 'ip netns list'."
+            f"Node {name}: there is no network namespace {netns!r} ({error.strerror}). {there} Is the lab up? See "
+            "'ip netns list'."
         ) from error
 
 

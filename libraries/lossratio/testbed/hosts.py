@@ -13,6 +13,7 @@ from typing import Any
 
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NETNS_DIRECTORY, NO_CREDENTIALS, Credentials, NodeSession
+from lossratio.shipped import nearest
 from lossratio.topology import Interface, Node
 
 _SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$")
@@ -76,7 +77,20 @@ class Host:
         node = Node.model_validate(
             {"type": "TG", **self.fields, "interfaces": {"any": Interface(name="any")}}
         )
-        return NodeSession.connect(self.name, node, credentials)
+        try:
+            return NodeSession.connect(self.name, node, credentials)
+        except NodeError as error:
+            meant = nearest(self.name, _namespaces()) if "host" in self.fields else None
+            if meant is None:
+                raise
+            raise NodeError(
+                f"{error} There is no network namespace {self.name!r}, either. Did you mean {meant!r}?"
+            ) from error
+
+
+def _namespaces() -> list[str]:
+    """The names of network namespaces on this machine."""
+    return sorted(entry.name for entry in NETNS_DIRECTORY.glob("*"))
 
 
 @dataclass(frozen=True)

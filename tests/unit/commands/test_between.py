@@ -13,7 +13,8 @@ import yaml
 from click.testing import CliRunner
 
 from lossratio.commands.between import between
-from lossratio.errors import TopologyError
+from lossratio.errors import NodeError, TopologyError
+from lossratio.nodes import NO_CREDENTIALS
 from lossratio.results import RunDirectory
 from lossratio.testbed import Host
 from lossratio.topology import load_topology
@@ -80,6 +81,20 @@ def test_the_user_id_says_who_needs_sudo_here_and_no_name_in_the_environment(tex
 def test_a_name_that_is_none_is_refused(text):
     with pytest.raises(TopologyError):
         Host.named(text)
+
+
+@pytest.mark.parametrize(("text", "meant"), [("clab-lab-h2", True), ("clab-lba-h1", True), ("elsewhere", False)])
+def test_a_misspelt_namespace_names_the_nearest(text, meant, tmp_path, monkeypatch):
+    (tmp_path / "clab-lab-h1").touch()
+    monkeypatch.setattr("lossratio.testbed.hosts.NETNS_DIRECTORY", tmp_path)
+
+    def unknown(*_arguments):
+        raise NodeError(f"Node {text}: the host name cannot be resolved.")
+
+    monkeypatch.setattr("lossratio.testbed.hosts.NodeSession.connect", unknown)
+    with pytest.raises(NodeError) as error:
+        Host.named(text).connect(NO_CREDENTIALS)
+    assert ("Did you mean 'clab-lab-h1'?" in str(error.value)) is meant
 
 
 def test_one_end_is_no_path():
