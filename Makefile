@@ -92,13 +92,15 @@ docs:
 	.venv/bin/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
 	@echo "The documentation: build/docs/index.html"
 
-# What is written from the code: schemas, stubs for editors, and tables of options and kinds in the documentation.
+# What is written from the code: schemas, stubs for editors, tables of options and kinds in the
+# documentation, and the figures that records of benchmarks have.
 generated: environment
 	.venv/bin/python docs/schema/export.py
 	.venv/bin/python docs/stub.py
 	.venv/bin/python docs/options.py
 	.venv/bin/python docs/kinds.py
 	.venv/bin/python docs/why_this_trial.py
+	.venv/bin/python docs/figures.py
 
 pictures: environment
 	.venv/bin/robot --outputdir results/pictures docs/pictures

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -38,6 +40,7 @@ DOCS = ROOT / "docs"
 README = (ROOT / "README.rst").read_text()
 RECORDS = sorted((ROOT / "benchmarks" / "records").glob("*.md"))
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")), *RECORDS]
+PAGES_WITH_FIGURES = [page for page in PAGES if "<!-- figure " in page.read_text()]
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -293,6 +296,58 @@ def test_the_example_of_a_choice_is_what_the_search_does():
     assert "| **16** | **191,350** | `plan` | ? |" in trials
     assert "| 190,393 and 191,350 | 90 % | 21.0 | 20.8 | 23 |" in text
     assert "Why is trial 16 at 191,350 frames/s, where trial 14 has already lost frames?" in text
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, Any]:
+    return runpy.run_path(str(DOCS / "figures.py"))
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_FIGURES, ids=lambda page: page.stem)
+def test_the_figures_of_a_page_are_those_of_the_records(page, figures):
+    text = page.read_text()
+    assert figures["page"](text) == text
+    # Such a line would be HTML as a whole.
+    assert not re.findall(r"^\s*<!-- (?:figure .*?|end) -->.*\S", text, flags=re.MULTILINE)
+
+
+def test_each_figure_from_a_record_is_on_a_page(figures):
+    used = {name for page in PAGES_WITH_FIGURES for name, _ in figures["figures_of"](page.read_text())}
+    assert used == set(figures["FIGURES"])
+
+
+def test_a_page_whose_record_changes_has_other_figures(tmp_path):
+    for file in ("figures.py", "how-to/many-testbeds.md"):
+        (tmp_path / "docs" / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(DOCS / file, tmp_path / "docs" / file)
+    record = tmp_path / "benchmarks" / "records" / "many-testbeds.md"
+    record.parent.mkdir(parents=True)
+    text = (ROOT / "benchmarks" / "records" / "many-testbeds.md").read_text()
+    record.write_text(text.replace("| 7.2 |", "| 61.3 |"))
+    page = runpy.run_path(str(tmp_path / "docs" / "figures.py"))["page"]
+    assert "61 s<!-- end --> to compute" in page((DOCS / "how-to" / "many-testbeds.md").read_text())
+    record.write_text(text.replace("| 1,000 |", "| 1,001 |"))
+    with pytest.raises(LookupError, match=r"records/many-testbeds.md does not have"):
+        page((DOCS / "how-to" / "many-testbeds.md").read_text())
+
+
+def test_what_was_measured_is_filled_in():
+    measured = re.compile(
+        r"of the time (?:of|that|without)|were missed|was found in|median errors|load averages? of|searches took"
+        r"|times as much as"
+    )
+    by_commands = re.compile(r"```.*?```|<!-- (?!figure|end)[^>]*-->.*?<!-- end -->", re.DOTALL)
+    pages = {
+        page: by_commands.sub("", page.read_text()) for page in DOCS.rglob("*.md") if page.parent.name != "decisions"
+    }
+    paragraphs = [
+        (page, paragraph) for page, text in pages.items() for paragraph in re.split(r"\n\n|\n(?=[-|#])", text)
+    ]
+    said = [
+        (page, text) for page, text in paragraphs if measured.search(" ".join(text.split())) and re.search(r"\d", text)
+    ]
+    assert len(said) > 8
+    assert [(page.name, text) for page, text in said if "<!-- figure " not in text] == []
 
 
 def test_the_messages_that_troubleshooting_quotes_are_those_of_the_library():

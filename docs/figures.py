@@ -1,0 +1,290 @@
+"""Fills the measured figures of pages in, from the records of benchmarks.
+
+Usage: figures.py
+
+A page marks a figure as `<!-- figure NAME -->...<!-- end -->`. `FIGURES` says where it stands in the records, and how
+the page writes it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+RECORDS = DOCS.parent / "benchmarks" / "records"
+
+_MARKED = re.compile(r"(<!-- figure ([^>]+?) -->)(.*?)(?=<!-- end -->)", re.DOTALL)
+_NUMBER = r"([\d.,]*\d)"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a page."""
+
+    record: str
+    """The file of the record."""
+    words: str
+    """What stands around the numbers there, as a regular expression in which `#` is a number."""
+    form: str | Callable[..., str]
+    """How the page writes the numbers: a format, or a function of them."""
+    after: str = ""
+    """Words of the record behind which the numbers stand; empty: its beginning."""
+
+    def text(self) -> str:
+        """What the page has.
+
+        Raises:
+            LookupError: If the record does not have it.
+        """
+        record = " ".join((RECORDS / self.record).read_text(encoding="utf-8").split())
+        start = record.find(self.after)
+        found = re.compile(self.words.replace("#", _NUMBER)).search(record, max(start, 0))
+        if start < 0 or found is None:
+            raise LookupError(f"benchmarks/records/{self.record} does not have: {self.after} {self.words}")
+        numbers = [float(number.replace(",", "")) for number in found.groups()]
+        return self.form.format(*numbers) if isinstance(self.form, str) else self.form(*numbers)
+
+
+def _range(form: str, *numbers: float) -> str:
+    """The smallest and the largest of some numbers."""
+    least, most = (form.format(number) for number in (min(numbers), max(numbers)))
+    return least if least == most else f"{least} to {most}"
+
+
+def _ranged(form: str) -> Callable[..., str]:
+    return lambda *numbers: _range(form, *numbers)
+
+
+def _ratios(form: str, *pairs: float) -> str:
+    """The first number divided by the second, the third by the fourth, and so on."""
+    shares = [above / below for above, below in zip(pairs[::2], pairs[1::2], strict=True)]
+    return _range(form, *shares)
+
+
+def _share(form: str) -> Callable[..., str]:
+    return lambda *pairs: _ratios(form, *pairs)
+
+
+def _missed(questions: int) -> Callable[..., str]:
+    """The mean of two shares, in per cent, with its standard error over so many questions."""
+
+    def text(slower: float, faster: float) -> str:
+        share = (slower + faster) / 2.0
+        error = math.sqrt(share * (1.0 - share) / questions)
+        return f"{100.0 * share:.1f} ± {100.0 * error:.1f} %"
+
+    return text
+
+
+def _unchanged(as_before: float, changed: float, unsure: float, time: float) -> str:
+    error = math.sqrt(as_before * (1.0 - as_before) / 168)
+    return (
+        f"{100.0 * as_before:.1f} ± {100.0 * error:.1f} % | {100.0 * changed:.0f} | {100.0 * unsure:.1f} % | {time:.2f}"
+    )
+
+
+def _changed(*cells: float) -> str:
+    """Cells of the row of a factor below 1 and of the row of one above 1, as one row for both directions."""
+    changed, unsure, time = ((cells[number] + cells[number + 4]) / 2.0 for number in (1, 2, 3))
+    return f"{_missed(336)(cells[0], cells[4])} | {100.0 * changed:.0f} % | {100.0 * unsure:.0f} % | {time:.2f}"
+
+
+_AS_BEFORE = r"\| # \| # \| # \| [\d.]+ \| [\d.]+ \| # \|"
+_RECORDED = r"\| interpolated {} \| either {}"
+_ANY = r"\| [\d.]+ \([\d., ]+\) "
+_THIS = r"\| # \([\d., ]+\) "
+
+# Table: by the names that pages use.
+FIGURES = {
+    "time of NDR and PDR": Figure("mlrsearch.md", r"lossratio, held-out \| # / # / #", _ranged("{:.0f}")),
+    "time of RFC 2544": Figure("mlrsearch.md", r"lossratio, held-out \| [^|]+ \| # / # / #", _ranged("{:.0f}")),
+    "time of TST009": Figure("mlrsearch.md", r"lossratio, held-out \| [^|]+ \| [^|]+ \| # / # / #", _ranged("{:.0f}")),
+    "time beside the peer": Figure("mlrsearch.md", r"\| default \| # ±[^|]+\| # ±[^|]+\| # ±", _ranged("{:.2f}")),
+    "time beside a bisection": Figure(
+        "mlrsearch.md",
+        r"\| lossratio \| # / .*? \| # / .*?RFC 2544 bisection \| # /.*?TST009 bisection \| - \| # /",
+        lambda ours, our_tst, bisection, tst: _range("{:.0f}", bisection / ours, tst / our_tst),
+        after="Who is best on what",
+    ),
+    "time with the question, NDR with PDR": Figure(
+        "mlrsearch.md", r"default \| # ±.*?no question after a rest \| # ±", _share("{:.2f}")
+    ),
+    "time with the question, RFC 2544": Figure(
+        "mlrsearch.md", r"default \| [^|]+ \| # ±.*?no question after a rest \| [^|]+ \| # ±", _share("{:.2f}")
+    ),
+    "time on routers, NDR with PDR": Figure(
+        "search-time.md",
+        rf"\| interpolated {_ANY * 2}{_THIS}.*?\| either {_ANY * 2}{_THIS}",
+        _ranged("{:.2f}"),
+        after="four starts in each",
+    ),
+    "time on routers, NDR or PDR": Figure(
+        "search-time.md",
+        rf"\| interpolated {_THIS * 2}.*?\| either {_THIS * 2}",
+        _ranged("{:.2f}"),
+        after="four starts in each",
+    ),
+    "time on routers, one trial": Figure(
+        "search-time.md",
+        rf"\| interpolated {_ANY * 4}{_THIS}.*?\| either {_ANY * 4}{_THIS}",
+        _ranged("{:.2f}"),
+        after="four starts in each",
+    ),
+    "time of sequential goals": Figure(
+        "mlrsearch.md", r"mixed: sequential \| # / # / #", _ranged("{:.0f}"), after="## Sequential goals"
+    ),
+    "time of sequential goals on quiet SUTs": Figure(
+        "mlrsearch.md",
+        r"mixed: sequential \| # / .*?MLRsearch 1.2.1 \| # /",
+        _share("{:.2f}"),
+        after="## Sequential goals",
+    ),
+    "time with hints, NDR with PDR": Figure(
+        "mlrsearch.md",
+        r"\| unchanged \| [^|]+ \| [^|]+ \| [\d.]+ / # ± [\d.]+ \| [\d.]+ / #",
+        _ranged("{:.2f}"),
+        after="Earlier trials as a prior",
+    ),
+    "time with hints, quick NDR": Figure(
+        "mlrsearch.md",
+        r"\| unchanged \| [\d.]+ / # ± [\d.]+ \| [\d.]+ / #",
+        _ranged("{:.2f}"),
+        after="Earlier trials as a prior",
+    ),
+    "time with hints, routers": Figure(
+        "mlrsearch.md",
+        r"\| interpolated \| [^|]+ \| [^|]+ \| [\d.]+ / #",
+        "{:.2f}",
+        after="Recorded routers: every fourth",
+    ),
+    "changes of 1 % that hints hide": Figure(
+        "mlrsearch.md",
+        r"a change of 1 % is seen less often by, points \| \d \| # \| # \| # \| # \| #",
+        lambda *points: f"{max(points):.0f}",
+    ),
+    "evidence of CSIT": Figure(
+        "evidence.md", r"CSIT's \| \d+ \| # ± # \| # \| # % \| # %", "{0:.2f} ± {1:.2f} | {3:.2f} % | {4:.1f} %"
+    ),
+    "half of the evidence": Figure(
+        "evidence.md", r"half of it \| \d+ \| # ± # \| # \| # % \| # %", "{0:.2f} ± {1:.2f} | {3:.2f} % | {4:.1f} %"
+    ),
+    "sequential goals on routers": Figure("evidence.md", r"sequential \| \d+ \| # ± # \| #", "{0:.2f} ± {1:.2f}"),
+    "sequential goals on the worst router": Figure("evidence.md", r"sequential \| \d+ \| # ± # \| #", "{2:.1f}"),
+    "records with a zone": Figure("evidence.md", r"with a zone, on # of", "{:.0f}"),
+    "searches for a zone": Figure("evidence.md", r"`end_at_coin` \| #", "{:.0f}"),
+    "time with a zone": Figure("evidence.md", r"`end_at_coin` \| \d+ \| #", "{:.2f}"),
+    "worst time with a zone": Figure("evidence.md", r"`end_at_coin` \| \d+ \| # ± # \| #", "{2:.1f}"),
+    "time to the end": Figure("evidence.md", r"to the end \| \d+ \| #", "{:.2f}"),
+    "worst time to the end": Figure("evidence.md", r"to the end \| \d+ \| # ± # \| #", "{2:.1f}"),
+    "searches that end with a zone": Figure("evidence.md", r"`end_at_coin`, # ended", "{:.0f}"),
+    "zones with the bound": Figure("evidence.md", r"In # of these", "{:.0f}"),
+    "as before, unchanged": Figure("as-before.md", rf"\| 1.00 {_AS_BEFORE}", _unchanged),
+    "as before, 1 %": Figure("as-before.md", rf"\| 0.99 {_AS_BEFORE} \| 1.01 {_AS_BEFORE}", _changed),
+    "as before, 2 %": Figure("as-before.md", rf"\| 0.98 {_AS_BEFORE} \| 1.02 {_AS_BEFORE}", _changed),
+    "as before, 5 %": Figure("as-before.md", rf"\| 0.95 {_AS_BEFORE} \| 1.05 {_AS_BEFORE}", _changed),
+    "as before, 2 %, same rate": Figure(
+        "as-before.md", r"\| 0.98 \| # .*?\| 1.02 \| #", _missed(168), after="the rate at maximum load stays"
+    ),
+    "as before, 5 %, same rate": Figure(
+        "as-before.md", r"\| 0.95 \| # .*?\| 1.05 \| #", _missed(168), after="the rate at maximum load stays"
+    ),
+    "as before, chance between loads, 2 %": Figure(
+        "as-before.md", r"missed in replays, # % and # % with new trials", "{1:.1f} %"
+    ),
+    "as before, chance between loads, 5 %": Figure(
+        "as-before.md", r"missed in replays, # % and # % with new trials", "{0:.1f} %"
+    ),
+    "as before, replays": Figure("as-before.md", r"\(kept\): \d and # % missed", "{:.1f} %"),
+    "as before, new trials": Figure("as-before.md", r"\(new trials: \d and # %\), but", "{:.1f} %"),
+    "error of back-to-back frames": Figure("rfc2544.md", r"10 each \| #, # and # frame", _ranged("{:.0f}")),
+    "error of recovery": Figure("rfc2544.md", r"load has dropped \| 20 \| # ms", "{:.1f} ms"),
+    "error of reset": Figure(
+        "rfc2544.md", r"by time stamps \| 20 \| # ms.*by time stamps \| 20 \| # ms", _ranged("{:.1f}")
+    ),
+    "time of all tests of RFC 2544": Figure(
+        "rfc2544.md", r"frame sizes took # s and # s", lambda *seconds: _range("{:.0f}", *(s / 60.0 for s in seconds))
+    ),
+    "rate of afpacket": Figure(
+        "generator-in-kernel.md", r"less than 0.1 % unsent \(two searches\); both ways, each \| # and #", "{1:,.0f}"
+    ),
+    "rate of xdp": Figure(
+        "generator-in-kernel.md",
+        r"less than 0.1 % unsent \(two searches\); both ways, each \| [^|]+ \| # and #",
+        "{0:,.0f}",
+    ),
+    "pacing of afpacket": Figure(
+        "generator-in-kernel.md", r"at 1,000,000 frames/s, 50 % and 99 % \| # and #;", "{:.0f} and {:.0f} µs"
+    ),
+    "pacing of xdp": Figure(
+        "generator-in-kernel.md", r"at 1,000,000 frames/s, 50 % and 99 % \| [^|]+ \| # and #;", "{:.2f} and {:.0f} µs"
+    ),
+    "two senders": Figure("generator-in-kernel.md", r"from one CPU \(#, #, # times\)", _ranged("{:.1f}")),
+    "connections per second": Figure("connections.md", r"the tester's own limit \| #", "{:,.0f}"),
+    "bytes of a connection": Figure("connections.md", r"and # bytes for each of them", "{:.0f}"),
+    "connections of TRex": Figure("connections.md", r"A trial takes # to # ms beyond", lambda *ms: f"{max(ms):.0f} ms"),
+    "limit of connections": Figure("connections.md", r"`most_connections=61234` \| # \| # \| #, 3 of 3", "{2:,.0f}"),
+    "limit of connections, rate": Figure("connections.md", r"`most_connections=61234` \| #", "{:,.0f}"),
+    "send a run": Figure("many-testbeds.md", r"\| 1,000 \| # \| 10,000", "{:.1f} s"),
+    "trends of 10,000 series": Figure("many-testbeds.md", r"\| 10,000 \| # \| # \|", "{1:.0f} s"),
+    "noisy, the same": Figure("builds.md", r"\| 400 \| the same \| # same", "{:.0f}"),
+    "noisy, measurements for the same": Figure("builds.md", r"\| 400 \| the same \| [^|]+ \| #", "{:.0f}"),
+    "noisy, slower": Figure("builds.md", r"\| 400 \| 5 % slower \| # slower", "{:.0f}"),
+    "noisy, measurements for slower": Figure("builds.md", r"\| 400 \| 5 % slower \| [^|]+ \| #", "{:.0f}"),
+    "noisy, undecided": Figure("builds.md", r"\| 40 \| 5 % slower \| \d+ slower, # undecided", "{:.0f}"),
+    "5 % slower": Figure(
+        "builds.md",
+        r"best 4 of 10 trials .*? \| 16 \| # \|.*?the same .*? \| 26 \| # \|.*?best 5 of 10 .*? \| 16 \| # \|"
+        r".*?\| 40 \| #,.*?\| 16 \| # \|",
+        lambda *seconds: f"{', '.join(f'{s:.0f}' for s in sorted(seconds)[:-1])} and {max(seconds):.0f} s",
+    ),
+    "1 % slower, found": Figure(
+        "builds.md",
+        r"1 % slower \| none \| # slower.*?1 % slower [^|]*\| [^|]+ \| # slower",
+        _ranged("{:.0f}"),
+        after="on which nothing was chosen",
+    ),
+    "1 % slower, minutes": Figure(
+        "builds.md",
+        r"1 % slower \| none \| [^|]+ \| #, .*?1 % slower [^|]*\| [^|]+ \| [^|]+ \| #, ",
+        lambda *seconds: _range("{:.0f} min", *(s / 60.0 for s in seconds)),
+        after="on which nothing was chosen",
+    ),
+    "bisection, right": Figure("builds.md", r"2 % / 1 % \| # %", "{:.0f} %"),
+    "bisection, measurements": Figure("builds.md", r"2 % / 1 % \| # % \| #", "{1:.0f}"),
+}
+"""All figures that pages take from records."""
+
+
+def page(text: str) -> str:
+    """A page with its figures as the records have them.
+
+    Raises:
+        LookupError: If a figure is not in `FIGURES`, or not in its record.
+    """
+    return _MARKED.sub(_filled, text)
+
+
+def figures_of(text: str) -> Iterator[tuple[str, str]]:
+    """The name and the present text of each figure of a page."""
+    for found in _MARKED.finditer(text):
+        yield found[2], found[3]
+
+
+def _filled(found: re.Match[str]) -> str:
+    if found[2] not in FIGURES:
+        raise LookupError(f"docs/figures.py has no figure {found[2]!r}.")
+    return f"{found[1]}{FIGURES[found[2]].text()}"
+
+
+def pages() -> list[Path]:
+    """All pages."""
+    return sorted(DOCS.rglob("*.md"))
+
+
+if __name__ == "__main__":
+    for path in pages():
+        path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
