@@ -117,14 +117,14 @@ class BackToBackRequest(measurements.AfterThroughput):
     step: Annotated[Frames, Field(ge=1)] = 1
     """A search ends when its bounds are this close."""
     settle: Annotated[Duration, Field(ge=0.0)] = 2.0
-    """Least seconds without traffic after each burst, in which the buffer drains (RFC 9004, section 6.2). After a
+    """Minimum seconds without traffic after each burst, in which the buffer drains (RFC 9004, section 6.2). After a
     longer burst, the settle time is as long as the burst. 0: there is none."""
     loss_verification: bool = False
     """Whether a burst with loss is sent once more, and counts as lossy only if both lost frames (ETSI GS NFV-TST
     009)."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of all searches, and of none where no buffer fills.
+        """The time of all searches; 0 if no buffer fills.
 
         Args:
             loads: The range of the loads of its trials.
@@ -152,13 +152,13 @@ class BackToBackResult(measurements.FoundResult):
     max_load: MaxLoad
     """The rate of the bursts."""
     throughput: Rate
-    """The throughput (without loss) that was measured before."""
+    """The throughput without loss, measured earlier."""
     settings: measurements.SettingsOf[BackToBackRequest]
-    """The parameters of the search, as RFC 9004 wants them reported."""
+    """The parameters of the search, which RFC 9004 requires in a report."""
     longest_burst_frames: FrameCount
     """Frames of the longest burst that is tried."""
     kept_rate: Rate | None
-    """The rate that the tester kept in its slowest burst; null: it is not known."""
+    """The rate of the tester's slowest burst; null: not known."""
     back_to_back: BackToBackValues | None
     """The bursts; null if the measurement failed, or no buffer fills."""
     reason: str | None

@@ -104,9 +104,9 @@ class ConfirmationResult(FoundResult):
     found = "statement"
     kind: Literal["confirmation"] = "confirmation"
     loss_ratio: float = Field(gt=0.0, lt=1.0)
-    """The loss ratio that was asked for."""
+    """The requested loss ratio."""
     batch: float | None = None
-    """Frames that are lost at a time, as was asked for; null: by an earlier version, and then 1."""
+    """The requested number of frames that are lost at a time; null in results of earlier versions, which had 1."""
     statement: GuardStatement | None
     """The verdict, with the frames that it rests on; null if the measurement failed."""
     reason: str | None

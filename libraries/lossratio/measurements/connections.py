@@ -266,7 +266,7 @@ def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None
     """Checks that traffic has addresses and ports for so many connections.
 
     Args:
-        profile: What the traffic is.
+        profile: The traffic.
         connections: Most connections that one trial opens.
         way_out: What to change instead of the profile, e.g. ``Give connections=1000``, for the
             error.

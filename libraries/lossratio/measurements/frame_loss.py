@@ -87,10 +87,10 @@ class FrameLossRequest(Request):
     step: Annotated[Share, Field(gt=0.0, le=LARGEST_STEP)] = LARGEST_STEP
     """Distance between successive loads, as a share of the maximum load (RFC 2544, section 26.3)."""
     trial_duration: Annotated[Duration, Field(gt=0.0)] = 60.0
-    """Seconds of each trial; the least of RFC 2544, section 24."""
+    """Seconds of each trial; the default is the minimum of RFC 2544, section 24."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """Some loads lose nothing, so that not all are tried.
+        """An estimate: the measurement ends at loads that lose nothing, so not all loads are tried.
 
         Args:
             loads: The range of the loads of its trials.

@@ -34,13 +34,13 @@ def measured_kinds() -> dict[str, RequestedKind[Any, Any]]:
 
 
 class OpenTestbed(Testbed):
-    """A testbed that measures; a `lossratio.testbed.Testbed`, too. Open it with `open_testbed`.
+    """A `lossratio.testbed.Testbed` with methods that measure. Open it with `open_testbed`.
 
-    A measurement may name another kind of DUT than the testbed has: the testbed is closed then, and opened with it. If
-    that fails, the next measurement opens it anew.
+    If a measurement names another kind of DUT than the testbed has, the testbed is closed, and opened again with that
+    kind. If that fails, the next measurement tries again.
 
-    Its methods that measure are those of the installed kinds, see `lossratio.results.Kind.method`; the generated
-    `open_testbed.pyi` has their arguments: the fields of the kind's request.
+    The methods are those of the installed kinds (`lossratio.results.Kind.method`). Their arguments are the fields of
+    each kind's request, listed in the generated `open_testbed.pyi`.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class OpenTestbed(Testbed):
         return sorted({*super().__dir__(), *dir(self._testbed), *measured_kinds()})
 
     def close(self) -> None:
-        """Stops all traffic, and puts the nodes back to their earlier state."""
+        """Stops all traffic, and restores the nodes to their earlier state."""
         if self._is_open:
             self._testbed.close()
         self._is_open = False
@@ -217,15 +217,15 @@ def open_testbed(
     credentials: Credentials | None = None,
     recovery: Repairs | None = None,
 ) -> OpenTestbed:
-    """Opens a testbed, sets up its DUTs, and measures on it; close it in the end, best by a ``with`` block.
+    """Opens a testbed for measurements, and sets up its DUTs. Close it at the end, preferably with a ``with`` block.
 
     The methods that measure write into the directory of `results`. If `resume` is the directory of an interrupted run,
-    which may be the same one, each measurement continues after its last trial there. For all else see
+    which may be the same one, each measurement continues after its last trial there. For everything else, see
     `lossratio.testbed.open_testbed`.
 
     Raises:
-        LossRatioError: As `lossratio.testbed.open_testbed`; or if an argument is of another type than it has to be, or
-            there is no directory `resume`.
+        LossRatioError: As `lossratio.testbed.open_testbed`; or if an argument has the wrong type, or the directory
+            `resume` does not exist.
     """
     from lossratio.nodes import Credentials as Secrets
     from lossratio.testbed import Recovery as Attempts

@@ -97,7 +97,7 @@ class RecoveryRequest(AfterThroughput):
     """Seconds after the change in which the DUT is watched. RFC 2544 has no limit."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of all repetitions, and of none where there is no overload.
+        """The time of all repetitions; 0 if there is no overload.
 
         Args:
             loads: The range of the loads of its trials.
@@ -124,7 +124,7 @@ class RecoveryResult(FoundResult):
     found = "recovery"
     kind: Literal["recovery"] = "recovery"
     throughput: Rate
-    """The throughput (without loss) that was measured before."""
+    """The throughput without loss, measured earlier."""
     overload: Rate
     """The load of the overload."""
     after: Rate
@@ -132,7 +132,7 @@ class RecoveryResult(FoundResult):
     settings: SettingsOf[RecoveryRequest]
     """The parameters of the test."""
     resolution_s: Seconds | None
-    """The send time of a frame may be wrong by this; null: there was no trial."""
+    """The largest error of a frame's send time; null: there was no trial."""
     recovery: RecoveryValues | None
     """The recovery times; null if the measurement failed, or there is no overload."""
     reason: str | None

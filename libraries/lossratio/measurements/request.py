@@ -82,8 +82,8 @@ class Request(Record):
     ramp: Annotated[Duration, Field(ge=0.0, exclude=True)] = 0.0
     """Seconds before each trial in which the load grows from zero, and no frame is counted."""
     rest: Annotated[Duration, Field(ge=0.0, exclude=True)] = 0.0
-    """Least seconds without traffic before each trial, for a SUT that remembers the last one. They are part of the
-    trial's time."""
+    """Minimum seconds without traffic before each trial, for a SUT that remembers the previous one. They are part of
+    the trial's time."""
     warm_up: Annotated[WarmUp | None, NOT_IN_FILES] = None
     """A warm-up at maximum load with traffic of its own, before the first trial; None: there is none."""
     integrity: Annotated[Choice[Integrity], NOT_IN_FILES] = Integrity.DOUBT

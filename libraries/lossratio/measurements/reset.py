@@ -107,13 +107,13 @@ class ResetRequest(measurements.AfterThroughput):
     """Resets the DUT, and returns when it has done so; None: a software reset of each device that lossratio set up, or
     of the model of a simulated testbed."""
     reset_name: Annotated[str, measurements.Audience.SCRIPTS] = DEVICES
-    """The reset, in words: by RFC 6201, a report names what may influence the time."""
+    """A description of the reset. RFC 6201 asks reports to name everything that may influence the time."""
     hitless: bool = False
     """Whether a reset without loss is a result. Otherwise it is an error, because the reset may have had no effect."""
     repeats: Repeats = 5
     """Number of repetitions; RFC 6201 recommends several."""
     lead: Annotated[Duration, Field(gt=0.0)] = 15.0
-    """Seconds of forwarding before the reset; the least of RFC 6201, section 4."""
+    """Seconds of forwarding before the reset; the default is the minimum of RFC 6201, section 4."""
     limit: Annotated[Duration, Field(gt=0.0)] = 10.0
     """Seconds after the reset in which the DUT is watched."""
 
@@ -138,7 +138,7 @@ class ResetResult(measurements.FoundResult):
     settings: measurements.SettingsOf[ResetRequest]
     """The parameters of the test."""
     resolution_s: Seconds | None
-    """The time of a frame may be wrong by this, and by the distance of two frames; null: there was no trial."""
+    """The largest error of a frame's time, in addition to the distance between two frames; null: there was no trial."""
     reset: ResetValues | None
     """The reset times; null if the measurement failed."""
     reason: str | None

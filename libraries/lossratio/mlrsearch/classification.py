@@ -121,8 +121,8 @@ def conditional_throughput(goal: SearchGoal, load: float, results: Iterable[Tria
     Args:
         goal: The search goal.
         load: The load, in frames per second; normally the relevant lower bound.
-        results: All trials measured at that load, in any order; shorter than full-length ones have no influence.
-            Zero if none is full-length.
+        results: All trials measured at that load, in any order; those that are not full-length have no influence.
+            Without full-length trials, the rate is 0.
     """
     p, q = Criterion.of(goal).exceed
     full_length = sorted(

@@ -109,8 +109,8 @@ class MLRsearch:
         max_load: Largest load of a trial, frames per second per interface.
         elapsed: Seconds that all trials recorded so far took, by the measurer's clock.
         trials: How many trials were recorded, a warm-up included.
-        last_purpose: Why the trial recorded last was chosen; None if nobody asked for it, or nothing was recorded.
-        hinted_loads: The relevant lower bounds that earlier searches promise, frames per second per interface; no entry
+        last_purpose: Why the last recorded trial was chosen; None if nobody asked for it, or nothing was recorded.
+        hinted_loads: The relevant lower bounds that earlier searches suggest, frames per second per interface; no entry
             for goals without a hint.
     """
 
@@ -220,7 +220,7 @@ class MLRsearch:
 
     @property
     def purpose(self) -> Purpose | None:
-        """Why the trial that `next_trial` gives was chosen; None if it gives none."""
+        """Why the trial of `next_trial` was chosen; None if there is none."""
         self.next_trial()
         if self._next is None:
             return None
@@ -228,7 +228,7 @@ class MLRsearch:
 
     @property
     def answer(self) -> Answer | None:
-        """The answer to the question whether the SUT is as before; None: it is not there yet, or was not asked."""
+        """The answer to the question whether the SUT is as before; None: there is none yet, or no question."""
         return None if self._question is None else self._question.answer
 
     @property
@@ -256,9 +256,9 @@ class MLRsearch:
         return self._next[0]
 
     def record(self, result: TrialResult) -> None:
-        """Takes in any trial's result, also of one it did not ask for.
+        """Takes in the result of any trial, even if the search did not ask for it.
 
-        Its load counts as the load of an earlier trial, or of the grid, if they differ by rounding alone.
+        If its load differs from that of an earlier trial, or of the grid, only by rounding, it counts as that load.
         """
         chosen = self._next if self._decided else None
         self.last_purpose = chosen[1] if chosen is not None and chosen[0] == result.input else None
@@ -299,7 +299,7 @@ class MLRsearch:
         )
 
     def forecast(self) -> Forecast:
-        """How long the search will take yet, in seconds; at any time, also before the first trial."""
+        """The time that the search will still take, in seconds; at any time, even before the first trial."""
         if self.next_trial() is None:
             return Forecast(0.0, 0.0, 0.0)
         warm_up = 0.0 if self._warm_up is None else self._pace.elapsed(self._warm_up.duration)

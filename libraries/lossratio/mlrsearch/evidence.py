@@ -227,7 +227,8 @@ def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:
 
     Args:
         goal: The search goal.
-        results: All trials measured at one load; for a sequential goal in the order measured. None measured: undecided.
+        results: All trials measured at one load; for a sequential goal, in the order measured. Without any, the load
+        is undecided.
 
     Raises:
         SearchError: If the trials have different loads.

@@ -89,7 +89,7 @@ class SearchGoal:
         """A trial as it counts for the goal: with the loss of the goal's stream.
 
         Raises:
-            SearchError: If the trial does not say what the stream lost.
+            SearchError: If it is not known what the stream lost.
         """
         if self.stream is None:
             return result

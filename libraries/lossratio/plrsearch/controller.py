@@ -57,13 +57,13 @@ def stopping_factor(trials: float | Array) -> float | Array:
 class PLRsearch:
     """Searches for the critical load; a `lossratio.trials.trial.Controller`.
 
-    Trials recorded before the first `next_trial` count as evidence (of the same SUT, under the same traffic), but not
-    towards the time. A trial with a reason from `lossratio.plrsearch.why_set_aside` is no evidence: it only takes time,
+    Trials recorded before the first `next_trial` count as evidence, but not towards the time; they must be of the same
+    SUT and traffic. A trial with a reason from `lossratio.plrsearch.why_set_aside` is no evidence: it only takes time,
     and another trial replaces it.
 
     Attributes:
         elapsed: Seconds that the trials of the search took so far, on the measurer's clock.
-        trials: How many trials were recorded, also before the first `next_trial`, and those that were set aside.
+        trials: Number of recorded trials, including those before the first `next_trial` and those that were set aside.
         history: The estimates during the search, so far.
     """
 
@@ -151,7 +151,7 @@ class PLRsearch:
 
     @property
     def purpose(self) -> str | None:
-        """Why the trial that `next_trial` gives was chosen; None if it gives none."""
+        """Why the trial of `next_trial` was chosen; None if there is none."""
         if self._next is None:
             return None
         return self._next[1].purpose
@@ -168,9 +168,9 @@ class PLRsearch:
         return self._next[0]
 
     def meanwhile(self) -> None:
-        """Describes the trials so far while the next one runs: the choice after that is based on them.
+        """Computes an estimate from the trials so far, while the next one runs. The choice after that one uses it.
 
-        So no trial waits for an estimate; without this, `next_trial` computes the same.
+        So no trial waits for an estimate. Without this call, `next_trial` computes the same.
         """
         if self._usable >= self._selection.needs_posterior_from - 1:
             self._follow()

@@ -227,7 +227,16 @@ class FindingRow:
         ends = [_in_words(end, finding.unit) for end in (finding.lower_bound, finding.upper_bound)]
         if finding.resolution is None or NOTHING in ends or finding.is_at_limit:
             return f"offered load: {self.bounds}"
-        return f"meets the goal when offered {ends[0]}, but not when offered {ends[1]}"
+        return f"forwarded when {ends[0]} is offered{self._lost}. When {ends[1]} is offered, too much is lost."
+
+    @property
+    def _lost(self) -> str:
+        """What is lost at the lower bound, as the goal allows; empty if nothing is, or the lower bound is no rate."""
+        lower = self.finding.lower_bound
+        if self.rate is None or not isinstance(lower, Rate) or not lower.aggregate_fps:
+            return ""
+        share = 1.0 - self.rate.aggregate_fps / lower.aggregate_fps
+        return f": {100.0 * share:.2g} % is lost, as the goal allows" if share > 0.0 else ""
 
     @cached_property
     def picture(self) -> str:

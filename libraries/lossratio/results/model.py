@@ -101,13 +101,13 @@ class TestResult(Record):
     found: ClassVar[str | None] = None
     """The field with the record that has all numbers; None: they are in several fields."""
     shown_by: ClassVar[Callable[[], ShowsResults] | None] = None
-    """Gives the view of results of this class. The kind states it when it is made, as it is the one to know."""
+    """The view of results of this class, set by the kind when it is created."""
     format: Literal["lossratio-result/2"] = FORMAT
     """Format of the file."""
     test: TestIdentity
     """The identity of the test."""
     started: UtcTime
-    """Time when the measurement began; after a resume, when it began anew."""
+    """Time when the measurement began; after a resume, the time of the resume."""
     ended: UtcTime
     """Time when the measurement ended. Latency and telemetry after a search belong to it; a pause before them does
     not."""
@@ -122,8 +122,8 @@ class TestResult(Record):
     trials: tuple[Trial, ...]
     """All trials, in the order in which they were measured."""
     late_frames: FrameCount | None = None
-    """In results of earlier versions, whose trials do not have it: late frames of the last trial; null: not known. The
-    late frames of another trial are with the counters of the trial after it there."""
+    """Only in results of earlier versions: late frames of the last trial; null: not known. In these results, the
+    counters of each trial have the late frames of the trial before it."""
     guilty: Literal["TG", "wire", "DUT"] | None = None
     """The part of the testbed that made the measurement fail; null: not known."""
     loss_places: LossPlaces | None = None

@@ -61,7 +61,7 @@ class RunDirectory:
     """The directory of a run."""
 
     path: Path
-    """The directory; it is made with the first file."""
+    """The directory; it is created with the first file."""
 
     def __post_init__(self) -> None:
         # A script may name it by a text.
@@ -77,12 +77,12 @@ class RunDirectory:
         return self.path / "trials" / f"{file_stem(test_name)}.jsonl"
 
     def journal_of(self, test: TestIdentity) -> Path:
-        """The journal of a test, also one of an earlier version; if there is none, its place."""
+        """The path of a test's journal, even if an earlier version wrote it; otherwise the path of a new one."""
         paths = [self.journal_path(name) for name in _names_of(test)]
         return next((path for path in paths if path.exists()), paths[0])
 
     def result_of(self, test: TestIdentity) -> Path:
-        """The result of a test, also one of an earlier version; if there is none, its place."""
+        """The path of a test's result, even if an earlier version wrote it; otherwise the path of a new one."""
         paths = [self.result_path(name) for name in _names_of(test)]
         return next((path for path in paths if path.exists()), paths[0])
 
@@ -93,8 +93,8 @@ class RunDirectory:
     def write(self, result: TestResult) -> Path:
         """Writes a test's result as a whole or not at all; returns the file.
 
-        It takes the place of the same measurement's earlier result. That of another one, e.g. of another process that
-        measures a test of this name, is moved to ``earlier``.
+        It replaces an earlier result of the same measurement. A result of another measurement, e.g. of a test with
+        this name in another process, is moved to ``earlier``.
 
         Raises:
             StorageError: If the file cannot be written.
@@ -147,7 +147,7 @@ class RunDirectory:
         )
 
     def keep_earlier(self, test_name: str) -> None:
-        """Moves an earlier run's files of a test that is measured again to ``earlier``: nobody takes them for new ones.
+        """Moves the files of a test that is measured again to ``earlier``, so that nobody mistakes them for new ones.
 
         Raises:
             SearchError: If another process measures the test into this directory now.
@@ -165,7 +165,7 @@ class RunDirectory:
         """Reads the results of all tests, in the order in which the tests began.
 
         Raises:
-            ReportError: If this is no run directory, or a result file cannot be used.
+            ReportError: If this is not the directory of a run, or a result file cannot be used.
         """
         if not (self.path / "results").is_dir():
             raise ReportError(

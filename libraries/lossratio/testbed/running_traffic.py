@@ -38,7 +38,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
 
         Args:
             testbed: Sends the traffic.
-            profile: What is sent.
+            profile: The traffic.
             load: Frames per second per interface.
             integrity: Whether frames that come back changed are an error when the traffic is
                 stopped.
@@ -110,17 +110,17 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
 def start_traffic(
     testbed: Testbed, profile: TrafficProfile, load: float, integrity: Integrity = Integrity.DOUBT
 ) -> RunningTraffic:
-    """Makes a testbed ready for a traffic profile, and begins to send until it is stopped.
+    """Makes a testbed ready for a traffic profile, and sends until the traffic is stopped.
 
     Args:
         testbed: Sends the traffic.
-        profile: What is sent.
+        profile: The traffic.
         load: Frames per second per interface.
         integrity: Whether frames that come back changed are an error when the traffic is stopped.
 
     Raises:
-        LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is simulated, as
-            no time passes between trials there.
+        LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is simulated,
+            because no time passes between trials there.
     """
     return RunningTraffic(testbed, profile, load, integrity)
 

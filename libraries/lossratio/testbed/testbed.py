@@ -223,7 +223,7 @@ class Ready:
 
 
 class Testbed(ABC):
-    """A testbed with its DUTs set up. As a context manager it is closed at the end of the block."""
+    """A testbed with its DUTs set up. Used as a context manager, it is closed at the end of the block."""
 
     request: TestbedRequest
     """The request that it was opened with."""
@@ -244,12 +244,12 @@ class Testbed(ABC):
         connects: bool = False,
         watches: bool = False,
     ) -> AbstractContextManager[Ready]:
-        """Makes the testbed ready for a traffic profile, and checks that frames get through. No traffic is left then.
+        """Makes the testbed ready for a traffic profile, checks that frames get through, and leaves no traffic.
 
         Args:
-            profile: What the traffic is.
+            profile: The traffic.
             ramp: Seconds before each trial in which the load grows from 0, and nothing is counted.
-            rest: Least seconds without traffic before each trial; a DUT's own time to recover may be longer.
+            rest: Minimum seconds without traffic before each trial; a DUT's own time to recover may be longer.
             integrity: Whether the generator examines the frames that come back, as far as it can; ``off``: it does not.
             connects: Whether all trials open connections.
             watches: Whether losses of running traffic are located in time.
@@ -259,13 +259,13 @@ class Testbed(ABC):
         """
 
     def rested_for(self) -> float:
-        """Seconds that the DUTs have had no traffic of trials for, at least; checks of the path do not count."""
+        """Minimum seconds since the DUTs had the traffic of a trial; checks of the path do not count."""
         return math.inf
 
     def load_step(self, profile: TrafficProfile) -> float:
-        """What loads with a traffic profile are multiples of, in frames per second; 0: any load can be sent.
+        """The load of which all loads with a traffic profile are multiples, in frames per second; 0: any load.
 
-        A direction with a share of the load sends what the generator can send, too.
+        Directions that send only a share of the load are taken into account.
         """
         shares = (Fraction(direction.load_share) for direction in profile.directions)
         return self.generator.load_step * math.lcm(
@@ -273,7 +273,7 @@ class Testbed(ABC):
         )
 
     def exchange(self) -> None:
-        """Has the DUTs take up another build of their programs, in place of the last.
+        """Restarts the DUTs with another build of their programs.
 
         Raises:
             DutError: If a DUT has nothing to restart, or does not forward again.
@@ -282,18 +282,18 @@ class Testbed(ABC):
             dut.restart()
 
     def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
-        """Shows running trials from the next measurement on, where the generator can; it changes no trial.
+        """Shows running trials from the next measurement on, if the generator supports it. Trials do not change.
 
-        About twice a second, `see` gets the frames that the trial has sent and received so far, over all directions;
-        None: no more.
+        About twice a second, `see` gets the frames that the trial has sent and received so far, over all directions.
+        None ends this.
         """
         self._see = see
 
     def close(self) -> None:  # noqa: B027  (a simulated testbed has nothing to put back)
-        """Stops all traffic, and puts the nodes back, once.
+        """Stops all traffic, and restores the nodes. A second call does nothing.
 
         Raises:
-            LossRatioError: If a node cannot be put back.
+            LossRatioError: If a node cannot be restored.
         """
 
     def __enter__(self: TestbedT) -> TestbedT:

@@ -407,7 +407,7 @@ def make_configuration(
     Parallel paths carry the same traffic, each between sides of its own.
 
     Args:
-        profile: What is sent.
+        profile: The traffic.
         pairs: The ports of each path.
         settle_time: Seconds after the traffic in which frames come back in time.
         sides: The networks of each path, west and east; None: parts of the networks for

@@ -351,7 +351,7 @@ class Headers(InnerHeaders):
     geneve: Geneve | None = None
     """The GENEVE header and the inner frame."""
     any_mac: bool = False
-    """Whether frames may come back with another destination MAC address than that of the port there."""
+    """Whether frames may come back with a destination MAC address other than the receiving port's."""
 
     _leave_out = left_out_if_empty("any_mac", "mpls")
 

@@ -95,8 +95,8 @@ class ProfileFile(Headers):
     """The first direction's share of the load. The load is the load of the direction with the larger share, which is
     1 (RFC 9971 allows for loads that are defined by a subset of the interfaces)."""
     broadcast_share: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """Share of the frames of each direction that go to the broadcast address (RFC 2544, section 11.1). They are a part
-    of the load, and are not counted: the loss is the loss of all others."""
+    """Share of the frames of each direction that go to the broadcast address (RFC 2544, section 11.1). They are part
+    of the load, but only the other frames are counted."""
     headroom: int = Field(default=0, ge=0, le=200)
     """Bytes of a link that the maximum load leaves free with each frame. The frames stay as they are."""
     received: Headers | None = None
@@ -107,7 +107,7 @@ class ProfileFile(Headers):
     mixes: dict[str, dict[int, int]] = Field(default_factory=dict)
     """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
     seed: int = Field(default=1, ge=0, lt=1 << 16)
-    """Of all random orders; each field and direction draws its own, and the same one in every test."""
+    """Seed of all random orders. Each field and direction has its own order, which is the same in every test."""
     streams: tuple[StreamFields, ...] = ()
     """Parts of each direction's frames with sizes, marks and flows of their own, whose loss is counted apart; empty:
     all frames are alike."""
@@ -224,7 +224,7 @@ class TrafficProfile(ProfileFile):
 
     @property
     def growth(self) -> tuple[int, int]:
-        """Bytes by which frames eastward and westward are longer when they come back, for the headers there."""
+        """Bytes by which frames to the east, and to the west, come back longer, because of their headers then."""
         eastward = self.directions[0]
         westward = self.directions[-1]
         return eastward.growth, westward.growth if self.bidirectional else 0
@@ -270,7 +270,7 @@ class TrafficProfile(ProfileFile):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def flows(self) -> int:
-        """Number of different flows in each direction; where these differ, of the one with more."""
+        """Number of different flows in each direction; if the directions differ, the larger number."""
         return max(direction.flows for direction in self.directions)
 
     @property
@@ -339,7 +339,7 @@ class TrafficProfile(ProfileFile):
 
     @property
     def versions(self) -> frozenset[int]:
-        """The versions of IP in its frames, also inside of tunnels."""
+        """The versions of IP in its frames, including those inside tunnels."""
         return frozenset().union(*(direction.headers.versions for direction in self.directions))
 
     @property

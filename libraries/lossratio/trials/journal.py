@@ -257,16 +257,16 @@ class Journal(AbstractContextManager["Journal"]):
     def open(
         cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None
     ) -> "Journal":
-        """Starts a journal, or continues the journal of an interrupted search, without the trials that nothing proves.
+        """Starts a journal, or continues that of an interrupted search, without the trials that no check has proved.
 
         Args:
-            path: The file. Its directory is made if it is missing.
+            path: The file. If its directory is missing, it is created.
             search: Everything needed to repeat the search, as JSON data. A journal is continued only if this is equal.
             about: The test and its conditions, as JSON data, for a result that is made from the journal alone. A
                 journal that is continued keeps its own.
 
         Raises:
-            SearchError: If the file is not a journal, or is one of another search; names the differences.
+            SearchError: If the file is not a journal, or belongs to another search; the message names the differences.
             StorageError: If it cannot be written.
         """
         path = Path(path)
@@ -286,7 +286,7 @@ class Journal(AbstractContextManager["Journal"]):
     def begin(
         cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None
     ) -> "Journal":
-        """Starts a journal as `open` does, in place of an earlier file.
+        """Starts a journal as `open` does, and replaces an earlier file.
 
         Raises:
             SearchError: If another process writes it.
@@ -321,7 +321,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def reopen(cls, path: Path) -> "Journal":
-        """Opens the journal of a search that has ended, for what is measured after it.
+        """Opens the journal of a search that has ended, to add measurements after it.
 
         Raises:
             SearchError: If it is damaged, or another process writes it.
@@ -331,7 +331,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def withdraw(cls, path: Path, trials: int, reason: str) -> None:
-        """Writes into a closed journal that so many of its last trials are not used, and why; they stay in it.
+        """Marks the last trials of a closed journal as not used, with the reason. They stay in the journal.
 
         Args:
             path: The journal's file.
@@ -355,9 +355,9 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def prove(cls, path: Path) -> None:
-        """Writes into a closed journal that the DUTs were as set up after the last trial, unless it says so.
+        """Records in a closed journal that the DUTs were as set up after the last trial, unless that is recorded.
 
-        An interrupt may have ended the last write at any place. So the file shows what is there, and no open journal.
+        An interrupt may have cut off the last write, so this looks into the file.
         Errors are those of `open`.
         """
         contents = read_journal(path)
@@ -397,7 +397,8 @@ class Journal(AbstractContextManager["Journal"]):
         """Writes one result and waits until it is on the disk.
 
         Raises:
-            SearchError: If its numbers contradict each other or are of other types, so that it could not be read again.
+            SearchError: If its numbers contradict each other or have the wrong type, so that it could not be read
+            again.
             StorageError: If it cannot be written to the disk.
         """
         entry = JournalEntry(
@@ -410,9 +411,9 @@ class Journal(AbstractContextManager["Journal"]):
         self.late_frames.keep(result.output.lost_frames or 0, partial(self._add_late, self._trials))
 
     def prove_before(self, trial: TrialInput) -> None:
-        """Proves the trials until now if a look at the DUTs would be due during the next one.
+        """Checks the DUTs, and so proves the trials so far, if a check would be due during the next trial.
 
-        Otherwise trials that are short would wait for their proof as long as a long one takes after them.
+        Otherwise, short trials would have no proof until a long one after them has ended.
 
         Raises:
             LossRatioError: If a DUT is not as it was set up.

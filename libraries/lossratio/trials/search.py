@@ -35,7 +35,7 @@ def run_search(
             controller asks for has the nearest such load, also in the journal and in the result that it takes in.
 
     Raises:
-        LossRatioError: If the measurer raised it. All finished trials are in the journal then.
+        LossRatioError: If the measurer raised it. All finished trials are then in the journal.
     """
     spent = 0.0
     for result in () if journal is None else journal.results:

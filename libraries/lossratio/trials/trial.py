@@ -113,16 +113,16 @@ class TrialInput(Observed):
     duration: float
     """Intended duration of the traffic, in seconds."""
     load: float
-    """Intended constant load per transmitting interface, in frames per second. In a schedule the mean load."""
+    """Intended constant load per transmitting interface, in frames per second. In a schedule, the mean load."""
     frames: int | None = None
-    """Frames of a burst per transmitting interface; none of them is left out. None: the trial is no burst."""
+    """Frames of a burst per transmitting interface; all of them are sent. None: the trial is no burst."""
     steps: tuple[Step, ...] = ()
     """The steps of a schedule, which follow each other without a gap. Empty: the trial is no schedule."""
     certain_above: float | None = None
     """The trial may end as soon as its loss ratio is certain to be above this one (an early verdict); None: it takes
     its whole duration. A measurer may ignore it."""
     rest: float = 0.0
-    """Least seconds without traffic before the trial, besides the testbed's; they are part of its time."""
+    """Minimum seconds without traffic before the trial, in addition to the testbed's; they are part of its time."""
     exchange: Exchange | None = None
     """Each frame opens a connection, and this follows over each one; None: frames are not answered."""
 
@@ -217,11 +217,11 @@ class StreamCounters(Observed):
     duplicated_frames: Frames | None = None
     """Further copies; None: frames of this stream have no numbers."""
     out_of_order_frames: Frames | None = None
-    """Frames with a lower number than one before them."""
+    """Frames with a lower number than an earlier frame."""
     too_high_frames: Frames | None = None
     """Frames with a higher number than the one expected, i.e. behind a gap."""
     too_low_frames: Frames | None = None
-    """Frames with a lower number than the one expected, copies and late ones among them."""
+    """Frames with a lower number than the one expected, including copies and late frames."""
 
 
 @dataclass(frozen=True)
@@ -268,8 +268,8 @@ class DirectionCounters(Observed):
     """Frames of this trial that came back to the generator in time and intact, each counted once (RFC 2544, section
     10). Duplicated, corrupted, wrong_length and misdelivered frames are not included."""
     unsent_frames: Frames = 0
-    """Intended frames that the generator could not send in time; they are no evidence about the SUT. Those that were
-    due only after an early end are not among them."""
+    """Intended frames that the generator could not send in time; they are no evidence about the SUT. Frames that were
+    due only after an early end do not count."""
     refused_frames: Frames = 0
     """Those of the unsent frames that the generator's port, or the ring of a virtual link, had no room for."""
     generator_drop_frames: Frames = 0
@@ -306,16 +306,17 @@ class DirectionCounters(Observed):
     """Frames that came back with other addresses, and frames of other directions that arrived here; both do not count
     as received."""
     changed_fields: tuple[ChangedField, ...] = ()
-    """Fields of a frame that came back otherwise than it must, the first few of them; empty: not known."""
+    """The first few fields of a frame that did not come back as they should; empty: not known."""
     flows_with_loss: Frames | None = None
-    """Flows of which a frame was lost or came back with a fault; None: the generator does not count flows."""
+    """Flows that lost a frame, or had a faulty one; None: the generator does not count flows."""
     displacement_frames: Frames | None = None
-    """The most sequence numbers by which a frame was behind one before it; None: not known for every frame."""
+    """The largest number of sequence numbers by which a frame was behind an earlier frame; None: not known for every
+    frame."""
     extent_frames: Frames | None = None
-    """The most frames that had come from the first one with a higher number than a reordered frame on to that frame
-    (RFC 4737, reordering extent); None: not known for every frame."""
+    """The largest reordering extent (RFC 4737): for a reordered frame, the frames that had arrived since the first one
+    with a higher number; None: not known for every frame."""
     late_offset_us: float | None = None
-    """The longest time between these two arrivals (RFC 4737, late-time offset)."""
+    """The longest time between the arrivals of these two frames (RFC 4737, late-time offset)."""
     latency_median_us: float | None = None
     """Median latency of all received frames; None: not known for every frame."""
     latency_99_us: float | None = None
@@ -325,9 +326,9 @@ class DirectionCounters(Observed):
     jitter_us: float | None = None
     """Mean difference (absolute) between the latencies of successive frames (RFC 3393; IPDV of RFC 5481)."""
     clock_error_us: float | None = None
-    """The largest error of these times, where cards stamp frames; None: they do not."""
+    """The largest error of these times if cards stamp frames; None: they do not."""
     unanswered_frames: Frames | None = None
-    """Those of the lost frames that arrived, and whose answer did not come back; None: frames are not answered."""
+    """Those of the lost frames that arrived, but whose answer did not come back; None: frames are not answered."""
     left_frames: tuple[Frames, ...] = ()
     """Connections without a missing frame, after each pass over all of them: the first frames, their answers, and so
     on. Empty: frames open no connections, or the generator does not report this."""
@@ -337,10 +338,10 @@ class DirectionCounters(Observed):
     streams: tuple[StreamCounters, ...] = ()
     """Counters of its streams; empty: the generator does not count them."""
     by_stream: tuple[StreamFrames, ...] = ()
-    """The frames of each stream of the traffic profile; empty: it has one, or frames came back with faults or were
-    dropped by the generator, so that nobody knows which stream they are missing in."""
+    """The frames of each stream of the traffic profile. Empty: there is only one, or it is not known to which streams
+    the missing frames belong, because frames came back faulty or the generator dropped some."""
     losses: Losses | None = None
-    """Where its lost frames sit. None: no frame was lost, or it is not known which ones."""
+    """What its lost frames have in common. None: no frame was lost, or it is not known which ones."""
 
     @property
     def lost(self) -> int:
@@ -398,7 +399,7 @@ class TrialOutput(Observed):
     effective_duration: float | None = None
     """Seconds that count towards a goal's duration sum; None: the trial's duration."""
     elapsed: float | None = None
-    """Seconds that the trial took in all, on the measurer's clock; None: the trial's duration. Controllers have no
+    """Seconds that the trial took in total, on the measurer's clock; None: the trial's duration. Controllers have no
     clock: they add this up."""
     forwarding_rate: float | None = None
     """Trial forwarding rate per transmitting interface, frames per second (RFC 9971: load times forwarding ratio);
@@ -412,8 +413,7 @@ class TrialOutput(Observed):
     """Frames that the generator could not send, over all directions."""
     late_frames: Frames | None = None
     """Those of the lost frames that came back after the wait for frames in flight, over all directions: the SUT held
-    them, and lost none of them. It is known only after the trial: from its journal, and in its result. None: nobody
-    knows of one."""
+    them, and lost none of them. This is known only after the trial, so journal and result have it. None: not known."""
     repeats: int = 0
     """Number of earlier attempts at this trial that were discarded, because their counters could not be trusted or the
     generator failed. Their time is part of `elapsed`."""
@@ -426,9 +426,9 @@ class TrialOutput(Observed):
     timelines: tuple[Timeline, ...] = ()
     """The course of each direction's traffic in time, for bursts and schedules; otherwise empty."""
     decided_after: float | None = None
-    """Seconds of traffic until an early verdict ended it, see `TrialInput.certain_above`; None: none did."""
+    """Seconds of traffic until an early verdict ended it, see `TrialInput.certain_above`; None: there was none."""
     forgotten: float | None = None
-    """Seconds in which the device then deleted all connections by its own command; None: it was not told to."""
+    """Seconds that the device's own command to delete all connections then took; None: it was not given."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.loss_ratio <= 1.0:
@@ -493,7 +493,7 @@ class TrialResult:
 
     @property
     def elapsed(self) -> float:
-        """Seconds that the trial took in all."""
+        """Seconds that the trial took in total."""
         if self.output.elapsed is None:
             return self.input.duration
         return self.output.elapsed
@@ -501,7 +501,7 @@ class TrialResult:
     def of_stream(self, name: str) -> "TrialResult":
         """The same trial as it was for one of the profile's streams: with the loss ratio of its frames alone.
 
-        Unsent frames are shared out among the streams as those that were sent, and rounded up.
+        Unsent frames are divided among the streams in the same proportion as sent frames, and rounded up.
 
         Raises:
             SearchError: If it is not known how many frames of the stream came back.

@@ -14,8 +14,8 @@ SHORT = SearchGoal(0.0, 0.0, 10.0, 10.0, 0.005, name="short")
     [
         (RFC2544, Compliance.UNCONDITIONAL, None),
         (SHORT, Compliance.CONDITIONAL, "the final trial is 10 s"),
-        (TST009, Compliance.NONE, "0.5 of the trials' time may lose more"),
-        (NDR, Compliance.NONE, "0.5 of the trials' time may lose more"),
+        (TST009, Compliance.NONE, "more may be lost in 0.5 of the trials' time"),
+        (NDR, Compliance.NONE, "more may be lost in 0.5 of the trials' time"),
         (PDR, Compliance.NONE, "a loss ratio of 0.005 is allowed"),
     ],
 )

@@ -132,7 +132,7 @@ class LatencyResult(TestResult):
     max_load: MaxLoad
     """The largest load."""
     latency: tuple[LatencyAtLoad, ...] = Field(min_length=1)
-    """Latency at each load, in the order of measuring."""
+    """Latency at each load, in the order of measurement."""
 
     @model_validator(mode="after")
     def _outcome_is_that_of_the_loads(self) -> "LatencyResult":

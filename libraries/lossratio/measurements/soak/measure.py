@@ -125,7 +125,7 @@ class SoakRequest(Request):
         """This request with the settings of a preset.
 
         Raises:
-            SearchError: If the request asks for something else than the preset and the defaults.
+            SearchError: If a setting is neither the preset's nor the default.
         """
         for name in (*_OF_CSIT, *_USUAL):
             usual = SoakRequest.model_fields[name].default

@@ -115,7 +115,7 @@ class SearchRequest(Request):
     """What happens if `hints` has earlier searches: ``search`` searches, and ``as_before`` only searches if the SUT is
     not as before."""
     search_every: Annotated[int, Field(ge=1, exclude=True)] = SEARCH_EVERY
-    """With ``as_before``: every how many nights there is a search in any case."""
+    """With ``as_before``: the number of nights after which there is a search in any case."""
 
     @model_validator(mode="after")
     def _has_streams_of_goals(self) -> SearchRequest:
@@ -381,7 +381,7 @@ def find_conditional_throughput(
 ) -> ThroughputResult:
     """Searches for the conditional throughput of all goals at once; see `lossratio.measurements.measure`.
 
-    Irregular goal results are no error.
+    An irregular goal result is not an error.
     """
     return Throughput().perform(testbed, request, place, on_progress)
 

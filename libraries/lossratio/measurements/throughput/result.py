@@ -260,15 +260,15 @@ class GoalsResult(TestResult):
     latency: tuple[LatencyAtLoad, ...] = ()
     """Latency at shares of a relevant lower bound; empty: it was not measured."""
     telemetry: tuple[TelemetryTrial, ...] = ()
-    """Trials after the search, before and after which the DUTs were asked; empty: there were none."""
+    """Trials after the search, with the DUTs' counters before and after them; empty: there were none."""
     spread: tuple[GoalSpread, ...] = ()
     """Spread of this result and those before it; empty: the search was not repeated, or this result is the first."""
     experiments: Experiments | None = None
-    """What was tried after the search, as no load passed; null: nothing."""
+    """The experiments after a search in which no load passed; null: there were none."""
     smaller_load: SmallerLoad | None = None
-    """A trial below the smallest load of the search, as no load passed; left out: there was none."""
+    """A trial below the smallest load of the search, made because no load passed; left out: there was none."""
     question: QuestionAsked | None = None
-    """The question that came before the search; left out: the test asks none."""
+    """The question that was asked before the search; left out: there was none."""
 
     _leave_out = left_out_if_empty("question", "smaller_load")
 

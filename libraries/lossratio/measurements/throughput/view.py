@@ -84,14 +84,15 @@ _SEARCH_PICTURES = (
         "Loss over load",
         "",
         "Dashed lines are the loss ratios that the goals allow, and vertical lines are their bounds. In a shaded "
-        "range of loads, a verdict is the toss of a coin.",
+        "range of loads, trials pass and fail by chance.",
     ),
     Picture(
         "Performance spectrum at the relevant bounds",
         "",
-        "The forwarding rate per interface, over the share of the goal's duration sum in which full-length trials "
-        "reached that rate. The\nrest was not measured because it could not change the verdict. Grey lines: the "
-        "load, and the share (1 minus the exceed ratio) at which the\nconditional throughput is read.",
+        "Each curve shows for what share of the goal's duration sum the full-length trials at a bound reached which "
+        "forwarding rate.\nThe rest of the duration sum was not measured because it could not change the verdict. "
+        "Grey lines show the load, and the share\n(1 minus the exceed ratio) at which the conditional throughput is "
+        "read.",
     ),
 )
 
@@ -516,7 +517,7 @@ def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
         if goal.stream is not None:
             reasons.append(f"only the loss of stream {goal.stream} counts")
         if goal.exceed_ratio > 0.0:
-            reasons.append(f"{goal.exceed_ratio:g} of the trials' time may lose more")
+            reasons.append(f"more may be lost in {goal.exceed_ratio:g} of the trials' time")
         compliance = Compliance.NONE
 
         if not reasons:
